@@ -1,0 +1,318 @@
+//! What a condition computes with: the result's JSON where it lies, and what is made on the way.
+//!
+//! Nothing of a result is copied. Lists and texts that a condition makes are shared, so that
+//! passing one on costs nothing.
+//!
+//! Where it differs from CEL: numbers, for which see `number`; the keys of an
+//! object are gone through in their alphabetical order, of a literal in the order written; a
+//! decimal that is not a number is neither less nor greater than any other.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use serde_json::{Map, Value as Json};
+
+use super::failure::Failure;
+use super::meter::{Meter, NODE};
+use super::number::Number;
+
+#[derive(Clone)]
+pub(super) enum Value<'a> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    /// A text of the scope or of the condition.
+    Text(&'a str),
+    /// A text that was put together.
+    Built(Rc<str>),
+    Array(&'a [Json]),
+    List(Rc<[Value<'a>]>),
+    Object(&'a Map<String, Json>),
+    /// An object literal, `step` or `plan`: few entries, looked through from the start.
+    Entries(Rc<[(Value<'a>, Value<'a>)]>),
+    Type(Kind),
+}
+
+/// The type of a value, as a condition can ask for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    List,
+    Object,
+    Type,
+}
+
+impl Kind {
+    /// In a message.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Bool => "a boolean",
+            Kind::Int => "a whole number",
+            Kind::Uint => "an unsigned number",
+            Kind::Double => "a decimal number",
+            Kind::Text => "a text",
+            Kind::List => "a list",
+            Kind::Object => "an object",
+            Kind::Type => "a type",
+        }
+    }
+
+    /// The type that CEL calls by this name.
+    pub(super) fn named(name: &str) -> Option<Kind> {
+        Some(match name {
+            "null_type" => Kind::Null,
+            "bool" => Kind::Bool,
+            "int" => Kind::Int,
+            "uint" => Kind::Uint,
+            "double" => Kind::Double,
+            "string" => Kind::Text,
+            "list" => Kind::List,
+            "map" => Kind::Object,
+            "type" => Kind::Type,
+            _ => return None,
+        })
+    }
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn of(json: &'a Json) -> Value<'a> {
+        match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(*value),
+            Json::Number(number) => {
+                let int = number.as_i64().map(Number::Int);
+                let whole = int.or_else(|| number.as_u64().map(Number::Uint));
+                let any = whole.or_else(|| number.as_f64().map(Number::Double));
+                any.map_or(Value::Null, Value::Number)
+            }
+            Json::String(text) => Value::Text(text),
+            Json::Array(entries) => Value::Array(entries),
+            Json::Object(entries) => Value::Object(entries),
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Value::Null => Kind::Null,
+            Value::Bool(_) => Kind::Bool,
+            Value::Number(Number::Int(_)) => Kind::Int,
+            Value::Number(Number::Uint(_)) => Kind::Uint,
+            Value::Number(Number::Double(_)) => Kind::Double,
+            Value::Text(_) | Value::Built(_) => Kind::Text,
+            Value::Array(_) | Value::List(_) => Kind::List,
+            Value::Object(_) | Value::Entries(_) => Kind::Object,
+            Value::Type(_) => Kind::Type,
+        }
+    }
+
+    pub(super) fn truth(&self) -> Option<bool> {
+        if let Value::Bool(truth) = self {
+            Some(*truth)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            Value::Built(text) => Some(text),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::List(_)
+            | Value::Object(_)
+            | Value::Entries(_)
+            | Value::Type(_) => None,
+        }
+    }
+
+    /// How many entries a list or an object has.
+    pub(super) fn entries(&self) -> Option<usize> {
+        match self {
+            Value::Array(entries) => Some(entries.len()),
+            Value::List(entries) => Some(entries.len()),
+            Value::Object(entries) => Some(entries.len()),
+            Value::Entries(entries) => Some(entries.len()),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::Built(_)
+            | Value::Type(_) => None,
+        }
+    }
+
+    /// An entry of a list.
+    pub(super) fn item(&self, index: usize) -> Option<Value<'a>> {
+        match self {
+            Value::Array(entries) => entries.get(index).map(Value::of),
+            Value::List(entries) => entries.get(index).cloned(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::Built(_)
+            | Value::Object(_)
+            | Value::Entries(_)
+            | Value::Type(_) => None,
+        }
+    }
+
+    /// What an object holds under a key.
+    pub(super) fn lookup<'n>(
+        &self,
+        key: &Value<'a>,
+        meter: &mut Meter,
+    ) -> Result<Option<Value<'a>>, Failure<'n>> {
+        match (self, key.text()) {
+            (Value::Object(entries), Some(text)) => {
+                meter.look_up(text)?;
+                Ok(entries.get(text).map(Value::of))
+            }
+            (Value::Entries(entries), _) => {
+                for (candidate, value) in entries.iter() {
+                    if candidate.equals(key, meter)? {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What a comprehension goes through: the entries of a list, the keys of an object.
+    pub(super) fn parts<'n>(&self, meter: &mut Meter) -> Result<Option<Parts<'a>>, Failure<'n>> {
+        Ok(Some(match self {
+            Value::Array(entries) => Parts::Array(entries),
+            Value::List(entries) => Parts::List(Rc::clone(entries)),
+            Value::Object(entries) => {
+                // A map that keeps its keys in the order they came in would make the answer
+                // depend on who wrote them down; sorting one that is sorted is one pass.
+                meter.allocate(entries.len() * size_of::<Value<'_>>())?;
+                meter.work(entries.len() as u64 * 4 * NODE)?;
+                let mut keys: Vec<&'a str> = entries.keys().map(String::as_str).collect();
+                keys.sort_unstable();
+                Parts::List(keys.into_iter().map(Value::Text).collect())
+            }
+            Value::Entries(entries) => {
+                meter.allocate(entries.len() * size_of::<Value<'_>>())?;
+                Parts::List(entries.iter().map(|(key, _)| key.clone()).collect())
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::Built(_)
+            | Value::Type(_) => return Ok(None),
+        }))
+    }
+
+    /// Whether two values are the same; values of different kinds never are, numbers aside.
+    pub(super) fn equals<'n>(
+        &self,
+        other: &Value<'a>,
+        meter: &mut Meter,
+    ) -> Result<bool, Failure<'n>> {
+        meter.work(NODE)?;
+        if let (Some(left), Some(right)) = (self.text(), other.text()) {
+            if left.len() != right.len() {
+                return Ok(false);
+            }
+            meter.compare(left.len())?;
+            return Ok(left == right);
+        }
+        match (self, other) {
+            (Value::Null, Value::Null) => Ok(true),
+            (Value::Bool(left), Value::Bool(right)) => Ok(left == right),
+            (Value::Number(left), Value::Number(right)) => {
+                Ok(left.compare(*right) == Some(Ordering::Equal))
+            }
+            (Value::Type(left), Value::Type(right)) => Ok(left == right),
+            _ => match (self.kind(), other.kind()) {
+                (Kind::List, Kind::List) => self.same_items(other, meter),
+                (Kind::Object, Kind::Object) => self.same_entries(other, meter),
+                _ => Ok(false),
+            },
+        }
+    }
+
+    fn same_items<'n>(&self, other: &Value<'a>, meter: &mut Meter) -> Result<bool, Failure<'n>> {
+        if self.entries() != other.entries() {
+            return Ok(false);
+        }
+        let mut index = 0;
+        while let (Some(left), Some(right)) = (self.item(index), other.item(index)) {
+            if !left.equals(&right, meter)? {
+                return Ok(false);
+            }
+            index += 1;
+        }
+        Ok(true)
+    }
+
+    fn same_entries<'n>(&self, other: &Value<'a>, meter: &mut Meter) -> Result<bool, Failure<'n>> {
+        if self.entries() != other.entries() {
+            return Ok(false);
+        }
+        let mut same = |key: &Value<'a>, value: &Value<'a>| {
+            let found = other.lookup(key, meter)?;
+            found.map_or(Ok(false), |found| value.equals(&found, meter))
+        };
+        match self {
+            Value::Object(entries) => {
+                for (key, value) in *entries {
+                    if !same(&Value::Text(key), &Value::of(value))? {
+                        return Ok(false);
+                    }
+                }
+            }
+            Value::Entries(entries) => {
+                for (key, value) in entries.iter() {
+                    if !same(key, value)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::Built(_)
+            | Value::Array(_)
+            | Value::List(_)
+            | Value::Type(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// What a comprehension goes through, one by one.
+pub(super) enum Parts<'a> {
+    Array(&'a [Json]),
+    List(Rc<[Value<'a>]>),
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Parts::Array(entries) => entries.len(),
+            Parts::List(entries) => entries.len(),
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
+        match self {
+            Parts::Array(entries) => entries.get(index).map(Value::of),
+            Parts::List(entries) => entries.get(index).cloned(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Deciding: facts, a command and `now` in; events or a refusal out. One file per verb.
+//!
+//! A verb is given exactly what it looks at: the plan's head with its counts, the step, its branches.
+//! So whoever stores plans loads a handful of rows, asks the verb, and commits the events it
+//! answers with; and a plan of 10,000 steps costs what one of 10 costs. Nothing here reads a clock,
+//! makes an id, or waits. No events means that there is nothing to change: the command was done
+//! before, or asks for what already is.
+//!
+//! [`decide`] gathers the facts from a [`Plan`] in memory, and is otherwise the same.
+
+pub mod abandon;
+mod check;
+pub mod create;
+mod draft;
+mod finish;
+pub mod handle_stalls;
+pub mod keep_late_result;
+pub mod log_skill;
+pub mod modify;
+pub mod report_progress;
+pub mod request_review;
+mod resolve;
+pub mod resume;
+pub mod resume_session;
+pub mod review;
+pub mod start_next;
+pub mod submit;
+mod take_up;
+
+pub use finish::{Landing, Settled, Skip};
+pub use resolve::{OrderFacts, Referenced};
+
+use crate::apply::Plan;
+use crate::command::{Command, ModifyPlan, StartNext};
+use crate::event::Event;
+use crate::id::StepId;
+use crate::refusal::Refusal;
+use crate::step::{Step, StepStatus};
+use crate::time::Timestamp;
+
+/// Decides a command on a plan in memory.
+pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let head = plan.head();
+    match command {
+        Command::StartNext(command) => start_next(plan, command, now),
+        Command::SubmitResult(command) => {
+            let step = found(plan, command.step)?;
+            let branches = plan.branches_after(step.id());
+            let settled = submit::decide(
+                &submit::Facts {
+                    plan: head,
+                    step,
+                    branches,
+                },
+                command,
+                now,
+            )?;
+            settled.land(|skip| landing(plan, step, skip))
+        }
+        Command::ReportProgress(command) => {
+            let step = found(plan, command.step)?;
+            report_progress::decide(&report_progress::Facts { plan: head, step }, command, now)
+        }
+        Command::RequestReview(command) => {
+            let step = found(plan, command.step)?;
+            request_review::decide(&request_review::Facts { plan: head, step }, command, now)
+        }
+        Command::DecideReview(command) => {
+            let step = found(plan, command.step)?;
+            let branches = plan.branches_after(step.id());
+            let settled = review::decide(
+                &review::Facts {
+                    plan: head,
+                    step,
+                    branches,
+                },
+                command,
+                now,
+            )?;
+            settled.land(|skip| landing(plan, step, skip))
+        }
+        Command::ModifyPlan(command) => modify(plan, command, now),
+        Command::HandleStalls(command) => {
+            let steps: Vec<&Step> = plan.working().collect();
+            let facts = handle_stalls::Facts {
+                plan: head,
+                in_progress: &steps,
+                watcher: None,
+            };
+            handle_stalls::decide(&facts, command, now)
+        }
+        Command::ResumePlan => resume::decide(head, now),
+        Command::AbandonPlan(command) => abandon::decide(head, command, now),
+        Command::ResumeSession(command) => {
+            let seen = plan.has_resumed(&command.session);
+            Ok(resume_session::decide(
+                &resume_session::Facts { plan: head, seen },
+                command,
+            ))
+        }
+        Command::LogSkill(command) => Ok(log_skill::decide(command)),
+        Command::KeepLateResult(command) => Ok(keep_late_result::decide(command)),
+    }
+}
+
+fn found(plan: &Plan, step: StepId) -> Result<&Step, Refusal> {
+    plan.step(step).ok_or(Refusal::StepNotFound(step))
+}
+
+fn start_next(plan: &Plan, command: &StartNext, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let stalled: Vec<&Step> = match command.include_stalled {
+        true => plan.stalled_steps(now, None).collect(),
+        false => Vec::new(),
+    };
+    let used_up = start_next::used_up(&stalled);
+    let ready = plan.index().first_ready(plan.steps(), &used_up);
+    let facts = start_next::Facts {
+        plan: plan.head(),
+        undelivered: plan
+            .index()
+            .first_undelivered()
+            .and_then(|order| plan.step_at(order)),
+        stalled: &stalled,
+        ready: ready.and_then(|order| plan.step_at(order)),
+    };
+    start_next::decide(&facts, command, now)
+}
+
+fn landing(plan: &Plan, step: &Step, skip: &Skip) -> Landing {
+    let Some(target) = plan.step(skip.target()) else {
+        return Landing::Gone;
+    };
+    let between = (step.order.saturating_add(1)..target.order)
+        .filter_map(|order| plan.step_at(order))
+        .filter(|between| between.status() == StepStatus::Pending)
+        .map(Step::id)
+        .collect();
+    Landing::At {
+        order: target.order,
+        status: target.status(),
+        pending_between: between,
+    }
+}
+
+fn modify(plan: &Plan, command: &ModifyPlan, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let needs = modify::needs(&command.modification, plan.head());
+    let step = match needs.step {
+        Some(id) => Some(found(plan, id)?),
+        None => None,
+    };
+    let referring = step.filter(|_| needs.references);
+    let orders: OrderFacts = needs
+        .orders
+        .into_iter()
+        .filter_map(|order| Some((order, Referenced::of(plan.step_at(order)?))))
+        .collect();
+    let taken: Vec<StepId> = needs
+        .fresh
+        .into_iter()
+        .filter(|id| plan.index().is_taken(*id))
+        .collect();
+    let branches_after = needs.branches_after.and_then(|order| plan.step_at(order));
+    let list: Vec<StepId> = match needs.list {
+        true => plan.steps().iter().map(Step::id).collect(),
+        false => Vec::new(),
+    };
+    let facts = modify::Facts {
+        plan: plan.head(),
+        step,
+        dependents: referring.map_or(&[], |step| plan.index().dependents(step.id())),
+        needed_by: referring.map_or(&[], |step| plan.index().needed_by(step.id())),
+        taken: &taken,
+        orders: &orders,
+        target: needs
+            .target
+            .and_then(|id| plan.step(id))
+            .map(Referenced::of),
+        branches_after: branches_after.map_or(0, |step| plan.branches_after(step.id()).len()),
+        list: &list,
+    };
+    modify::decide(&facts, command, now)
+}

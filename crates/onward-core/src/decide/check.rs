@@ -1,0 +1,177 @@
+//! Whether input fits: lengths, ranges, sizes. Every issue is named, not only the first.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command::StepSpec;
+use crate::id::StepId;
+use crate::policy::{
+    MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_RESULT_BYTES, MAX_SUMMARY, MAX_THRESHOLD,
+    MAX_TITLE, MIN_THRESHOLD,
+};
+use crate::refusal::{Issue, Refusal};
+use crate::step::StepResult;
+
+/// More than this many issues help nobody.
+const MAX_ISSUES: usize = 20;
+
+/// What is wrong with the input so far.
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    issues: Vec<Issue>,
+    /// The ids that are steps already, or will be.
+    taken: BTreeSet<StepId>,
+}
+
+impl Check {
+    /// A check of steps that come to others, which have these ids.
+    pub(super) fn beside(taken: &[StepId]) -> Self {
+        Self {
+            taken: taken.iter().copied().collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn issue(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        if self.issues.len() < MAX_ISSUES {
+            self.issues.push(Issue {
+                path: path.into(),
+                message: message.into(),
+            });
+        }
+    }
+
+    pub(super) fn done(self) -> Result<(), Refusal> {
+        if self.issues.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidInput(self.issues))
+        }
+    }
+
+    /// A text that must say something, within `max` characters.
+    pub(super) fn text(&mut self, path: &str, text: &str, max: usize) {
+        if text.trim().is_empty() {
+            self.issue(path, "must not be empty");
+        } else {
+            self.length(path, text, max);
+        }
+    }
+
+    /// A text that may be left out, within `max` characters.
+    pub(super) fn length(&mut self, path: &str, text: &str, max: usize) {
+        // No text has more characters than bytes, so most need no counting.
+        if text.len() > max {
+            let length = text.chars().count();
+            if length > max {
+                self.issue(
+                    path,
+                    format!("has {length} characters, at most {max} are allowed"),
+                );
+            }
+        }
+    }
+
+    pub(super) fn remark(&mut self, path: &str, remark: Option<&str>) {
+        if let Some(remark) = remark {
+            self.length(path, remark, MAX_REMARK);
+        }
+    }
+
+    pub(super) fn threshold(&mut self, path: &str, threshold: Option<Duration>) {
+        if let Some(threshold) = threshold
+            && !(MIN_THRESHOLD..=MAX_THRESHOLD).contains(&threshold)
+        {
+            let (min, max) = (MIN_THRESHOLD.as_millis(), MAX_THRESHOLD.as_millis());
+            self.issue(
+                path,
+                format!("must be between {min} and {max} milliseconds"),
+            );
+        }
+    }
+
+    pub(super) fn steps(&mut self, path: &str, steps: &[StepSpec]) {
+        for (place, step) in steps.iter().enumerate() {
+            // The paths are made only for what is wrong: a plan may hold 10,000 steps.
+            let sound = !step.instructions.trim().is_empty()
+                && step.instructions.len() <= MAX_INSTRUCTIONS
+                && step
+                    .title
+                    .as_ref()
+                    .is_none_or(|title| title.len() <= MAX_TITLE)
+                && step.stall_threshold.is_none()
+                && step.max_attempts.is_none();
+            if !self.taken.insert(step.id) {
+                self.issue(format!("{path}[{place}].id"), "is the id of another step");
+            }
+            if !sound {
+                self.step(&format!("{path}[{place}]"), step);
+            }
+        }
+    }
+
+    fn step(&mut self, path: &str, step: &StepSpec) {
+        self.text(
+            &format!("{path}.instructions"),
+            &step.instructions,
+            MAX_INSTRUCTIONS,
+        );
+        if let Some(title) = &step.title {
+            self.length(&format!("{path}.title"), title, MAX_TITLE);
+        }
+        self.threshold(&format!("{path}.stallThresholdMs"), step.stall_threshold);
+        if let Some(attempts) = step.max_attempts
+            && !(1..=MAX_MAX_ATTEMPTS).contains(&attempts)
+        {
+            let message = format!("must be between 1 and {MAX_MAX_ATTEMPTS}");
+            self.issue(format!("{path}.maxAttempts"), message);
+        }
+    }
+
+    pub(super) fn result(&mut self, result: &StepResult) {
+        self.text("resultSummary", &result.summary, MAX_SUMMARY);
+        self.object("result", result.data.as_ref());
+        self.object("stepExecutionReport", result.report.as_ref());
+        self.remark("outputFormattingNotes", result.formatting_notes.as_deref());
+        if let Some(confidence) = result.confidence
+            && !(0.0..=1.0).contains(&confidence)
+        {
+            self.issue("confidence", "must be between 0 and 1");
+        }
+    }
+
+    fn object(&mut self, path: &str, value: Option<&Value>) {
+        let Some(value) = value else { return };
+        if !value.is_object() {
+            self.issue(path, "must be an object");
+        }
+        let size = json_size(value);
+        if size > MAX_RESULT_BYTES {
+            self.issue(
+                path,
+                format!("has {size} bytes, at most {MAX_RESULT_BYTES} are allowed"),
+            );
+        }
+    }
+}
+
+/// How many bytes a value has as JSON, without making them.
+fn json_size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
+    }
+}

@@ -1,0 +1,128 @@
+//! Make a plan: all of it or nothing. The whole input is checked, orders become ids, conditions are
+//! parsed; a plan that exists is one that can be run.
+
+use std::collections::BTreeMap;
+
+use super::check::Check;
+use super::resolve::{self, BranchFacts, Insertion, Referenced};
+use crate::command::{ActionSpec, BranchSpec, CreatePlan};
+use crate::event::{Change, Created, Event};
+use crate::id::StepId;
+use crate::plan::Brief;
+use crate::policy::{MAX_BRANCHES_PER_STEP, MAX_NAME, MAX_QUESTION, MAX_STEPS};
+use crate::refusal::Refusal;
+use crate::step::StepStatus;
+
+/// Decides whether the plan can be, and what it is.
+pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
+    checked(command)?;
+    let steps = resolve::steps(&command.steps, Insertion::new(0, &command.steps), |_| None)?;
+    let total = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+    let at = |order: u32| {
+        let place = usize::try_from(order).ok()?.checked_sub(1)?;
+        let step = steps.get(place)?;
+        Some(Referenced {
+            id: step.id,
+            order,
+            status: StepStatus::Pending,
+        })
+    };
+    let orders: BTreeMap<StepId, u32> = steps.iter().map(|step| step.id).zip(1u32..).collect();
+    let by_id = |id: StepId| orders.get(&id).and_then(|order| at(*order));
+    let mut branches = Vec::with_capacity(command.branches.len());
+    let mut per_step: BTreeMap<u32, usize> = BTreeMap::new();
+    for (place, spec) in command.branches.iter().enumerate() {
+        let count = per_step.entry(spec.after_order).or_default();
+        *count += 1;
+        within_branches(*count)?;
+        let facts = BranchFacts {
+            after: at(spec.after_order),
+            total,
+            own: &at,
+            by_id: &by_id,
+        };
+        branches.push(resolve::branch(
+            spec,
+            &format!("branchingConditions[{place}]"),
+            &facts,
+        )?);
+    }
+    let created = Created {
+        plan: command.plan,
+        brief: Brief {
+            name: command.name.clone(),
+            research_question: command.research_question.clone(),
+            design_rationale: command.design_rationale.clone(),
+            output_formatting_notes: command.output_formatting_notes.clone(),
+        },
+        steps,
+        branches,
+        stall_threshold: command.stall_threshold,
+        on_stall: command.on_stall,
+        session: command.session.clone(),
+    };
+    let change = Change::Created(Box::new(created));
+    Ok(vec![Event::PlanModified {
+        change,
+        rationale: command.design_rationale.clone(),
+    }])
+}
+
+fn checked(command: &CreatePlan) -> Result<(), Refusal> {
+    let mut check = Check::default();
+    check.text("name", &command.name, MAX_NAME);
+    check.text("researchQuestion", &command.research_question, MAX_QUESTION);
+    check.remark("planDesignRationale", command.design_rationale.as_deref());
+    check.remark(
+        "outputFormattingNotes",
+        command.output_formatting_notes.as_deref(),
+    );
+    check.threshold("stallThresholdMs", command.stall_threshold);
+    if command.steps.is_empty() || command.steps.len() > MAX_STEPS {
+        let message = format!(
+            "has {} steps, must have 1 to {MAX_STEPS}",
+            command.steps.len()
+        );
+        check.issue("steps", message);
+    } else {
+        check.steps("steps", &command.steps);
+    }
+    for (place, branch) in command.branches.iter().enumerate() {
+        check_branch(&mut check, &format!("branchingConditions[{place}]"), branch);
+    }
+    check.done()
+}
+
+/// What is wrong with a branch before anything is looked up.
+pub(super) fn check_branch(check: &mut Check, path: &str, branch: &BranchSpec) {
+    match &branch.action {
+        ActionSpec::Continue | ActionSpec::SkipTo(_) => {}
+        ActionSpec::Fail { reason } => {
+            check.remark(&format!("{path}.actionParams.reason"), reason.as_deref());
+        }
+        ActionSpec::AddSteps(steps) => {
+            let path = format!("{path}.actionParams.steps");
+            if steps.is_empty() || steps.len() > MAX_STEPS {
+                check.issue(
+                    path,
+                    format!("has {} steps, must have 1 to {MAX_STEPS}", steps.len()),
+                );
+            } else {
+                check.steps(&path, steps);
+            }
+        }
+    }
+}
+
+/// Whether a step may have so many branches.
+pub(super) fn within_branches(count: usize) -> Result<(), Refusal> {
+    if count > MAX_BRANCHES_PER_STEP {
+        let what = "branches after one step";
+        return Err(Refusal::LimitExceeded {
+            what,
+            limit: MAX_BRANCHES_PER_STEP,
+            asked: count,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Add a branch to a step that is still open. It is tried after those that the step has already.
+
+use super::super::check::Check;
+use super::super::create::{check_branch, within_branches};
+use super::super::resolve::{self, BranchFacts};
+use super::Facts;
+use crate::command::BranchSpec;
+use crate::event::{Change, Event};
+use crate::refusal::Refusal;
+
+pub(super) fn decide(
+    facts: &Facts<'_>,
+    spec: &BranchSpec,
+) -> Result<(Change, Option<Event>), Refusal> {
+    let mut check = Check::beside(facts.taken);
+    check_branch(&mut check, "branch", spec);
+    check.done()?;
+    let after = facts.orders.get(&spec.after_order).copied();
+    let branch = resolve::branch(
+        spec,
+        "branch",
+        &BranchFacts {
+            after,
+            total: facts.plan.counts.total(),
+            own: &|order| facts.orders.get(&order).copied(),
+            by_id: &|id| facts.target.filter(|target| target.id == id),
+        },
+    )?;
+    match after {
+        Some(step) if step.status.is_terminal() => Err(Refusal::StepIsTerminal(step.status)),
+        Some(_) | None => {
+            within_branches(facts.branches_after.saturating_add(1))?;
+            Ok((Change::BranchAdded { branch }, None))
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Give a step up. That does not fail its plan.
+
+use super::super::check::Check;
+use super::Facts;
+use crate::event::{Change, Event};
+use crate::id::StepId;
+use crate::refusal::Refusal;
+use crate::step::{FailReason, StepCause};
+
+pub(super) fn decide(
+    facts: &Facts<'_>,
+    id: StepId,
+    reason: Option<&str>,
+) -> Result<(Change, Option<Event>), Refusal> {
+    let mut check = Check::default();
+    check.remark("reason", reason);
+    check.done()?;
+    let from = facts.step(id)?.status();
+    from.after(StepCause::FailByHand)?;
+    let reason = FailReason::ByHand(reason.map(str::to_owned));
+    Ok((
+        Change::StepFailed { step: id },
+        Some(Event::StepFailed {
+            step: id,
+            from,
+            reason,
+        }),
+    ))
+}

@@ -1,0 +1,26 @@
+//! Replace a step's instructions, whatever its status.
+
+use super::super::check::Check;
+use super::Facts;
+use crate::event::{Change, Event};
+use crate::id::StepId;
+use crate::policy::MAX_INSTRUCTIONS;
+use crate::refusal::Refusal;
+
+pub(super) fn decide(
+    facts: &Facts<'_>,
+    step: StepId,
+    instructions: &str,
+) -> Result<(Change, Option<Event>), Refusal> {
+    let mut check = Check::default();
+    check.text("instructions", instructions, MAX_INSTRUCTIONS);
+    check.done()?;
+    facts.step(step)?;
+    Ok((
+        Change::InstructionsUpdated {
+            step,
+            instructions: instructions.to_owned(),
+        },
+        None,
+    ))
+}

@@ -1,0 +1,60 @@
+//! Progress, and the status that the steps add up to.
+
+use onward_core::{Counts, PlanStatus, StepStatus, derive_plan_status};
+
+use StepStatus::{AwaitingInput, Completed, Failed, InProgress, Pending, Skipped};
+
+#[test]
+fn the_first_rule_that_fits_derives_the_status() {
+    for (steps, expected) in [
+        (&[][..], PlanStatus::Planning),
+        (&[Pending, Pending], PlanStatus::Planning),
+        (&[Completed, Skipped, Failed], PlanStatus::Completed),
+        (&[Failed, Failed], PlanStatus::Completed),
+        (
+            &[AwaitingInput, InProgress, Completed],
+            PlanStatus::AwaitingReview,
+        ),
+        (&[AwaitingInput], PlanStatus::AwaitingReview),
+        (&[InProgress, Pending], PlanStatus::Executing),
+        (&[Completed, Pending], PlanStatus::Executing),
+        (&[Skipped, Pending], PlanStatus::Executing),
+        (&[Failed, Pending], PlanStatus::Executing),
+    ] {
+        assert_eq!(
+            derive_plan_status(steps.iter().copied()),
+            expected,
+            "{steps:?}"
+        );
+    }
+}
+
+fn progress(completed: u32, skipped: u32, failed: u32, pending: u32) -> u32 {
+    Counts {
+        completed,
+        skipped,
+        failed,
+        pending,
+        ..Counts::default()
+    }
+    .progress()
+}
+
+#[test]
+fn progress_is_rounded_with_halves_up() {
+    assert_eq!(progress(0, 0, 0, 0), 0);
+    assert_eq!(progress(1, 0, 0, 2), 33);
+    assert_eq!(progress(2, 0, 0, 1), 67);
+    assert_eq!(progress(1, 0, 0, 7), 13); // 12.5
+    assert_eq!(progress(1, 0, 0, 199), 1); // 0.5
+    assert_eq!(progress(1, 0, 0, 200), 0); // 0.4975
+    assert_eq!(progress(3, 0, 0, 1), 75);
+    assert_eq!(progress(10_000, 0, 0, 0), 100);
+}
+
+#[test]
+fn skipped_steps_count_and_failed_ones_do_not() {
+    assert_eq!(progress(1, 1, 0, 2), 50);
+    assert_eq!(progress(1, 1, 2, 0), 50);
+    assert_eq!(progress(0, 0, 4, 0), 0);
+}

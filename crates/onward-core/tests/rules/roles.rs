@@ -1,0 +1,76 @@
+//! Who may do what: the whole table, written down a second time.
+
+use onward_core::Refusal;
+use onward_core::role::{Permission, Role, TenantPolicy};
+
+/// One letter a role: owner, admin, member, agent, viewer. `?` depends on the tenant.
+const TABLE: [(Permission, &str); 11] = [
+    (Permission::Read, "o a m g v"),
+    (Permission::CreatePlan, "o a m g -"),
+    (Permission::Work, "o a m g -"),
+    (Permission::Record, "o a m g -"),
+    (Permission::DecideReview, "o a m ? -"),
+    (Permission::Intervene, "o a m - -"),
+    (Permission::AbandonPlan, "o a m - -"),
+    (Permission::DeletePlan, "o - - - -"),
+    (Permission::ManageTokens, "o a - - -"),
+    (Permission::ManageMembers, "o a - - -"),
+    (Permission::ManageTenant, "o - - - -"),
+];
+
+#[test]
+fn the_table_of_roles_is_as_written() {
+    assert_eq!(TABLE.map(|(permission, _)| permission), Permission::ALL);
+    for (permission, row) in TABLE {
+        for (role, cell) in Role::ALL.into_iter().zip(row.split(' ')) {
+            for agents_decide_reviews in [false, true] {
+                let expected = match cell {
+                    "-" => false,
+                    "?" => agents_decide_reviews,
+                    _ => true,
+                };
+                let tenant = TenantPolicy {
+                    agents_decide_reviews,
+                };
+                assert_eq!(
+                    role.may(permission, tenant),
+                    expected,
+                    "{role} {permission}"
+                );
+                assert_eq!(role.allow(permission, tenant).is_ok(), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_local_tenant_lets_an_agent_decide_a_review_by_default() {
+    assert!(!Role::Agent.may(Permission::DecideReview, TenantPolicy::default()));
+    assert!(Role::Agent.may(Permission::DecideReview, TenantPolicy::LOCAL));
+}
+
+#[test]
+fn a_refusal_names_the_role_and_what_it_may_not() {
+    let refusal = Role::Viewer
+        .allow(Permission::CreatePlan, TenantPolicy::LOCAL)
+        .unwrap_err();
+    assert_eq!(
+        refusal,
+        Refusal::Forbidden {
+            role: Role::Viewer,
+            permission: Permission::CreatePlan
+        }
+    );
+    assert_eq!(
+        refusal.to_string(),
+        "the role `viewer` may not create plans"
+    );
+}
+
+#[test]
+fn a_role_reads_back_what_it_shows() {
+    for role in Role::ALL {
+        assert_eq!(role.to_string().parse(), Ok(role));
+    }
+    assert!("root".parse::<Role>().is_err());
+}

@@ -1,0 +1,14 @@
+//! Onward's one binary: it speaks with people and agents, and leaves the doing to
+//! `onward-engine`.
+//!
+//! Nothing is decided here, and no database is touched: this crate may not even depend on
+//! `onward-store`. What the command line accepts stands in `cli`, how a run can end in `exit`.
+
+mod cli;
+mod exit;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run().into()
+}
