@@ -175,6 +175,7 @@ impl Plan {
             | Event::StepSkipped { step, .. }
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
+            | Event::FeedbackDelivered { step, .. }
             | Event::UserReviewed { step, .. } => self.change_step(*step, event, at)?,
             Event::BranchTaken { .. }
             | Event::SkillStarted { .. }

@@ -87,6 +87,13 @@ pub enum Event {
         /// Whose sign it was, where known.
         session: Option<SessionId>,
     },
+    /// An agent was told of a person's feedback. A sign of life, too.
+    FeedbackDelivered {
+        /// Which step.
+        step: StepId,
+        /// Who was told, where the agent said so.
+        session: Option<SessionId>,
+    },
     /// A branch's condition was true.
     BranchTaken {
         /// Which branch.
@@ -266,8 +273,6 @@ pub enum Sign {
     Written,
     /// The guard saw the session that holds the claim. Recorded now and then.
     Seen,
-    /// An agent was told of a person's feedback.
-    FeedbackDelivered,
 }
 
 impl Sign {
@@ -277,7 +282,6 @@ impl Sign {
             Sign::Reported => "reported",
             Sign::Written => "written",
             Sign::Seen => "seen",
-            Sign::FeedbackDelivered => "feedback_delivered",
         }
     }
 }
@@ -385,7 +389,7 @@ impl Event {
             Event::StepFailed { .. } => "step_failed",
             Event::StepSkipped { .. } => "step_skipped",
             Event::StepRequeued { .. } => "step_requeued",
-            Event::StepProgressed { .. } => "step_progressed",
+            Event::StepProgressed { .. } | Event::FeedbackDelivered { .. } => "step_progressed",
             Event::BranchTaken { .. } => "branch_taken",
             Event::UserReviewed { .. } => "user_reviewed",
             Event::SessionResumed { .. } => "session_resumed",
@@ -404,6 +408,7 @@ impl Event {
         match self {
             Event::PlanModified { change, .. } => Some(change.as_str()),
             Event::StepProgressed { sign, .. } => Some(sign.as_str()),
+            Event::FeedbackDelivered { .. } => Some("feedback_delivered"),
             Event::UserReviewed { action, .. } => Some(match action {
                 ReviewAction::Requested { .. } => "review_requested",
                 ReviewAction::Decided { decision, .. } => decision.as_str(),
@@ -440,6 +445,7 @@ impl Event {
             | Event::StepSkipped { step, .. }
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
+            | Event::FeedbackDelivered { step, .. }
             | Event::BranchTaken { step, .. }
             | Event::UserReviewed { step, .. }
             | Event::LateResultKept { step, .. } => Some(*step),

@@ -41,7 +41,7 @@
 //! use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StartNext, StepRef, StepSpec, SubmitResult};
 //! use onward_core::id::{BranchId, ClaimToken, PlanId, StepId};
 //! use onward_core::step::StepResult;
-//! use onward_core::{Command, Event, Plan, PlanStatus, StepType, Timestamp, decide};
+//! use onward_core::{Event, Plan, PlanStatus, StepType, Timestamp, decide};
 //!
 //! // Ids and tokens are yours to make: random ones in earnest, counted ones here.
 //! let [search, dig, write] = [1, 2, 3].map(StepId::from_u128);
@@ -75,8 +75,8 @@
 //!     claims += 1;
 //!     let token = ClaimToken::new(format!("claim {claims}"));
 //!     let next = StartNext { token: token.clone(), session: None, include_stalled: false };
-//!     let events = decide(&plan, &Command::StartNext(next), now)?;
-//!     let Some(step) = events.iter().find_map(Event::step) else { break };
+//!     let events = decide(&plan, &next.into(), now)?;
+//!     let Some(step) = decide::start_next::handed_out(&events) else { break };
 //!     plan.apply_all(&events, now)?;
 //!     trail.extend(events.into_iter().map(|event| (event, now)));
 //!
@@ -90,7 +90,7 @@
 //!         fresh_token: ClaimToken::new("unused"),
 //!         session: None,
 //!     };
-//!     let events = decide(&plan, &Command::SubmitResult(submit), now)?;
+//!     let events = decide(&plan, &submit.into(), now)?;
 //!     plan.apply_all(&events, now)?;
 //!     trail.extend(events.into_iter().map(|event| (event, now)));
 //! }

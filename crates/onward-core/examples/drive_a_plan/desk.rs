@@ -5,7 +5,6 @@ use std::error::Error;
 
 use onward_core::apply::Inapplicable;
 use onward_core::command::{CreatePlan, KeepLateResult, LateResult};
-use onward_core::event::Sign;
 use onward_core::id::ArtifactId;
 use onward_core::{Command, Event, Plan, Refusal, Step, Timestamp, decide};
 
@@ -79,12 +78,7 @@ impl Desk {
     }
 }
 
-/// What `StartNext` handed out: a step that is claimed since, or one that its agent had already, and
-/// whose instructions a person has changed.
+/// What `StartNext` handed out.
 pub(crate) fn handed_out<'p>(plan: &'p Plan, events: &[Event]) -> Option<&'p Step> {
-    let told = Some(Sign::FeedbackDelivered.as_str());
-    let event = events
-        .iter()
-        .find(|event| matches!(event, Event::StepStarted { .. }) || event.action() == told)?;
-    plan.step(event.step()?)
+    plan.step(decide::start_next::handed_out(events)?)
 }

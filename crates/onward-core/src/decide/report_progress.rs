@@ -34,7 +34,7 @@ pub fn decide(
 ) -> Result<Vec<Event>, Refusal> {
     match command.sign {
         Sign::Reported => reported(facts, command, now),
-        Sign::Written | Sign::Seen | Sign::FeedbackDelivered => noticed(facts, command, now),
+        Sign::Written | Sign::Seen => noticed(facts, command, now),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::draft::Draft;
 use crate::command::StartNext;
-use crate::event::{Event, RequeueReason, ResumedBy, Sign};
+use crate::event::{Event, RequeueReason, ResumedBy};
 use crate::id::StepId;
 use crate::plan::{PlanHead, PlanStatus};
 use crate::policy::stall_threshold;
@@ -55,11 +55,8 @@ pub fn decide(
         PlanStatus::Planning | PlanStatus::Executing => {}
     }
     if let Some(step) = facts.undelivered {
-        draft.push(Event::StepProgressed {
+        draft.push(Event::FeedbackDelivered {
             step: step.id(),
-            sign: Sign::FeedbackDelivered,
-            note: None,
-            percent: None,
             session: command.session.clone(),
         })?;
         return Ok(draft.done());
@@ -81,6 +78,30 @@ pub fn decide(
         draft.push(claim(step.id(), step.attempt(), command))?;
     }
     draft.settle()
+}
+
+/// The step that [`decide`] handed out, if any: claimed by these events, or given to its agent once
+/// more because of a person's feedback.
+pub fn handed_out(events: &[Event]) -> Option<StepId> {
+    events.iter().rev().find_map(|event| match event {
+        Event::StepStarted { step, .. } | Event::FeedbackDelivered { step, .. } => Some(*step),
+        Event::PlanModified { .. }
+        | Event::StepCompleted { .. }
+        | Event::StepFailed { .. }
+        | Event::StepSkipped { .. }
+        | Event::StepRequeued { .. }
+        | Event::StepProgressed { .. }
+        | Event::BranchTaken { .. }
+        | Event::UserReviewed { .. }
+        | Event::SessionResumed { .. }
+        | Event::SkillStarted { .. }
+        | Event::SkillCompleted { .. }
+        | Event::PlanStalled { .. }
+        | Event::PlanResumed { .. }
+        | Event::PlanCompleted
+        | Event::PlanFailed { .. }
+        | Event::LateResultKept { .. } => None,
+    })
 }
 
 fn claim(step: StepId, attempt: u32, command: &StartNext) -> Event {

@@ -60,7 +60,7 @@ impl PlanHead {
                 self.counts
                     .shift(StepStatus::InProgress, StepStatus::Pending);
             }
-            Event::StepProgressed { session, .. } => {
+            Event::StepProgressed { session, .. } | Event::FeedbackDelivered { session, .. } => {
                 self.open()?;
                 self.worked_on_by(session.as_ref());
             }

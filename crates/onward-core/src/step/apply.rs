@@ -6,7 +6,7 @@
 use super::{
     Claim, FailReason, IllegalStepMove, Review, Step, StepCause, StepState, StepStatus, Work,
 };
-use crate::event::{Change, Decision, Event, ReviewAction, Sign};
+use crate::event::{Change, Decision, Event, ReviewAction};
 use crate::id::ReviewId;
 use crate::stall::Stall;
 use crate::time::Timestamp;
@@ -107,7 +107,10 @@ impl Step {
                 self.moved(StepStatus::InProgress, StepCause::HandBack)?;
                 self.state = StepState::Pending { attempt: *attempt };
             }
-            Event::StepProgressed { sign, .. } => self.progressed(*sign, at)?,
+            Event::StepProgressed { .. } => {
+                self.progressed(at)?;
+            }
+            Event::FeedbackDelivered { .. } => self.progressed(at)?.undelivered = false,
             Event::UserReviewed { review, action, .. } => self.reviewed(*review, action, at)?,
             Event::PlanModified {
                 change: Change::InstructionsUpdated { instructions, .. },
@@ -148,7 +151,8 @@ impl Step {
         Ok(())
     }
 
-    fn progressed(&mut self, sign: Sign, at: Timestamp) -> Result<(), StepMisfit> {
+    /// A sign of life, and the work that it is a sign of.
+    fn progressed(&mut self, at: Timestamp) -> Result<&mut Work, StepMisfit> {
         let is = self.status();
         let StepState::InProgress(work) = &mut self.state else {
             return Err(StepMisfit::From {
@@ -158,10 +162,7 @@ impl Step {
         };
         // A clock that was set back must not take a sign of life away.
         work.last_progress_at = Some(work.last_progress_at.map_or(at, |before| before.max(at)));
-        if sign == Sign::FeedbackDelivered {
-            work.undelivered = false;
-        }
-        Ok(())
+        Ok(work)
     }
 
     fn reviewed(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use onward_core::apply::Plan;
 use onward_core::command::{StartNext, SubmitResult};
+use onward_core::decide::start_next::handed_out;
 use onward_core::event::{RequeueReason, Sign};
 use onward_core::id::{ClaimToken, StepId};
 use onward_core::step::Claim;
@@ -26,19 +27,6 @@ fn waits_for_nothing(plan: &Plan, step: &Step) -> bool {
     step.spec.depends_on.iter().all(|needed| {
         plan.step(*needed)
             .is_some_and(|needed| needed.status().is_terminal())
-    })
-}
-
-/// The step that the answer to `StartNext` hands out: claimed, or delivered again with feedback.
-fn handed_out(events: &[Event]) -> Option<StepId> {
-    events.iter().find_map(|event| match event {
-        Event::StepStarted { step, .. } => Some(*step),
-        Event::StepProgressed {
-            step,
-            sign: Sign::FeedbackDelivered,
-            ..
-        } => Some(*step),
-        _ => None,
     })
 }
 

@@ -112,6 +112,7 @@ fn label(event: &Event) -> String {
         },
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
+        | Event::FeedbackDelivered { .. }
         | Event::UserReviewed { .. }
         | Event::BranchTaken { .. }
         | Event::SessionResumed { .. }

@@ -64,12 +64,7 @@ pub(crate) fn command(world: &mut World, dice: &mut Dice<'_>, wild: bool) -> Com
         }),
         3 => Command::ReportProgress(ReportProgress {
             step,
-            sign: dice.weighed(&[
-                (3, Sign::Reported),
-                (1, Sign::Written),
-                (1, Sign::Seen),
-                (1, Sign::FeedbackDelivered),
-            ]),
+            sign: dice.weighed(&[(3, Sign::Reported), (1, Sign::Written), (1, Sign::Seen)]),
             note: Some(text(dice)),
             percent: dice.pick(&NUMBERS).copied(),
             token: dice.one_in(2).then(|| any_token(world, dice)),

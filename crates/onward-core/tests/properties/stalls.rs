@@ -7,6 +7,7 @@ use onward_core::command::HandleStalls;
 use onward_core::id::StepId;
 use onward_core::policy::{OnStall, stall_threshold};
 use onward_core::stall::Stall;
+use onward_core::step::{StepState, Work};
 use onward_core::{Command, Event, Plan, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
 
@@ -27,6 +28,14 @@ fn is_silent(plan: &Plan, step: &Step, now: Timestamp) -> bool {
     let reference = sign.map_or(began, |sign| sign.max(began));
     let silence = (i128::from(now.as_millis()) - reference) * 1_000_000;
     silence > i128::try_from(threshold.as_nanos()).unwrap_or(i128::MAX)
+}
+
+/// The work that a claim holds, also while a person is asked about it.
+fn held(step: &Step) -> Option<&Work> {
+    match &step.state {
+        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
+        _ => None,
+    }
 }
 
 fn stalled(plan: &Plan, now: Timestamp) -> Vec<StepId> {
@@ -116,6 +125,23 @@ proptest! {
             prop_assert!(!names_it(&decided(&plan, &sweep, later)?), "alive at the threshold");
             if later < Timestamp::MAX {
                 prop_assert!(names_it(&decided(&plan, &sweep, later.next())?), "a new stall");
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_takes_no_sign_of_life_away(walk in walks()) {
+        walk.play(|moment| {
+            let modified = moment.events().iter().any(|event| event.action() == Some("modify"));
+            for step in moment.after().steps() {
+                let was = moment.before.step(step.id());
+                let Some((was, is)) = was.and_then(held).zip(held(step)) else { continue };
+                // Within one claim, whatever the clock shows. A person's decision sets its own instant.
+                if was.claim == is.claim && !modified {
+                    prop_assert!(is.last_progress_at >= was.last_progress_at);
+                    prop_assert_eq!(is.started_at, was.started_at);
+                }
             }
             Ok(())
         })?;

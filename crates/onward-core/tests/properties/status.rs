@@ -137,6 +137,19 @@ proptest! {
     }
 
     #[test]
+    fn only_a_plan_that_is_planning_or_executing_is_modified(walk in walks()) {
+        walk.play(|moment| {
+            moment.each_event(|before, event, _| {
+                if let Event::PlanModified { .. } = event {
+                    let status = before.head().status();
+                    prop_assert!(matches!(status, P::Planning | P::Executing), "it is {}", status);
+                }
+                Ok(())
+            })
+        })?;
+    }
+
+    #[test]
     fn a_failed_step_does_not_fail_its_plan(walk in walks()) {
         walk.play(|moment| {
             let by_policy = moment.events().iter().any(|event| matches!(

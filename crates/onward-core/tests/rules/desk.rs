@@ -142,15 +142,7 @@ impl Desk {
     ) -> Option<(u32, Claim)> {
         let command = self.start_next(session, include_stalled);
         let events = self.try_to(&command).expect("asking is never refused");
-        let step = events.iter().rev().find_map(|event| match event {
-            Event::StepStarted { step, .. } => Some(*step),
-            Event::StepProgressed {
-                step,
-                sign: Sign::FeedbackDelivered,
-                ..
-            } => Some(*step),
-            _ => None,
-        })?;
+        let step = onward_core::decide::start_next::handed_out(&events)?;
         let step = self.plan.step(step)?;
         Some((step.order, step.claim()?.clone()))
     }
