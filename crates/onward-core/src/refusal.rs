@@ -119,7 +119,7 @@ pub enum BadDependency {
         /// What it names.
         order: u32,
     },
-    /// These steps wait for each other, the last one for the first.
+    /// Each of these steps waits for the next; the first one stands at the end again.
     Cycle(Vec<u32>),
 }
 

@@ -96,7 +96,12 @@ fn noticed(
         return Ok(Vec::new());
     }
     let mut draft = Draft::of(plan, now);
-    draft.push(progressed(command))?;
+    // Such a sign says nothing, so there are no words of it to check or to keep.
+    draft.push(progressed(&ReportProgress {
+        note: None,
+        percent: None,
+        ..command.clone()
+    }))?;
     Ok(draft.done())
 }
 

@@ -11,6 +11,7 @@ use crate::branch::Branch;
 use crate::command::DecideReview;
 use crate::event::{Decision, Event, ReviewAction};
 use crate::plan::{PlanFailure, PlanHead};
+use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
 use crate::step::{
     FailReason, IllegalStepMove, Review, SkipCause, Step, StepCause, StepResult, StepState,
@@ -51,8 +52,17 @@ pub fn decide(
         .feedback
         .clone()
         .filter(|words| !words.trim().is_empty());
-    if command.decision == Decision::Modify && feedback.is_none() {
-        return Err(Refusal::FeedbackRequired);
+    if command.decision == Decision::Modify {
+        let words = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
+        let asked = step.spec.instructions.chars().count() + words.chars().count();
+        if asked > MAX_INSTRUCTIONS {
+            let what = "characters of instructions and feedback";
+            return Err(Refusal::LimitExceeded {
+                what,
+                limit: MAX_INSTRUCTIONS,
+                asked,
+            });
+        }
     }
     let mut draft = Draft::of(plan, now);
     draft.push(Event::UserReviewed {

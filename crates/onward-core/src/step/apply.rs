@@ -52,6 +52,13 @@ fn with_feedback(instructions: &str, feedback: &str) -> String {
     format!("{instructions}\n\n---\n\nUser feedback: {feedback}")
 }
 
+impl Work {
+    /// A sign of life. A clock that was set back must not take an earlier one away.
+    fn alive_at(&mut self, at: Timestamp) {
+        self.last_progress_at = self.last_progress_at.max(Some(at));
+    }
+}
+
 impl Step {
     /// Makes the change, where the event is about this step.
     pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), StepMisfit> {
@@ -160,8 +167,7 @@ impl Step {
                 is,
             });
         };
-        // A clock that was set back must not take a sign of life away.
-        work.last_progress_at = Some(work.last_progress_at.map_or(at, |before| before.max(at)));
+        work.alive_at(at);
         Ok(work)
     }
 
@@ -192,7 +198,7 @@ impl Step {
             } => {
                 let mut work = self.leave(StepStatus::AwaitingInput, StepCause::Revise)?;
                 // A decision is a sign of life: no clock ran while the person thought.
-                work.last_progress_at = Some(at);
+                work.alive_at(at);
                 work.undelivered = true;
                 self.state = StepState::InProgress(work);
                 let feedback = feedback.as_deref().unwrap_or_default();

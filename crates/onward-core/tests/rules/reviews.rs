@@ -228,3 +228,16 @@ fn there_is_nothing_to_decide_where_nothing_was_asked() {
         );
     }
 }
+
+#[test]
+fn feedback_does_not_grow_instructions_without_bound() {
+    let mut desk = Desk::with(1);
+    for _ in 0..9 {
+        desk = desk.in_review_again();
+        desk.does(&decision(1, Decision::Modify, Some(&"x".repeat(10_000))));
+    }
+    desk = desk.in_review_again();
+    let refused = desk.code(&decision(1, Decision::Modify, Some(&"x".repeat(10_000))));
+    assert_eq!(refused, Code::LimitExceeded);
+    assert_eq!(desk.status(), PlanStatus::AwaitingReview);
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onward_core::command::ReportProgress;
 use onward_core::event::Sign;
-use onward_core::{Code, Command, PlanStatus};
+use onward_core::{Code, Command, Event, PlanStatus};
 
 use crate::desk::{Desk, MINUTE, decision, id, plan_of};
 use onward_core::event::Decision;
@@ -123,4 +123,41 @@ fn percent_is_between_zero_and_a_hundred() {
         let outcome = desk.try_to(&command);
         assert_eq!(outcome.is_ok(), fits, "{percent}");
     }
+}
+
+#[test]
+fn a_sign_that_comes_by_itself_says_nothing() {
+    let mut desk = Desk::with(1).started();
+    desk.wait(MINUTE);
+    let command = Command::ReportProgress(ReportProgress {
+        step: id(1),
+        sign: Sign::Seen,
+        note: Some("x".repeat(50_000)),
+        percent: Some(f64::NAN),
+        token: None,
+        session: None,
+    });
+    let events = desk.try_to(&command).unwrap();
+    assert!(matches!(
+        events.as_slice(),
+        [Event::StepProgressed { note: None, percent: None, .. }]
+    ));
+}
+
+#[test]
+fn a_clock_that_is_set_back_takes_no_sign_of_life_away() {
+    let mut desk = Desk::with(1).started();
+    let began_at = desk.now;
+    desk.wait(60 * MINUTE);
+    let report = desk.report(1, None);
+    desk.does(&report);
+    let reported_at = desk.now;
+    let review = desk.request_review(1, None);
+    desk.does(&review);
+    desk.now = began_at;
+    desk.does(&decision(1, Decision::Modify, Some("again")));
+    let report = desk.report(1, None);
+    desk.does(&report);
+    let work = desk.plan.step(id(1)).unwrap().work().unwrap().clone();
+    assert_eq!(work.last_progress_at, Some(reported_at));
 }
