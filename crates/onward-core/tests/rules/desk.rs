@@ -230,7 +230,11 @@ impl Desk {
 
     /// Puts step 1 up for review, whether or not it was before.
     pub(crate) fn in_review_again(self) -> Self {
-        let mut desk = if self.status() == PlanStatus::Planning { self.started() } else { self };
+        let mut desk = if self.status() == PlanStatus::Planning {
+            self.started()
+        } else {
+            self
+        };
         let command = desk.request_review(1, None);
         desk.does(&command);
         desk

@@ -22,3 +22,4 @@ mod signs;
 mod stalls;
 mod state_machine;
 mod trail;
+mod words;

@@ -140,7 +140,11 @@ fn a_sign_that_comes_by_itself_says_nothing() {
     let events = desk.try_to(&command).unwrap();
     assert!(matches!(
         events.as_slice(),
-        [Event::StepProgressed { note: None, percent: None, .. }]
+        [Event::StepProgressed {
+            note: None,
+            percent: None,
+            ..
+        }]
     ));
 }
 
