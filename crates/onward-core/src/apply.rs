@@ -1,7 +1,7 @@
 //! A whole plan in memory, made by its events.
 //!
 //! This is what replaying an audit trail gives, and what a program that keeps its plans itself
-//! drives. A server does not need it for most calls: the verbs in [`decide`](crate::decide) take only
+//! drives. A server does not need it for most calls: the verbs in [`decide`](mod@crate::decide) take only
 //! the facts that they look at. The indexes here give those facts without walking the list, so that
 //! deciding costs the same on 10 steps and on 10,000.
 //!
@@ -288,20 +288,20 @@ impl Plan {
         now: Timestamp,
         call: Option<Duration>,
     ) -> impl Iterator<Item = &Step> {
-        self.working()
+        self.in_progress()
             .filter(move |step| step.timestamp().is_stalled(now, self.threshold(step, call)))
     }
 
     /// When [`stalls`](Self::stalls) could next answer otherwise, if nothing happens.
     pub fn next_stall_at(&self, now: Timestamp, call: Option<Duration>) -> Option<Timestamp> {
-        self.working()
+        self.in_progress()
             .filter_map(|step| step.timestamp().stalls_at(self.threshold(step, call)))
             .filter(|stalls_at| now <= *stalls_at)
             .min()
     }
 
-    /// The steps in progress of a plan that is not over.
-    pub(crate) fn working(&self) -> impl Iterator<Item = &Step> {
+    /// The steps in progress, in their order; none of a plan that is over.
+    pub fn in_progress(&self) -> impl Iterator<Item = &Step> {
         let over = self.head.status().is_terminal();
         self.index
             .in_progress()

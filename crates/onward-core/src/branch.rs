@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::condition::{Condition, PlanScope, Scope, StepScope};
+use crate::condition::{Condition, PlanScope, Scope, StepScope, Trials};
 use crate::id::{BranchId, StepId};
 use crate::progress::Counts;
 use crate::step::{NewStep, Step, StepResult};
@@ -68,9 +68,16 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// The steps that must not be removed while this branch may still be taken: the target of a
-    /// `skip_to`, and what the steps of an `add_steps` depend on beside each other.
+    /// The steps that must not be removed while the plan has this branch: the target of a `skip_to`,
+    /// and what the steps of an `add_steps` depend on beside each other. The step that the branch
+    /// stands after is none of them: the branch goes with it.
     pub fn references(&self) -> Vec<StepId> {
+        let mut needed = self.named();
+        needed.retain(|step| *step != self.after);
+        needed
+    }
+
+    fn named(&self) -> Vec<StepId> {
         match &self.action {
             Action::Continue | Action::Fail { .. } => Vec::new(),
             Action::SkipTo { target } => vec![*target],
@@ -120,11 +127,27 @@ pub enum Effect {
     },
     /// It should have done something, and could not.
     Nothing {
-        /// The action that it is.
-        action: &'static str,
         /// Why it could not.
         why: NoEffect,
     },
+}
+
+impl Effect {
+    /// The word of the action that it is the effect of.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Effect::Continued => "continue",
+            Effect::Skipped { .. } => "skip_to",
+            Effect::Added { .. } => "add_steps",
+            Effect::FailedPlan { .. } => "fail",
+            Effect::Nothing { why } => match why {
+                NoEffect::TargetGone | NoEffect::TargetNotPending | NoEffect::TargetNotAfter => {
+                    "skip_to"
+                }
+                NoEffect::PlanFull => "add_steps",
+            },
+        }
+    }
 }
 
 /// Why an action did nothing.
@@ -169,9 +192,10 @@ pub fn try_branches<'b>(
             pending: counts.pending,
         },
     };
+    let mut trials = Trials::of(&scope);
     let mut verdicts = Vec::new();
     for branch in branches {
-        let outcome = branch.condition.evaluate(&scope);
+        let outcome = trials.try_one(&branch.condition);
         let matched = outcome == Ok(true);
         verdicts.push(Verdict {
             branch: branch.id,

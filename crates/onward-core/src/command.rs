@@ -1,7 +1,7 @@
 //! What can be asked of a plan. A command is imperative, and brings everything with it that is
 //! random: the ids of what it makes, the token of a claim it may give out.
 //!
-//! Texts are as their author sent them; the verbs in [`decide`](crate::decide) check them. Orders
+//! Texts are as their author sent them; the verbs in [`decide`](mod@crate::decide) check them. Orders
 //! (`depends_on`, `after_order`, …) are those of the plan as it will be once the command is done.
 
 use std::sync::Arc;
@@ -393,10 +393,15 @@ impl Command {
                     ..StepResult::of_summary(request.summary.clone())
                 }),
             }),
-            Command::ReportProgress(report) => report.note.as_ref().map(|note| LateResult {
-                step: report.step,
-                content: Arc::new(StepResult::of_summary(note.clone())),
-            }),
+            Command::ReportProgress(report) => {
+                let percent = report
+                    .percent
+                    .map(|percent| format!("{percent} percent done"));
+                report.note.clone().or(percent).map(|note| LateResult {
+                    step: report.step,
+                    content: Arc::new(StepResult::of_summary(note)),
+                })
+            }
             Command::StartNext(_)
             | Command::DecideReview(_)
             | Command::ModifyPlan(_)

@@ -81,7 +81,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
         }
         Command::ModifyPlan(command) => modify(plan, command, now),
         Command::HandleStalls(command) => {
-            let steps: Vec<&Step> = plan.working().collect();
+            let steps: Vec<&Step> = plan.in_progress().collect();
             let facts = handle_stalls::Facts {
                 plan: head,
                 in_progress: &steps,

@@ -413,13 +413,7 @@ impl Event {
                 ReviewAction::Requested { .. } => "review_requested",
                 ReviewAction::Decided { decision, .. } => decision.as_str(),
             }),
-            Event::BranchTaken { effect, .. } => Some(match effect {
-                Effect::Continued => "continue",
-                Effect::Skipped { .. } => "skip_to",
-                Effect::Added { .. } => "add_steps",
-                Effect::FailedPlan { .. } => "fail",
-                Effect::Nothing { action, .. } => action,
-            }),
+            Event::BranchTaken { effect, .. } => Some(effect.action()),
             Event::StepRequeued { reason, .. } => Some(reason.as_str()),
             Event::PlanResumed { by } => Some(by.as_str()),
             Event::StepStarted { .. }

@@ -59,7 +59,7 @@ pub enum PlanCause {
 
 /// A move that the law of the plans does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a plan that is `{from}` {}", asked.refused())]
+#[error("a plan that is `{from}` {}", if from.is_terminal() { "takes no more changes" } else { asked.refused() })]
 pub struct IllegalPlanMove {
     /// Where the plan stands.
     pub from: PlanStatus,

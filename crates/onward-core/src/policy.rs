@@ -1,7 +1,8 @@
 //! What an owner may set, and within which bounds: thresholds, attempts, what a stall leads to, how
 //! large things may be.
 //!
-//! Numbers live here and nowhere else. Nothing here decides.
+//! The bounds of the branching language stand in [`condition`](crate::condition), those of the watcher's
+//! own sleep in [`watcher`](crate::watcher). Nothing here decides.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +24,10 @@ pub const MAX_MAX_ATTEMPTS: u32 = 100;
 pub const MAX_STEPS: usize = 10_000;
 /// The most dependencies that the steps of one command may name together.
 pub const MAX_DEPENDENCIES: usize = 100_000;
+/// The most branches that a plan may be created with.
+pub const MAX_BRANCHES: usize = 10_000;
+/// What the patterns of all conditions of one command may take in memory: compiling them takes time.
+pub const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
 /// The most branches that one step may have: all of them may be tried after one result.
 pub const MAX_BRANCHES_PER_STEP: usize = 100;
 

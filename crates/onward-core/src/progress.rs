@@ -38,12 +38,17 @@ impl Counts {
 
     /// All steps.
     pub const fn total(&self) -> u32 {
-        self.pending + self.in_progress + self.awaiting_input + self.terminal()
+        self.pending
+            .saturating_add(self.in_progress)
+            .saturating_add(self.awaiting_input)
+            .saturating_add(self.terminal())
     }
 
     /// Steps that will not change any more.
     pub const fn terminal(&self) -> u32 {
-        self.completed + self.skipped + self.failed
+        self.completed
+            .saturating_add(self.skipped)
+            .saturating_add(self.failed)
     }
 
     /// `round(100 × (completed + skipped) / total)`, halves up; 0 where there are no steps.
@@ -54,7 +59,7 @@ impl Counts {
         if total == 0 {
             return 0;
         }
-        let done = (self.completed + self.skipped) as u64;
+        let done = self.completed.saturating_add(self.skipped) as u64;
         ((200 * done + total) / (2 * total)) as u32
     }
 

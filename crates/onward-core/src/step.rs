@@ -3,7 +3,7 @@
 //!
 //! [`StepStatus::after`] is the law: a move that it does not name is refused, with the state and what
 //! was asked. Here nothing is decided: who asks for a move, and what follows, stands in
-//! [`decide`](crate::decide). How an event changes a step stands in `step/apply.rs`.
+//! [`decide`](mod@crate::decide). How an event changes a step stands in `step/apply.rs`.
 
 mod apply;
 
@@ -447,7 +447,9 @@ pub struct Step {
     pub order: u32,
     /// Where it stands.
     pub state: StepState,
-    /// When anything about it last changed.
+    /// The tokens of the claims that were handed back, oldest first.
+    pub superseded: Vec<ClaimToken>,
+    /// When anything about it last changed, but for its place.
     pub updated_at: Timestamp,
 }
 
@@ -458,6 +460,7 @@ impl Step {
             spec,
             order,
             state: StepState::Pending { attempt: 1 },
+            superseded: Vec::new(),
             updated_at: at,
         }
     }
@@ -491,15 +494,17 @@ impl Step {
         }
     }
 
-    /// The attempt that it is in, or, while pending, that comes next.
+    /// The attempt that it is in or ended in, or, while pending, that comes next. 0 where it ended
+    /// without ever having been handed out.
     pub fn attempt(&self) -> u32 {
+        let handed_back = u32::try_from(self.superseded.len()).unwrap_or(u32::MAX);
         match &self.state {
             StepState::Pending { attempt } => *attempt,
             StepState::InProgress(_)
             | StepState::AwaitingInput { .. }
             | StepState::Completed { .. }
             | StepState::Skipped { .. }
-            | StepState::Failed { .. } => self.claim().map_or(0, |claim| claim.attempt),
+            | StepState::Failed { .. } => self.claim().map_or(handed_back, |claim| claim.attempt),
         }
     }
 

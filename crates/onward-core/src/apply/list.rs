@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::index::Index;
 use super::{Misfit, Plan};
 use crate::id::StepId;
-use crate::step::{NewStep, Step};
+use crate::step::{NewStep, Step, StepStatus};
 use crate::time::Timestamp;
 
 impl Plan {
@@ -34,6 +34,10 @@ impl Plan {
 
     pub(super) fn remove(&mut self, id: StepId) -> Result<(), Misfit> {
         let place = self.index.place(id).ok_or(Misfit::UnknownStep(id))?;
+        let pending = self.step(id).map(Step::status) == Some(StepStatus::Pending);
+        if !pending || !self.index.dependents(id).is_empty() {
+            return Err(Misfit::List);
+        }
         self.steps.remove(place);
         self.branches.remove(&id);
         self.renumber();

@@ -54,6 +54,9 @@ pub enum Unevaluable {
         /// The limit.
         limit: usize,
     },
+    /// The conditions that were tried before it on the same result took all the work there is.
+    #[error("not tried: the branches before it took all the work that those of one step may take")]
+    NotReached,
     /// The result is nested too deep to be searched.
     #[error("the result is nested deeper than {limit} levels and is not searched")]
     ResultTooDeep {

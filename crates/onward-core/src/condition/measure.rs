@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::failure::Unevaluable;
 
 /// The largest result that is searched, in bytes of compact JSON.
-pub const MAX_RESULT_BYTES: usize = 64 * 1024;
+pub const MAX_SEARCHED_BYTES: usize = 64 * 1024;
 /// The longest list or object, at any depth, in a result that is searched.
 pub const MAX_ENTRIES: usize = 1000;
 /// How deep lists and objects may be nested in a result that is searched.
@@ -24,7 +24,7 @@ pub(super) const COUNTED_BYTES: usize = 1024 * 1024;
 pub(super) fn check(result: &Value) -> Result<(), Unevaluable> {
     let mut tally = Tally { bytes: 0 };
     tally.value(result, 0)?;
-    if tally.bytes > MAX_RESULT_BYTES {
+    if tally.bytes > MAX_SEARCHED_BYTES {
         return Err(tally.too_large());
     }
     Ok(())
@@ -38,7 +38,7 @@ impl Tally {
     fn too_large(&self) -> Unevaluable {
         Unevaluable::ResultTooLarge {
             bytes: self.bytes.min(COUNTED_BYTES),
-            limit: MAX_RESULT_BYTES,
+            limit: MAX_SEARCHED_BYTES,
         }
     }
 

@@ -11,6 +11,9 @@ use super::failure::Failure;
 
 /// How much work one trial may take.
 pub const MAX_WORK: u64 = 5_000_000;
+/// How much work the trials of all branches of one step may take together, before the rest of them
+/// are not tried any more.
+pub const MAX_WORK_PER_STEP: u64 = 4 * MAX_WORK;
 /// How many bytes one trial may allocate, all in all.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
 

@@ -48,6 +48,8 @@ pub(super) struct Outcome {
     pub(super) root: Node,
     /// Whether it names `result`, or anything that could be a key of it.
     pub(super) reads_result: bool,
+    /// What its patterns took.
+    pub(super) pattern_bytes: usize,
 }
 
 pub(super) fn parse(source: &str) -> Result<Outcome, Fault> {
@@ -74,6 +76,7 @@ pub(super) fn parse(source: &str) -> Result<Outcome, Fault> {
         Kind::End => Ok(Outcome {
             root,
             reads_result: parser.reads_result,
+            pattern_bytes: parser.patterns.taken(),
         }),
         Kind::Name
         | Kind::Text(_)

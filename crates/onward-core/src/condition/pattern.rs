@@ -35,6 +35,14 @@ impl Default for Allowance {
     }
 }
 
+impl Allowance {
+    /// How much of it is gone.
+    pub(super) fn taken(&self) -> usize {
+        let whole = Allowance::default();
+        (whole.program - self.program) + (whole.automaton - self.automaton)
+    }
+}
+
 /// A pattern, ready to be searched for.
 pub(super) enum Pattern {
     Automaton(Box<dense::DFA<Vec<u32>>>),
@@ -127,7 +135,12 @@ fn complaint(error: &str) -> String {
 
 /// The pattern with the classes and boundaries that RE2 holds to be ASCII spelled out as such.
 fn in_ascii(pattern: &str) -> Result<String, String> {
-    let ignores_case = ignores_case(pattern);
+    if asks_for(pattern, 'x') {
+        return Err("the flag `x` is not supported; expected `i`, `m`, `s` or `U`".to_owned());
+    }
+    // To fold the case of a class takes time for every character in it, a million for some; the few
+    // forms that can be so large are refused.
+    let ignores_case = asks_for(pattern, 'i');
     let mut spelled = String::with_capacity(pattern.len());
     let mut classes = 0u32;
     let mut characters = pattern.chars().peekable();
@@ -143,6 +156,9 @@ fn in_ascii(pattern: &str) -> Result<String, String> {
                     &mut spelled,
                 )?;
             }
+            // In RE2 a class holds characters and `[:names:]`; it has no classes and operators inside.
+            '[' if classes > 0 && characters.peek() != Some(&':') => spelled.push_str(r"\["),
+            '&' | '~' if classes > 0 => spelled.extend(['\\', character]),
             '[' => {
                 if ignores_case && classes > 0 {
                     return Err(costly("a class in a class"));
@@ -214,12 +230,11 @@ fn escape(
     Ok(())
 }
 
-/// Whether any group of the pattern asks for `i`. To fold the case of a class takes time for
-/// every character in it, a million for some; the few forms that can be so large are refused.
-fn ignores_case(pattern: &str) -> bool {
+/// Whether any group of the pattern asks for this flag.
+fn asks_for(pattern: &str, flag: char) -> bool {
     pattern.split("(?").skip(1).any(|group| {
         let flags = group.split([':', ')']).next().unwrap_or_default();
-        flags.contains('i') && flags.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+        flags.contains(flag) && flags.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
     })
 }
 

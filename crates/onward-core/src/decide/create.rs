@@ -1,7 +1,7 @@
 //! Make a plan: all of it or nothing. The whole input is checked, orders become ids, conditions are
 //! parsed; a plan that exists is one that can be run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
 use super::resolve::{self, BranchFacts, Insertion, Referenced};
@@ -9,12 +9,15 @@ use crate::command::{ActionSpec, BranchSpec, CreatePlan};
 use crate::event::{Change, Created, Event};
 use crate::id::StepId;
 use crate::plan::Brief;
-use crate::policy::{MAX_BRANCHES_PER_STEP, MAX_NAME, MAX_QUESTION, MAX_STEPS};
+use crate::policy::{
+    MAX_BRANCHES, MAX_BRANCHES_PER_STEP, MAX_NAME, MAX_PATTERN_BYTES, MAX_QUESTION, MAX_STEPS,
+};
 use crate::refusal::Refusal;
 use crate::step::StepStatus;
 
 /// Decides whether the plan can be, and what it is.
 pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
+    within("branches", MAX_BRANCHES, command.branches.len())?;
     checked(command)?;
     let steps = resolve::steps(&command.steps, Insertion::new(0, &command.steps), |_| None)?;
     let total = u32::try_from(steps.len()).unwrap_or(u32::MAX);
@@ -31,21 +34,22 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     let by_id = |id: StepId| orders.get(&id).and_then(|order| at(*order));
     let mut branches = Vec::with_capacity(command.branches.len());
     let mut per_step: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut patterns = 0usize;
     for (place, spec) in command.branches.iter().enumerate() {
         let count = per_step.entry(spec.after_order).or_default();
         *count += 1;
-        within_branches(*count)?;
+        within("branches after one step", MAX_BRANCHES_PER_STEP, *count)?;
         let facts = BranchFacts {
             after: at(spec.after_order),
             total,
             own: &at,
             by_id: &by_id,
         };
-        branches.push(resolve::branch(
-            spec,
-            &format!("branchingConditions[{place}]"),
-            &facts,
-        )?);
+        let path = format!("branchingConditions[{place}]");
+        let branch = resolve::branch(spec, &path, &facts)?;
+        patterns = patterns.saturating_add(branch.condition.pattern_bytes());
+        within("bytes of patterns", MAX_PATTERN_BYTES, patterns)?;
+        branches.push(branch);
     }
     let created = Created {
         plan: command.plan,
@@ -87,8 +91,13 @@ fn checked(command: &CreatePlan) -> Result<(), Refusal> {
     } else {
         check.steps("steps", &command.steps);
     }
+    let mut ids = BTreeSet::new();
     for (place, branch) in command.branches.iter().enumerate() {
-        check_branch(&mut check, &format!("branchingConditions[{place}]"), branch);
+        let path = format!("branchingConditions[{place}]");
+        check_branch(&mut check, &path, branch);
+        if !ids.insert(branch.id) {
+            check.issue(format!("{path}.id"), "is the id of another branch");
+        }
     }
     check.done()
 }
@@ -114,15 +123,10 @@ pub(super) fn check_branch(check: &mut Check, path: &str, branch: &BranchSpec) {
     }
 }
 
-/// Whether a step may have so many branches.
-pub(super) fn within_branches(count: usize) -> Result<(), Refusal> {
-    if count > MAX_BRANCHES_PER_STEP {
-        let what = "branches after one step";
-        return Err(Refusal::LimitExceeded {
-            what,
-            limit: MAX_BRANCHES_PER_STEP,
-            asked: count,
-        });
+/// Whether there may be so many of these.
+pub(super) fn within(what: &'static str, limit: usize, asked: usize) -> Result<(), Refusal> {
+    if asked > limit {
+        return Err(Refusal::LimitExceeded { what, limit, asked });
     }
     Ok(())
 }

@@ -100,10 +100,7 @@ impl Skip {
             Landing::At { .. } | Landing::Gone => Vec::new(),
         };
         let effect = match why {
-            Some(why) => Effect::Nothing {
-                action: "skip_to",
-                why,
-            },
+            Some(why) => Effect::Nothing { why },
             None => Effect::Skipped {
                 target,
                 steps: between.clone(),
@@ -181,7 +178,6 @@ pub(super) fn complete(
             let total = usize::try_from(draft.head().counts.total()).unwrap_or(usize::MAX);
             if total.saturating_add(steps.len()) > MAX_STEPS {
                 Effect::Nothing {
-                    action: "add_steps",
                     why: NoEffect::PlanFull,
                 }
             } else {

@@ -4,6 +4,7 @@
 //! One stall (step, attempt, reference instant) marks once: a plan that was resumed is not marked
 //! again for the same stall, so an agent that works on beside a dead one is not thrown back and forth.
 
+use super::check::Check;
 use super::draft::Draft;
 use super::start_next::hand_back;
 use crate::command::HandleStalls;
@@ -34,6 +35,9 @@ pub fn decide(
     command: &HandleStalls,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
+    let mut check = Check::default();
+    check.threshold("thresholdMs", command.threshold);
+    check.done()?;
     let status = facts.plan.status();
     let stalled: Vec<&Step> = facts
         .in_progress

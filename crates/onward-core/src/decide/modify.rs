@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 /// What must be looked up for a modification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// [`Facts::step`]. Where there is none, that is [`Refusal::StepNotFound`].
+    /// The [step](field@Facts::step) of the facts. Where there is none, that is [`Refusal::StepNotFound`].
     pub step: Option<StepId>,
     /// [`Facts::dependents`] and [`Facts::needed_by`] of that step.
     pub references: bool,

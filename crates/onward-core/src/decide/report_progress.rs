@@ -53,7 +53,7 @@ fn reported(
         check.issue("percent", "must be between 0 and 100");
     }
     check.done()?;
-    let voice = take_up::voice(step, command.token.as_ref())?;
+    take_up::voice(step, command.token.as_ref())?;
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
@@ -63,15 +63,9 @@ fn reported(
             by: ResumedBy::Progress,
         })?;
     }
-    match (voice, take_up::returning(step, command.token.as_ref())) {
-        (Voice::Unclaimed, Some(token)) => {
-            let claim = take_up::claim(step, token, command.session.as_ref());
-            draft.push(Event::StepStarted {
-                step: step.id(),
-                claim,
-            })?;
-        }
-        (Voice::Unclaimed, None) | (Voice::Current, _) => in_progress(step)?,
+    let (token, session) = (command.token.as_ref(), command.session.as_ref());
+    if !take_up::take_up_again(&mut draft, step, token, session)? {
+        in_progress(step)?;
     }
     draft.push(progressed(command))?;
     Ok(draft.done())
@@ -84,7 +78,8 @@ fn noticed(
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     let Facts { plan, step } = *facts;
-    let spoken_for = take_up::voice(step, command.token.as_ref()) == Ok(Voice::Current);
+    let spoken_for = take_up::voice(step, command.token.as_ref()) == Ok(Voice::Current)
+        && is_own_session(step, command);
     if plan.status().is_terminal() || !spoken_for || in_progress(step).is_err() {
         return Ok(Vec::new());
     }
@@ -103,6 +98,15 @@ fn noticed(
         ..command.clone()
     }))?;
     Ok(draft.done())
+}
+
+/// What the guard sees of a session counts for the steps that this session holds.
+fn is_own_session(step: &Step, command: &ReportProgress) -> bool {
+    let holder = step.claim().and_then(|claim| claim.session.as_ref());
+    match (command.sign, holder, &command.session) {
+        (Sign::Seen, Some(holder), Some(seen)) => holder == seen,
+        (Sign::Seen, _, _) | (Sign::Written | Sign::Reported, _, _) => true,
+    }
 }
 
 /// Only a step that somebody works on can show that somebody does.

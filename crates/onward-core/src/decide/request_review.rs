@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::draft::Draft;
-use super::take_up::{self, Voice};
+use super::take_up;
 use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
 use crate::plan::PlanHead;
@@ -40,22 +40,14 @@ pub fn decide(
         check.text(&format!("questions[{place}]"), question, MAX_REMARK);
     }
     check.done()?;
-    let voice = take_up::voice(step, command.token.as_ref())?;
+    let (token, session) = (command.token.as_ref(), command.session.as_ref());
+    take_up::voice(step, token)?;
+    if plan.status().is_terminal() {
+        return Err(Refusal::PlanIsTerminal(plan.status()));
+    }
     let mut draft = Draft::of(plan, now);
-    match (voice, take_up::returning(step, command.token.as_ref())) {
-        (Voice::Unclaimed, Some(token)) => {
-            let claim = take_up::claim(step, token, command.session.as_ref());
-            draft.push(Event::StepStarted {
-                step: step.id(),
-                claim,
-            })?;
-        }
-        (Voice::Unclaimed, None) | (Voice::Current, _) => {
-            if plan.status().is_terminal() {
-                return Err(Refusal::PlanIsTerminal(plan.status()));
-            }
-            step.status().after(StepCause::AskReview)?;
-        }
+    if !take_up::take_up_again(&mut draft, step, token, session)? {
+        step.status().after(StepCause::AskReview)?;
     }
     draft.push(Event::UserReviewed {
         step: step.id(),

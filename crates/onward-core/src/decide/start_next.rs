@@ -54,7 +54,14 @@ pub fn decide(
         })?,
         PlanStatus::Planning | PlanStatus::Executing => {}
     }
-    if let Some(step) = facts.undelivered {
+    // Who asks for stalled steps takes such a step over, feedback and all, under a claim of its own.
+    let taken_over = |step: &Step| {
+        facts
+            .stalled
+            .iter()
+            .any(|stalled| stalled.id() == step.id())
+    };
+    if let Some(step) = facts.undelivered.filter(|step| !taken_over(step)) {
         draft.push(Event::FeedbackDelivered {
             step: step.id(),
             session: command.session.clone(),

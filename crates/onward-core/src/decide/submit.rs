@@ -58,7 +58,9 @@ pub fn decide(
     }
     let mut attempt = step.attempt();
     if voice == Voice::Unclaimed {
-        if plan.status() == PlanStatus::AwaitingReview {
+        // While a person thinks, nobody begins anything; but an agent may come back to what it had.
+        let returns = take_up::is_returning(step, command.token.as_ref());
+        if plan.status() == PlanStatus::AwaitingReview && !returns {
             return Err(IllegalPlanMove {
                 from: plan.status(),
                 asked: PlanCause::Begin,

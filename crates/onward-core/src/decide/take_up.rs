@@ -4,6 +4,8 @@
 //! The current token, or none at all, is the current attempt's. Any other token is superseded: it
 //! still counts where the step is open and nobody else has claimed it, and is refused otherwise.
 
+use super::draft::Draft;
+use crate::event::Event;
 use crate::id::{ClaimToken, SessionId};
 use crate::refusal::Refusal;
 use crate::step::{Claim, Step, StepStatus};
@@ -22,10 +24,10 @@ pub(super) enum Voice {
 pub(super) fn voice(step: &Step, token: Option<&ClaimToken>) -> Result<Voice, Refusal> {
     match (step.claim(), token) {
         (None, _) if step.status() == StepStatus::Pending => Ok(Voice::Unclaimed),
-        (None, _) | (Some(_), None) => Ok(Voice::Current),
+        (_, None) => Ok(Voice::Current),
         (Some(claim), Some(token)) if claim.token == *token => Ok(Voice::Current),
-        (Some(claim), Some(_)) => Err(Refusal::ClaimSuperseded {
-            attempt: claim.attempt,
+        (_, Some(_)) => Err(Refusal::ClaimSuperseded {
+            attempt: step.attempt(),
             status: step.status(),
         }),
     }
@@ -41,8 +43,28 @@ pub(super) fn claim(step: &Step, token: &ClaimToken, session: Option<&SessionId>
     }
 }
 
-/// The superseded token by which an agent takes a step up again that was handed back. A step that was
-/// never handed out has none.
-pub(super) fn returning<'t>(step: &Step, token: Option<&'t ClaimToken>) -> Option<&'t ClaimToken> {
-    token.filter(|_| step.status() == StepStatus::Pending && step.attempt() > 1)
+/// Whether the step was handed back, nobody else has it, and this is a token that it had before.
+pub(super) fn is_returning(step: &Step, token: Option<&ClaimToken>) -> bool {
+    step.status() == StepStatus::Pending
+        && token.is_some_and(|token| step.superseded.contains(token))
+}
+
+/// Takes a step up again for an agent that comes back to it, and says whether it did.
+pub(super) fn take_up_again(
+    draft: &mut Draft,
+    step: &Step,
+    token: Option<&ClaimToken>,
+    session: Option<&SessionId>,
+) -> Result<bool, Refusal> {
+    match token.filter(|_| is_returning(step, token)) {
+        Some(token) => {
+            let claim = claim(step, token, session);
+            draft.push(Event::StepStarted {
+                step: step.id(),
+                claim,
+            })?;
+            Ok(true)
+        }
+        None => Ok(false),
+    }
 }

@@ -85,6 +85,10 @@ impl PlanHead {
             }
             Event::PlanCompleted => {
                 self.status().after(PlanCause::Finish)?;
+                if self.counts.derived_status() != PlanStatus::Completed {
+                    let (from, asked) = (self.status(), PlanCause::Finish);
+                    return Err(IllegalPlanMove { from, asked });
+                }
                 self.state = PlanState::Completed { ended_at: at };
             }
             Event::PlanFailed { reason } => {
@@ -152,12 +156,12 @@ impl PlanHead {
         Ok(())
     }
 
-    /// A step is taken on: that begins a plan, and needs one that is under way.
+    /// A step is taken on: that begins a plan, and needs one that is under way. While another step
+    /// awaits a person, an agent may still come back to a step that it had.
     fn begin(&mut self) -> Result<(), IllegalPlanMove> {
         match self.status() {
-            PlanStatus::Executing => Ok(()),
+            PlanStatus::Executing | PlanStatus::AwaitingReview => Ok(()),
             PlanStatus::Planning
-            | PlanStatus::AwaitingReview
             | PlanStatus::Stalled
             | PlanStatus::Completed
             | PlanStatus::Failed => {

@@ -111,7 +111,8 @@ impl Step {
                 };
             }
             Event::StepRequeued { attempt, .. } => {
-                self.moved(StepStatus::InProgress, StepCause::HandBack)?;
+                let work = self.leave(StepStatus::InProgress, StepCause::HandBack)?;
+                self.superseded.push(work.claim.token);
                 self.state = StepState::Pending { attempt: *attempt };
             }
             Event::StepProgressed { .. } => {

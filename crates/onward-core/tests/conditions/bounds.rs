@@ -61,10 +61,10 @@ fn of_bytes(bytes: usize) -> Json {
 #[test]
 fn a_result_over_64_kibibytes_is_not_searched() {
     assert_eq!(
-        tried("text.startsWith('x')", &of_bytes(MAX_RESULT_BYTES)),
+        tried("text.startsWith('x')", &of_bytes(MAX_SEARCHED_BYTES)),
         Ok(true)
     );
-    let over = of_bytes(MAX_RESULT_BYTES + 1);
+    let over = of_bytes(MAX_SEARCHED_BYTES + 1);
     assert_eq!(
         why("text.startsWith('x')", &over),
         "the result has 65537 bytes and is not searched: the limit is 65536"
@@ -110,7 +110,7 @@ fn a_result_nested_too_deep_is_not_searched() {
 
 #[test]
 fn a_condition_that_does_not_look_at_the_result_is_tried_however_large_it_is() {
-    let over = of_bytes(MAX_RESULT_BYTES + 1);
+    let over = of_bytes(MAX_SEARCHED_BYTES + 1);
     all_true(
         &over,
         &[

@@ -83,6 +83,7 @@ fn patterns_are_those_of_re2() {
             r#"t.matches("^Error \\d+") && t.matches(r'^Error\s\d+:') && matches(t, "42")"#,
             "!t.matches('^version') && t.matches('(?m)^version') && t.matches('(?i)ERROR')",
             r"t.matches(r'\bv\d+\.\d+\.\d+$') && !t.matches(r'\bersion') && t.matches(r'\Bersion')",
+            "'&'.matches('^[a&&b]$') && '['.matches('^[[a]$') && '~'.matches('^[~~]$') && 'b'.matches('^[[:alpha:]&&]$')",
             "t.matches('gr..e') && t.matches('[äöü]ber') && t.matches('(?i)GRÖ[ßs]E')",
             r"!'é'.matches(r'\w') && 'é'.matches('^.$') && '٣'.matches(r'^\D$') && !'٣'.matches(r'\d')",
             r"'a-b]'.matches(r'^[\w-]+[]]$') && 'x y'.matches(r'^[^\d]\s[^\s]$')",

@@ -223,12 +223,19 @@ proptest! {
                 && !moment.after().head().status().is_terminal();
             if let Some(waiting) = waiting.filter(|_| under_way) {
                 let mut plan = moment.after().clone();
-                let first = start(&mut plan, "one", true, moment.now)?;
+                let first = start(&mut plan, "one", false, moment.now)?;
                 prop_assert_eq!(handed_out(&first), Some(waiting.id()));
                 let step = plan.step(waiting.id());
                 prop_assert_eq!(step.and_then(Step::claim), waiting.claim());
                 let second = start(&mut plan, "other", true, moment.now)?;
                 prop_assert!(handed_out(&second) != Some(waiting.id()));
+                // Who asks for stalled steps, and finds it past its threshold, takes it over instead.
+                let mut plan = moment.after().clone();
+                let stalled = plan.stalls(moment.now, None).iter().any(|s| s.step == waiting.id());
+                let first = start(&mut plan, "one", true, moment.now)?;
+                let step = plan.step(waiting.id());
+                let same = step.and_then(Step::claim) == waiting.claim();
+                prop_assert!(same != stalled || handed_out(&first) != Some(waiting.id()));
             }
             Ok(())
         })?;

@@ -92,7 +92,7 @@ fn label(event: &Event) -> String {
         },
         Event::StepRequeued { reason, .. } => reason.as_str(),
         Event::BranchTaken {
-            effect: Effect::Nothing { why, .. },
+            effect: Effect::Nothing { why },
             ..
         } => match why {
             NoEffect::TargetGone => "skip_to: gone",

@@ -203,13 +203,7 @@ fn a_skip_whose_target_is_no_longer_pending_does_nothing_and_says_so() {
             reason: None,
         }));
     });
-    assert_eq!(
-        effect,
-        Effect::Nothing {
-            action: "skip_to",
-            why
-        }
-    );
+    assert_eq!(effect, Effect::Nothing { why });
 }
 
 #[test]
@@ -220,13 +214,7 @@ fn a_skip_whose_target_was_moved_in_front_does_nothing_and_says_so() {
             steps: vec![id(3), id(1), id(2)],
         }));
     });
-    assert_eq!(
-        effect,
-        Effect::Nothing {
-            action: "skip_to",
-            why
-        }
-    );
+    assert_eq!(effect, Effect::Nothing { why });
 }
 
 #[test]
@@ -251,7 +239,6 @@ fn a_skip_whose_target_is_gone_does_nothing_and_says_so() {
     assert_eq!(
         effect(&events),
         &Effect::Nothing {
-            action: "skip_to",
             why: NoEffect::TargetGone
         }
     );
@@ -297,7 +284,6 @@ fn a_full_plan_takes_no_more_steps_and_says_so() {
     assert_eq!(
         effect(&events),
         &Effect::Nothing {
-            action: "add_steps",
             why: NoEffect::PlanFull
         }
     );
@@ -328,4 +314,55 @@ fn a_step_that_fails_tries_no_branch() {
         reason: None,
     });
     assert_eq!(desk.does(&fail), ["plan_modified", "step_failed"]);
+}
+
+#[test]
+fn a_plan_may_be_filled_by_a_branch_to_exactly_its_size() {
+    let most = u32::try_from(MAX_STEPS).unwrap();
+    let mut command = plan_of(most - 1);
+    command.branches = vec![branch(1, 1, "true", ActionSpec::AddSteps(vec![spec(most)]))];
+    let mut desk = Desk::of(command).started();
+    submit_data(&mut desk, 1, json!({}), None);
+    assert_eq!(desk.plan.head().counts.total(), most);
+}
+
+#[test]
+fn an_approved_step_shows_its_branches_the_attempt_it_is_in() {
+    let mut command = plan_of(2);
+    command.branches = vec![branch(1, 1, "step.attempt == 2", ActionSpec::Continue)];
+    let mut desk = Desk::of(command).started();
+    desk.does(&modify(Modification::RequeueStep { step: id(1) }));
+    desk = desk.in_review();
+    let approve = crate::desk::decision(1, onward_core::event::Decision::Approve, None);
+    assert_eq!(
+        desk.does(&approve),
+        ["user_reviewed", "step_completed", "branch_taken"]
+    );
+}
+
+#[test]
+fn the_branches_of_a_step_share_one_budget() {
+    // Each of these is given up on a text of this size, after all the work that one may take.
+    let costly = "list.exists(x, text.contains('a' + text))";
+    let mut command = plan_of(2);
+    command.branches = (0..50)
+        .map(|n| branch(n, 1, costly, ActionSpec::Continue))
+        .collect();
+    command
+        .branches
+        .push(branch(50, 1, "true", ActionSpec::Continue));
+    let mut desk = Desk::of(command).started();
+    let data = json!({ "text": "b".repeat(30_000), "list": vec![0; 1000] });
+    let events = submit_data(&mut desk, 1, data, None);
+    assert_eq!(verdicts(&events), vec![(false, true); 51]);
+    let Some(Event::StepCompleted { verdicts, .. }) = events.first() else {
+        panic!("{events:?}")
+    };
+    let tried = verdicts.iter().filter(|verdict| {
+        verdict
+            .error
+            .as_ref()
+            .is_some_and(|error| !error.starts_with("not tried"))
+    });
+    assert!((2..10).contains(&tried.count()));
 }

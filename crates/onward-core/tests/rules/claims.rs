@@ -213,3 +213,92 @@ fn what_waited_for_a_step_that_is_used_up_is_handed_out_in_the_same_breath() {
 fn a_token_does_not_show_in_debug_output() {
     assert!(!format!("{:?}", ClaimToken::new("secret")).contains("secret"));
 }
+
+#[test]
+fn a_token_that_was_never_given_out_takes_no_step_up_again() {
+    let mut desk = Desk::with(2).started();
+    desk.does(&requeue(1));
+    let made_up = ClaimToken::new("made up");
+    for command in [
+        desk.report(1, Some(&made_up)),
+        desk.request_review(1, Some(&made_up)),
+    ] {
+        assert_eq!(desk.code(&command), Code::IllegalTransition);
+    }
+}
+
+#[test]
+fn every_token_that_was_handed_back_may_take_the_step_up_again() {
+    for which in [0, 1] {
+        let mut desk = Desk::with(1);
+        let tokens = [(); 2].map(|()| {
+            let (_, claim) = desk.next().unwrap();
+            desk.does(&requeue(1));
+            claim.token
+        });
+        let command = desk.report(1, Some(&tokens[which]));
+        assert_eq!(desk.does(&command), ["step_started", "step_progressed"]);
+        assert_eq!(desk.plan.step(id(1)).unwrap().attempt(), 3);
+    }
+}
+
+#[test]
+fn a_late_result_for_a_step_that_ended_after_it_was_handed_back_is_superseded() {
+    let mut desk = Desk::with(2);
+    let (_, claim) = desk.next().unwrap();
+    desk.does(&requeue(1));
+    desk.does(&modify(Modification::FailStep {
+        step: id(1),
+        reason: None,
+    }));
+    let command = desk.submit(1, Some(&claim.token));
+    assert_eq!(desk.code(&command), Code::ClaimSuperseded);
+    assert_eq!(desk.plan.step(id(1)).unwrap().attempt(), 1);
+}
+
+#[test]
+fn an_agent_may_come_back_to_its_step_while_another_awaits_a_person() {
+    let mut command = plan_of(2);
+    command.on_stall = onward_core::policy::OnStall::Requeue;
+    let mut desk = Desk::of(command);
+    desk.next();
+    let (_, second) = desk.next().unwrap();
+    let review = desk.request_review(1, None);
+    desk.does(&review);
+    desk.wait(31 * MINUTE);
+    assert_eq!(desk.does(&crate::desk::sweep()), ["step_requeued"]);
+    let command = desk.submit(2, Some(&second.token));
+    assert_eq!(desk.does(&command), ["step_started", "step_completed"]);
+    assert_eq!(desk.status(), PlanStatus::AwaitingReview);
+}
+
+#[test]
+fn a_refused_report_is_kept_where_it_says_anything() {
+    let mut desk = Desk::with(1).started();
+    desk.does(&abandon());
+    let report = |note: Option<&str>, percent| {
+        onward_core::Command::from(onward_core::command::ReportProgress {
+            step: id(1),
+            sign: onward_core::event::Sign::Reported,
+            note: note.map(str::to_owned),
+            percent,
+            token: None,
+            session: None,
+        })
+    };
+    assert_eq!(desk.code(&report(None, None)), Code::PlanIsTerminal);
+    let kept = |command: onward_core::Command| {
+        command
+            .late_result()
+            .map(|kept| kept.content.summary.clone())
+    };
+    assert_eq!(
+        kept(report(Some("half"), Some(50.0))),
+        Some("half".to_owned())
+    );
+    assert_eq!(
+        kept(report(None, Some(50.0))),
+        Some("50 percent done".to_owned())
+    );
+    assert_eq!(kept(report(None, None)), None);
+}

@@ -10,7 +10,9 @@ use onward_core::{Code, PlanStatus, Refusal};
 use crate::desk::{Desk, branch, id, plan_of, spec};
 
 fn refusal(command: &CreatePlan) -> Refusal {
-    create::decide(command).expect_err("should be refused")
+    create::decide(command)
+        .map(|_| "a plan")
+        .expect_err("should be refused")
 }
 
 fn issues(command: &CreatePlan) -> Vec<String> {
@@ -170,4 +172,29 @@ fn no_two_steps_have_one_id() {
             "branchingConditions[2].actionParams.steps[0].id"
         ]
     );
+}
+
+#[test]
+fn no_two_branches_have_one_id() {
+    let mut command = plan_of(1);
+    command.branches = vec![
+        branch(1, 1, "true", ActionSpec::Continue),
+        branch(1, 1, "false", ActionSpec::Continue),
+    ];
+    assert_eq!(issues(&command), ["branchingConditions[1].id"]);
+}
+
+#[test]
+fn the_patterns_of_all_branches_together_have_their_bound() {
+    let mut command = plan_of(100);
+    let pattern = |n: u32| {
+        let one = |tail: u32| format!("resultSummary.matches('{n}(a|b)*a(a|b){{{tail}}}')");
+        [one(7), one(6), one(5)].join(" || ")
+    };
+    command.branches = (1..=100)
+        .map(|n| branch(n, n, &pattern(n), ActionSpec::Continue))
+        .collect();
+    assert_eq!(refusal(&command).code(), Code::LimitExceeded);
+    command.branches.truncate(10);
+    assert!(create::decide(&command).is_ok());
 }

@@ -315,3 +315,12 @@ fn a_step_that_comes_in_has_an_id_of_its_own() {
     }
     assert_eq!(desk.code(&add(&[9, 9], None)), Code::InvalidInput);
 }
+
+#[test]
+fn a_step_goes_with_its_own_branches_even_where_what_they_add_would_wait_for_it() {
+    let mut command = plan_of(2);
+    let mut added = spec(9);
+    added.depends_on = vec![1];
+    command.branches = vec![branch(7, 1, "true", ActionSpec::AddSteps(vec![added]))];
+    assert_eq!(Desk::of(command).does(&remove(1)), ["plan_modified"]);
+}

@@ -58,3 +58,27 @@ fn skipped_steps_count_and_failed_ones_do_not() {
     assert_eq!(progress(1, 1, 2, 0), 50);
     assert_eq!(progress(0, 0, 4, 0), 0);
 }
+
+#[test]
+fn each_status_is_counted_apart() {
+    let counts: Counts = StepStatus::ALL
+        .into_iter()
+        .chain([Failed, Failed])
+        .collect();
+    assert_eq!(
+        StepStatus::ALL.map(|status| counts.of(status)),
+        [1, 1, 1, 1, 1, 3]
+    );
+    assert_eq!((counts.total(), counts.terminal()), (8, 5));
+}
+
+#[test]
+fn counts_that_cannot_be_do_not_overflow() {
+    let counts = Counts {
+        pending: u32::MAX,
+        completed: u32::MAX,
+        ..Counts::default()
+    };
+    assert_eq!(counts.total(), u32::MAX);
+    assert!(counts.progress() <= 100);
+}

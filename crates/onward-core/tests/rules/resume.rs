@@ -3,7 +3,7 @@
 use onward_core::event::Decision;
 use onward_core::{Code, Command, PlanStatus, StepStatus};
 
-use crate::desk::{Desk, MINUTE, abandon, decision, resume_session, session};
+use crate::desk::{Desk, MINUTE, abandon, decision, id, plan_of, result, resume_session, session};
 
 #[test]
 fn another_session_is_noted_once() {
@@ -116,4 +116,67 @@ fn a_person_abandons_a_plan_from_anywhere_but_its_end() {
             Code::PlanIsTerminal
         );
     }
+}
+
+#[test]
+fn whoever_makes_claims_reports_asks_or_submits_has_worked_on_the_plan() {
+    use onward_core::command::{ReportProgress, RequestReview, SubmitResult};
+    let ada = || Some(session("ada"));
+    let works: [fn(&mut Desk) -> Command; 3] = [
+        |_| {
+            Command::from(SubmitResult {
+                step: id(1),
+                result: result("done"),
+                token: None,
+                fresh_token: onward_core::id::ClaimToken::new("fresh"),
+                session: Some(session("ada")),
+            })
+        },
+        |desk| match desk.report(1, None) {
+            Command::ReportProgress(report) => ReportProgress {
+                session: Some(session("ada")),
+                ..report
+            }
+            .into(),
+            other => other,
+        },
+        |desk| match desk.request_review(1, None) {
+            Command::RequestReview(request) => RequestReview {
+                session: Some(session("ada")),
+                ..request
+            }
+            .into(),
+            other => other,
+        },
+    ];
+    for work in works {
+        let mut desk = Desk::with(2).started();
+        let command = work(&mut desk);
+        desk.does(&command);
+        assert_eq!(desk.plan.head().last_session, ada());
+    }
+    let mut command = plan_of(1);
+    command.session = ada();
+    assert_eq!(Desk::of(command).plan.head().last_session, ada());
+}
+
+#[test]
+fn a_stalled_step_with_feedback_that_nobody_heard_is_taken_over_like_any_other() {
+    let mut desk = Desk::with(2).in_review();
+    desk.does(&decision(1, Decision::Modify, Some("shorter")));
+    desk.wait(31 * MINUTE);
+    let (order, claim) = desk.next_for(Some("ben"), true).unwrap();
+    assert_eq!((order, claim.attempt), (1, 2));
+    assert!(desk.plan.steps()[0].spec.instructions.ends_with("shorter"));
+    assert_eq!(desk.next().unwrap().0, 2);
+}
+
+#[test]
+fn a_reason_to_abandon_has_its_bound() {
+    let command = |length| {
+        let reason = Some("x".repeat(length));
+        Command::from(onward_core::command::AbandonPlan { reason })
+    };
+    assert_eq!(Desk::with(1).code(&command(10_001)), Code::InvalidInput);
+    assert_eq!(Desk::with(1).does(&command(10_000)), ["plan_failed"]);
 }

@@ -165,3 +165,36 @@ fn a_clock_that_is_set_back_takes_no_sign_of_life_away() {
     let work = desk.plan.step(id(1)).unwrap().work().unwrap().clone();
     assert_eq!(work.last_progress_at, Some(reported_at));
 }
+
+#[test]
+fn what_the_guard_sees_counts_for_the_session_that_holds_the_claim() {
+    let seen_by = |session: Option<&str>| {
+        let mut desk = Desk::with(1);
+        desk.next_for(Some("ada"), false);
+        desk.wait(MINUTE);
+        let command = Command::from(ReportProgress {
+            step: id(1),
+            sign: Sign::Seen,
+            note: None,
+            percent: None,
+            token: None,
+            session: session.map(crate::desk::session),
+        });
+        !desk.does(&command).is_empty()
+    };
+    assert!(seen_by(Some("ada")));
+    assert!(!seen_by(Some("mallory")));
+    assert!(seen_by(None));
+}
+
+#[test]
+fn a_sign_under_a_superseded_token_is_not_counted() {
+    let mut desk = Desk::with(1).started();
+    desk.wait(MINUTE);
+    let command = desk.sign(
+        1,
+        Sign::Written,
+        Some(&onward_core::id::ClaimToken::new("old")),
+    );
+    assert!(desk.does(&command).is_empty());
+}

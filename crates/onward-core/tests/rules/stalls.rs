@@ -356,3 +356,13 @@ fn after_its_own_sleep_the_watcher_convicts_nobody_for_one_grace_period() {
     desk.wait(Duration::from_millis(1));
     assert!(convicts(&desk, &watcher));
 }
+
+#[test]
+fn a_handler_may_not_give_a_threshold_out_of_its_range() {
+    let mut desk = Desk::with(1).started();
+    let command = HandleStalls {
+        policy: None,
+        threshold: Some(Duration::ZERO),
+    };
+    assert_eq!(desk.code(&command.into()), Code::InvalidInput);
+}

@@ -171,7 +171,7 @@ fn situation(plan: PlanStatus, step: StepStatus) -> Option<Desk> {
 
 type Column = (&'static str, fn(&mut Desk) -> Command);
 
-const BY_AGENTS: [Column; 5] = [
+const BY_AGENTS: [Column; 6] = [
     ("`get_next_step`", |desk| desk.start_next(None, false)),
     ("`submit_step_result`", |desk| {
         desk.submit_result(1, None, &crate::desk::result("another result"))
@@ -180,6 +180,13 @@ const BY_AGENTS: [Column; 5] = [
         desk.submit(1, Some(&ClaimToken::new("superseded")))
     }),
     ("`report_step_progress`", |desk| desk.report(1, None)),
+    ("… with the token that was handed back", |desk| {
+        let handed_back = desk
+            .plan
+            .step(id(1))
+            .and_then(|step| step.superseded.first().cloned());
+        desk.report(1, handed_back.as_ref())
+    }),
     ("`request_user_review`", |desk| desk.request_review(1, None)),
 ];
 
@@ -241,11 +248,15 @@ fn swept(desk: &mut Desk, policy: OnStall) -> Command {
     })
 }
 
-const BY_THE_SWEEP: [Column; 4] = [
-    ("`mark`", |desk| swept(desk, OnStall::Mark)),
-    ("`requeue`", |desk| swept(desk, OnStall::Requeue)),
-    ("`fail`", |desk| swept(desk, OnStall::Fail)),
-    ("`ignore`", |desk| swept(desk, OnStall::Ignore)),
+const AFTER_THE_THRESHOLD: [Column; 5] = [
+    ("`get_next_step` with `includeStalled`", |desk| {
+        desk.wait(31 * MINUTE);
+        desk.start_next(None, true)
+    }),
+    ("sweep: `mark`", |desk| swept(desk, OnStall::Mark)),
+    ("sweep: `requeue`", |desk| swept(desk, OnStall::Requeue)),
+    ("sweep: `fail`", |desk| swept(desk, OnStall::Fail)),
+    ("sweep: `ignore`", |desk| swept(desk, OnStall::Ignore)),
 ];
 
 fn cell(desk: &mut Desk, command: &Command) -> String {
@@ -354,12 +365,13 @@ fn document() -> String {
          ### By agents\n\n{}\n\
          ### By people\n\n{}\n\
          ### Modification\n\n{}\n\
-         ### By the sweep\n\n\
-         What it does by which policy, when every step in progress is past its threshold.\n\n{}",
+         ### After the threshold\n\n\
+         What happens when every step in progress is past its threshold: an agent asks for stalled \
+         steps, too; or the sweep acts, by which policy.\n\n{}",
         matrix(&BY_AGENTS),
         matrix(&BY_PEOPLE),
         matrix(&OF_THE_LIST),
-        matrix(&BY_THE_SWEEP),
+        matrix(&AFTER_THE_THRESHOLD),
     )
 }
 

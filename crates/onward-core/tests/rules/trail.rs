@@ -110,3 +110,31 @@ fn a_broken_trail_is_noticed_and_nothing_is_half_applied() {
         "`step_failed` does not fit: the step is `in_progress`, not `pending`"
     );
 }
+
+#[test]
+fn a_trail_that_ends_a_plan_too_early_or_takes_a_needed_step_out_is_noticed() {
+    use onward_core::event::Change;
+    let mut command = crate::desk::plan_of(3);
+    command.steps[2].depends_on = vec![2];
+    let desk = Desk::of(command).started();
+    let removed = |step| Event::PlanModified {
+        change: Change::StepRemoved { step },
+        rationale: None,
+    };
+    for event in [Event::PlanCompleted, removed(id(1)), removed(id(2))] {
+        let mut plan = desk.plan.clone();
+        assert!(plan.apply(&event, desk.now).is_err());
+        assert_eq!(plan, desk.plan);
+    }
+}
+
+#[test]
+fn a_plan_that_is_over_says_so() {
+    let desk = Desk::with(1).abandoned();
+    let event = Event::SessionResumed {
+        session: crate::desk::session("late"),
+    };
+    let error = desk.plan.clone().apply(&event, desk.now).unwrap_err();
+    let expected = "`session_resumed` does not fit: a plan that is `failed` takes no more changes";
+    assert_eq!(error.to_string(), expected);
+}

@@ -241,7 +241,6 @@ fn every_event_has_its_name_and_action() {
         ),
         (
             taken(Effect::Nothing {
-                action: "skip_to",
                 why: NoEffect::TargetGone,
             }),
             "branch_taken skip_to",

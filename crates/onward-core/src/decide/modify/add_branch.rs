@@ -1,11 +1,12 @@
 //! Add a branch to a step that is still open. It is tried after those that the step has already.
 
 use super::super::check::Check;
-use super::super::create::{check_branch, within_branches};
+use super::super::create::{check_branch, within};
 use super::super::resolve::{self, BranchFacts};
 use super::Facts;
 use crate::command::BranchSpec;
 use crate::event::{Change, Event};
+use crate::policy::MAX_BRANCHES_PER_STEP;
 use crate::refusal::Refusal;
 
 pub(super) fn decide(
@@ -29,7 +30,8 @@ pub(super) fn decide(
     match after {
         Some(step) if step.status.is_terminal() => Err(Refusal::StepIsTerminal(step.status)),
         Some(_) | None => {
-            within_branches(facts.branches_after.saturating_add(1))?;
+            let count = facts.branches_after.saturating_add(1);
+            within("branches after one step", MAX_BRANCHES_PER_STEP, count)?;
             Ok((Change::BranchAdded { branch }, None))
         }
     }

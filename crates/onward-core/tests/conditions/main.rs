@@ -11,28 +11,19 @@
     reason = "the functions that tests share fail as tests do"
 )]
 
-#[path = "conditions/bounds.rs"]
 mod bounds;
-#[path = "conditions/cost.rs"]
 mod cost;
-#[path = "conditions/hostile_sources.rs"]
 mod hostile_sources;
-#[path = "conditions/numbers.rs"]
 mod numbers;
-#[path = "conditions/properties.rs"]
 mod properties;
-#[path = "conditions/refusals.rs"]
 mod refusals;
-#[path = "conditions/the_language.rs"]
 mod the_language;
-#[path = "conditions/what_a_condition_sees.rs"]
 mod what_a_condition_sees;
-#[path = "conditions/what_counts_as_false.rs"]
 mod what_counts_as_false;
 
 use onward_core::condition::{
     Condition, InvalidCondition, MAX_BYTES, MAX_DEPTH, MAX_ENTRIES, MAX_HEIGHT, MAX_NESTING,
-    MAX_NODES, MAX_RESULT_BYTES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope, Scope, StepScope,
+    MAX_NODES, MAX_SEARCHED_BYTES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope, Scope, StepScope,
     Unevaluable,
 };
 use serde_json::{Value as Json, json};
