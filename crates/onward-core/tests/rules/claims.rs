@@ -302,3 +302,14 @@ fn a_refused_report_is_kept_where_it_says_anything() {
     );
     assert_eq!(kept(report(None, None)), None);
 }
+
+#[test]
+fn what_waited_for_a_step_that_is_used_up_may_wait_for_more() {
+    let mut command = plan_of(4);
+    command.steps[0].max_attempts = Some(1);
+    command.steps[1].depends_on = vec![1, 3];
+    let mut desk = Desk::of(command);
+    desk.next();
+    desk.wait(31 * MINUTE);
+    assert_eq!(desk.next_for(None, true).unwrap().0, 3);
+}

@@ -138,3 +138,44 @@ fn a_plan_that_is_over_says_so() {
     let expected = "`session_resumed` does not fit: a plan that is `failed` takes no more changes";
     assert_eq!(error.to_string(), expected);
 }
+
+#[test]
+fn a_trail_whose_list_would_not_be_whole_is_noticed() {
+    use onward_core::event::Change;
+    let desk = Desk::with(2);
+    let spec = desk.plan.step(id(1)).unwrap().spec.clone();
+    let fresh = |n| onward_core::step::NewStep {
+        id: id(n),
+        ..spec.clone()
+    };
+    let added = |after, steps: Vec<_>| Change::StepsAdded {
+        after,
+        steps: steps.into(),
+    };
+    let reordered = |steps: &[u32]| Change::StepsReordered {
+        steps: steps.iter().copied().map(id).collect(),
+    };
+    let broken = [
+        added(3, vec![fresh(8)]),
+        added(0, vec![fresh(1)]),
+        added(0, vec![fresh(8), fresh(8)]),
+        reordered(&[1]),
+        reordered(&[1, 1]),
+        reordered(&[1, 2, 2]),
+        reordered(&[1, 3]),
+        reordered(&[1, 2, 3]),
+    ];
+    for change in broken {
+        let mut plan = desk.plan.clone();
+        let event = Event::PlanModified {
+            change,
+            rationale: None,
+        };
+        assert_eq!(
+            plan.apply(&event, desk.now).unwrap_err().why,
+            Misfit::List,
+            "{event:?}"
+        );
+        assert_eq!(plan, desk.plan);
+    }
+}
