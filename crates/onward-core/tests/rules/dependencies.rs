@@ -68,6 +68,11 @@ fn a_dependency_may_stand_behind_what_waits_for_it() {
 #[test]
 fn a_cycle_is_refused_and_shown() {
     assert_eq!(bad(&[&[1]]), BadDependency::Cycle(vec![1, 1]));
+    // Also behind steps that wait in good order.
+    assert_eq!(
+        bad(&[&[], &[1], &[2, 4], &[3]]),
+        BadDependency::Cycle(vec![3, 4, 3])
+    );
     assert_eq!(
         bad(&[&[], &[4], &[2], &[3]]),
         BadDependency::Cycle(vec![2, 4, 3, 2])

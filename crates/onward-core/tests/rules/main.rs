@@ -7,6 +7,7 @@
     reason = "a test that meets what it does not expect should stop there"
 )]
 
+mod bounds;
 mod branches;
 mod claims;
 mod creation;
