@@ -119,6 +119,7 @@
 //! | [`command`], [`event`], [`refusal`] | what can be asked, what happened, why it was not done |
 //! | [`decide`](mod@decide), [`apply`] | commands to events; events to state |
 //! | [`progress`], [`stall`], [`watcher`] | how far it is; whether it stopped; whether the watcher slept |
+//! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
 //! | [`policy`], [`role`] | what an owner sets; who may do what |
 //! | [`id`], [`time`] | names and instants |
 
@@ -137,6 +138,7 @@ pub mod role;
 pub mod stall;
 pub mod step;
 pub mod time;
+pub mod turn;
 pub mod watcher;
 
 pub use apply::Plan;
@@ -152,3 +154,4 @@ pub use role::Role;
 pub use stall::{Stall, StepTimestamp, detect_stalled_steps, is_plan_stalled, next_stall_at};
 pub use step::{Step, StepStatus, StepType};
 pub use time::Timestamp;
+pub use turn::{ProgressDetector, TurnPolicy};

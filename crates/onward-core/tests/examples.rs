@@ -17,6 +17,10 @@ mod detect_stalls;
 #[path = "../examples/drive_a_plan/main.rs"]
 mod drive_a_plan;
 
+#[allow(dead_code, reason = "its `main` is for `cargo run`")]
+#[path = "../examples/text_only_step.rs"]
+mod text_only_step;
+
 use std::path::Path;
 
 #[test]
@@ -31,6 +35,13 @@ fn detecting_stalls_prints_its_transcript() {
     let mut said = Vec::new();
     detect_stalls::run(&mut said).unwrap();
     compare("detect_stalls", &String::from_utf8(said).unwrap()).unwrap();
+}
+
+#[test]
+fn a_text_only_step_prints_its_transcript() {
+    let mut said = Vec::new();
+    text_only_step::run(&mut said).unwrap();
+    compare("text_only_step", &String::from_utf8(said).unwrap()).unwrap();
 }
 
 fn compare(example: &str, said: &str) -> std::io::Result<()> {

@@ -1,0 +1,142 @@
+//! A loop of one's own with a model that goes round in circles, and how it ends in an answer:
+//! `cargo run -p onward-core --example text_only_step`.
+//!
+//! The model is a script, and so are its tools. The loop shows the detector each step and climbs the
+//! ladder: a nudge at half the threshold, then the reminder and one step without tools. A test compares
+//! the output with `text_only_step.txt`.
+
+use std::io::{self, Write};
+
+use onward_core::turn::{Call, Observation, Outside, ProgressDetector, TurnPolicy, Verdict};
+use serde_json::{Value, json};
+
+/// What the model says in a step.
+enum Reply {
+    Call(&'static str, Value),
+    Text(&'static str),
+}
+
+/// A model that looks once, and then does nothing with much zeal, for as long as it has tools.
+struct Model {
+    script: std::vec::IntoIter<(&'static str, Value)>,
+}
+
+impl Model {
+    fn new() -> Self {
+        let bash = |command: &str| ("Bash", json!({ "command": command }));
+        let script = vec![
+            ("Read", json!({ "file_path": "tides.md" })),
+            bash("cat notes/moon.md"),
+            bash("echo 'I am going to look into the second tide now.'"),
+            bash("true"),
+            ("Read", json!({ "file_path": "tides.md" })),
+            bash("grep -rn 'second tide' notes/"),
+            bash("git branch --show-current"),
+            bash("cat notes/moon.md"),
+            bash("sleep 1"),
+            bash("grep -rn 'two tides' notes/"),
+            bash("true"),
+            bash("true"),
+            bash("true"),
+        ];
+        Model {
+            script: script.into_iter(),
+        }
+    }
+
+    fn step(&mut self, tools: bool) -> Reply {
+        match self.script.next().filter(|_| tools) {
+            Some((tool, input)) => Reply::Call(tool, input),
+            None => Reply::Text(
+                "Known: the Moon raises one tide. Tried: the notes, which say nothing of a second \
+                 one. Needed: a source on it, or leave to search the web.",
+            ),
+        }
+    }
+}
+
+/// What the tools answer: whether it worked, and the output.
+fn run_tool(tool: &str, input: &Value) -> (bool, &'static str) {
+    let command = input.get("command").and_then(Value::as_str).unwrap_or("");
+    match (tool, command) {
+        ("Read", _) => (
+            true,
+            "The Moon pulls at the sea, and the sea rises beneath it once a day.",
+        ),
+        (_, "cat notes/moon.md") => (false, "cat: notes/moon.md: No such file or directory"),
+        (_, "git branch --show-current") => (true, "main\n"),
+        (_, line) if line.starts_with("echo") => {
+            (true, "I am going to look into the second tide now.")
+        }
+        _ => (true, ""),
+    }
+}
+
+/// Runs one turn, and prints what happens.
+pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
+    let mut model = Model::new();
+    let mut detector = ProgressDetector::new(TurnPolicy::default());
+    let (mut tools, mut nudged) = (true, false);
+    for number in 1.. {
+        let (tool, input) = match model.step(tools) {
+            Reply::Call(tool, input) => (tool, input),
+            Reply::Text(answer) => {
+                let end = Observation {
+                    calls: &[],
+                    outside: Outside::Same,
+                    at: None,
+                    background: false,
+                };
+                assert_eq!(detector.observe(&end), Verdict::Ended);
+                return writeln!(out, "{number:>2}  {answer}");
+            }
+        };
+        let (ok, output) = run_tool(tool, &input);
+        let call = Call {
+            tool,
+            input: &input,
+            ok: Some(ok),
+            output,
+        };
+        let verdict = detector.observe(&Observation {
+            calls: &[call],
+            outside: Outside::Same,
+            at: None,
+            background: false,
+        });
+        let said = input.as_object().and_then(|fields| fields.values().next());
+        let said = said.and_then(Value::as_str).unwrap_or("");
+        write!(out, "{number:>2}  {:<62}", format!("{tool}: {said}"))?;
+        match verdict {
+            Verdict::Progress { why } => writeln!(out, "progress: {why}")?,
+            Verdict::Idle { steps, threshold } => {
+                writeln!(out, "idle, {steps} of {threshold}")?;
+                if steps * 2 >= threshold && !nudged {
+                    nudged = true;
+                    writeln!(
+                        out,
+                        "    nudge: nothing new was learned, and no file changed, in {steps} steps"
+                    )?;
+                }
+            }
+            Verdict::Stalled { steps, evidence } => {
+                writeln!(out, "stalled, {steps} idle steps")?;
+                for call in evidence {
+                    writeln!(out, "    {call}")?;
+                }
+                writeln!(
+                    out,
+                    "    reminder: call no more tools; say what is known, what was tried, what is needed"
+                )?;
+                tools = false;
+            }
+            Verdict::Unjudged { .. } | Verdict::Ended => writeln!(out)?,
+        }
+    }
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods, reason = "an example prints its answer")]
+fn main() -> io::Result<()> {
+    run(&mut io::stdout())
+}

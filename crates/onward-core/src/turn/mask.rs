@@ -1,0 +1,231 @@
+//! What varies without meaning: clock, duration, process id, counter, address, temporary path.
+//!
+//! This is the one place that says what is masked before two lines are compared. Masking works word by
+//! word and never across lines; a word that is not recognised stays as it is. What is left after it is
+//! compared in two strengths: as it stands ([`masked`]), and with all its numbers gone as well
+//! ([`without_numbers`](super::clean::without_numbers)).
+
+/// Words before a number that make it a process id or a counter.
+const COUNTED: [&str; 16] = [
+    "pid",
+    "process",
+    "line",
+    "attempt",
+    "try",
+    "retry",
+    "iteration",
+    "round",
+    "request",
+    "id",
+    "seq",
+    "sequence",
+    "step",
+    "job",
+    "thread",
+    "port",
+];
+/// Units of time, as words.
+const UNITS: [&str; 24] = [
+    "ns", "us", "µs", "μs", "ms", "msec", "msecs", "s", "sec", "secs", "second", "seconds", "m",
+    "min", "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "days",
+];
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const TEMPORARY: [&str; 4] = ["/tmp/", "/var/tmp/", "/var/folders/", "/private/"];
+
+/// A line with everything replaced that varies without meaning, and its blanks made single.
+pub(crate) fn masked(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    // Most lines hold nothing of the kind, and this is the whole cost of a long output.
+    if !line.contains(|c: char| c.is_ascii_digit()) && !line.contains("/tmp") {
+        return words.join(" ");
+    }
+    let process_row = is_process_row(&words);
+    let mut out = String::with_capacity(line.len());
+    let mut before = "";
+    for (at, word) in words.iter().enumerate() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let next = words.get(at + 1).copied().unwrap_or("");
+        match process_row && bare(word).starts_with(|c: char| c.is_ascii_digit()) {
+            true => out.push('#'),
+            false => mask_word(word, before, next, &mut out),
+        }
+        before = word;
+    }
+    out
+}
+
+/// A row of `ps`: it names a terminal and a time.
+fn is_process_row(words: &[&str]) -> bool {
+    let terminal =
+        |word: &&str| *word == "?" || word.starts_with("pts/") || word.starts_with("tty");
+    words.iter().any(terminal) && words.iter().any(|word| is_clock(word))
+}
+
+fn mask_word(word: &str, before: &str, next: &str, out: &mut String) {
+    let core = bare(word);
+    let (lead, tail) = around(word, core);
+    let kind = if core.is_empty() {
+        None
+    } else if is_clock(core) || is_epoch(core) || is_calendar(core, before, next) {
+        Some("<time>")
+    } else if is_duration(core) || is_span(core, before, next) {
+        Some("<span>")
+    } else if is_address(core) {
+        Some("<address>")
+    } else if is_counted(core, before) {
+        Some("<count>")
+    } else if is_measurement(core, tail) {
+        Some("<reading>")
+    } else {
+        None
+    };
+    match kind {
+        Some(kind) => {
+            out.push_str(lead);
+            out.push_str(kind);
+            out.push_str(tail);
+        }
+        None if TEMPORARY.iter().any(|root| word.contains(root)) => mask_path(word, out),
+        None => out.push_str(word),
+    }
+}
+
+/// The word without the punctuation around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric() && c != '#')
+}
+
+/// What stands before and after the core of a word.
+fn around<'a>(word: &'a str, core: &str) -> (&'a str, &'a str) {
+    match word.find(core) {
+        Some(start) => (
+            word.get(..start).unwrap_or(""),
+            word.get(start + core.len()..).unwrap_or(""),
+        ),
+        None => ("", ""),
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
+}
+
+fn is_unit(word: &str) -> bool {
+    UNITS.contains(&word)
+}
+
+/// `11:02`, `11:02:34.5`, `2026-07-28`, `2026-07-28T11:02:34Z`, `28/Jul/2026:11:02:34`.
+fn is_clock(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let groups = word.split([':', '-', '/', 'T', 'Z', '.', ',', '+']);
+    let twos = groups
+        .clone()
+        .filter(|group| matches!(group.len(), 1 | 2))
+        .count();
+    let all = groups
+        .clone()
+        .all(|group| group.chars().all(|c| c.is_ascii_digit()) || name_in(group, &MONTHS));
+    let colon = word.contains(':') && twos >= 2 && groups.clone().skip(1).any(|g| g.len() == 2);
+    let date = matches!(
+        word.as_bytes(),
+        [_, _, _, _, b'-' | b'/', _, _, b'-' | b'/', ..]
+    );
+    all && digits >= 3 && word.starts_with(|c: char| c.is_ascii_digit()) && (colon || date)
+}
+
+/// A month, a weekday, or the day or year beside a month.
+fn is_calendar(core: &str, before: &str, next: &str) -> bool {
+    let number = is_number(core) && core.len() <= 4;
+    (name_in(core, &WEEKDAYS) && name_in(bare(next), &MONTHS))
+        || (name_in(core, &MONTHS) && bare(next).starts_with(|c: char| c.is_ascii_digit()))
+        || (number && (name_in(bare(before), &MONTHS) || name_in(bare(next), &MONTHS)))
+}
+
+/// Seconds or milliseconds since 1970, from 2001 on.
+fn is_epoch(word: &str) -> bool {
+    matches!(word.len(), 10 | 13)
+        && word.starts_with('1')
+        && word.chars().all(|c| c.is_ascii_digit())
+}
+
+fn name_in(word: &str, names: &[&str]) -> bool {
+    word.len() == 3 && names.iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
+/// `12s`, `350ms`, `1m20s`, `3h02m`: numbers and units in turn.
+fn is_duration(word: &str) -> bool {
+    let mut rest = word;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let unit_end = number
+            .find(|c: char| !c.is_alphabetic())
+            .unwrap_or(number.len());
+        let (unit, after) = number.split_at(unit_end);
+        if number.len() == rest.len() || !is_unit(unit) {
+            return false;
+        }
+        rest = after;
+        parts += 1;
+    }
+    parts > 0
+}
+
+/// `350 ms`, `3 seconds`: either of the two words.
+fn is_span(core: &str, before: &str, next: &str) -> bool {
+    (is_number(core) && is_unit(bare(next))) || (is_unit(core) && is_number(bare(before)))
+}
+
+/// `0x7f…`, a UUID, or eight and more hexadecimal digits that are neither a word nor a number.
+fn is_address(word: &str) -> bool {
+    if let Some(hex) = word.strip_prefix("0x") {
+        return !hex.is_empty() && hex.chars().all(|c| c.is_ascii_hexdigit());
+    }
+    let hex = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    hex && word.len() >= 8
+        && word.chars().any(|c| c.is_ascii_digit())
+        && word.chars().any(|c| c.is_ascii_alphabetic())
+}
+
+/// `#12`, `pid 4711`, `line 30`, `attempt 3`, `Chunk ID: 03df`.
+fn is_counted(core: &str, before: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if core.strip_prefix('#').is_some_and(digits) {
+        return true;
+    }
+    let label = bare(before).to_ascii_lowercase();
+    if !COUNTED.contains(&label.as_str()) {
+        return false;
+    }
+    digits(core) || (label == "id" && core.chars().any(|c| c.is_ascii_digit()))
+}
+
+/// A decimal fraction: a load, a share of a processor, a rate. A percentage is kept, because it says how
+/// far something is; so is a version, which has more than one point or a letter.
+fn is_measurement(core: &str, tail: &str) -> bool {
+    let mut parts = core.split('.');
+    let whole = |part: Option<&str>| {
+        part.is_some_and(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
+    };
+    whole(parts.next()) && whole(parts.next()) && parts.next().is_none() && !tail.starts_with('%')
+}
+
+/// The parts of a temporary path that somebody made up: those with a digit, or that begin with `tmp`.
+fn mask_path(word: &str, out: &mut String) {
+    for (at, part) in word.split('/').enumerate() {
+        if at > 0 {
+            out.push('/');
+        }
+        let made_up = part.contains(|c: char| c.is_ascii_digit())
+            || (part.starts_with("tmp") && part.len() > 3);
+        out.push_str(if made_up { "<temporary>" } else { part });
+    }
+}

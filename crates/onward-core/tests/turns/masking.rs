@@ -1,0 +1,119 @@
+//! What varies without meaning, on outputs as tools print them: two runs that differ in nothing else
+//! are one run.
+
+use crate::desk::{Desk, shell};
+
+/// Shows two outputs of one command; says whether the second was as good as the first.
+fn alike(mut desk: Desk, first: &str, second: &str) -> bool {
+    desk.see(&shell("look", first));
+    desk.halves(&shell("look", second)) == Some(2)
+}
+
+const PAIRS: [(&str, &str, &str); 14] = [
+    (
+        "clock",
+        "Tue Nov  4 11:00:00 UTC 2025",
+        "Wed Dec 31 23:59:59 UTC 2025",
+    ),
+    ("clock, day first", "04 Nov 2025 11:00", "28 Jul 2026 09:30"),
+    (
+        "instant",
+        "started at 2026-07-28T09:30:00.123Z by the watcher",
+        "started at 2026-07-29T23:01:59+02:00 by the watcher",
+    ),
+    ("seconds since 1970", "1785229200", "1785229260"),
+    (
+        "duration in one word",
+        "Finished `dev` profile [unoptimized] target(s) in 0.35s",
+        "Finished `dev` profile [unoptimized] target(s) in 1m20s",
+    ),
+    (
+        "duration in two words",
+        "test result: ok. 14 passed; finished in 12 ms",
+        "test result: ok. 14 passed; finished in 3 seconds",
+    ),
+    (
+        "process id",
+        "[1] server is running, pid 4711",
+        "[1] server is running, pid 52003",
+    ),
+    (
+        "process table",
+        "USER PID %CPU COMMAND\ndev 4211 1.1 2.3 981244 190112 ? Sl 10:41 0:09 node server.js",
+        "USER PID %CPU COMMAND\ndev 4388 1.7 2.4 981300 190200 ? Sl 10:41 1:03 node server.js",
+    ),
+    ("counter", "attempt 3 was refused", "attempt 4 was refused"),
+    (
+        "numbered",
+        "request #12 was refused",
+        "request #13 was refused",
+    ),
+    (
+        "chunk",
+        "Chunk ID: 03df, output follows",
+        "Chunk ID: a7be, output follows",
+    ),
+    (
+        "address",
+        "<Session object at 0x7f3a2c10> is closed",
+        "<Session object at 0x55d0ffe8> is closed",
+    ),
+    (
+        "unique id",
+        "job 6f1c2a9e-0d1b-4c1e-9a51-2f6b7c8d9e0f is queued",
+        "job 0b7d8a11-93c4-4f5e-8d2a-1c2b3a4d5e6f is queued",
+    ),
+    (
+        "temporary path",
+        "writing to /tmp/tmpab3f9x/out/report.xml",
+        "writing to /tmp/tmpq81k2z/out/report.xml",
+    ),
+];
+
+#[test]
+fn what_varies_without_meaning_makes_no_difference() {
+    for (what, first, second) in PAIRS {
+        assert!(alike(Desk::default(), first, second), "{what}");
+        assert!(
+            alike(Desk::default(), second, first),
+            "{what}, the other way"
+        );
+    }
+}
+
+#[test]
+fn with_the_masks_off_it_makes_one() {
+    for (what, first, second) in PAIRS {
+        let off = Desk::parts(|parts| parts.masks = false);
+        assert!(!alike(off, first, second), "{what}");
+    }
+}
+
+#[test]
+fn what_has_a_meaning_is_not_masked() {
+    for (what, first, second) in [
+        (
+            "a name",
+            "the test of alpha failed",
+            "the test of beta failed",
+        ),
+        ("a number of things", "12 tests failed", "7 tests failed"),
+        ("a percentage", "copied 45.5%", "copied 46.5%"),
+        ("a short commit", "HEAD is at 9f31c2a", "HEAD is at 1c2a9f3"),
+        ("a version", "node v22.11.0", "node v24.0.1"),
+        (
+            "a path of one's own",
+            "see /srv/dev/a/report.xml",
+            "see /srv/dev/b/report.xml",
+        ),
+        (
+            "a named file in /tmp",
+            "see /tmp/report/alpha.xml",
+            "see /tmp/report/beta.xml",
+        ),
+        ("a word of hexadecimal letters", "the facade", "the decade"),
+        ("a unit without a number", "in seconds", "in minutes"),
+    ] {
+        assert!(!alike(Desk::default(), first, second), "{what}");
+    }
+}
