@@ -5,34 +5,56 @@
 //! is done then. Without any argument the help is shown, on standard error, for nobody asked
 //! for data.
 //!
-//! There is no command yet. Each will have its own file under `cli/`, named as the command.
+//! Each command has its own file under `cli/`, named as the command.
 
-use std::io::Write;
+mod transcript;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
+use crate::output::{Output, complain, tell};
 
 /// Keeps long AI-agent work moving: durable plans, and a watch for what has stopped.
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "This version has no commands yet. What exists so far is the library\n\
-                  `onward-core`: the rules of plans, and the detector of stalled steps."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.\n\
+                  Plans are a library so far, `onward-core`; it has no commands yet."
 )]
-struct Cli {}
+struct Cli {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Saved sessions of agents: look back at what happened
+    #[command(subcommand)]
+    Transcript(transcript::Command),
+}
 
 /// Reads the process's arguments, does what they ask, and says how it ended.
 pub(crate) fn run() -> Exit {
     match Cli::try_parse() {
-        Ok(Cli {}) => say(&Cli::command().render_help().to_string()),
+        Ok(cli) => match cli.command {
+            Some(Command::Transcript(command)) => transcript::run(&command, cli.output),
+            None => {
+                tell(&Cli::command().render_help().to_string());
+                Exit::Usage
+            }
+        },
         // Help and version arrive as errors too: whatever ends the parsing does.
-        Err(error) if error.use_stderr() => say(&format!(
-            "error: {}\nhint: {}\n",
-            message(&error),
-            hint(&error)
-        )),
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            tell(&error.render().to_string());
+            Exit::Usage
+        }
+        Err(error) if error.use_stderr() => {
+            complain(&message(&error), &hint(&error));
+            Exit::Usage
+        }
         Err(help_or_version) => match help_or_version.print() {
             Ok(()) => Exit::Done,
             Err(_) => Exit::Failed,
@@ -50,16 +72,27 @@ fn message(error: &clap::Error) -> String {
 
 /// What to do next: what was probably meant, where clap has an idea.
 fn hint(error: &clap::Error) -> String {
-    if let Some(ContextValue::String(meant)) = error.get(ContextKind::SuggestedArg) {
-        format!("did you mean `{meant}`?")
-    } else {
-        "run `onward --help` to see what there is".to_owned()
+    let suggested = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ];
+    let meant = suggested
+        .iter()
+        .find_map(|kind| error.get(*kind))
+        .and_then(first);
+    match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "run `onward --help` to see what there is".to_owned(),
     }
 }
 
-/// Tells a person why nothing was done.
-fn say(text: &str) -> Exit {
-    // Nowhere is left to report that standard error is closed; the exit code still tells.
-    let _ = std::io::stderr().write_all(text.as_bytes());
-    Exit::Usage
+fn first(context: &ContextValue) -> Option<&str> {
+    if let ContextValue::String(text) = context {
+        Some(text)
+    } else if let ContextValue::Strings(texts) = context {
+        texts.first().map(String::as_str)
+    } else {
+        None
+    }
 }

@@ -2,10 +2,13 @@
 //! `onward-engine`.
 //!
 //! Nothing is decided here, and no database is touched: this crate may not even depend on
-//! `onward-store`. What the command line accepts stands in `cli`, how a run can end in `exit`.
+//! `onward-store`. What the command line accepts stands in `cli`, how it speaks in `output`, how
+//! a run can end in `exit`; `transcript` reads what agents have saved.
 
 mod cli;
 mod exit;
+mod output;
+mod transcript;
 
 use std::process::ExitCode;
 

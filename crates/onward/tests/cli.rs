@@ -50,10 +50,10 @@ fn the_version_is_the_one_of_the_package() {
 }
 
 #[test]
-fn help_is_data_and_admits_that_there_are_no_commands() {
+fn help_is_data_and_names_the_commands() {
     let run = onward(&["--help"]);
     assert!(run.stdout.contains("Usage: onward"), "{}", run.stdout);
-    assert!(run.stdout.contains("has no commands yet"), "{}", run.stdout);
+    assert!(run.stdout.contains("transcript  "), "{}", run.stdout);
     assert!(
         !run.stdout.contains('\u{1b}'),
         "colour in a pipe: {:?}",
@@ -77,7 +77,7 @@ fn an_unknown_command_is_wrong_usage_with_an_error_and_a_hint() {
     assert_eq!(run.stdout, "");
     assert_eq!(
         run.stderr,
-        "error: unexpected argument 'frobnicate' found\n\
+        "error: unrecognized subcommand 'frobnicate'\n\
          hint: run `onward --help` to see what there is\n"
     );
     assert_eq!(run.code, Some(2));
@@ -91,6 +91,24 @@ fn a_misspelt_flag_is_answered_with_the_one_that_was_meant() {
         run.stderr,
         "error: unexpected argument '--versoin' found\nhint: did you mean `--version`?\n"
     );
+    assert_eq!(run.code, Some(2));
+}
+
+#[test]
+fn a_misspelt_command_is_answered_with_the_one_that_was_meant() {
+    let run = onward(&["transcrpt"]);
+    assert_eq!(
+        run.stderr,
+        "error: unrecognized subcommand 'transcrpt'\nhint: did you mean `transcript`?\n"
+    );
+    assert_eq!(run.code, Some(2));
+}
+
+#[test]
+fn a_command_without_its_verb_shows_its_help_as_talk_and_is_wrong_usage() {
+    let run = onward(&["transcript"]);
+    assert_eq!(run.stdout, "");
+    assert_eq!(run.stderr, onward(&["transcript", "--help"]).stdout);
     assert_eq!(run.code, Some(2));
 }
 
