@@ -46,6 +46,7 @@ mod call;
 mod comprehend;
 mod evaluate;
 mod failure;
+mod fault;
 mod function;
 mod grammar;
 mod measure;
@@ -229,7 +230,7 @@ pub struct InvalidCondition {
 }
 
 impl InvalidCondition {
-    fn at(source: &str, fault: parse::Fault) -> InvalidCondition {
+    fn at(source: &str, fault: fault::Fault) -> InvalidCondition {
         // A fault lies between two characters; `get` rather than an index, so that even one
         // that does not is only shown in the wrong place.
         let before = source.get(..fault.at).unwrap_or(source);

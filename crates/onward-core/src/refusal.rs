@@ -9,7 +9,7 @@ use std::fmt;
 use crate::condition::InvalidCondition;
 use crate::id::{BranchId, StepId};
 use crate::plan::{IllegalPlanMove, PlanStatus};
-use crate::role::{Permission, Role};
+use crate::role::Forbidden;
 use crate::step::{IllegalStepMove, StepStatus};
 
 /// The stable name of a kind of refusal, on every surface.
@@ -201,12 +201,7 @@ pub enum Refusal {
         asked: usize,
     },
     /// The role does not allow it.
-    Forbidden {
-        /// Whose role.
-        role: Role,
-        /// What was asked.
-        permission: Permission,
-    },
+    Forbidden(Forbidden),
 }
 
 impl Refusal {
@@ -229,7 +224,7 @@ impl Refusal {
             Refusal::ClaimSuperseded { .. } => Code::ClaimSuperseded,
             Refusal::FeedbackRequired => Code::FeedbackRequired,
             Refusal::LimitExceeded { .. } => Code::LimitExceeded,
-            Refusal::Forbidden { .. } => Code::Forbidden,
+            Refusal::Forbidden(_) => Code::Forbidden,
         }
     }
 
@@ -285,7 +280,7 @@ impl Refusal {
             Refusal::ClaimSuperseded { .. } => "`get_next_step` hands out a step that is free",
             Refusal::FeedbackRequired => "send `feedback` with what should be different",
             Refusal::LimitExceeded { .. } => "send less at once, or use a second plan",
-            Refusal::Forbidden { .. } => {
+            Refusal::Forbidden(_) => {
                 "ask an owner or admin of the tenant for a token with another role"
             }
         }
@@ -368,9 +363,7 @@ impl fmt::Display for Refusal {
                     "{asked} {what} are more than the {limit} that are allowed"
                 )
             }
-            Refusal::Forbidden { role, permission } => {
-                write!(f, "the role `{role}` may not {permission}")
-            }
+            Refusal::Forbidden(forbidden) => fmt::Display::fmt(forbidden, f),
         }
     }
 }
@@ -380,6 +373,12 @@ impl std::error::Error for Refusal {}
 impl From<IllegalStepMove> for Refusal {
     fn from(illegal: IllegalStepMove) -> Self {
         Refusal::IllegalStepMove(illegal)
+    }
+}
+
+impl From<Forbidden> for Refusal {
+    fn from(forbidden: Forbidden) -> Self {
+        Refusal::Forbidden(forbidden)
     }
 }
 

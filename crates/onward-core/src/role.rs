@@ -8,7 +8,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::policy::{UnknownWord, from_word};
-use crate::refusal::Refusal;
 
 /// What somebody is in a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,6 +50,16 @@ pub enum Permission {
     ManageMembers,
     /// Change thresholds, retention, notifications, and whether agents decide reviews.
     ManageTenant,
+}
+
+/// What a role may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the role `{role}` may not {permission}")]
+pub struct Forbidden {
+    /// Whose role.
+    pub role: Role,
+    /// What was asked.
+    pub permission: Permission,
 }
 
 /// What a tenant allows beyond the table.
@@ -128,12 +137,16 @@ impl Role {
         }
     }
 
-    /// The table, as a refusal.
-    pub const fn allow(self, permission: Permission, tenant: TenantPolicy) -> Result<(), Refusal> {
+    /// The table, as an answer.
+    pub const fn allow(
+        self,
+        permission: Permission,
+        tenant: TenantPolicy,
+    ) -> Result<(), Forbidden> {
         if self.may(permission, tenant) {
             Ok(())
         } else {
-            Err(Refusal::Forbidden {
+            Err(Forbidden {
                 role: self,
                 permission,
             })

@@ -41,7 +41,7 @@
 use std::time::Duration;
 
 use crate::id::StepId;
-use crate::step::StepStatus;
+use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
 /// What the detector looks at. `Id` is whatever names a step where it is stored.
@@ -84,6 +84,19 @@ impl<Id> StepTimestamp<Id> {
     pub fn is_stalled(&self, now: Timestamp, threshold: Duration) -> bool {
         self.stalls_at(threshold)
             .is_some_and(|stalls_at| now > stalls_at)
+    }
+}
+
+impl Step {
+    /// What the stall detector looks at.
+    pub fn timestamp(&self) -> StepTimestamp {
+        StepTimestamp {
+            id: self.id(),
+            status: self.status(),
+            started_at: self.work().map(|work| work.started_at),
+            updated_at: self.updated_at,
+            last_progress_at: self.work().and_then(|work| work.last_progress_at),
+        }
     }
 }
 

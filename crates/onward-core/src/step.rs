@@ -18,7 +18,6 @@ use serde_json::Value;
 
 use crate::id::{BranchId, ClaimToken, ReviewId, SessionId, StepId};
 use crate::policy::{UnknownWord, from_word};
-use crate::stall::StepTimestamp;
 use crate::time::Timestamp;
 
 /// What kind of work a step is. It informs the agent; all kinds are treated alike.
@@ -517,17 +516,6 @@ impl Step {
             | StepState::Completed { .. }
             | StepState::Skipped { .. }
             | StepState::Failed { .. } => None,
-        }
-    }
-
-    /// What the stall detector looks at.
-    pub fn timestamp(&self) -> StepTimestamp {
-        StepTimestamp {
-            id: self.id(),
-            status: self.status(),
-            started_at: self.work().map(|work| work.started_at),
-            updated_at: self.updated_at,
-            last_progress_at: self.work().and_then(|work| work.last_progress_at),
         }
     }
 }

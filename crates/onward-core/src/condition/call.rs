@@ -4,7 +4,8 @@
 //! when the condition is made: at its first trial it would only count as false, and nobody would
 //! notice. The comprehensions bind a name, so they are read here too and not as functions.
 
-use super::parse::{Fault, Parser};
+use super::fault::Fault;
+use super::parse::Parser;
 use super::pattern::Pattern;
 use super::tree::{Comprehension, Expr, Function, Node};
 

@@ -4,9 +4,11 @@
 //! entry may fail before one decides, and none of that is worth a text. The words are made once,
 //! at the end, from the failure that is left.
 
-use super::measure::COUNTED_BYTES;
 use super::tree::Node;
 use super::value::Kind;
+
+/// Past so many bytes of a result nobody counts on: the refusal says "at least".
+pub(super) const COUNTED_BYTES: usize = 1024 * 1024;
 
 /// Why a condition could not be evaluated; the branch counts as false.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,8 @@
 //! Of CEL it leaves out message literals (`Type{..}`), optional fields (`a.?b`) and names that
 //! start with a dot: none of them could mean anything here.
 
-use super::parse::{Fault, MAX_NESTING, Parser};
+use super::fault::Fault;
+use super::parse::{MAX_NESTING, Parser};
 use super::token::Kind;
 use super::tree::{Binary, Expr, Node};
 

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 
 use serde_json::Value;
 
-use super::failure::Unevaluable;
+use super::failure::{COUNTED_BYTES, Unevaluable};
 
 /// The largest result that is searched, in bytes of compact JSON.
 pub const MAX_SEARCHED_BYTES: usize = 64 * 1024;
@@ -16,9 +16,6 @@ pub const MAX_SEARCHED_BYTES: usize = 64 * 1024;
 pub const MAX_ENTRIES: usize = 1000;
 /// How deep lists and objects may be nested in a result that is searched.
 pub const MAX_DEPTH: usize = 128;
-
-/// Past this, nobody counts on: the refusal says "at least".
-pub(super) const COUNTED_BYTES: usize = 1024 * 1024;
 
 /// Whether a condition may look at this result.
 pub(super) fn check(result: &Value) -> Result<(), Unevaluable> {

@@ -6,6 +6,7 @@
 //! One comprehension after another (`a.filter(..).all(..)`) is not nesting.
 //! The rules of the language are in `grammar` and `call`.
 
+use super::fault::Fault;
 use super::pattern::Allowance;
 use super::token::{self, Kind, Token, shown};
 use super::tree::{Expr, Node};
@@ -18,30 +19,6 @@ pub const MAX_NODES: usize = 256;
 pub const MAX_NESTING: u32 = 32;
 /// How high the tree may be: the longest chain of operations that wait for one another.
 pub const MAX_HEIGHT: u32 = 64;
-
-/// What is wrong, and at which byte.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) at: usize,
-    pub(super) message: String,
-}
-
-impl Fault {
-    pub(super) fn new(at: usize, message: impl Into<String>) -> Fault {
-        Fault {
-            at,
-            message: message.into(),
-        }
-    }
-
-    /// The same fault in a text that starts `offset` bytes earlier.
-    pub(super) fn after(self, offset: usize) -> Fault {
-        Fault {
-            at: self.at + offset,
-            ..self
-        }
-    }
-}
 
 /// A condition that passed.
 pub(super) struct Outcome {

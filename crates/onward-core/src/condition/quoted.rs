@@ -5,7 +5,7 @@
 //! so nothing could ever be compared with them.
 //! The escapes are those of CEL and no others: a mistyped one is refused at its place.
 
-use super::parse::Fault;
+use super::fault::Fault;
 
 /// Reads the text that `rest` begins with, if it begins with one: what it says, and its length.
 pub(super) fn read(rest: &str) -> Option<Result<(String, usize), Fault>> {

@@ -5,7 +5,7 @@
 //! (`=`, `&`, `and`) is refused with what to write instead, here or in the parser.
 //! Quoted texts are read in `quoted`.
 
-use super::parse::Fault;
+use super::fault::Fault;
 use super::quoted;
 
 /// One token and the byte at which it starts.

@@ -190,6 +190,10 @@ fn reordering_needs_the_complete_list_and_names_what_is_wrong() {
             doubled: vec![id(2)]
         }
     );
+    // Each fault alone is enough.
+    for list in [&[1, 2][..], &[1, 2, 3, 9], &[1, 2, 3, 3]] {
+        assert_eq!(desk.code(&reorder(list)), Code::IncompleteStepList);
+    }
     desk.does(&reorder(&[3, 1, 2]));
     assert_eq!(desk.order(), [3, 1, 2].map(id));
     assert_eq!(desk.next().unwrap().0, 1);

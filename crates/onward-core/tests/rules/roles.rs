@@ -1,7 +1,7 @@
 //! Who may do what: the whole table, written down a second time.
 
-use onward_core::Refusal;
-use onward_core::role::{Permission, Role, TenantPolicy};
+use onward_core::role::{Forbidden, Permission, Role, TenantPolicy};
+use onward_core::{Code, Refusal};
 
 /// One letter a role: owner, admin, member, agent, viewer. `?` depends on the tenant.
 const TABLE: [(Permission, &str); 11] = [
@@ -56,7 +56,7 @@ fn a_refusal_names_the_role_and_what_it_may_not() {
         .unwrap_err();
     assert_eq!(
         refusal,
-        Refusal::Forbidden {
+        Forbidden {
             role: Role::Viewer,
             permission: Permission::CreatePlan
         }
@@ -65,6 +65,7 @@ fn a_refusal_names_the_role_and_what_it_may_not() {
         refusal.to_string(),
         "the role `viewer` may not create plans"
     );
+    assert_eq!(Refusal::from(refusal).code(), Code::Forbidden);
 }
 
 #[test]
