@@ -112,6 +112,14 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_outside_of_time_is_its_edge() {
+        assert_eq!(Timestamp::from_millis(i64::MIN), Timestamp::MIN);
+        assert_eq!(Timestamp::from_millis(i64::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::from_millis(1_500).as_millis(), 1_500);
+        assert_eq!(format!("{:?}", Timestamp::MIN), "0001-01-01T00:00:00.000Z");
+    }
+
+    #[test]
     fn an_offset_is_read_and_shown_in_utc() {
         let instant: Timestamp = "2026-07-28T11:30:00.0009+02:00".parse().unwrap();
         assert_eq!(instant.to_string(), "2026-07-28T09:30:00.000Z");

@@ -228,18 +228,6 @@ impl Desk {
         desk
     }
 
-    /// Puts step 1 up for review, whether or not it was before.
-    pub(crate) fn in_review_again(self) -> Self {
-        let mut desk = if self.status() == PlanStatus::Planning {
-            self.started()
-        } else {
-            self
-        };
-        let command = desk.request_review(1, None);
-        desk.does(&command);
-        desk
-    }
-
     /// Puts the plan into `stalled`, for step 1.
     pub(crate) fn stalled(self) -> Self {
         let mut desk = self.started();

@@ -231,13 +231,13 @@ fn there_is_nothing_to_decide_where_nothing_was_asked() {
 
 #[test]
 fn feedback_does_not_grow_instructions_without_bound() {
-    let mut desk = Desk::with(1);
-    for _ in 0..9 {
-        desk = desk.in_review_again();
-        desk.does(&decision(1, Decision::Modify, Some(&"x".repeat(10_000))));
+    // 100,000 characters in all, with the instructions that the step has already.
+    for (over, expected) in [(0, None), (1, Some(Code::LimitExceeded))] {
+        let mut command = plan_of(1);
+        command.steps[0].instructions = "x".repeat(90_000 + over);
+        let mut desk = Desk::of(command).in_review();
+        let modify = decision(1, Decision::Modify, Some(&"y".repeat(10_000)));
+        let refused = desk.try_to(&modify).err().map(|refusal| refusal.code());
+        assert_eq!(refused, expected);
     }
-    desk = desk.in_review_again();
-    let refused = desk.code(&decision(1, Decision::Modify, Some(&"x".repeat(10_000))));
-    assert_eq!(refused, Code::LimitExceeded);
-    assert_eq!(desk.status(), PlanStatus::AwaitingReview);
 }
