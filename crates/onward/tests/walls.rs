@@ -3,6 +3,7 @@
 //! Three rules, each a function from a small graph to the sentences that say where it is broken:
 //! the four crates stand in a line; what is reserved for one of them is not reached around it;
 //! the core reaches nothing that acts. Each is tried on the real workspace and on a bad graph.
+//! Beside the line stands the testbed, which knows none of them and is for their tests only.
 //!
 //! Edges between our own crates count whatever their kind. Of other crates only what ends up in
 //! a build counts: a test may use what the code must not. `deny.toml` repeats the second rule
@@ -18,12 +19,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Each crate of ours with those of ours that it may depend on directly, from the bottom up.
-const LINE: [(&str, &[&str]); 4] = [
+const LINE: [(&str, &[&str]); 5] = [
+    ("onward-testbed", &[]),
     ("onward-core", &[]),
     ("onward-store", &["onward-core"]),
     ("onward-engine", &["onward-core", "onward-store"]),
     ("onward", &["onward-core", "onward-engine"]),
 ];
+
+/// The crate of ours that only tests may use, and whose tests may: no build contains it.
+const TESTBED: (&str, [&str; 3]) = (
+    "onward-testbed",
+    ["onward-store", "onward-engine", "onward"],
+);
 
 /// Reserved for `onward-store`.
 const DATABASES: [&str; 10] = [
@@ -71,16 +79,23 @@ const ACTING: [&str; 11] = [
 /// core too. That the core calls none of it is held by its `clippy.toml`.
 const RANDOM: [&str; 3] = ["fastrand", "getrandom", "rand"];
 
-/// Crates by name, with the names of what they depend on directly.
+/// Crates by name, with what they depend on directly.
 #[derive(Default)]
-struct Graph(BTreeMap<String, BTreeSet<String>>);
+struct Graph(BTreeMap<String, BTreeMap<String, Kind>>);
+
+/// What a dependency is for; the greater stands where it is for both.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Tests,
+    Build,
+}
 
 impl Graph {
     fn of(edges: &[(&str, &[&str])]) -> Self {
         let mut graph = Self::default();
         for (from, to) in edges {
             for to in *to {
-                graph.add(from, to);
+                graph.add(from, to, Kind::Build);
             }
         }
         graph
@@ -106,8 +121,10 @@ impl Graph {
                     .dep_kinds
                     .iter()
                     .any(|kind| kind.kind != DependencyKind::Development);
-                if ours || built {
-                    graph.add(&from.name, &to.name);
+                if built {
+                    graph.add(&from.name, &to.name, Kind::Build);
+                } else if ours {
+                    graph.add(&from.name, &to.name, Kind::Tests);
                 }
             }
             if metadata.workspace_members.contains(&node.id) {
@@ -117,15 +134,23 @@ impl Graph {
         graph
     }
 
-    fn add(&mut self, from: &str, to: &str) {
-        self.0
+    fn add(&mut self, from: &str, to: &str, kind: Kind) {
+        let known = self
+            .0
             .entry(from.to_owned())
             .or_default()
-            .insert(to.to_owned());
+            .entry(to.to_owned())
+            .or_insert(kind);
+        *known = kind.max(*known);
     }
 
     fn direct(&self, from: &str) -> impl Iterator<Item = &str> {
-        self.0.get(from).into_iter().flatten().map(String::as_str)
+        self.edges(from).map(|(to, _)| to)
+    }
+
+    fn edges(&self, from: &str) -> impl Iterator<Item = (&str, Kind)> {
+        let edges = self.0.get(from).into_iter().flatten();
+        edges.map(|(to, kind)| (to.as_str(), *kind))
     }
 
     /// A shortest way from one crate to another that does not lead through `around`.
@@ -147,7 +172,8 @@ impl Graph {
     }
 }
 
-/// Rule 1: a crate of ours knows only those below it that [`LINE`] grants it.
+/// Rule 1: a crate of ours knows only those below it that [`LINE`] grants it, and its tests
+/// the testbed where [`TESTBED`] says so.
 fn out_of_line(graph: &Graph) -> Vec<String> {
     let ours = |name: &str| name == "onward" || name.starts_with("onward-");
     let mut broken = Vec::new();
@@ -156,8 +182,10 @@ fn out_of_line(graph: &Graph) -> Vec<String> {
             broken.push(format!("{name} has no place in the line"));
             continue;
         };
-        for other in graph.direct(name) {
-            if ours(other) && !granted.contains(&other) {
+        for (other, kind) in graph.edges(name) {
+            let (testbed, testing) = TESTBED;
+            let tests = kind == Kind::Tests && other == testbed && testing.contains(&name.as_str());
+            if ours(other) && !granted.contains(&other) && !tests {
                 broken.push(format!("{name} -> {other}"));
             }
         }
@@ -239,12 +267,47 @@ fn a_binary_that_goes_past_the_engine_is_found() {
 }
 
 #[test]
-fn a_fifth_crate_has_to_be_given_a_place() {
+fn a_further_crate_has_to_be_given_a_place() {
     let graph = Graph::of(&[("onward-extra", &["onward-core"])]);
     assert_eq!(
         out_of_line(&graph),
         ["onward-extra has no place in the line"]
     );
+}
+
+#[test]
+fn the_testbed_is_for_tests_and_found_in_a_build() {
+    let (testbed, testing) = TESTBED;
+    for name in testing {
+        let mut graph = Graph::default();
+        graph.add(name, testbed, Kind::Tests);
+        assert_eq!(out_of_line(&graph), NOTHING);
+        graph.add(name, testbed, Kind::Build);
+        assert_eq!(out_of_line(&graph), [format!("{name} -> {testbed}")]);
+        graph.add(name, testbed, Kind::Tests);
+        assert_eq!(out_of_line(&graph).len(), 1, "{name}: for both is a build");
+    }
+}
+
+#[test]
+fn a_core_that_tests_with_a_database_is_found() {
+    let mut graph = Graph::default();
+    graph.add("onward-core", "onward-testbed", Kind::Tests);
+    assert_eq!(out_of_line(&graph), ["onward-core -> onward-testbed"]);
+}
+
+#[test]
+fn a_test_that_goes_past_the_engine_is_found() {
+    let mut graph = Graph::default();
+    graph.add("onward", "onward-store", Kind::Tests);
+    assert_eq!(out_of_line(&graph), ["onward -> onward-store"]);
+}
+
+#[test]
+fn a_testbed_that_knows_what_is_tested_is_found() {
+    let mut graph = Graph::default();
+    graph.add("onward-testbed", "onward-store", Kind::Tests);
+    assert_eq!(out_of_line(&graph), ["onward-testbed -> onward-store"]);
 }
 
 #[test]
