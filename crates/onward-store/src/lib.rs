@@ -1,10 +1,46 @@
 //! What Onward remembers: plans, steps, branches and their audit trail, on SQLite and
 //! PostgreSQL.
 //!
-//! Nothing lives here yet. When it does, this crate holds the migrations, the queries, the
-//! mapping between rows and the types of `onward-core`, and one commit that writes events and
-//! the rows they change in one transaction, or neither.
+//! This crate holds the migrations, the queries, the mapping between rows and the types of
+//! `onward-core`, and one commit that writes events and the rows they change in one transaction, or
+//! neither.
 //!
 //! The wall it stands behind: it is the only crate that may depend on a database driver or
 //! contain SQL, and it depends on no crate of the workspace but `onward-core`. It knows no rule
 //! about plans; whether a change is legal was decided before it got here.
+
+mod access;
+mod backend;
+pub mod codec;
+mod commit;
+mod error;
+mod facts;
+mod fault;
+mod lead;
+mod plans;
+mod restore;
+mod row;
+mod sql;
+mod steps;
+mod store;
+mod trail;
+mod tx;
+mod upkeep;
+mod value;
+mod work;
+
+pub use access::{LogLine, Tenant, Token};
+pub use commit::{Artifact, Commit, Due, StepAfter};
+pub use error::{Corrupt, Error};
+pub use facts::{Found, Lookup, NextFacts, StepFacts};
+pub use fault::Faults;
+pub use lead::Leadership;
+pub use plans::{Derived, Listed, PlanCursor, WholePlan};
+pub use row::event::{Author, Entry};
+pub use row::plan::Sheet;
+pub use row::step::StepLine;
+pub use steps::Which;
+pub use store::{Address, Options, Store, schema};
+pub use tx::{Changed, Tx};
+pub use upkeep::{DuePlan, ToolCall};
+pub use work::Running;

@@ -1,0 +1,359 @@
+-- Differs because types have other names here, every row is guarded by row security beside the
+-- statement's own text, and a role and two functions are needed for that.
+--
+-- Instants and spans are whole milliseconds; JSON is text, as it was written; flags are 0 and 1.
+-- The CHECKs repeat the law of the states: a row that fits no state cannot be written.
+-- Everything is made in the schema that the search path names first.
+
+-- The role that every transaction takes: it cannot log in and cannot bypass row security, whoever
+-- the server logs in as. Roles belong to the whole cluster, so servers that start at once on two
+-- of its databases make it at once, and the lock around a migration does not keep them apart.
+DO $$
+DECLARE
+    -- Being a member is not enough to take a role from PostgreSQL 16 on.
+    needed text := CASE WHEN current_setting('server_version_num')::int >= 160000
+        THEN 'SET' ELSE 'MEMBER' END;
+    asks text := format('let an administrator run: CREATE ROLE onward_tenant NOLOGIN; '
+        'GRANT onward_tenant TO %I;', CURRENT_USER);
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'onward_tenant') THEN
+        BEGIN
+            CREATE ROLE onward_tenant NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+        EXCEPTION
+            WHEN duplicate_object OR unique_violation THEN NULL;
+            WHEN insufficient_privilege THEN
+                RAISE EXCEPTION 'the role `%` may not create the role `onward_tenant`', CURRENT_USER
+                    USING ERRCODE = 'insufficient_privilege', HINT = asks;
+        END;
+    END IF;
+    IF NOT pg_has_role(CURRENT_USER, 'onward_tenant', needed) THEN
+        BEGIN
+            EXECUTE format('GRANT onward_tenant TO %I', CURRENT_USER);
+        EXCEPTION
+            WHEN duplicate_object OR unique_violation THEN NULL;
+            WHEN insufficient_privilege THEN
+                RAISE EXCEPTION 'the role `%` may not take the role `onward_tenant`', CURRENT_USER
+                    USING ERRCODE = 'insufficient_privilege', HINT = asks;
+        END;
+    END IF;
+    IF NOT has_schema_privilege('onward_tenant', current_schema(), 'USAGE') THEN
+        EXECUTE format('GRANT USAGE ON SCHEMA %I TO onward_tenant', current_schema());
+    END IF;
+END;
+$$;
+
+-- Ends a transaction whose statement touched another number of rows than it must. It is called
+-- only then, inside of the statement, so that a COMMIT that was sent along with it comes too late.
+CREATE FUNCTION onward_miscounted(touched bigint, expected bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'touched % rows, expected %', touched, expected
+        USING ERRCODE = 'ONW01', DETAIL = touched::text;
+END;
+$$;
+
+CREATE TABLE tenants (
+    tenant_id text NOT NULL PRIMARY KEY,
+    agents_decide_reviews bigint NOT NULL CHECK (agents_decide_reviews IN (0, 1)),
+    created_at bigint NOT NULL
+);
+
+CREATE TABLE plans (
+    tenant_id text NOT NULL,
+    plan_id uuid NOT NULL,
+    name text NOT NULL,
+    research_question text NOT NULL,
+    design_rationale text,
+    output_formatting_notes text,
+    stall_threshold_ms bigint CHECK (stall_threshold_ms > 0),
+    on_stall text NOT NULL CHECK (on_stall IN ('mark', 'requeue', 'fail', 'ignore')),
+    status text NOT NULL,
+    review_step uuid,
+    review_id uuid,
+    marked_at bigint,
+    ended_at bigint,
+    failure_kind text,
+    failure_words text,
+    last_session text,
+    pending bigint NOT NULL CHECK (pending >= 0),
+    in_progress bigint NOT NULL CHECK (in_progress >= 0),
+    awaiting_input bigint NOT NULL CHECK (awaiting_input >= 0),
+    completed bigint NOT NULL CHECK (completed >= 0),
+    skipped bigint NOT NULL CHECK (skipped >= 0),
+    failed bigint NOT NULL CHECK (failed >= 0),
+    seq bigint NOT NULL CHECK (seq > 0),
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id),
+    CHECK (status IN ('planning', 'executing', 'awaiting_review', 'stalled', 'completed', 'failed')),
+    CHECK ((status = 'awaiting_review') = (review_step IS NOT NULL)),
+    CHECK ((status = 'awaiting_review') = (review_id IS NOT NULL)),
+    CHECK ((status = 'stalled') = (marked_at IS NOT NULL)),
+    CHECK ((status IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
+    CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
+    CHECK (status <> 'completed' OR pending + in_progress + awaiting_input = 0)
+);
+CREATE INDEX plans_active ON plans (tenant_id, updated_at, plan_id)
+    WHERE ended_at IS NULL;
+CREATE INDEX plans_finished ON plans (tenant_id, updated_at, plan_id)
+    WHERE ended_at IS NOT NULL;
+
+CREATE TABLE steps (
+    tenant_id text NOT NULL,
+    step_id uuid NOT NULL,
+    plan_id uuid NOT NULL,
+    -- Negative only inside of the transaction that moves steps along.
+    step_order bigint NOT NULL CHECK (step_order <> 0),
+    step_type text NOT NULL CHECK (step_type IN
+        ('search', 'extract', 'analyze', 'critique', 'synthesize', 'checkpoint', 'custom')),
+    title text,
+    instructions text NOT NULL,
+    depends_on text NOT NULL,
+    stall_threshold_ms bigint CHECK (stall_threshold_ms > 0),
+    max_attempts bigint NOT NULL CHECK (max_attempts > 0),
+    status text NOT NULL,
+    attempt bigint NOT NULL CHECK (attempt >= 0),
+    claim_token text,
+    claim_session text,
+    started_at bigint,
+    last_progress_at bigint,
+    stall_marked_at bigint,
+    undelivered bigint NOT NULL CHECK (undelivered IN (0, 1)),
+    review text,
+    ended_at bigint,
+    -- The first event of the commit in which it ended, so that its answer can be given again.
+    ended_commit bigint,
+    result_summary text,
+    result_confidence double precision,
+    result text,
+    result_report text,
+    result_notes text,
+    skipped_by_branch uuid,
+    skipped_by_review uuid,
+    failure_kind text,
+    failure_words text,
+    superseded text NOT NULL,
+    updated_at bigint NOT NULL,
+    -- Derived, so that what can be handed out, and what has stalled, is found by an index.
+    open_dependencies bigint NOT NULL CHECK (open_dependencies >= 0),
+    stalls_at bigint,
+    PRIMARY KEY (tenant_id, step_id),
+    UNIQUE (tenant_id, plan_id, step_order),
+    CHECK (status IN ('pending', 'in_progress', 'awaiting_input', 'completed', 'skipped', 'failed')),
+    CHECK (status <> 'pending' OR (claim_token IS NULL AND attempt > 0)),
+    CHECK (status NOT IN ('in_progress', 'awaiting_input', 'completed')
+        OR (claim_token IS NOT NULL AND started_at IS NOT NULL)),
+    CHECK ((status IN ('completed', 'skipped', 'failed')) = (ended_at IS NOT NULL)),
+    CHECK ((ended_at IS NULL) = (ended_commit IS NULL)),
+    CHECK ((status = 'awaiting_input') = (review IS NOT NULL)),
+    CHECK ((status = 'completed') = (result_summary IS NOT NULL)),
+    CHECK ((status = 'skipped') = (skipped_by_branch IS NOT NULL OR skipped_by_review IS NOT NULL)),
+    CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
+    CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
+    CHECK (stalls_at IS NULL OR status = 'in_progress')
+);
+CREATE INDEX steps_ready ON steps (tenant_id, plan_id, step_order)
+    WHERE status = 'pending' AND open_dependencies = 0;
+CREATE INDEX steps_working ON steps (tenant_id, plan_id, stalls_at)
+    WHERE status = 'in_progress';
+CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
+    WHERE status = 'awaiting_input';
+CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
+    WHERE undelivered = 1;
+CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
+    WHERE status = 'awaiting_input';
+
+-- `step_id` waits for `needs`.
+CREATE TABLE dependencies (
+    tenant_id text NOT NULL,
+    needs uuid NOT NULL,
+    step_id uuid NOT NULL,
+    plan_id uuid NOT NULL,
+    PRIMARY KEY (tenant_id, needs, step_id)
+);
+CREATE INDEX dependencies_of_step ON dependencies (tenant_id, step_id);
+CREATE INDEX dependencies_of_plan ON dependencies (tenant_id, plan_id);
+
+CREATE TABLE branches (
+    tenant_id text NOT NULL,
+    branch_id uuid NOT NULL,
+    plan_id uuid NOT NULL,
+    after_step uuid NOT NULL,
+    ordinal bigint NOT NULL,
+    condition text NOT NULL,
+    action text NOT NULL CHECK (action IN ('continue', 'skip_to', 'add_steps', 'fail')),
+    params text NOT NULL,
+    PRIMARY KEY (tenant_id, branch_id)
+);
+CREATE INDEX branches_after ON branches (tenant_id, after_step, ordinal);
+CREATE INDEX branches_of_plan ON branches (tenant_id, plan_id, ordinal);
+
+-- `branch_id` names `step_id`, which therefore cannot be removed.
+CREATE TABLE branch_needs (
+    tenant_id text NOT NULL,
+    step_id uuid NOT NULL,
+    branch_id uuid NOT NULL,
+    plan_id uuid NOT NULL,
+    PRIMARY KEY (tenant_id, step_id, branch_id)
+);
+CREATE INDEX branch_needs_of_plan ON branch_needs (tenant_id, plan_id);
+
+-- The audit trail. Its primary key is the guard of every commit: two that were decided on the
+-- same state of a plan want the same number, and the second is refused.
+CREATE TABLE events (
+    tenant_id text NOT NULL,
+    plan_id uuid NOT NULL,
+    seq bigint NOT NULL CHECK (seq > 0),
+    -- The number of the first event of the same commit.
+    commit_seq bigint NOT NULL CHECK (commit_seq > 0 AND commit_seq <= seq),
+    at bigint NOT NULL,
+    actor text NOT NULL,
+    session text,
+    name text NOT NULL,
+    step_id uuid,
+    details text NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id, seq)
+);
+CREATE FUNCTION onward_events_are_not_changed() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        RAISE EXCEPTION 'the audit trail takes no truncate' USING ERRCODE = 'restrict_violation';
+    END IF;
+    RAISE EXCEPTION 'the audit trail takes no update' USING ERRCODE = 'restrict_violation';
+END;
+$$;
+CREATE FUNCTION onward_events_go_with_their_plan() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM plans WHERE tenant_id = OLD.tenant_id AND plan_id = OLD.plan_id) THEN
+        RAISE EXCEPTION 'the audit trail of a plan that exists takes no delete'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN OLD;
+END;
+$$;
+CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
+    FOR EACH ROW EXECUTE FUNCTION onward_events_are_not_changed();
+CREATE TRIGGER events_are_not_emptied BEFORE TRUNCATE ON events
+    FOR EACH STATEMENT EXECUTE FUNCTION onward_events_are_not_changed();
+CREATE TRIGGER events_go_with_their_plan BEFORE DELETE ON events
+    FOR EACH ROW EXECUTE FUNCTION onward_events_go_with_their_plan();
+
+CREATE TABLE resumed_sessions (
+    tenant_id text NOT NULL,
+    plan_id uuid NOT NULL,
+    session text NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id, session)
+);
+
+CREATE TABLE idempotency_keys (
+    tenant_id text NOT NULL,
+    idempotency_key text NOT NULL,
+    plan_id uuid NOT NULL,
+    digest text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, idempotency_key)
+);
+CREATE INDEX idempotency_keys_of_plan ON idempotency_keys (tenant_id, plan_id);
+
+CREATE TABLE artifacts (
+    tenant_id text NOT NULL,
+    artifact_id uuid NOT NULL,
+    plan_id uuid,
+    step_id uuid,
+    artifact_type text NOT NULL CHECK (artifact_type IN
+        ('note', 'source', 'data', 'finding', 'quote', 'late_result', 'other')),
+    title text NOT NULL,
+    content text NOT NULL,
+    source_url text,
+    metadata text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, artifact_id)
+);
+CREATE INDEX artifacts_of_plan ON artifacts (tenant_id, plan_id, created_at)
+    WHERE plan_id IS NOT NULL;
+
+-- What happened to a tenant beside its plans: a plan was deleted, a token made.
+CREATE TABLE tenant_log (
+    tenant_id text NOT NULL,
+    entry_id uuid NOT NULL,
+    at bigint NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    details text NOT NULL,
+    PRIMARY KEY (tenant_id, entry_id)
+);
+CREATE INDEX tenant_log_by_time ON tenant_log (tenant_id, at, entry_id);
+
+CREATE TABLE tool_calls (
+    tenant_id text NOT NULL,
+    call_id uuid NOT NULL,
+    at bigint NOT NULL,
+    tool text NOT NULL,
+    actor text NOT NULL,
+    session text,
+    request text NOT NULL,
+    response text NOT NULL,
+    duration_us bigint NOT NULL CHECK (duration_us >= 0),
+    is_error bigint NOT NULL CHECK (is_error IN (0, 1)),
+    PRIMARY KEY (tenant_id, call_id)
+);
+CREATE INDEX tool_calls_by_time ON tool_calls (tenant_id, at, call_id);
+
+CREATE TABLE tokens (
+    tenant_id text NOT NULL,
+    token_id uuid NOT NULL,
+    prefix text NOT NULL,
+    name text NOT NULL,
+    role text NOT NULL CHECK (role IN ('owner', 'admin', 'member', 'agent', 'viewer')),
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    last_used_at bigint,
+    revoked_at bigint,
+    PRIMARY KEY (tenant_id, token_id)
+);
+
+-- The first of the two narrow tables that stand outside of the tenants: whose token is it?
+CREATE TABLE token_hashes (
+    hash text NOT NULL PRIMARY KEY,
+    tenant_id text NOT NULL,
+    token_id uuid NOT NULL
+);
+
+-- The second: which plans must be looked at, and when. A hint: a plan may be looked at too early,
+-- never too late.
+CREATE TABLE due (
+    tenant_id text NOT NULL,
+    plan_id uuid NOT NULL,
+    at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id)
+);
+CREATE INDEX due_by_time ON due (at);
+
+-- A transaction sees and writes the rows of the tenant that it has set, and without one none at
+-- all. A setting of an earlier transaction leaves an empty text behind, which is no tenant. FORCE
+-- binds the owner of the tables too.
+DO $$
+DECLARE
+    guarded text;
+    own text := $own$tenant_id = NULLIF(current_setting('onward.tenant', true), '')$own$;
+BEGIN
+    FOREACH guarded IN ARRAY ARRAY['tenants', 'plans', 'steps', 'dependencies', 'branches',
+        'branch_needs', 'events', 'resumed_sessions', 'idempotency_keys', 'artifacts',
+        'tenant_log', 'tool_calls', 'tokens']
+    LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', guarded);
+        EXECUTE format('CREATE POLICY own_tenant ON %I USING (%s) WITH CHECK (%s)',
+            guarded, own, own);
+    END LOOP;
+END;
+$$;
+CREATE POLICY operators_see_all ON tenants FOR SELECT
+    USING (current_setting('onward.operator', true) = 'on');
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON tenants, plans, steps, dependencies, branches,
+    branch_needs, events, resumed_sessions, idempotency_keys, artifacts, tenant_log, tool_calls,
+    tokens, token_hashes, due TO onward_tenant;
+GRANT EXECUTE ON FUNCTION onward_miscounted(bigint, bigint) TO onward_tenant;

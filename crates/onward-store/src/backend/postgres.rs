@@ -1,0 +1,223 @@
+//! PostgreSQL: a pool of connections, each used for one transaction at a time.
+//!
+//! A transaction costs as many round trips as it asks questions, and one for its commit. Each takes a
+//! role that row security binds, and names its tenant, before anything else, so that a login that is a
+//! superuser does not get around row security.
+//!
+//! Nothing here waits without a limit, and a server that was restarted is found again by itself. Any
+//! number of servers may work on one database: they tell each other what they change (`notify`), and
+//! one of them leads (`lead`).
+
+mod address;
+mod batch;
+mod connection;
+mod error;
+mod lead;
+mod migrate;
+mod notify;
+mod pipeline;
+mod tls;
+mod value;
+
+pub(crate) use connection::Connection;
+pub(crate) use lead::Leadership;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Manager, ManagerConfig, Pool, PoolConfig, QueueMode, RecyclingMethod, Runtime, Timeouts,
+};
+use tokio::sync::broadcast;
+
+use crate::error::Error;
+use crate::fault::{Faults, Point};
+use crate::tx::{self, Changed, Tx};
+use address::Address;
+use notify::Outbox;
+
+/// How many connections a server keeps at most, where the environment says nothing else.
+const CONNECTIONS: usize = 16;
+const VARIABLE: &str = "ONWARD_DATABASE_CONNECTIONS";
+
+/// How much of everything there is.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    connections: usize,
+    /// Nobody waits longer for a free connection.
+    wait: Duration,
+    /// Nor longer for an answer. The server gives up a statement before that.
+    answer: Duration,
+}
+
+impl Limits {
+    fn from_environment() -> Result<Self, Error> {
+        Ok(Self {
+            connections: match std::env::var(VARIABLE) {
+                Ok(number) => connections(&number)?,
+                Err(_) => CONNECTIONS,
+            },
+            wait: Duration::from_secs(5),
+            answer: Duration::from_secs(40),
+        })
+    }
+}
+
+/// A database on a server. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Postgres(Arc<Inner>);
+
+struct Inner {
+    address: Address,
+    pool: Pool,
+    limits: Limits,
+    outbox: Arc<Outbox>,
+    watchers: broadcast::Sender<Changed>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.outbox.close();
+    }
+}
+
+impl Postgres {
+    /// Opens the database, and brings its schema up to date or refuses it.
+    pub(crate) async fn connect(
+        url: &str,
+        migrates: bool,
+        watchers: broadcast::Sender<Changed>,
+    ) -> Result<Self, Error> {
+        Self::within(Limits::from_environment()?, url, migrates, watchers).await
+    }
+
+    async fn within(
+        limits: Limits,
+        url: &str,
+        migrates: bool,
+        watchers: broadcast::Sender<Changed>,
+    ) -> Result<Self, Error> {
+        let address = Address::parse(url)?;
+        let standing = address.stand().await?;
+        let schemas = migrate::check_server(&standing.client, &address.shown).await?;
+        migrate::migrate(&standing.client, &address.shown, &schemas, migrates).await?;
+        let pool = pool(&address, &schemas, limits)?;
+        let outbox = notify::start(address.clone(), standing, watchers.clone()).await?;
+        Ok(Self(Arc::new(Inner {
+            address,
+            pool,
+            limits,
+            outbox,
+            watchers,
+        })))
+    }
+
+    /// The schema's version that the database has, and the one that this program needs.
+    pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
+        let address = Address::parse(url)?;
+        let standing = address.stand().await?;
+        migrate::check_server(&standing.client, &address.shown).await?;
+        Ok((migrate::version(&standing.client).await?, migrate::VERSION))
+    }
+
+    /// A transaction. Nothing is sent before its first question.
+    pub(crate) async fn begin(
+        &self,
+        tenant: Arc<str>,
+        faults: Faults,
+        read_only: bool,
+    ) -> Result<Tx, Error> {
+        let Inner {
+            pool,
+            address,
+            limits,
+            ..
+        } = &*self.0;
+        let client = pool.get().await;
+        let failed = |why| error::pooling(why, &address.shown, limits.connections);
+        let client = client.map_err(failed)?;
+        let connection = Connection::new(client, Arc::clone(&tenant), read_only, limits.answer);
+        let connection = tx::Connection::Postgres(connection);
+        Ok(Tx::new(connection, tenant, faults))
+    }
+
+    /// Commits, with what is still queued. An error means that nothing was written, unless it says
+    /// that the answer was lost.
+    pub(crate) async fn commit(&self, mut tx: Tx) -> Result<(), Error> {
+        let queued = tx.take_queued();
+        let faults = tx.faults().clone();
+        let mut connection = ours(tx)?;
+        let answer = match faults.strike(Point::Commit) {
+            Ok(()) => connection.commit(&queued).await,
+            Err(fault) => Err(fault),
+        };
+        connection.rollback();
+        answer?;
+        faults.strike(Point::Committed)
+    }
+
+    /// Takes everything back. Nobody needs to wait for that: the next transaction on this connection
+    /// stands behind it in the same line.
+    pub(crate) async fn rollback(&self, tx: Tx) {
+        if let Ok(mut connection) = ours(tx) {
+            connection.rollback();
+        }
+    }
+
+    /// Tells whoever watches, here and on other servers.
+    pub(crate) fn tell(&self, changed: Vec<Changed>) {
+        for changed in &changed {
+            // Nobody may be watching.
+            drop(self.0.watchers.send(changed.clone()));
+        }
+        self.0.outbox.put(changed);
+    }
+
+    /// Waits until no other server leads, and leads.
+    pub(crate) async fn lead(&self) -> Result<Leadership, Error> {
+        Leadership::of(&self.0.address).await
+    }
+}
+
+fn ours(tx: Tx) -> Result<Connection, Error> {
+    match tx.connection {
+        tx::Connection::Postgres(connection) => Ok(connection),
+        tx::Connection::Sqlite(_) => Err(Error::Refused("a transaction of a file".to_owned())),
+    }
+}
+
+fn connections(number: &str) -> Result<usize, Error> {
+    match number.trim().parse() {
+        Ok(number) if number > 0 => Ok(number),
+        Ok(_) | Err(_) => Err(error::address(
+            &format!("{VARIABLE}={number}"),
+            "it must be a number of connections, at least 1",
+        )),
+    }
+}
+
+fn pool(address: &Address, schemas: &str, limits: Limits) -> Result<Pool, Error> {
+    // The driver notices a closed connection by itself; a connection comes back only between
+    // transactions, so nothing has to be reset.
+    let recycling_method = RecyclingMethod::Fast;
+    let manager = Manager::from_connect(
+        address.for_transactions(schemas),
+        address.clone(),
+        ManagerConfig { recycling_method },
+    );
+    let config = PoolConfig {
+        max_size: limits.connections,
+        timeouts: Timeouts {
+            wait: Some(limits.wait),
+            create: Some(address::CONNECT),
+            recycle: Some(address::CONNECT),
+        },
+        // The one that was used last knows the most statements.
+        queue_mode: QueueMode::Lifo,
+    };
+    Pool::builder(manager)
+        .config(config)
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|why| error::address(&address.shown, why.to_string()))
+}

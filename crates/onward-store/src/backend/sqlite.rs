@@ -1,0 +1,159 @@
+//! SQLite: one file, one thread that writes, connections beside it that read.
+//!
+//! Several processes on one file are the normal case: each agent's host starts its own. So every
+//! transaction that may write begins with `BEGIN IMMEDIATE` (a reader that turns into a writer fails
+//! at once in WAL mode, and no waiting helps it), and who must wait sleeps a short, random while:
+//! SQLite's own way of waiting starves a writer for seconds. A reply means that the change is on disk
+//! (`synchronous = FULL`).
+
+mod copy;
+mod error;
+mod migrate;
+mod read;
+mod wait;
+mod write;
+
+pub(crate) use copy::copy;
+pub(crate) use migrate::{VERSION, version};
+pub(crate) use read::Readers;
+pub(crate) use write::{Job, Ran, Writer};
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::sql::{self, Dialect};
+use crate::tx::Statement;
+use crate::value::{Columns, Row, Value};
+
+/// Statements that are kept prepared: more than there are.
+const PREPARED: usize = 256;
+
+/// A connection to the file.
+pub(crate) struct Connection {
+    pub(crate) file: rusqlite::Connection,
+    columns: HashMap<&'static str, Columns>,
+}
+
+impl Connection {
+    /// Opens the file, which must be there for a reader, and is made for a writer.
+    pub(crate) fn open(path: &Path, writes: bool) -> Result<Self, Error> {
+        if writes {
+            prepare_file(path)?;
+        }
+        let failed = |why| error::opening(why, path);
+        let mut file = rusqlite::Connection::open(path).map_err(failed)?;
+        file.set_prepared_statement_cache_capacity(PREPARED);
+        wait::patiently(&mut file).map_err(failed)?;
+        if writes {
+            wait::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
+        }
+        // The log is copied back after this many pages: rarer than by default, since a page that
+        // is written again and again needs copying once.
+        file.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
+             PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF;",
+        )
+        .map_err(failed)?;
+        // A plan of a query that depends on what is bound is made anew with every call.
+        file.set_db_config(
+            rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG,
+            true,
+        )
+        .map_err(failed)?;
+        if !writes {
+            file.pragma_update(None, "query_only", true)
+                .map_err(failed)?;
+        }
+        Ok(Self {
+            file,
+            columns: HashMap::new(),
+        })
+    }
+
+    /// Runs the statements one after the other. Those that give no rows answer with none.
+    pub(crate) fn run(&mut self, batch: &[Statement]) -> Result<Vec<Vec<Row>>, Error> {
+        batch.iter().map(|statement| self.one(statement)).collect()
+    }
+
+    fn one(&mut self, statement: &Statement) -> Result<Vec<Row>, Error> {
+        let text = sql::text(statement.name, Dialect::Sqlite);
+        let failed = |why| error::running(why, statement.name);
+        let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
+        let params = rusqlite::params_from_iter(&statement.params);
+        let width = prepared.column_count();
+        if width == 0 {
+            let touched = prepared.execute(params).map_err(failed)?;
+            statement.check(u64::try_from(touched).unwrap_or(u64::MAX))?;
+            return Ok(Vec::new());
+        }
+        let columns = self.columns.entry(statement.name).or_insert_with(|| {
+            let names = prepared.column_names();
+            names.into_iter().map(str::to_owned).collect()
+        });
+        let mut answer = Vec::new();
+        let mut rows = prepared.query(params).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let mut values = Vec::with_capacity(width);
+            for place in 0..width {
+                values.push(value(row.get_ref(place).map_err(failed)?));
+            }
+            answer.push(Row::new(Arc::clone(columns), values));
+        }
+        Ok(answer)
+    }
+
+    /// A statement of this file alone: `BEGIN`, `COMMIT` and their like.
+    pub(crate) fn control(&self, text: &'static str) -> Result<(), Error> {
+        let failed = |why| error::running(why, text);
+        let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
+        prepared.execute([]).map_err(failed)?;
+        Ok(())
+    }
+}
+
+fn value(cell: ValueRef<'_>) -> Value {
+    match cell {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(int) => Value::Int(int),
+        ValueRef::Real(real) => Value::Real(real),
+        ValueRef::Text(text) => {
+            std::str::from_utf8(text).map_or(Value::Bytes, |text| Value::Text(text.into()))
+        }
+        ValueRef::Blob(bytes) => Uuid::from_slice(bytes).map_or(Value::Bytes, Value::Id),
+    }
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(int) => ValueRef::Integer(*int),
+            Value::Real(real) => ValueRef::Real(*real),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Id(id) => ValueRef::Blob(id.as_bytes()),
+            Value::Bytes => ValueRef::Null,
+        }))
+    }
+}
+
+/// Makes the file, readable by its owner alone, and the directories above it.
+fn prepare_file(path: &Path) -> Result<(), Error> {
+    let failed = |why| error::unreachable(why, path);
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(failed)?;
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The schema of a file: embedded steps, forward only, each in one transaction with its version.
+//!
+//! Several processes may start at once: the version is read again once the file is held, so a step
+//! is taken once. `user_version` of the file is the schema's version, 0 for an empty file.
+
+use super::{Connection, error};
+use crate::error::Error;
+
+/// Every step, in order; the first makes version 1.
+const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_plans.sql")];
+
+/// The version that this program needs.
+pub(crate) const VERSION: i64 = STEPS.len() as i64;
+
+/// The version that the file has.
+pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
+    connection
+        .file
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|why| error::running(why, "user_version"))
+}
+
+/// Brings the file up to date.
+pub(super) fn migrate(connection: &Connection) -> Result<(), Error> {
+    if version(connection)? == VERSION {
+        return Ok(());
+    }
+    connection.control("BEGIN IMMEDIATE")?;
+    let done = steps(connection);
+    match &done {
+        Ok(()) => connection.control("COMMIT")?,
+        // What went wrong first is what must be told.
+        Err(_) => drop(connection.control("ROLLBACK")),
+    }
+    done
+}
+
+fn steps(connection: &Connection) -> Result<(), Error> {
+    let found = version(connection)?;
+    if found > VERSION {
+        let known = VERSION;
+        return Err(Error::Newer { found, known });
+    }
+    let failed = |why| error::running(why, "migration");
+    for (step, version) in STEPS.iter().zip(1i64..).filter(|(_, to)| *to > found) {
+        connection.file.execute_batch(step).map_err(failed)?;
+        connection
+            .file
+            .pragma_update(None, "user_version", version)
+            .map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Connections that read beside the writer. A reader sees one state of the file, as of its first
+//! question, however long it takes, and holds up nobody.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Connection;
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::tx::{self, Tx};
+
+/// Readers that are not in use, and how to make more.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    path: Arc<PathBuf>,
+    idle: Arc<Mutex<Vec<Tx>>>,
+    faults: Faults,
+}
+
+/// More than this many are closed again after use.
+const KEPT: usize = 8;
+
+impl Readers {
+    pub(crate) fn of(path: &Path, faults: Faults) -> Self {
+        Self {
+            path: Arc::new(path.to_owned()),
+            idle: Arc::default(),
+            faults,
+        }
+    }
+
+    /// A reader in a transaction of its own.
+    pub(crate) fn begin(&self, tenant: Arc<str>) -> Result<Tx, Error> {
+        let idle = self.lock().pop();
+        let mut tx = match idle {
+            Some(tx) => tx,
+            None => {
+                let connection = tx::Connection::Sqlite(Connection::open(&self.path, false)?);
+                Tx::new(connection, "".into(), self.faults.clone())
+            }
+        };
+        tx.turn_to(tenant);
+        control(&tx, "BEGIN")?;
+        Ok(tx)
+    }
+
+    /// Ends it, and keeps the connection for the next one.
+    pub(crate) fn end(&self, tx: Tx) {
+        if control(&tx, "ROLLBACK").is_ok() {
+            let mut idle = self.lock();
+            if idle.len() < KEPT {
+                idle.push(tx);
+            }
+        }
+    }
+
+    /// Closes those that are not in use.
+    pub(crate) fn close(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Tx>> {
+        // Whoever panicked held the list for a push or a pop: it is whole.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn control(tx: &Tx, text: &'static str) -> Result<(), Error> {
+    match &tx.connection {
+        tx::Connection::Sqlite(connection) => connection.control(text),
+        tx::Connection::Postgres(_) => Ok(()),
+    }
+}

@@ -1,0 +1,70 @@
+//! How to wait for a file that another process holds: in short sleeps of random length, so that
+//! nobody is starved, and not for ever.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+/// Nothing waits longer for a lock than this.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+const SHORTEST: u64 = 100;
+const LONGEST: u64 = 400;
+
+thread_local! {
+    static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+    static DICE: Cell<u64> = Cell::new(RandomState::new().hash_one(0u8) | 1);
+}
+
+/// From now on this connection waits as this file says.
+pub(super) fn patiently(file: &mut rusqlite::Connection) -> rusqlite::Result<()> {
+    file.busy_handler(Some(again))
+}
+
+/// Whether to try once more; SQLite counts the tries of one wait from 0.
+fn again(tries: i32) -> bool {
+    let since = match SINCE.get() {
+        Some(since) if tries > 0 => since,
+        Some(_) | None => {
+            let now = Instant::now();
+            SINCE.set(Some(now));
+            now
+        }
+    };
+    if since.elapsed() >= PATIENCE {
+        return false;
+    }
+    nap();
+    true
+}
+
+/// Tries what SQLite answers with "busy" without asking the handler, such as the switch to WAL.
+pub(super) fn until_free<T>(
+    mut attempt: impl FnMut() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let since = Instant::now();
+    loop {
+        match attempt() {
+            Err(why) if is_busy(&why) && since.elapsed() < PATIENCE => nap(),
+            answer => return answer,
+        }
+    }
+}
+
+fn is_busy(why: &rusqlite::Error) -> bool {
+    matches!(
+        why.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
+}
+
+fn nap() {
+    // A xorshift generator: this is about not waking in step, not about secrets.
+    let mut dice = DICE.get();
+    dice ^= dice << 13;
+    dice ^= dice >> 7;
+    dice ^= dice << 17;
+    DICE.set(dice);
+    std::thread::sleep(Duration::from_micros(
+        SHORTEST + dice % (LONGEST - SHORTEST),
+    ));
+}

@@ -1,0 +1,314 @@
+//! Loading what a verb looks at, and nothing more. Whoever loads facts of a plan holds it until the
+//! commit: nobody else can change it meanwhile.
+//!
+//! Everything that is known to be needed goes in one round trip. The plan is locked by a statement of
+//! its own, before its steps are read: a statement that waited for the lock would still see the steps
+//! as they were before.
+
+use onward_core::branch::Branch;
+use onward_core::decide::{Landing, OrderFacts, Referenced};
+use onward_core::id::{BranchId, SessionId};
+use onward_core::{PlanHead, PlanId, Step, StepId, Timestamp};
+
+use crate::error::Error;
+use crate::row::{branch, plan, step};
+use crate::tx::{Statement, Tx};
+use crate::value::{Row, params};
+
+/// A step with the head of its plan.
+#[derive(Debug, Clone)]
+pub struct StepFacts {
+    /// The plan.
+    pub head: PlanHead,
+    /// The step.
+    pub step: Step,
+    /// Its branches, where they were asked for, in the order in which they were made.
+    pub branches: Vec<Branch>,
+    /// The steps that wait for it, where its branches were asked for: it may end.
+    pub dependents: Option<Vec<StepId>>,
+}
+
+/// What can be handed out.
+#[derive(Debug, Clone)]
+pub struct NextFacts {
+    /// The plan.
+    pub head: PlanHead,
+    /// The first step whose agent has not been told of a person's feedback.
+    pub undelivered: Option<Step>,
+    /// Steps past their own threshold, where they were asked for, lowest order first.
+    pub stalled: Vec<Step>,
+    /// The first pending step that waits for nothing.
+    pub ready: Option<Step>,
+}
+
+/// What must be looked up for a modification, beside the plan's head.
+#[derive(Debug, Clone, Default)]
+pub struct Lookup {
+    /// A step.
+    pub step: Option<StepId>,
+    /// What depends on that step, and which branches need it.
+    pub references: bool,
+    /// Steps by their order.
+    pub orders: Vec<u32>,
+    /// The target of a branch, by its id.
+    pub target: Option<StepId>,
+    /// How many branches the step with this order has.
+    pub branches_after: Option<u32>,
+    /// The ids of all steps.
+    pub list: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// The step, if it is one of this plan.
+    pub step: Option<Step>,
+    /// Steps that depend on it.
+    pub dependents: Vec<StepId>,
+    /// Branches that need it.
+    pub needed_by: Vec<BranchId>,
+    /// Steps by their order.
+    pub orders: OrderFacts,
+    /// The target of a branch.
+    pub target: Option<Referenced>,
+    /// How many branches the step has.
+    pub branches_after: usize,
+    /// All steps, in their order.
+    pub list: Vec<StepId>,
+}
+
+impl Tx {
+    /// A plan's head, held until the commit.
+    pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
+        let rows = self.rows("plan_locked", params![id.as_uuid()]).await?;
+        rows.into_iter().next().map(plan::head).transpose()
+    }
+
+    /// A step and its plan's head, held until the commit; with its branches where they are asked for.
+    pub async fn step(&mut self, id: StepId, branches: bool) -> Result<Option<StepFacts>, Error> {
+        let by_id = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
+        let mut questions = vec![by_id(self, "plan_of_step_locked"), by_id(self, "step")];
+        if branches {
+            questions.push(by_id(self, "branches_after"));
+            questions.push(by_id(self, "dependents"));
+        }
+        let mut answers = self.ask(questions).await?.into_iter();
+        let head = first(answers.next(), plan::head)?;
+        let step = first(answers.next(), step::step)?;
+        let branches = answers.next().unwrap_or_default();
+        let branches: Result<Vec<Branch>, Error> =
+            branches.into_iter().map(branch::branch).collect();
+        let branches = branches?;
+        let dependents = match answers.next() {
+            Some(rows) => Some(all_ids(Some(rows), "dependencies", "step_id")?),
+            None => None,
+        };
+        let dependents = dependents.map(|ids| ids.map(StepId::new).collect());
+        Ok(head.zip(step).map(|(head, (_, step))| StepFacts {
+            head,
+            step,
+            branches,
+            dependents,
+        }))
+    }
+
+    /// What can be handed out of a plan, held until the commit. Steps that are past their threshold
+    /// at the given instant come with it, where one is given.
+    pub async fn next_of(
+        &mut self,
+        id: PlanId,
+        stalled_at: Option<Timestamp>,
+    ) -> Result<Option<NextFacts>, Error> {
+        let by_plan = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
+        let mut questions = vec![
+            by_plan(self, "plan_locked"),
+            by_plan(self, "steps_undelivered"),
+            by_plan(self, "steps_ready"),
+        ];
+        if let Some(now) = stalled_at {
+            questions.push(self.statement("steps_stalled", params![id.as_uuid(), now]));
+        }
+        let mut answers = self.ask(questions).await?.into_iter();
+        let Some(head) = first(answers.next(), plan::head)? else {
+            return Ok(None);
+        };
+        let undelivered = first(answers.next(), step::step)?.map(|(_, step)| step);
+        let ready = first(answers.next(), step::step)?.map(|(_, step)| step);
+        Ok(Some(NextFacts {
+            head,
+            undelivered,
+            ready,
+            stalled: all_steps(answers.next().unwrap_or_default())?,
+        }))
+    }
+
+    /// The first pending step that waits for nothing but these.
+    pub async fn ready_without(&mut self, ended: &[StepId]) -> Result<Option<Step>, Error> {
+        let questions = ended
+            .iter()
+            .map(|id| self.statement("steps_waiting_for", params![id.as_uuid()]))
+            .collect();
+        let mut first: Option<Step> = None;
+        for row in self.ask(questions).await?.into_iter().flatten() {
+            let (step, open) = step::step_and_open(row)?;
+            let waits = step.spec.depends_on.iter();
+            let freed = waits.filter(|needed| ended.contains(needed)).count();
+            let is_free = usize::try_from(open).unwrap_or(usize::MAX) <= freed;
+            if is_free && first.as_ref().is_none_or(|first| step.order < first.order) {
+                first = Some(step);
+            }
+        }
+        Ok(first)
+    }
+
+    /// Where a `skip_to` lands, and the steps that it passes over.
+    pub async fn landing(
+        &mut self,
+        id: PlanId,
+        after: u32,
+        target: StepId,
+    ) -> Result<(Landing, Vec<Step>), Error> {
+        let questions = vec![
+            self.statement("step_place", params![id.as_uuid(), target.as_uuid()]),
+            self.statement(
+                "steps_pending_between",
+                params![id.as_uuid(), after, target.as_uuid()],
+            ),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let Some(place) = first(answers.next(), place)? else {
+            return Ok((Landing::Gone, Vec::new()));
+        };
+        let between = all_steps(answers.next().unwrap_or_default())?;
+        let landing = Landing::At {
+            order: place.order,
+            status: place.status,
+            pending_between: between.iter().map(Step::id).collect(),
+        };
+        Ok((landing, between))
+    }
+
+    /// A plan's head, held until the commit, with its steps past their own threshold.
+    pub async fn stalls_of(
+        &mut self,
+        id: PlanId,
+        now: Timestamp,
+    ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
+        let questions = vec![
+            self.statement("plan_locked", params![id.as_uuid()]),
+            self.statement("steps_stalled", params![id.as_uuid(), now]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let Some(head) = first(answers.next(), plan::head)? else {
+            return Ok(None);
+        };
+        Ok(Some((head, all_steps(answers.next().unwrap_or_default())?)))
+    }
+
+    /// All steps of a plan that are in progress.
+    pub async fn in_progress(&mut self, id: PlanId) -> Result<Vec<Step>, Error> {
+        all_steps(
+            self.rows("steps_in_progress", params![id.as_uuid()])
+                .await?,
+        )
+    }
+
+    /// Whether a session has taken the plan up before.
+    pub async fn has_resumed(&mut self, id: PlanId, session: &SessionId) -> Result<bool, Error> {
+        let params = params![id.as_uuid(), session.as_str()];
+        Ok(!self.rows("resumed_session", params).await?.is_empty())
+    }
+
+    /// What a modification needs to know, beside the plan's head.
+    pub async fn look_up(&mut self, id: PlanId, what: &Lookup) -> Result<Found, Error> {
+        let plan = id.as_uuid();
+        let mut questions: Vec<Statement> = Vec::new();
+        let by_id = |tx: &Tx, name, id: StepId| tx.statement(name, params![id.as_uuid()]);
+        if let Some(step) = what.step {
+            questions.push(by_id(self, "step", step));
+            if what.references {
+                questions.push(by_id(self, "dependents", step));
+                questions.push(by_id(self, "branches_needing", step));
+            }
+        }
+        if let Some(target) = what.target {
+            questions.push(self.statement("step_place", params![plan, target.as_uuid()]));
+        }
+        if let Some(order) = what.branches_after {
+            questions.push(self.statement("branches_count", params![plan, order]));
+        }
+        if what.list {
+            questions.push(self.statement("step_ids", params![plan]));
+        }
+        for order in &what.orders {
+            questions.push(self.statement("step_at", params![plan, *order]));
+        }
+        let mut answers = self.ask(questions).await?.into_iter();
+        let mut found = Found::default();
+        if what.step.is_some() {
+            let step = first(answers.next(), step::step)?;
+            found.step = step.filter(|(of, _)| *of == id).map(|(_, step)| step);
+            if what.references {
+                let dependents = all_ids(answers.next(), "dependencies", "step_id")?;
+                found.dependents = dependents.map(StepId::new).collect();
+                let needed_by = all_ids(answers.next(), "branch_needs", "branch_id")?;
+                found.needed_by = needed_by.map(BranchId::new).collect();
+            }
+        }
+        if what.target.is_some() {
+            found.target = first(answers.next(), place)?;
+        }
+        if what.branches_after.is_some() {
+            let count = first(answers.next(), |row| row.cells("branches").u32("branches"))?;
+            found.branches_after = count.map_or(0, |count| usize::try_from(count).unwrap_or(0));
+        }
+        if what.list {
+            let list = all_ids(answers.next(), "steps", "step_id")?;
+            found.list = list.map(StepId::new).collect();
+        }
+        for rows in answers {
+            if let Some(step) = first(Some(rows), place)? {
+                found.orders.insert(step.order, step);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The first row of an answer, read.
+pub(crate) fn first<T>(
+    rows: Option<Vec<Row>>,
+    read: impl FnOnce(Row) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    rows.and_then(|rows| rows.into_iter().next())
+        .map(read)
+        .transpose()
+}
+
+pub(crate) fn all_steps(rows: Vec<Row>) -> Result<Vec<Step>, Error> {
+    rows.into_iter()
+        .map(|row| step::step(row).map(|(_, step)| step))
+        .collect()
+}
+
+pub(crate) fn all_ids(
+    rows: Option<Vec<Row>>,
+    table: &'static str,
+    column: &'static str,
+) -> Result<impl Iterator<Item = uuid::Uuid>, Error> {
+    let ids: Result<Vec<uuid::Uuid>, Error> = rows
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| row.cells(table).id(column))
+        .collect();
+    Ok(ids?.into_iter())
+}
+
+fn place(row: Row) -> Result<Referenced, Error> {
+    let mut cells = row.cells("steps");
+    Ok(Referenced {
+        id: StepId::new(cells.id("step_id")?),
+        order: cells.u32("step_order")?,
+        status: cells.word("status")?,
+    })
+}

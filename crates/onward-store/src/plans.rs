@@ -1,0 +1,269 @@
+//! Plans as people list, find and delete them.
+//!
+//! Reading holds nothing and changes nothing.
+
+use onward_core::id::ArtifactId;
+use onward_core::{PlanId, PlanStatus, Step, StepId, Timestamp};
+use uuid::Uuid;
+
+use crate::commit::Artifact;
+use crate::error::Error;
+use crate::facts::{all_ids, all_steps, first};
+use crate::row::plan::{self, Sheet};
+use crate::row::{branch, step};
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+/// Where a page of plans ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanCursor {
+    /// When the last plan of the page last changed.
+    pub updated_at: Timestamp,
+    /// Which one it was.
+    pub plan: PlanId,
+}
+
+/// A plan in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The plan.
+    pub sheet: Sheet,
+    /// Whether a step of it is past its threshold.
+    pub stalled: bool,
+}
+
+/// What stands beside a plan's steps: everything that a plan is, as its rows say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WholePlan {
+    /// The plan.
+    pub sheet: Sheet,
+    /// All its steps, in their order.
+    pub steps: Vec<Step>,
+    /// All its branches, in the order in which they are tried.
+    pub branches: Vec<onward_core::branch::Branch>,
+    /// The sessions that have resumed it.
+    pub resumed: Vec<String>,
+    /// What is derived about each step, in their order.
+    pub derived: Vec<Derived>,
+}
+
+/// What is derived about a step, so that an index finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Derived {
+    /// How many steps it waits for.
+    pub open_dependencies: u32,
+    /// When it is past its threshold.
+    pub stalls_at: Option<Timestamp>,
+}
+
+impl Tx {
+    /// A plan without its steps.
+    pub async fn sheet(&mut self, id: PlanId) -> Result<Option<Sheet>, Error> {
+        let rows = self.rows("plan_sheet", params![id.as_uuid()]).await?;
+        first(Some(rows), plan::sheet)
+    }
+
+    /// The plan of a step, and the step with its branches' facts left out.
+    pub async fn sheet_of_step(&mut self, id: StepId) -> Result<Option<(Sheet, Step)>, Error> {
+        let questions = vec![
+            self.statement("plan_sheet_of_step", params![id.as_uuid()]),
+            self.statement("step", params![id.as_uuid()]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let sheet = first(answers.next(), plan::sheet)?;
+        let step = first(answers.next(), step::step)?;
+        Ok(sheet.zip(step).map(|(sheet, (_, step))| (sheet, step)))
+    }
+
+    /// Plans from the newest change on, behind the cursor. Those that are over only where they are
+    /// asked for.
+    pub async fn list_plans(
+        &mut self,
+        behind: Option<PlanCursor>,
+        finished: bool,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Listed>, Error> {
+        let (at, id) = behind.map_or((Timestamp::MAX, Uuid::max()), |cursor| {
+            (cursor.updated_at, *cursor.plan.as_uuid())
+        });
+        let mut questions = vec![self.statement("plans_active", params![at, id, now, limit])];
+        if finished {
+            questions.push(self.statement("plans_finished", params![at, id, now, limit]));
+        }
+        let mut plans = Vec::new();
+        for row in self.ask(questions).await?.into_iter().flatten() {
+            let (sheet, stalled) = plan::sheet_and_stalled(row)?;
+            // A plan that is over has no stalls, whatever its steps were when it ended.
+            let stalled = stalled && !sheet.head.status().is_terminal();
+            plans.push(Listed { sheet, stalled });
+        }
+        plans.sort_by(|one, other| {
+            let key = |listed: &Listed| (listed.sheet.updated_at, listed.sheet.head.id);
+            key(other).cmp(&key(one))
+        });
+        plans.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(plans)
+    }
+
+    /// How many plans are in each status.
+    pub async fn count_plans(&mut self) -> Result<Vec<(PlanStatus, u64)>, Error> {
+        let rows = self.rows("plans_by_status", params![]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("plans");
+                Ok((cells.word("status")?, cells.u64("plans")?))
+            })
+            .collect()
+    }
+
+    /// Plans whose ids lie between these: none, one, or the first two of many.
+    pub async fn plans_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<PlanId>, Error> {
+        let rows = self.rows("plans_between", params![from, to]).await?;
+        Ok(all_ids(Some(rows), "plans", "plan_id")?
+            .map(PlanId::new)
+            .collect())
+    }
+
+    /// Steps whose ids lie between these: none, one, or the first two of many.
+    pub async fn steps_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<StepId>, Error> {
+        let rows = self.rows("steps_between", params![from, to]).await?;
+        Ok(all_ids(Some(rows), "steps", "step_id")?
+            .map(StepId::new)
+            .collect())
+    }
+
+    /// Plans by their ids, behind the given one: for whoever looks at all of them.
+    pub async fn plans_page(
+        &mut self,
+        behind: Option<PlanId>,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
+        let rows = self.rows("plans_page", params![behind, limit]).await?;
+        Ok(all_ids(Some(rows), "plans", "plan_id")?
+            .map(PlanId::new)
+            .collect())
+    }
+
+    /// Plans that were over before this instant, the oldest first.
+    pub async fn plans_ended_before(
+        &mut self,
+        at: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let rows = self.rows("plans_ended_before", params![at, limit]).await?;
+        Ok(all_ids(Some(rows), "plans", "plan_id")?
+            .map(PlanId::new)
+            .collect())
+    }
+
+    /// All that a plan's rows say.
+    pub async fn whole_plan(&mut self, id: PlanId) -> Result<Option<WholePlan>, Error> {
+        let by_plan = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
+        let questions = vec![
+            by_plan(self, "plan_sheet"),
+            by_plan(self, "steps_all"),
+            by_plan(self, "branches_all"),
+            by_plan(self, "resumed_sessions"),
+            by_plan(self, "steps_derived"),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let Some(sheet) = first(answers.next(), plan::sheet)? else {
+            return Ok(None);
+        };
+        let steps = all_steps(answers.next().unwrap_or_default())?;
+        let branches = answers.next().unwrap_or_default();
+        let branches: Result<Vec<_>, Error> = branches.into_iter().map(branch::branch).collect();
+        let resumed = answers.next().unwrap_or_default();
+        let resumed: Result<Vec<String>, Error> = resumed
+            .into_iter()
+            .map(|row| row.cells("resumed_sessions").string("session"))
+            .collect();
+        let derived = answers.next().unwrap_or_default();
+        let derived: Result<Vec<Derived>, Error> = derived.into_iter().map(derive).collect();
+        Ok(Some(WholePlan {
+            sheet,
+            steps,
+            branches: branches?,
+            resumed: resumed?,
+            derived: derived?,
+        }))
+    }
+
+    /// Deletes a plan with its steps, branches and trail. Its artifacts stay, without it.
+    pub fn delete_plan(&mut self, id: PlanId) {
+        // The plan first: the trail goes only with its plan.
+        self.queue(
+            self.statement("plan_delete", params![id.as_uuid()])
+                .touching(1),
+        );
+        for name in [
+            "events_delete",
+            "steps_delete",
+            "dependencies_delete",
+            "branches_delete",
+            "branch_needs_delete",
+            "resumed_sessions_delete",
+            "idempotency_keys_delete",
+            "artifacts_orphan",
+            "due_clear",
+        ] {
+            self.queue(self.statement(name, params![id.as_uuid()]));
+        }
+        self.note(id);
+    }
+
+    /// Something found or made.
+    pub async fn artifact(&mut self, id: ArtifactId) -> Result<Option<Artifact>, Error> {
+        let rows = self.rows("artifact", params![id.as_uuid()]).await?;
+        first(Some(rows), artifact)
+    }
+
+    /// Reads a page of all that was found or made, by their ids; the last id, if there was any.
+    pub async fn artifacts_page(
+        &mut self,
+        behind: Option<ArtifactId>,
+        limit: u32,
+    ) -> Result<Option<ArtifactId>, Error> {
+        let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
+        let rows = self.rows("artifacts_page", params![behind, limit]).await?;
+        let mut last = None;
+        for row in rows {
+            last = Some(artifact(row)?.id);
+        }
+        Ok(last)
+    }
+
+    /// What was found or made for a plan, the oldest first.
+    pub async fn artifacts_of(&mut self, id: PlanId, limit: u32) -> Result<Vec<Artifact>, Error> {
+        let rows = self
+            .rows("artifacts_of_plan", params![id.as_uuid(), limit])
+            .await?;
+        rows.into_iter().map(artifact).collect()
+    }
+}
+
+fn derive(row: Row) -> Result<Derived, Error> {
+    let mut cells = row.cells("steps");
+    cells.id("step_id")?;
+    Ok(Derived {
+        open_dependencies: cells.u32("open_dependencies")?,
+        stalls_at: cells.maybe_at("stalls_at")?,
+    })
+}
+
+fn artifact(row: Row) -> Result<Artifact, Error> {
+    let mut cells = row.cells("artifacts");
+    Ok(Artifact {
+        id: ArtifactId::new(cells.id("artifact_id")?),
+        plan: cells.maybe_id("plan_id")?.map(PlanId::new),
+        step: cells.maybe_id("step_id")?.map(StepId::new),
+        kind: cells.string("artifact_type")?,
+        title: cells.string("title")?,
+        content: cells.string("content")?,
+        source_url: cells.maybe_string("source_url")?,
+        metadata: cells.json("metadata")?,
+        created_at: cells.at("created_at")?,
+    })
+}

@@ -1,0 +1,41 @@
+-- Branches, and the steps that they name.
+
+-- name: branches_after
+SELECT branch_id, after_step, condition, action, params FROM branches
+WHERE tenant_id = $1 AND after_step = $2 ORDER BY ordinal;
+
+-- name: branches_all
+SELECT branch_id, after_step, condition, action, params FROM branches
+WHERE tenant_id = $1 AND plan_id = $2 ORDER BY ordinal;
+
+-- name: branches_count
+SELECT count(*) AS branches FROM branches
+WHERE tenant_id = $1 AND after_step = (
+    SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 AND step_order = $3);
+
+-- name: branch_is_taken
+SELECT branch_id FROM branches WHERE tenant_id = $1 AND branch_id = $2;
+
+-- name: branch_insert
+INSERT INTO branches (tenant_id, branch_id, plan_id, after_step, ordinal, condition, action, params)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: branch_need_insert
+INSERT INTO branch_needs (tenant_id, step_id, branch_id, plan_id) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id, step_id, branch_id) DO NOTHING;
+
+-- name: branches_needing
+SELECT branch_id FROM branch_needs WHERE tenant_id = $1 AND step_id = $2 ORDER BY branch_id;
+
+-- name: branch_needs_delete_after
+DELETE FROM branch_needs WHERE tenant_id = $1 AND branch_id IN (
+    SELECT branch_id FROM branches WHERE tenant_id = $1 AND after_step = $2);
+
+-- name: branches_delete_after
+DELETE FROM branches WHERE tenant_id = $1 AND after_step = $2;
+
+-- name: branches_delete
+DELETE FROM branches WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: branch_needs_delete
+DELETE FROM branch_needs WHERE tenant_id = $1 AND plan_id = $2;

@@ -1,0 +1,200 @@
+-- Steps: what they are, where they stand, what they wait for.
+
+-- fragment: step
+step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
+max_attempts, status, attempt, claim_token, claim_session, started_at, last_progress_at,
+stall_marked_at, undelivered, review, ended_at, result_summary, result_confidence, result,
+result_report, result_notes, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
+superseded, updated_at
+
+-- fragment: line
+step_id, step_order, step_type, title, status, attempt, claim_session, started_at,
+last_progress_at, stalls_at, stall_threshold_ms, ended_at, result_summary, failure_kind,
+failure_words, updated_at
+
+-- name: step
+SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: steps_ready
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependencies = 0
+ORDER BY step_order LIMIT 1;
+
+-- name: steps_undelivered
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
+ORDER BY step_order LIMIT 1;
+
+-- name: steps_stalled
+-- In the order of the list, by what was found through the index of instants.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3
+ORDER BY step_order;
+
+-- name: steps_in_progress
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' ORDER BY step_order;
+
+-- name: steps_waiting_for
+-- Pending steps that wait for `$2`, with how many they wait for.
+SELECT {step}, open_dependencies FROM steps
+WHERE tenant_id = $1 AND status = 'pending'
+    AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2)
+ORDER BY step_order;
+
+-- name: steps_pending_between
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3
+    AND step_order < (SELECT target.step_order FROM steps AS target
+        WHERE target.tenant_id = $1 AND target.step_id = $4)
+    AND status = 'pending'
+ORDER BY step_order;
+
+-- name: steps_all
+SELECT {step} FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
+
+-- name: steps_derived
+-- What is derived about each step, beside what it is derived from.
+SELECT step_id, open_dependencies, stalls_at FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
+
+-- name: step_at
+SELECT step_id, step_order, status FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order = $3;
+
+-- name: step_place
+SELECT step_id, step_order, status FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_id = $3;
+
+-- name: step_is_taken
+SELECT step_id FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_ids
+SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
+
+-- name: step_lines
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 ORDER BY step_order LIMIT $4;
+
+-- name: step_lines_of_status
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status = $5
+ORDER BY step_order LIMIT $4;
+
+-- name: step_lines_done
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status IN ('completed', 'skipped')
+ORDER BY step_order LIMIT $4;
+
+-- name: step_lines_in_progress
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status = 'in_progress'
+ORDER BY step_order LIMIT $4;
+
+-- name: step_lines_awaiting_input
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status = 'awaiting_input'
+ORDER BY step_order LIMIT $4;
+
+-- name: step_lines_stalled
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3
+ORDER BY step_order LIMIT $4;
+
+-- name: steps_blocked
+SELECT count(*) AS blocked FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependencies > 0;
+
+-- name: step_next_stall
+SELECT min(stalls_at) AS stalls_at FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at >= $3;
+
+-- name: step_ended_commit
+SELECT step_id, ended_commit FROM steps
+WHERE tenant_id = $1 AND step_id = $2 AND status = 'completed';
+
+-- name: step_notes
+SELECT step_id, step_order, result_notes FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND result_notes IS NOT NULL ORDER BY step_order LIMIT 1000;
+
+-- name: steps_reviewed
+-- Every open review of the tenant, the oldest first. A plan that is over asks nothing any more.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND status = 'awaiting_input' AND updated_at >= $2
+    AND EXISTS (SELECT 1 FROM plans WHERE plans.tenant_id = steps.tenant_id
+        AND plans.plan_id = steps.plan_id AND plans.status = 'awaiting_review')
+ORDER BY updated_at, step_id LIMIT $3;
+
+-- name: steps_between
+-- Steps whose id begins in a given way: ids between two bounds.
+SELECT step_id FROM steps
+WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT 2;
+
+-- name: step_insert
+INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, instructions,
+    depends_on, stall_threshold_ms, max_attempts, status, attempt, undelivered, superseded,
+    updated_at, open_dependencies)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1, 0, '[]', $11, $12);
+
+-- name: step_update
+UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
+    last_progress_at = $8, stall_marked_at = $9, undelivered = $10, review = $11, ended_at = $12,
+    result_summary = $13, result_confidence = $14, result = $15, result_report = $16,
+    result_notes = $17, skipped_by_branch = $18, skipped_by_review = $19, failure_kind = $20,
+    failure_words = $21, superseded = $22, updated_at = $23, stalls_at = $24, ended_commit = coalesce(ended_commit, $25)
+WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_instructions
+UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: steps_move_along
+-- Through negative numbers: an order is taken once, at every moment.
+UPDATE steps SET step_order = -(step_order + $4)
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3;
+
+-- name: steps_close_up
+UPDATE steps SET step_order = -(step_order - 1)
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > (
+    SELECT gone.step_order FROM steps AS gone WHERE gone.tenant_id = $1 AND gone.step_id = $3);
+
+-- name: step_move
+UPDATE steps SET step_order = -CAST($3 AS bigint) WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: steps_settle
+UPDATE steps SET step_order = -step_order
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order < 0;
+
+-- name: step_delete
+DELETE FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: steps_delete
+DELETE FROM steps WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: dependents
+SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2 ORDER BY step_id;
+
+-- name: dependent_release
+UPDATE steps SET open_dependencies = open_dependencies - 1 WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: dependents_release
+UPDATE steps SET open_dependencies = open_dependencies - 1
+WHERE tenant_id = $1
+    AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2);
+
+-- name: step_count_dependencies
+UPDATE steps SET open_dependencies = (
+    SELECT count(*) FROM dependencies
+        JOIN steps AS needed ON needed.tenant_id = dependencies.tenant_id
+            AND needed.step_id = dependencies.needs
+    WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $2
+        AND needed.status IN ('pending', 'in_progress', 'awaiting_input'))
+WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: dependency_insert
+INSERT INTO dependencies (tenant_id, needs, step_id, plan_id) VALUES ($1, $2, $3, $4);
+
+-- name: dependencies_delete_of_step
+DELETE FROM dependencies WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: dependencies_delete
+DELETE FROM dependencies WHERE tenant_id = $1 AND plan_id = $2;

@@ -1,0 +1,26 @@
+-- Tenants, and what happened to them beside their plans.
+
+-- name: tenant
+SELECT tenant_id, agents_decide_reviews, created_at FROM tenants WHERE tenant_id = $1;
+
+-- name: tenant_insert
+INSERT INTO tenants (tenant_id, agents_decide_reviews, created_at) VALUES ($1, $2, $3)
+ON CONFLICT (tenant_id) DO NOTHING;
+
+-- name: tenants_all (sqlite)
+-- Differs because here no row security must be told that an operator asks.
+SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;
+
+-- name: tenants_all (postgres)
+-- Differs because row security shows a tenant to itself, and all of them to an operator.
+WITH operator AS MATERIALIZED (SELECT set_config('onward.operator', 'on', true) AS asks)
+SELECT tenant_id, agents_decide_reviews, created_at FROM tenants, operator
+WHERE operator.asks = 'on' ORDER BY tenant_id;
+
+-- name: tenant_log_insert
+INSERT INTO tenant_log (tenant_id, entry_id, at, actor, action, details)
+VALUES ($1, $2, $3, $4, $5, $6);
+
+-- name: tenant_log_latest
+SELECT entry_id, at, actor, action, details FROM tenant_log
+WHERE tenant_id = $1 ORDER BY at DESC, entry_id DESC LIMIT $2;

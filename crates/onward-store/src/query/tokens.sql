@@ -1,0 +1,27 @@
+-- Tokens: who may come in, and as what. The token itself is nowhere.
+
+-- fragment: token
+token_id, prefix, name, role, created_at, expires_at, last_used_at, revoked_at
+
+-- name: token_of_hash
+-- Outside of the tenants: this is how a tenant is found.
+SELECT hash, tenant_id, token_id FROM token_hashes WHERE hash = $1;
+
+-- name: token_hash_insert
+INSERT INTO token_hashes (hash, tenant_id, token_id) VALUES ($2, $1, $3);
+
+-- name: token
+SELECT {token} FROM tokens WHERE tenant_id = $1 AND token_id = $2;
+
+-- name: tokens_all
+SELECT {token} FROM tokens WHERE tenant_id = $1 ORDER BY created_at, token_id;
+
+-- name: token_insert
+INSERT INTO tokens (tenant_id, token_id, prefix, name, role, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7);
+
+-- name: token_revoke
+UPDATE tokens SET revoked_at = $3 WHERE tenant_id = $1 AND token_id = $2 AND revoked_at IS NULL;
+
+-- name: token_used
+UPDATE tokens SET last_used_at = $3 WHERE tenant_id = $1 AND token_id = $2;

@@ -1,0 +1,115 @@
+//! A plan that comes from elsewhere, with its whole trail.
+
+use onward_core::branch::Branch;
+use onward_core::event::Change;
+use onward_core::{Event, Plan, StepId, StepStatus, Timestamp};
+
+use uuid::Uuid;
+
+use crate::commit::{BRANCHES_PER_EVENT, Due};
+use crate::error::Error;
+use crate::row::event::Entry;
+use crate::row::plan::{self, Sheet};
+use crate::row::step;
+use crate::tx::Tx;
+use crate::value::params;
+
+impl Tx {
+    /// The first id of a step or branch that is taken already, of all that the plan has.
+    pub async fn first_taken(&mut self, made: &Plan) -> Result<Option<Uuid>, Error> {
+        let by_id = |tx: &Tx, name, id: &Uuid| tx.statement(name, params![*id]);
+        let mut ids: Vec<Uuid> = Vec::new();
+        let mut questions = Vec::new();
+        for step in made.steps() {
+            ids.push(*step.id().as_uuid());
+            questions.push(by_id(self, "step_is_taken", step.id().as_uuid()));
+            for branch in made.branches_after(step.id()) {
+                ids.push(*branch.id.as_uuid());
+                questions.push(by_id(self, "branch_is_taken", branch.id.as_uuid()));
+            }
+        }
+        let answers = self.ask(questions).await?;
+        let taken = ids
+            .into_iter()
+            .zip(answers)
+            .find(|(_, rows)| !rows.is_empty());
+        Ok(taken.map(|(id, _)| id))
+    }
+
+    /// Writes the plan that a trail makes, and the trail. `stalls_at` says of each step when it is
+    /// past its threshold.
+    pub fn restore(&mut self, made: &Plan, trail: &[Entry], stalls_at: &[Option<Timestamp>]) {
+        let id = made.head().id;
+        let sheet = Sheet {
+            head: made.head().clone(),
+            brief: made.brief().clone(),
+            created_at: made.created_at(),
+            updated_at: made.updated_at(),
+        };
+        let mut row = plan::changing(&sheet.head);
+        row.extend(plan::fixed(&sheet));
+        self.queue(self.statement("plan_insert", row));
+        for (step, stalls_at) in made.steps().iter().zip(stalls_at) {
+            let is_open = |id| {
+                made.step(id)
+                    .is_some_and(|step| !step.status().is_terminal())
+            };
+            let waits = step.spec.depends_on.iter();
+            let open = waits.filter(|needed| is_open(**needed)).count();
+            self.insert_step(id, &step.spec, step.order, step.updated_at, open);
+            if step.status() != StepStatus::Pending || !step.superseded.is_empty() {
+                let params = step::changing(step, *stalls_at, ended_commit(step.id(), trail));
+                self.queue(self.statement("step_update", params).touching(1));
+            }
+        }
+        for entry in trail {
+            self.restore_entry(made, entry);
+        }
+        let over = made.head().status().is_terminal();
+        if !over && stalls_at.iter().any(Option::is_some) {
+            // Looked at by the next sweep, which then knows better.
+            self.due(id, Due::By(made.updated_at()));
+        }
+        self.note(id);
+    }
+
+    fn restore_entry(&mut self, made: &Plan, entry: &Entry) {
+        let id = made.head().id;
+        if let Event::PlanModified { change, .. } = &entry.event {
+            if let Change::Created(created) = change {
+                for (place, branch) in (0u64..).zip(&created.branches) {
+                    self.restore_branch(made, branch, BRANCHES_PER_EVENT + place);
+                }
+            } else if let Change::BranchAdded { branch } = change {
+                let ordinal = entry.seq.saturating_mul(BRANCHES_PER_EVENT);
+                self.restore_branch(made, branch, ordinal);
+            }
+        } else if let Event::SessionResumed { session } = &entry.event {
+            let params = params![id.as_uuid(), session.as_str()];
+            self.queue(self.statement("resumed_session_insert", params));
+        }
+        self.log(id, entry);
+    }
+
+    /// A branch goes with its step.
+    fn restore_branch(&mut self, made: &Plan, branch: &Branch, ordinal: u64) {
+        if made.step(branch.after).is_some() {
+            self.insert_branch(made.head().id, branch, ordinal);
+        }
+    }
+}
+
+/// The first event of the commit in which a step ended.
+fn ended_commit(id: StepId, trail: &[Entry]) -> u64 {
+    let ends = |event: &Event| {
+        let (Event::StepCompleted { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepSkipped { step, .. }) = event
+        else {
+            return false;
+        };
+        *step == id
+    };
+    let ended = trail.iter().rev().find(|entry| ends(&entry.event));
+    ended.map_or(1, |entry| entry.commit_seq)
+}

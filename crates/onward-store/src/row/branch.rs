@@ -1,0 +1,43 @@
+//! A branch's row.
+
+use onward_core::branch::Branch;
+use onward_core::condition::Condition;
+use onward_core::id::BranchId;
+use onward_core::{PlanId, StepId};
+
+use crate::codec;
+use crate::error::Error;
+use crate::value::{Row, Value, params};
+
+/// Reads a row of a branch.
+pub(crate) fn branch(row: Row) -> Result<Branch, Error> {
+    let mut cells = row.cells("branches");
+    let id = BranchId::new(cells.id("branch_id")?);
+    let after = StepId::new(cells.id("after_step")?);
+    let condition = cells.text("condition")?;
+    let condition =
+        Condition::parse(&condition).map_err(|why| cells.corrupt("condition", why.to_string()))?;
+    let word = cells.text("action")?;
+    let params = cells.json("params")?;
+    let action = codec::decode_action(&word, &params)
+        .map_err(|why| cells.corrupt("params", why.to_string()))?;
+    Ok(Branch {
+        id,
+        after,
+        condition,
+        action,
+    })
+}
+
+/// What `branch_insert` takes.
+pub(crate) fn inserted(plan: PlanId, branch: &Branch, ordinal: u64) -> Vec<Value> {
+    params![
+        branch.id.as_uuid(),
+        plan.as_uuid(),
+        branch.after.as_uuid(),
+        ordinal,
+        branch.condition.source(),
+        branch.action.as_str(),
+        &codec::encode_action(&branch.action),
+    ]
+}

@@ -1,0 +1,72 @@
+//! A row of the audit trail.
+
+use onward_core::id::SessionId;
+use onward_core::{Event, PlanId, StepId, Timestamp};
+
+use crate::codec;
+use crate::error::Error;
+use crate::value::{Row, Value, params};
+
+/// Who changes something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// A person, a token, or a part of Onward such as the sweep.
+    pub name: String,
+    /// The session, where an agent named one.
+    pub session: Option<SessionId>,
+}
+
+/// An event as it stands in the trail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its number in the plan, from 1.
+    pub seq: u64,
+    /// The number of the first event of the same commit.
+    pub commit_seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Who did it.
+    pub author: Author,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Reads a row of `{event}`.
+pub(crate) fn entry(row: Row) -> Result<Entry, Error> {
+    let mut cells = row.cells("events");
+    let seq = cells.u64("seq")?;
+    let commit_seq = cells.u64("commit_seq")?;
+    let at = cells.at("at")?;
+    let author = Author {
+        name: cells.string("actor")?,
+        session: cells.maybe_text("session")?.map(SessionId::new),
+    };
+    let name = cells.text("name")?;
+    let step = cells.maybe_id("step_id")?.map(StepId::new);
+    let details = cells.json("details")?;
+    let event = codec::decode(&name, step, &details)
+        .map_err(|why| cells.corrupt("details", why.to_string()))?;
+    Ok(Entry {
+        seq,
+        commit_seq,
+        at,
+        author,
+        event,
+    })
+}
+
+/// What `event_insert` takes.
+pub(crate) fn inserted(plan: PlanId, entry: &Entry) -> Vec<Value> {
+    let encoded = codec::encode(&entry.event);
+    params![
+        plan.as_uuid(),
+        entry.seq,
+        entry.commit_seq,
+        entry.at,
+        &entry.author.name,
+        entry.author.session.as_ref().map(SessionId::as_str),
+        encoded.name,
+        encoded.step.map(|step| *step.as_uuid()),
+        &encoded.details,
+    ]
+}

@@ -1,0 +1,165 @@
+//! A plan's row: its head, and what its author said about it.
+
+use onward_core::id::{ReviewId, SessionId};
+use onward_core::plan::{Brief, PlanFailure, PlanState};
+use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, Timestamp};
+
+use crate::error::Error;
+use crate::value::{Cells, Row, Value, params};
+
+/// A plan without its steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sheet {
+    /// Its status and counts.
+    pub head: PlanHead,
+    /// What its author said about it.
+    pub brief: Brief,
+    /// When it came into being.
+    pub created_at: Timestamp,
+    /// When anything about it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Reads a row of `{head}`.
+pub(crate) fn head(row: Row) -> Result<PlanHead, Error> {
+    read_head(&mut row.cells("plans"))
+}
+
+/// Reads a row of `{head}, {sheet}`.
+pub(crate) fn sheet(row: Row) -> Result<Sheet, Error> {
+    read_sheet(&mut row.cells("plans"))
+}
+
+/// Reads a row of `{head}, {sheet}, stalled`.
+pub(crate) fn sheet_and_stalled(row: Row) -> Result<(Sheet, bool), Error> {
+    let mut cells = row.cells("plans");
+    let sheet = read_sheet(&mut cells)?;
+    Ok((sheet, cells.int("stalled")? > 0))
+}
+
+fn read_sheet(cells: &mut Cells) -> Result<Sheet, Error> {
+    Ok(Sheet {
+        head: read_head(cells)?,
+        brief: Brief {
+            name: cells.string("name")?,
+            research_question: cells.string("research_question")?,
+            design_rationale: cells.maybe_string("design_rationale")?,
+            output_formatting_notes: cells.maybe_string("output_formatting_notes")?,
+        },
+        created_at: cells.at("created_at")?,
+        updated_at: cells.at("updated_at")?,
+    })
+}
+
+fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
+    let id = PlanId::new(cells.id("plan_id")?);
+    let status: PlanStatus = cells.word("status")?;
+    let review_step = cells.maybe_id("review_step")?.map(StepId::new);
+    let review = cells.maybe_id("review_id")?.map(ReviewId::new);
+    let marked_at = cells.maybe_at("marked_at")?;
+    let ended_at = cells.maybe_at("ended_at")?;
+    let failure_kind = cells.maybe_text("failure_kind")?;
+    let failure_words = cells.maybe_string("failure_words")?;
+    let missing = |column| cells.corrupt(column, format!("is empty on a plan that is `{status}`"));
+    let state = match status {
+        PlanStatus::Planning => PlanState::Planning,
+        PlanStatus::Executing => PlanState::Executing,
+        PlanStatus::AwaitingReview => PlanState::AwaitingReview {
+            step: review_step.ok_or_else(|| missing("review_step"))?,
+            review: review.ok_or_else(|| missing("review_id"))?,
+        },
+        PlanStatus::Stalled => PlanState::Stalled {
+            marked_at: marked_at.ok_or_else(|| missing("marked_at"))?,
+        },
+        PlanStatus::Completed => PlanState::Completed {
+            ended_at: ended_at.ok_or_else(|| missing("ended_at"))?,
+        },
+        PlanStatus::Failed => PlanState::Failed {
+            reason: match failure_kind.as_deref() {
+                Some("branch") => PlanFailure::Branch(failure_words),
+                Some("rejected") => PlanFailure::Rejected(failure_words),
+                Some("abandoned") => PlanFailure::Abandoned(failure_words),
+                Some(other) => {
+                    return Err(cells.corrupt("failure_kind", format!("holds `{other}`")));
+                }
+                None => return Err(missing("failure_kind")),
+            },
+            ended_at: ended_at.ok_or_else(|| missing("ended_at"))?,
+        },
+    };
+    Ok(PlanHead {
+        id,
+        state,
+        last_session: cells.maybe_text("last_session")?.map(SessionId::new),
+        counts: Counts {
+            pending: cells.u32("pending")?,
+            in_progress: cells.u32("in_progress")?,
+            awaiting_input: cells.u32("awaiting_input")?,
+            completed: cells.u32("completed")?,
+            skipped: cells.u32("skipped")?,
+            failed: cells.u32("failed")?,
+        },
+        seq: cells.u64("seq")?,
+        stall_threshold: cells.maybe_span("stall_threshold_ms")?,
+        on_stall: cells.word("on_stall")?,
+    })
+}
+
+/// The id, then every column of the head that an event can change, in the order of the table.
+pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
+    let mut review = (None, None);
+    let (mut marked_at, mut ended_at, mut failure) = (None, None, (None, None));
+    match &head.state {
+        PlanState::Planning | PlanState::Executing => {}
+        PlanState::AwaitingReview { step, review: id } => {
+            review = (Some(step.as_uuid()), Some(id.as_uuid()));
+        }
+        PlanState::Stalled { marked_at: at } => marked_at = Some(*at),
+        PlanState::Completed { ended_at: at } => ended_at = Some(*at),
+        PlanState::Failed {
+            reason,
+            ended_at: at,
+        } => {
+            ended_at = Some(*at);
+            let (kind, words) = match reason {
+                PlanFailure::Branch(words) => ("branch", words),
+                PlanFailure::Rejected(words) => ("rejected", words),
+                PlanFailure::Abandoned(words) => ("abandoned", words),
+            };
+            failure = (Some(kind), words.as_deref());
+        }
+    }
+    let counts = &head.counts;
+    params![
+        head.id.as_uuid(),
+        head.status().as_str(),
+        review.0,
+        review.1,
+        marked_at,
+        ended_at,
+        failure.0,
+        failure.1,
+        head.last_session.as_ref().map(SessionId::as_str),
+        counts.pending,
+        counts.in_progress,
+        counts.awaiting_input,
+        counts.completed,
+        counts.skipped,
+        counts.failed,
+        head.seq,
+    ]
+}
+
+/// All that the row holds beside what [`changing`] gives.
+pub(crate) fn fixed(sheet: &Sheet) -> Vec<Value> {
+    params![
+        sheet.head.stall_threshold,
+        sheet.head.on_stall.as_str(),
+        &sheet.brief.name,
+        &sheet.brief.research_question,
+        sheet.brief.design_rationale.as_deref(),
+        sheet.brief.output_formatting_notes.as_deref(),
+        sheet.created_at,
+        sheet.updated_at,
+    ]
+}

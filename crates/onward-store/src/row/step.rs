@@ -1,0 +1,376 @@
+//! A step's row: what it is, and its state with what belongs to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::step::{
+    Claim, FailReason, NewStep, Review, SkipCause, Step, StepResult, StepState, Work,
+};
+use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::value::{Cells, IntoValue, Row, Value, params};
+
+/// Reads a row of `{step}`.
+pub(crate) fn step(row: Row) -> Result<(PlanId, Step), Error> {
+    read(&mut row.cells("steps"))
+}
+
+/// Reads a row of `{step}, open_dependencies`.
+pub(crate) fn step_and_open(row: Row) -> Result<(Step, u32), Error> {
+    let mut cells = row.cells("steps");
+    let (_, step) = read(&mut cells)?;
+    Ok((step, cells.u32("open_dependencies")?))
+}
+
+fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
+    let id = StepId::new(cells.id("step_id")?);
+    let plan = PlanId::new(cells.id("plan_id")?);
+    let order = cells.u32("step_order")?;
+    let spec = NewStep {
+        id,
+        step_type: cells.word("step_type")?,
+        title: cells.maybe_string("title")?,
+        instructions: cells.string("instructions")?,
+        depends_on: ids(cells, "depends_on")?,
+        stall_threshold: cells.maybe_span("stall_threshold_ms")?,
+        max_attempts: cells.u32("max_attempts")?,
+    };
+    let state = state(cells)?;
+    let step = Step {
+        spec,
+        order,
+        state,
+        superseded: texts(cells, "superseded")?
+            .into_iter()
+            .map(ClaimToken::new)
+            .collect(),
+        updated_at: cells.at("updated_at")?,
+    };
+    Ok((plan, step))
+}
+
+fn state(cells: &mut Cells) -> Result<StepState, Error> {
+    let status: StepStatus = cells.word("status")?;
+    let attempt = cells.u32("attempt")?;
+    let token = cells.maybe_text("claim_token")?;
+    let session = cells.maybe_text("claim_session")?.map(SessionId::new);
+    let claim = token.map(|token| Claim {
+        attempt,
+        token: ClaimToken::new(token),
+        session,
+    });
+    let started_at = cells.maybe_at("started_at")?;
+    let last_progress_at = cells.maybe_at("last_progress_at")?;
+    let stall_marked = cells.maybe_at("stall_marked_at")?;
+    let undelivered = cells.flag("undelivered")?;
+    let review = review(cells)?;
+    let ended_at = cells.maybe_at("ended_at")?;
+    let result = result(cells)?;
+    let skipped_by = skipped_by(cells)?;
+    let failure = failure(cells)?;
+
+    let missing = |column| cells.corrupt(column, format!("is empty on a step that is `{status}`"));
+    let work = |claim: Option<Claim>| {
+        Ok::<Work, Error>(Work {
+            claim: claim.ok_or_else(|| missing("claim_token"))?,
+            started_at: started_at.ok_or_else(|| missing("started_at"))?,
+            last_progress_at,
+            stall_marked,
+            undelivered,
+        })
+    };
+    let ended_at = || ended_at.ok_or_else(|| missing("ended_at"));
+    Ok(match status {
+        StepStatus::Pending => StepState::Pending { attempt },
+        StepStatus::InProgress => StepState::InProgress(work(claim)?),
+        StepStatus::AwaitingInput => StepState::AwaitingInput {
+            work: work(claim)?,
+            review: review.ok_or_else(|| missing("review"))?,
+        },
+        StepStatus::Completed => StepState::Completed {
+            claim: claim.ok_or_else(|| missing("claim_token"))?,
+            started_at: started_at.ok_or_else(|| missing("started_at"))?,
+            ended_at: ended_at()?,
+            result: Arc::new(result.ok_or_else(|| missing("result_summary"))?),
+        },
+        StepStatus::Skipped => StepState::Skipped {
+            by: skipped_by.ok_or_else(|| missing("skipped_by_branch"))?,
+            claim,
+            ended_at: ended_at()?,
+        },
+        StepStatus::Failed => StepState::Failed {
+            reason: failure.ok_or_else(|| missing("failure_kind"))?,
+            claim,
+            ended_at: ended_at()?,
+        },
+    })
+}
+
+fn review(cells: &mut Cells) -> Result<Option<Review>, Error> {
+    let Some(review) = cells.maybe_json("review")? else {
+        return Ok(None);
+    };
+    let misfit = |what: &str| cells.corrupt("review", format!("`{what}` is missing or no text"));
+    let text = |key: &str| review.get(key)?.as_str();
+    let questions = review
+        .get("questions")
+        .and_then(|questions| questions.as_array())
+        .and_then(|all| {
+            all.iter()
+                .map(|one| one.as_str().map(str::to_owned))
+                .collect()
+        });
+    Ok(Some(Review {
+        id: text("reviewId")
+            .and_then(|id| id.parse::<ReviewId>().ok())
+            .ok_or_else(|| misfit("reviewId"))?,
+        summary: text("summary").ok_or_else(|| misfit("summary"))?.to_owned(),
+        questions: questions.ok_or_else(|| misfit("questions"))?,
+        requested_at: text("requestedAt")
+            .and_then(|at| at.parse().ok())
+            .ok_or_else(|| misfit("requestedAt"))?,
+    }))
+}
+
+fn result(cells: &mut Cells) -> Result<Option<StepResult>, Error> {
+    let summary = cells.maybe_string("result_summary")?;
+    let confidence = cells.maybe_real("result_confidence")?;
+    let data = cells.maybe_json("result")?;
+    let report = cells.maybe_json("result_report")?;
+    let formatting_notes = cells.maybe_string("result_notes")?;
+    Ok(summary.map(|summary| StepResult {
+        summary,
+        data,
+        confidence,
+        report,
+        formatting_notes,
+    }))
+}
+
+fn skipped_by(cells: &mut Cells) -> Result<Option<SkipCause>, Error> {
+    let branch = cells.maybe_id("skipped_by_branch")?;
+    let review = cells.maybe_id("skipped_by_review")?;
+    Ok(branch
+        .map(|id| SkipCause::Branch(BranchId::new(id)))
+        .or(review.map(|id| SkipCause::Review(ReviewId::new(id)))))
+}
+
+fn failure(cells: &mut Cells) -> Result<Option<FailReason>, Error> {
+    let kind = cells.maybe_text("failure_kind")?;
+    let words = cells.maybe_string("failure_words")?;
+    read_failure(cells, kind.as_deref(), words)
+}
+
+fn read_failure(
+    cells: &Cells,
+    kind: Option<&str>,
+    words: Option<String>,
+) -> Result<Option<FailReason>, Error> {
+    Ok(match kind {
+        None => None,
+        Some("by_hand") => Some(FailReason::ByHand(words)),
+        Some("stalled") => Some(FailReason::Stalled),
+        Some("attempts_used_up") => Some(FailReason::AttemptsUsedUp),
+        Some("rejected") => Some(FailReason::Rejected(words)),
+        Some(other) => return Err(cells.corrupt("failure_kind", format!("holds `{other}`"))),
+    })
+}
+
+fn failure_words(reason: &FailReason) -> (&'static str, Option<&str>) {
+    match reason {
+        FailReason::ByHand(words) => ("by_hand", words.as_deref()),
+        FailReason::Stalled => ("stalled", None),
+        FailReason::AttemptsUsedUp => ("attempts_used_up", None),
+        FailReason::Rejected(words) => ("rejected", words.as_deref()),
+    }
+}
+
+fn texts(cells: &mut Cells, column: &'static str) -> Result<Vec<String>, Error> {
+    let list = cells.json(column)?;
+    let texts = list.as_array().and_then(|all| {
+        all.iter()
+            .map(|one| one.as_str().map(str::to_owned))
+            .collect()
+    });
+    texts.ok_or_else(|| cells.corrupt(column, "is no list of texts"))
+}
+
+fn ids(cells: &mut Cells, column: &'static str) -> Result<Vec<StepId>, Error> {
+    let texts = texts(cells, column)?;
+    let ids: Result<Vec<StepId>, _> = texts.iter().map(|text| text.parse()).collect();
+    ids.map_err(|why| cells.corrupt(column, why.to_string()))
+}
+
+/// What `step_insert` takes.
+pub(crate) fn inserted(
+    plan: PlanId,
+    spec: &NewStep,
+    order: u32,
+    at: Timestamp,
+    open_dependencies: usize,
+) -> Vec<Value> {
+    let depends_on: Vec<String> = spec.depends_on.iter().map(StepId::to_string).collect();
+    params![
+        spec.id.as_uuid(),
+        plan.as_uuid(),
+        order,
+        spec.step_type.as_str(),
+        spec.title.as_deref(),
+        &spec.instructions,
+        &json!(depends_on),
+        spec.stall_threshold,
+        spec.max_attempts,
+        at,
+        open_dependencies,
+    ]
+}
+
+/// What `step_update` takes: the id, then every column of the state.
+pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
+    let claim = step.claim();
+    let work = match &step.state {
+        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
+        StepState::Pending { .. }
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
+    };
+    let mut started_at = work.map(|work| work.started_at);
+    let (mut review, mut ended_at, mut result) = (None, None, None);
+    let (mut branch, mut skip_review): (Option<Uuid>, Option<Uuid>) = (None, None);
+    let mut failure: (Option<&str>, Option<&str>) = (None, None);
+    match &step.state {
+        StepState::Pending { .. } | StepState::InProgress(_) => {}
+        StepState::AwaitingInput { review: open, .. } => review = Some(review_json(open)),
+        StepState::Completed {
+            started_at: began,
+            ended_at: at,
+            result: what,
+            ..
+        } => (started_at, ended_at, result) = (Some(*began), Some(*at), Some(what)),
+        StepState::Skipped {
+            by, ended_at: at, ..
+        } => {
+            ended_at = Some(*at);
+            match by {
+                SkipCause::Branch(id) => branch = Some(*id.as_uuid()),
+                SkipCause::Review(id) => skip_review = Some(*id.as_uuid()),
+            }
+        }
+        StepState::Failed {
+            reason,
+            ended_at: at,
+            ..
+        } => {
+            ended_at = Some(*at);
+            let (kind, words) = failure_words(reason);
+            failure = (Some(kind), words);
+        }
+    }
+    params![
+        step.id().as_uuid(),
+        step.status().as_str(),
+        step.attempt(),
+        claim.map(|claim| claim.token.as_str()),
+        claim.and_then(|claim| claim.session.as_ref().map(SessionId::as_str)),
+        started_at,
+        work.and_then(|work| work.last_progress_at),
+        work.and_then(|work| work.stall_marked),
+        work.is_some_and(|work| work.undelivered),
+        review.as_ref(),
+        ended_at,
+        result.map(|result| &result.summary),
+        result.and_then(|result| result.confidence),
+        result.and_then(|result| result.data.as_ref()),
+        result.and_then(|result| result.report.as_ref()),
+        result.and_then(|result| result.formatting_notes.as_deref()),
+        branch,
+        skip_review,
+        failure.0,
+        failure.1,
+        superseded(step),
+        step.updated_at,
+        stalls_at,
+        // Kept from the commit in which it ended, whatever is written about it later.
+        ended_at.map(|_| commit_seq),
+    ]
+}
+
+fn review_json(review: &Review) -> serde_json::Value {
+    json!({
+        "reviewId": review.id.to_string(),
+        "summary": review.summary,
+        "questions": review.questions,
+        "requestedAt": review.requested_at.to_string(),
+    })
+}
+
+/// Most steps are never handed back.
+fn superseded(step: &Step) -> Value {
+    if step.superseded.is_empty() {
+        return "[]".into_value();
+    }
+    let tokens: Vec<&str> = step.superseded.iter().map(ClaimToken::as_str).collect();
+    (&json!(tokens)).into_value()
+}
+
+/// One line about a step: what a list shows, without its texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepLine {
+    /// Which step.
+    pub id: StepId,
+    /// Its place.
+    pub order: u32,
+    /// What kind of work.
+    pub step_type: StepType,
+    /// A short name for people.
+    pub title: Option<String>,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// The attempt that it is in.
+    pub attempt: u32,
+    /// Who has it, or had it last.
+    pub session: Option<SessionId>,
+    /// When that claim began.
+    pub started_at: Option<Timestamp>,
+    /// The last sign of life since then.
+    pub last_progress_at: Option<Timestamp>,
+    /// When it is past its own threshold, if it is in progress.
+    pub stalls_at: Option<Timestamp>,
+    /// The step's own threshold.
+    pub stall_threshold: Option<Duration>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// What came out.
+    pub result_summary: Option<String>,
+    /// Why it failed.
+    pub failure: Option<FailReason>,
+    /// When anything about it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Reads a row of `{line}`.
+pub(crate) fn line(row: Row) -> Result<StepLine, Error> {
+    let mut cells = row.cells("steps");
+    Ok(StepLine {
+        id: StepId::new(cells.id("step_id")?),
+        order: cells.u32("step_order")?,
+        step_type: cells.word("step_type")?,
+        title: cells.maybe_string("title")?,
+        status: cells.word("status")?,
+        attempt: cells.u32("attempt")?,
+        session: cells.maybe_text("claim_session")?.map(SessionId::new),
+        started_at: cells.maybe_at("started_at")?,
+        last_progress_at: cells.maybe_at("last_progress_at")?,
+        stalls_at: cells.maybe_at("stalls_at")?,
+        stall_threshold: cells.maybe_span("stall_threshold_ms")?,
+        ended_at: cells.maybe_at("ended_at")?,
+        result_summary: cells.maybe_string("result_summary")?,
+        failure: failure(&mut cells)?,
+        updated_at: cells.at("updated_at")?,
+    })
+}

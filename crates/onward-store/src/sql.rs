@@ -1,0 +1,99 @@
+//! The statements by name. They stand in `query/*.sql`, one file per table, each under a
+//! `-- name:` line; this file only finds them.
+//!
+//! One text serves both databases: `$1` is the first parameter, and SQLite gets it as `?1`. Where
+//! the texts must differ, there are two under one name, marked `(sqlite)` and `(postgres)`, and the
+//! line after the name says why. A list of columns that several statements share stands once, under
+//! `-- fragment:`, and is put in where `{its_name}` stands.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Which database a text is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+const FILES: [&str; 10] = [
+    include_str!("query/plans.sql"),
+    include_str!("query/steps.sql"),
+    include_str!("query/branches.sql"),
+    include_str!("query/events.sql"),
+    include_str!("query/artifacts.sql"),
+    include_str!("query/due.sql"),
+    include_str!("query/tenants.sql"),
+    include_str!("query/tokens.sql"),
+    include_str!("query/tool_calls.sql"),
+    include_str!("query/doctor.sql"),
+];
+
+type Texts = HashMap<(&'static str, Dialect), String>;
+
+static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
+    let mut texts = Texts::new();
+    for file in FILES {
+        let fragments = fragments(file);
+        for section in sections(file, "-- name: ") {
+            let (head, text) = section.split_once('\n').unwrap_or((section, ""));
+            let (name, only) = match head.split_once(" (") {
+                Some((name, only)) => (name.trim(), only.trim_end_matches(')').trim()),
+                None => (head.trim(), ""),
+            };
+            let mut text = statement(text);
+            for (fragment, columns) in &fragments {
+                text = text.replace(&format!("{{{fragment}}}"), columns);
+            }
+            if only != "postgres" {
+                texts.insert((name, Dialect::Sqlite), text.replace('$', "?"));
+            }
+            if only != "sqlite" {
+                texts.insert((name, Dialect::Postgres), text);
+            }
+        }
+    }
+    texts
+});
+
+/// What follows each mark, up to the next mark of either kind.
+fn sections(file: &'static str, mark: &'static str) -> impl Iterator<Item = &'static str> {
+    file.split(mark)
+        .skip(1)
+        .map(|section| section.split("-- fragment: ").next().unwrap_or(section))
+        .map(|section| section.split("-- name: ").next().unwrap_or(section))
+}
+
+fn fragments(file: &'static str) -> Vec<(&'static str, String)> {
+    sections(file, "-- fragment: ")
+        .filter_map(|section| section.split_once('\n'))
+        .map(|(name, text)| (name.trim(), statement(text)))
+        .collect()
+}
+
+/// The text without its comments and its semicolon, on one line: what a database's log shows.
+fn statement(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| line.split("--").next().unwrap_or(""));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ").trim_end_matches(';').to_owned()
+}
+
+/// The text of a statement. A name without a text is an empty statement, which the database refuses;
+/// a test holds every name to a text on both.
+pub(crate) fn text(name: &'static str, dialect: Dialect) -> &'static str {
+    TEXTS.get(&(name, dialect)).map_or("", String::as_str)
+}
+
+/// Every name that has a text, for the test that prepares them all.
+#[cfg(test)]
+pub(crate) fn names(dialect: Dialect) -> Vec<&'static str> {
+    let mut names: Vec<&str> = TEXTS
+        .keys()
+        .filter(|(_, of)| *of == dialect)
+        .map(|(name, _)| *name)
+        .collect();
+    names.sort_unstable();
+    names
+}

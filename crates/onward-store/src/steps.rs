@@ -1,0 +1,111 @@
+//! Steps as lists show them: a line each, a page at a time, found by an index and cut at a limit.
+
+use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::row::step::{self, StepLine};
+use crate::tx::Tx;
+use crate::value::params;
+
+/// Which steps of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All.
+    All,
+    /// Those in one status.
+    In(StepStatus),
+    /// Completed and skipped ones.
+    Done,
+    /// Those past their own threshold at this instant.
+    StalledAt(Timestamp),
+}
+
+impl Tx {
+    /// Lines of steps behind an order, in their order.
+    pub async fn step_lines(
+        &mut self,
+        plan: PlanId,
+        which: Which,
+        behind: u32,
+        limit: u32,
+    ) -> Result<Vec<StepLine>, Error> {
+        let plan = plan.as_uuid();
+        let statement = match which {
+            Which::All => self.statement("step_lines", params![plan, behind, limit]),
+            // These two are few, and have an index of their own.
+            Which::In(StepStatus::InProgress) => {
+                self.statement("step_lines_in_progress", params![plan, behind, limit])
+            }
+            Which::In(StepStatus::AwaitingInput) => {
+                self.statement("step_lines_awaiting_input", params![plan, behind, limit])
+            }
+            Which::In(status) => self.statement(
+                "step_lines_of_status",
+                params![plan, behind, limit, status.as_str()],
+            ),
+            Which::Done => self.statement("step_lines_done", params![plan, behind, limit]),
+            Which::StalledAt(now) => {
+                self.statement("step_lines_stalled", params![plan, now, limit])
+            }
+        };
+        let rows = self.ask(vec![statement]).await?.pop().unwrap_or_default();
+        rows.into_iter().map(step::line).collect()
+    }
+
+    /// The step that comes next: one whose agent has not been told of a person's feedback, or the
+    /// first pending one that waits for nothing. It is not held.
+    pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {
+        let questions = vec![
+            self.statement("steps_undelivered", params![plan.as_uuid()]),
+            self.statement("steps_ready", params![plan.as_uuid()]),
+        ];
+        let mut rows = self.ask(questions).await?.into_iter().flatten();
+        let step = rows.next().map(step::step).transpose()?;
+        Ok(step.map(|(_, step)| step))
+    }
+
+    /// How many pending steps wait for others.
+    pub async fn count_blocked(&mut self, plan: PlanId) -> Result<u32, Error> {
+        let rows = self.rows("steps_blocked", params![plan.as_uuid()]).await?;
+        let blocked = first(Some(rows), |row| row.cells("steps").u32("blocked"))?;
+        Ok(blocked.unwrap_or(0))
+    }
+
+    /// The next instant, from now on, at which a step of the plan is past its own threshold.
+    pub async fn next_stall_at(
+        &mut self,
+        plan: PlanId,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let params = params![plan.as_uuid(), now];
+        let rows = self.rows("step_next_stall", params).await?;
+        let at = first(Some(rows), |row| row.cells("steps").maybe_at("stalls_at"))?;
+        Ok(at.flatten())
+    }
+
+    /// What steps said about how the output should show their results.
+    pub async fn formatting_notes(
+        &mut self,
+        plan: PlanId,
+    ) -> Result<Vec<(StepId, u32, String)>, Error> {
+        let rows = self.rows("step_notes", params![plan.as_uuid()]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("steps");
+                Ok((
+                    StepId::new(cells.id("step_id")?),
+                    cells.u32("step_order")?,
+                    cells.string("result_notes")?,
+                ))
+            })
+            .collect()
+    }
+
+    /// Steps that wait for a person, of all plans, the longest waiting first.
+    pub async fn open_reviews(&mut self, limit: u32) -> Result<Vec<(PlanId, Step)>, Error> {
+        let params = params![Timestamp::MIN, limit];
+        let rows = self.rows("steps_reviewed", params).await?;
+        rows.into_iter().map(step::step).collect()
+    }
+}

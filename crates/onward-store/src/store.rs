@@ -1,0 +1,267 @@
+//! The way into a database: open it, work in it, read from it, hear of changes.
+//!
+//! A [`Store`] is a handle; clones share one database. What is answered by [`Store::write`] is on
+//! disk. Where somebody else changed the plan between the facts and the commit, the work is done
+//! again from the start, so it must be a function of what it reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{broadcast, oneshot};
+
+use crate::backend::postgres::Postgres;
+use crate::backend::sqlite::{self, Readers, Writer};
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::lead::Leadership;
+use crate::tx::{Changed, Tx};
+use crate::work::{Running, Sent, poll_once};
+
+/// Changes that a watcher may be behind before it is told that it missed some.
+const BEHIND: usize = 1024;
+
+/// A race that is lost this often in a row is given up.
+const RACES: usize = 20;
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database, as `postgres://…`.
+    Server(String),
+}
+
+impl Address {
+    /// Reads an address: `postgres://…` or `postgresql://…` is a server, `sqlite:PATH` and anything
+    /// else a file.
+    pub fn parse(address: &str) -> Result<Self, Error> {
+        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+            return Ok(Address::Server(address.to_owned()));
+        }
+        let path = address
+            .strip_prefix("sqlite://")
+            .or_else(|| address.strip_prefix("sqlite:"))
+            .unwrap_or(address);
+        if path.is_empty() || path.contains("://") {
+            return Err(Error::Address {
+                address: address.to_owned(),
+                why: "it is neither a path nor `postgres://…`".to_owned(),
+            });
+        }
+        Ok(Address::File(PathBuf::from(path)))
+    }
+}
+
+/// How to open a database.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Faults on purpose, for tests.
+    pub faults: Faults,
+    /// Refuse a database whose schema is older, instead of bringing it up to date.
+    pub keep_schema: bool,
+}
+
+/// A database that is open.
+#[derive(Clone)]
+pub struct Store {
+    backend: Backend,
+    watchers: broadcast::Sender<Changed>,
+    faults: Faults,
+}
+
+#[derive(Clone)]
+enum Backend {
+    Sqlite {
+        path: Arc<PathBuf>,
+        writer: Writer,
+        readers: Readers,
+    },
+    Postgres(Postgres),
+}
+
+impl Store {
+    /// Opens a database; a file is made where there is none, and the schema is brought up to date.
+    pub async fn open(address: &Address, options: Options) -> Result<Self, Error> {
+        let (watchers, _) = broadcast::channel(BEHIND);
+        let Options {
+            faults,
+            keep_schema,
+        } = options;
+        let backend = match address {
+            Address::File(path) => Backend::Sqlite {
+                writer: Writer::start(path, faults.clone(), !keep_schema)?,
+                readers: Readers::of(path, faults.clone()),
+                path: Arc::new(path.clone()),
+            },
+            Address::Server(url) => {
+                let postgres = Postgres::connect(url, !keep_schema, watchers.clone()).await?;
+                Backend::Postgres(postgres)
+            }
+        };
+        Ok(Self {
+            backend,
+            watchers,
+            faults,
+        })
+    }
+
+    /// Does the work in one transaction. Its answer means that what it wrote is on disk; an error
+    /// means that nothing of it was written, unless the error is that the commit's own answer was
+    /// lost on the way.
+    pub async fn write<A, E, F>(&self, tenant: &Arc<str>, mut work: F) -> Result<A, E>
+    where
+        A: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
+    {
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => {
+                let (waits, answer) = oneshot::channel();
+                writer.send(Box::new(Sent {
+                    tenant: Arc::clone(tenant),
+                    work,
+                    answer: None,
+                    changed: Vec::new(),
+                    waits,
+                    watchers: self.watchers.clone(),
+                }));
+                answer.await.unwrap_or_else(|_| Err(gone().into()))
+            }
+            Backend::Postgres(postgres) => {
+                let mut race = 0;
+                loop {
+                    match self.attempt(postgres, tenant, &mut work).await {
+                        Ok(Some(answer)) => return answer,
+                        Ok(None) if race < RACES => race += 1,
+                        Ok(None) => return Err(Error::LostRace.into()),
+                        Err(why) => return Err(why.into()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// One try on PostgreSQL. None where a race was lost, so that nothing happened.
+    async fn attempt<A, E, F>(
+        &self,
+        postgres: &Postgres,
+        tenant: &Arc<str>,
+        work: &mut F,
+    ) -> Result<Option<Result<A, E>>, Error>
+    where
+        E: From<Error>,
+        F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
+    {
+        let mut tx = postgres
+            .begin(Arc::clone(tenant), self.faults.clone(), false)
+            .await?;
+        let answer = match work(&mut tx).await {
+            Ok(answer) => answer,
+            Err(why) => {
+                let lost = tx.lost_race();
+                postgres.rollback(tx).await;
+                return Ok((!lost).then_some(Err(why)));
+            }
+        };
+        let changed = tx.take_changed();
+        match postgres.commit(tx).await {
+            Ok(()) => {
+                postgres.tell(changed);
+                Ok(Some(Ok(answer)))
+            }
+            Err(Error::LostRace) => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Reads in one transaction, which sees one state of the database.
+    pub async fn read<A, E, F>(&self, tenant: &Arc<str>, mut work: F) -> Result<A, E>
+    where
+        A: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
+    {
+        match &self.backend {
+            Backend::Sqlite { readers, .. } => {
+                let (readers, tenant) = (readers.clone(), Arc::clone(tenant));
+                let reading = tokio::task::spawn_blocking(move || {
+                    let mut tx = readers.begin(tenant)?;
+                    let answer = poll_once(work(&mut tx));
+                    readers.end(tx);
+                    answer
+                });
+                reading.await.unwrap_or_else(|_| Err(gone().into()))
+            }
+            Backend::Postgres(postgres) => {
+                let begun = postgres.begin(Arc::clone(tenant), self.faults.clone(), true);
+                let mut tx = begun.await?;
+                let answer = work(&mut tx).await;
+                postgres.rollback(tx).await;
+                answer
+            }
+        }
+    }
+
+    /// Hears of every plan that this process changes from now on, and, on PostgreSQL, of those that
+    /// other servers change.
+    pub fn watch(&self) -> broadcast::Receiver<Changed> {
+        self.watchers.subscribe()
+    }
+
+    /// Waits until no other process sweeps this database, and keeps them from it from then on.
+    pub async fn lead(&self) -> Result<Leadership, Error> {
+        match &self.backend {
+            Backend::Sqlite { path, .. } => Leadership::of_file(path).await,
+            Backend::Postgres(postgres) => Ok(Leadership::of_server(postgres.lead().await?)),
+        }
+    }
+
+    /// Waits until what was asked is done, and closes the database. Later calls are refused.
+    pub async fn close(&self) {
+        if let Backend::Sqlite {
+            writer, readers, ..
+        } = &self.backend
+        {
+            readers.close();
+            writer.end().await;
+        }
+    }
+
+    /// Copies the database to a file that does not exist yet, while it is in use.
+    pub async fn back_up(&self, to: PathBuf) -> Result<(), Error> {
+        let Some(from) = self.file().map(Path::to_owned) else {
+            return Err(Error::Address {
+                address: "postgres://…".to_owned(),
+                why: "a server is backed up with its own tools, such as `pg_dump`".to_owned(),
+            });
+        };
+        let copying = tokio::task::spawn_blocking(move || sqlite::copy(&from, &to));
+        copying.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// The file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.backend {
+            Backend::Sqlite { path, .. } => Some(path.as_path()),
+            Backend::Postgres(_) => None,
+        }
+    }
+}
+
+fn gone() -> Error {
+    Error::unavailable("the call was cut off", "start `onward` again")
+}
+
+/// The schema's version that a database has, and the one that this program needs. Changes nothing;
+/// a file that is not there has version 0.
+pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
+    match address {
+        Address::File(path) if !path.exists() => Ok((0, sqlite::VERSION)),
+        Address::File(path) => {
+            let connection = sqlite::Connection::open(path, false)?;
+            Ok((sqlite::version(&connection)?, sqlite::VERSION))
+        }
+        Address::Server(url) => Postgres::schema(url).await,
+    }
+}

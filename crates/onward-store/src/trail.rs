@@ -1,0 +1,77 @@
+//! The audit trail, read.
+
+use onward_core::{PlanId, StepId};
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::row::event::{self, Entry};
+use crate::tx::Tx;
+use crate::value::params;
+
+/// How many entries are read at once where all of a commit are wanted.
+const PAGE: u32 = 256;
+
+impl Tx {
+    /// Entries behind a number, oldest first.
+    pub async fn trail(
+        &mut self,
+        plan: PlanId,
+        behind: u64,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), behind, limit];
+        let rows = self.rows("events_after", params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+
+    /// The whole trail, oldest first.
+    pub async fn whole_trail(&mut self, plan: PlanId) -> Result<Vec<Entry>, Error> {
+        let mut all = Vec::new();
+        loop {
+            let behind = all.last().map_or(0, |last: &Entry| last.seq);
+            let page = self.trail(plan, behind, PAGE).await?;
+            let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The last entries, newest first.
+    pub async fn latest(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), i64::MAX, limit];
+        let rows = self.rows("events_latest", params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+
+    /// The commit in which a step was completed: all its entries, oldest first. None where the step
+    /// never was.
+    pub async fn completion(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {
+        let rows = self
+            .rows("step_ended_commit", params![step.as_uuid()])
+            .await?;
+        let ended = first(Some(rows), |row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            cells.u64("ended_commit")
+        })?;
+        let Some(commit_seq) = ended else {
+            return Ok(Vec::new());
+        };
+        let mut all: Vec<Entry> = Vec::new();
+        loop {
+            let behind = commit_seq.saturating_sub(1);
+            let behind = all.last().map_or(behind, |last| last.seq);
+            let page = self.trail(plan, behind, PAGE).await?;
+            let read = page.len();
+            let same = |entry: &Entry| entry.commit_seq == commit_seq;
+            let before = all.len();
+            all.extend(page.into_iter().take_while(same));
+            // Another commit has begun, or the trail has ended.
+            if all.len() - before < read || read < usize::try_from(PAGE).unwrap_or(usize::MAX) {
+                return Ok(all);
+            }
+        }
+    }
+}

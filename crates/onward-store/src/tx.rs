@@ -1,0 +1,187 @@
+//! One transaction, as the rest of this crate sees it: statements by name, in batches.
+//!
+//! What is written is queued, and goes to the database together with the next question or with the
+//! commit, in one round trip. The tenant is the first parameter of every statement and is put there
+//! by [`Tx`] alone, so no statement can forget it or name another.
+//!
+//! On SQLite nothing here ever waits: the writer's thread polls a future once, and it is done.
+
+use std::sync::Arc;
+
+use onward_core::PlanId;
+
+use crate::backend::{postgres, sqlite};
+use crate::error::Error;
+use crate::fault::{Faults, Point};
+use crate::value::{IntoValue, Row, Value};
+
+/// A statement with its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement {
+    pub(crate) name: &'static str,
+    pub(crate) params: Vec<Value>,
+    /// How many rows it must touch, where that is known.
+    pub(crate) touches: Option<u64>,
+}
+
+impl Statement {
+    /// A statement outside of all tenants, for the two narrow tables and for upkeep.
+    pub(crate) fn outside(name: &'static str, params: Vec<Value>) -> Self {
+        Self {
+            name,
+            params,
+            touches: None,
+        }
+    }
+
+    /// The same, checked: a change that touches another number of rows is none at all.
+    pub(crate) fn touching(mut self, rows: u64) -> Self {
+        self.touches = Some(rows);
+        self
+    }
+
+    /// What a change that touched the wrong number of rows leads to.
+    pub(crate) fn check(&self, touched: u64) -> Result<(), Error> {
+        match self.touches {
+            Some(expected) if expected != touched => Err(Error::Refused(format!(
+                "`{}` touched {touched} rows, expected {expected}",
+                self.name
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// What a transaction runs on.
+pub(crate) enum Connection {
+    Sqlite(sqlite::Connection),
+    Postgres(postgres::Connection),
+}
+
+/// A plan that a transaction has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Whose plan.
+    pub tenant: Arc<str>,
+    /// Which plan.
+    pub plan: PlanId,
+}
+
+/// A transaction of one tenant. Whoever holds it sees one state of the database, and what it writes
+/// is there for others all at once, or not at all.
+pub struct Tx {
+    pub(crate) connection: Connection,
+    tenant: Arc<str>,
+    queued: Vec<Statement>,
+    changed: Vec<Changed>,
+    /// Whether a change was sent to the database.
+    written: bool,
+    faults: Faults,
+}
+
+impl Tx {
+    pub(crate) fn new(connection: Connection, tenant: Arc<str>, faults: Faults) -> Self {
+        Self {
+            connection,
+            tenant,
+            queued: Vec::new(),
+            changed: Vec::new(),
+            written: false,
+            faults,
+        }
+    }
+
+    /// The same connection for another tenant's transaction.
+    pub(crate) fn turn_to(&mut self, tenant: Arc<str>) {
+        self.tenant = tenant;
+        self.queued.clear();
+        self.changed.clear();
+        self.written = false;
+    }
+
+    /// Whose transaction it is.
+    pub fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
+    /// A statement of this tenant: `$1` is the tenant, `$2` the first of these.
+    pub(crate) fn statement(&self, name: &'static str, params: Vec<Value>) -> Statement {
+        let mut all = Vec::with_capacity(params.len() + 1);
+        all.push((&self.tenant).into_value());
+        all.extend(params);
+        Statement {
+            name,
+            params: all,
+            touches: None,
+        }
+    }
+
+    /// Sends a change along with whatever is sent next.
+    pub(crate) fn queue(&mut self, statement: Statement) {
+        self.queued.push(statement);
+    }
+
+    /// Remembers that a plan was changed, for whoever watches.
+    pub(crate) fn note(&mut self, plan: PlanId) {
+        let changed = Changed {
+            tenant: Arc::clone(&self.tenant),
+            plan,
+        };
+        if !self.changed.contains(&changed) {
+            self.changed.push(changed);
+        }
+    }
+
+    pub(crate) fn take_changed(&mut self) -> Vec<Changed> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Sends what is queued, then these questions, all in one round trip; the answers to the
+    /// questions, in their order.
+    pub(crate) async fn ask(&mut self, questions: Vec<Statement>) -> Result<Vec<Vec<Row>>, Error> {
+        self.faults.strike(Point::Ask)?;
+        let mut batch = std::mem::take(&mut self.queued);
+        let changes = batch.len();
+        self.written |= changes > 0;
+        batch.extend(questions);
+        let mut answers = match &mut self.connection {
+            Connection::Sqlite(connection) => connection.run(&batch)?,
+            Connection::Postgres(connection) => connection.run(&batch).await?,
+        };
+        Ok(answers.split_off(changes))
+    }
+
+    /// One question, and its rows.
+    pub(crate) async fn rows(
+        &mut self,
+        name: &'static str,
+        params: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let statement = self.statement(name, params);
+        let mut answers = self.ask(vec![statement]).await?;
+        Ok(answers.pop().unwrap_or_default())
+    }
+
+    /// Whether anything was sent to the database that must not stay if the work fails.
+    pub(crate) fn has_written(&self) -> bool {
+        self.written
+    }
+
+    /// Whether the database refused something because somebody else was faster. Then the work is
+    /// done again, whatever it made of that.
+    pub(crate) fn lost_race(&self) -> bool {
+        match &self.connection {
+            Connection::Sqlite(_) => false,
+            Connection::Postgres(connection) => connection.lost_race(),
+        }
+    }
+
+    /// What is queued and has not been sent, for the commit to take along.
+    pub(crate) fn take_queued(&mut self) -> Vec<Statement> {
+        std::mem::take(&mut self.queued)
+    }
+
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
+    }
+}

@@ -1,0 +1,131 @@
+//! What keeps a database in order: what is due, the log of tool calls, checks of the file.
+
+use std::sync::Arc;
+
+use onward_core::{PlanId, Timestamp};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::tx::{Statement, Tx};
+use crate::value::params;
+
+/// A tool call, as the log holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// Which one.
+    pub id: Uuid,
+    /// When it came in.
+    pub at: Timestamp,
+    /// Which tool.
+    pub tool: String,
+    /// Who called.
+    pub actor: String,
+    /// The session, where the agent named one.
+    pub session: Option<String>,
+    /// What was asked, with long texts cut.
+    pub request: Json,
+    /// What was answered, with long texts cut.
+    pub response: Json,
+    /// How long it took.
+    pub duration_us: u64,
+    /// Whether it was refused, or failed.
+    pub is_error: bool,
+}
+
+/// A plan that must be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DuePlan {
+    /// Whose plan.
+    pub tenant: Arc<str>,
+    /// Which plan.
+    pub plan: PlanId,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Tx {
+    /// When the sweep has to look next, at whichever tenant's plan.
+    pub async fn first_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        let question = Statement::outside("due_first", params![]);
+        let rows = self.ask(vec![question]).await?.pop();
+        Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
+    }
+
+    /// Plans that must be looked at by this instant, of all tenants, the longest due first.
+    pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
+        let question = Statement::outside("due_until", params![at, limit]);
+        let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("due");
+                Ok(DuePlan {
+                    tenant: cells.text("tenant_id")?,
+                    plan: PlanId::new(cells.id("plan_id")?),
+                    at: cells.at("at")?,
+                })
+            })
+            .collect()
+    }
+
+    /// Adds a call to the log.
+    pub fn log_call(&mut self, call: &ToolCall) {
+        let params = params![
+            call.id,
+            call.at,
+            &call.tool,
+            &call.actor,
+            call.session.as_deref(),
+            &call.request,
+            &call.response,
+            call.duration_us,
+            call.is_error,
+        ];
+        self.queue(self.statement("tool_call_insert", params));
+    }
+
+    /// The last calls, newest first.
+    pub async fn calls(&mut self, limit: u32) -> Result<Vec<ToolCall>, Error> {
+        let rows = self.rows("tool_calls_latest", params![limit]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("tool_calls");
+                Ok(ToolCall {
+                    id: cells.id("call_id")?,
+                    at: cells.at("at")?,
+                    tool: cells.string("tool")?,
+                    actor: cells.string("actor")?,
+                    session: cells.maybe_string("session")?,
+                    request: cells.json("request")?,
+                    response: cells.json("response")?,
+                    duration_us: cells.u64("duration_us")?,
+                    is_error: cells.flag("is_error")?,
+                })
+            })
+            .collect()
+    }
+
+    /// Forgets calls from before this instant, and says how many.
+    pub async fn forget_calls(&mut self, before: Timestamp) -> Result<u64, Error> {
+        let rows = self
+            .rows("tool_calls_count_before", params![before])
+            .await?;
+        self.queue(self.statement("tool_calls_delete_before", params![before]));
+        Ok(first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0))
+    }
+
+    /// What is wrong with the file as a file; nothing where it is whole.
+    pub async fn file_faults(&mut self) -> Result<Vec<String>, Error> {
+        let question = Statement::outside("quick_check", params![]);
+        let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
+        let mut faults = Vec::new();
+        for row in rows {
+            let line = row.cells("(file)").string("quick_check")?;
+            if line != "ok" {
+                faults.push(line);
+            }
+        }
+        Ok(faults)
+    }
+}

@@ -1,0 +1,266 @@
+//! What goes into a statement and comes out of it: five kinds of value, the same on both databases.
+//!
+//! A row is read from left to right, each cell by its name: a query that gives its columns in
+//! another order than the reader expects is noticed at the first row. A cell that does not hold what
+//! it should is an error that names table, column and row.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::Timestamp;
+use uuid::Uuid;
+
+use crate::error::{Corrupt, Error};
+
+/// One value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(Arc<str>),
+    Id(Uuid),
+    /// Bytes that are neither a text nor an id. They fit no column.
+    Bytes,
+}
+
+/// What can be bound to a statement.
+pub(crate) trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+macro_rules! into_value {
+    ($($from:ty => |$it:ident| $value:expr;)*) => {
+        $(impl IntoValue for $from {
+            fn into_value(self) -> Value {
+                let $it = self;
+                $value
+            }
+        })*
+    };
+}
+
+into_value! {
+    Value => |value| value;
+    i64 => |int| Value::Int(int);
+    u32 => |int| Value::Int(i64::from(int));
+    u64 => |int| Value::Int(i64::try_from(int).unwrap_or(i64::MAX));
+    usize => |int| Value::Int(i64::try_from(int).unwrap_or(i64::MAX));
+    bool => |flag| Value::Int(i64::from(flag));
+    f64 => |real| Value::Real(real);
+    &str => |text| Value::Text(text.into());
+    &String => |text| Value::Text(text.as_str().into());
+    String => |text| Value::Text(text.into());
+    Arc<str> => |text| Value::Text(text);
+    &Arc<str> => |text| Value::Text(Arc::clone(text));
+    Uuid => |id| Value::Id(id);
+    &Uuid => |id| Value::Id(*id);
+    Timestamp => |at| Value::Int(at.as_millis());
+    Duration => |span| Value::Int(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
+    &serde_json::Value => |json| Value::Text(json.to_string().into());
+}
+
+impl<T: IntoValue> IntoValue for Option<T> {
+    fn into_value(self) -> Value {
+        self.map_or(Value::Null, IntoValue::into_value)
+    }
+}
+
+/// The parameters of a statement, in their order.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        vec![$($crate::value::IntoValue::into_value($value)),*]
+    };
+}
+pub(crate) use params;
+
+/// The names of a query's columns; all rows of an answer share them.
+pub(crate) type Columns = Arc<[String]>;
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    columns: Columns,
+    values: Vec<Value>,
+}
+
+impl Row {
+    pub(crate) fn new(columns: Columns, values: Vec<Value>) -> Self {
+        Self { columns, values }
+    }
+
+    /// The row's cells, to be read from left to right. The first one is the row's key, as far as
+    /// an error names it.
+    pub(crate) fn cells(self, table: &'static str) -> Cells {
+        Cells {
+            table,
+            key: self.values.first().cloned().unwrap_or(Value::Null),
+            columns: self.columns,
+            values: self.values.into_iter(),
+            place: 0,
+        }
+    }
+}
+
+/// A row that is being read.
+pub(crate) struct Cells {
+    table: &'static str,
+    key: Value,
+    columns: Columns,
+    values: std::vec::IntoIter<Value>,
+    place: usize,
+}
+
+macro_rules! cells {
+    ($($(#[$doc:meta])* $name:ident, $maybe:ident => $variant:ident as $out:ty, $expected:literal;)*) => {
+        $($(#[$doc])*
+        pub(crate) fn $name(&mut self, column: &'static str) -> Result<$out, Error> {
+            match self.next(column)? {
+                Value::$variant(value) => Ok(value),
+                other => Err(self.misfit(column, &other, $expected)),
+            }
+        }
+
+        pub(crate) fn $maybe(&mut self, column: &'static str) -> Result<Option<$out>, Error> {
+            match self.next(column)? {
+                Value::Null => Ok(None),
+                Value::$variant(value) => Ok(Some(value)),
+                other => Err(self.misfit(column, &other, $expected)),
+            }
+        })*
+    };
+}
+
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other kind of value is the same mistake"
+)]
+impl Cells {
+    cells! {
+        int, maybe_int => Int as i64, "an integer";
+        text, maybe_text => Text as Arc<str>, "a text";
+        id, maybe_id => Id as Uuid, "an id";
+    }
+
+    pub(crate) fn maybe_real(&mut self, column: &'static str) -> Result<Option<f64>, Error> {
+        match self.next(column)? {
+            Value::Null => Ok(None),
+            Value::Real(value) => Ok(Some(value)),
+            other => Err(self.misfit(column, &other, "a number")),
+        }
+    }
+
+    pub(crate) fn string(&mut self, column: &'static str) -> Result<String, Error> {
+        self.text(column).map(|text| text.as_ref().to_owned())
+    }
+
+    pub(crate) fn maybe_string(&mut self, column: &'static str) -> Result<Option<String>, Error> {
+        Ok(self
+            .maybe_text(column)?
+            .map(|text| text.as_ref().to_owned()))
+    }
+
+    pub(crate) fn flag(&mut self, column: &'static str) -> Result<bool, Error> {
+        match self.int(column)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(self.misfit(column, &Value::Int(other), "0 or 1")),
+        }
+    }
+
+    pub(crate) fn u32(&mut self, column: &'static str) -> Result<u32, Error> {
+        let int = self.int(column)?;
+        u32::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a small count"))
+    }
+
+    pub(crate) fn u64(&mut self, column: &'static str) -> Result<u64, Error> {
+        let int = self.int(column)?;
+        u64::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a count"))
+    }
+
+    pub(crate) fn at(&mut self, column: &'static str) -> Result<Timestamp, Error> {
+        self.int(column).map(Timestamp::from_millis)
+    }
+
+    pub(crate) fn maybe_at(&mut self, column: &'static str) -> Result<Option<Timestamp>, Error> {
+        Ok(self.maybe_int(column)?.map(Timestamp::from_millis))
+    }
+
+    pub(crate) fn maybe_span(&mut self, column: &'static str) -> Result<Option<Duration>, Error> {
+        let Some(millis) = self.maybe_int(column)? else {
+            return Ok(None);
+        };
+        let millis = u64::try_from(millis)
+            .map_err(|_| self.misfit(column, &Value::Int(millis), "a span in milliseconds"))?;
+        Ok(Some(Duration::from_millis(millis)))
+    }
+
+    /// A word that stands for a value.
+    pub(crate) fn word<T: std::str::FromStr>(&mut self, column: &'static str) -> Result<T, Error>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let word = self.text(column)?;
+        word.parse()
+            .map_err(|why: T::Err| self.corrupt(column, why.to_string()))
+    }
+
+    /// A text that is JSON.
+    pub(crate) fn json(&mut self, column: &'static str) -> Result<serde_json::Value, Error> {
+        let text = self.text(column)?;
+        self.parse_json(column, &text)
+    }
+
+    pub(crate) fn maybe_json(
+        &mut self,
+        column: &'static str,
+    ) -> Result<Option<serde_json::Value>, Error> {
+        let Some(text) = self.maybe_text(column)? else {
+            return Ok(None);
+        };
+        self.parse_json(column, &text).map(Some)
+    }
+
+    fn parse_json(&self, column: &'static str, text: &str) -> Result<serde_json::Value, Error> {
+        serde_json::from_str(text).map_err(|why| self.corrupt(column, format!("no JSON: {why}")))
+    }
+
+    /// Something about this cell does not fit.
+    pub(crate) fn corrupt(&self, column: &'static str, why: impl Into<String>) -> Error {
+        Error::Corrupt(Corrupt {
+            table: self.table,
+            column,
+            row: match &self.key {
+                Value::Null => "?".to_owned(),
+                Value::Int(key) => key.to_string(),
+                Value::Real(key) => key.to_string(),
+                Value::Text(key) => key.to_string(),
+                Value::Id(key) => key.to_string(),
+                Value::Bytes => "(bytes)".to_owned(),
+            },
+            why: why.into(),
+        })
+    }
+
+    fn misfit(&self, column: &'static str, value: &Value, expected: &str) -> Error {
+        let holds = match value {
+            Value::Null => "nothing".to_owned(),
+            Value::Int(value) => format!("the integer {value}"),
+            Value::Real(value) => format!("the number {value}"),
+            Value::Text(_) => "a text".to_owned(),
+            Value::Id(_) => "an id".to_owned(),
+            Value::Bytes => "bytes that are neither".to_owned(),
+        };
+        self.corrupt(column, format!("holds {holds}, expected {expected}"))
+    }
+
+    fn next(&mut self, column: &'static str) -> Result<Value, Error> {
+        let named = self.columns.get(self.place);
+        if named.is_none_or(|named| named != column) {
+            let why = format!("the query gives {named:?} here");
+            return Err(self.corrupt(column, why));
+        }
+        self.place += 1;
+        Ok(self.values.next().unwrap_or(Value::Null))
+    }
+}

@@ -1,0 +1,75 @@
+//! Work in a transaction: a function from a [`Tx`] to a future, which may be called again where a
+//! race was lost.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::{broadcast, oneshot};
+
+use crate::backend::sqlite::{Job, Ran};
+use crate::error::Error;
+use crate::tx::{Changed, Tx};
+
+/// What work in a transaction is while it runs. It may wait for the transaction, and for nothing else.
+pub type Running<'t, A, E> = Pin<Box<dyn Future<Output = Result<A, E>> + Send + 't>>;
+
+/// Nothing that runs on a file ever waits, so one poll is enough.
+pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Result<A, E> {
+    match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => Err(Error::Refused(
+            "a transaction waited for something beside the database".to_owned(),
+        )
+        .into()),
+    }
+}
+
+/// Work for the writer's thread, and who waits for its answer.
+pub(crate) struct Sent<A, E, F> {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) work: F,
+    pub(crate) answer: Option<Result<A, E>>,
+    pub(crate) changed: Vec<Changed>,
+    pub(crate) waits: oneshot::Sender<Result<A, E>>,
+    pub(crate) watchers: broadcast::Sender<Changed>,
+}
+
+impl<A, E, F> Job for Sent<A, E, F>
+where
+    A: Send,
+    E: From<Error> + Send,
+    F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send,
+{
+    fn run(&mut self, tx: &mut Tx) -> Ran {
+        tx.turn_to(Arc::clone(&self.tenant));
+        let answer = poll_once((self.work)(tx));
+        let sent = poll_once(Box::pin(async {
+            tx.ask(Vec::new()).await.map_err(E::from)
+        }));
+        let answer = match (answer, sent) {
+            (Ok(answer), Ok(_)) => Ok(answer),
+            (Err(why), _) | (Ok(_), Err(why)) => Err(why),
+        };
+        self.changed = tx.take_changed();
+        let spoilt = answer.is_err() && tx.has_written();
+        self.answer = Some(answer);
+        if spoilt { Ran::Spoilt } else { Ran::Kept }
+    }
+
+    fn finish(self: Box<Self>, committed: Result<(), Error>) {
+        let answer = match (committed, self.answer) {
+            (Ok(()), Some(answer)) => answer,
+            (Err(why), _) => Err(why.into()),
+            (Ok(()), None) => Err(Error::Refused("a job was never run".to_owned()).into()),
+        };
+        if answer.is_ok() {
+            for changed in self.changed {
+                // Nobody may be watching.
+                drop(self.watchers.send(changed));
+            }
+        }
+        // Whoever asked may have gone away; what was done stays done.
+        drop(self.waits.send(answer));
+    }
+}

@@ -1,0 +1,86 @@
+//! What stands in the fields of events: empty text, quotes, U+0000, right-to-left marks, numbers at the
+//! edge, any JSON, and the very words that stand for "nobody said why".
+
+use proptest::collection::vec;
+use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::Value;
+
+/// Text that has gone wrong somewhere before, or could.
+pub(crate) fn text() -> BoxedStrategy<String> {
+    let told = [
+        "",
+        " ",
+        "\"",
+        "\\",
+        "\\u0000",
+        "\0",
+        "a\0b",
+        "'; --",
+        "\u{202e}abc",
+        "\u{feff}",
+        "🧭",
+        "e\u{301}",
+        "\r\n",
+        "null",
+        "{}",
+        "claimToken",
+        "failed by hand",
+        "rejected",
+        "stalled",
+        "attempts used up",
+        "a branch failed the plan",
+        "rejected in review",
+        "abandoned",
+    ];
+    prop_oneof![
+        2 => select(told.to_vec()).prop_map(str::to_owned),
+        1 => vec(any::<char>(), 0..12).prop_map(String::from_iter),
+        1 => "[a-z ]{1,20}",
+    ]
+    .boxed()
+}
+
+/// A finite number, of any size.
+pub(crate) fn number() -> BoxedStrategy<f64> {
+    prop_oneof![
+        0.0..=1.0_f64,
+        0.0..=100.0_f64,
+        POSITIVE | NEGATIVE | NORMAL | SUBNORMAL | ZERO,
+        select(
+            &[
+                0.0,
+                -0.0,
+                0.1,
+                1.0,
+                100.0,
+                f64::MIN,
+                f64::MAX,
+                f64::MIN_POSITIVE,
+                f64::EPSILON
+            ][..]
+        ),
+    ]
+    .boxed()
+}
+
+/// Any JSON.
+pub(crate) fn json() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        number().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::Array),
+            vec((text(), inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+    .boxed()
+}

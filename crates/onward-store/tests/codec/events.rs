@@ -1,0 +1,354 @@
+//! Events of every variant, each field with whatever it may hold.
+//!
+//! What stands in the fields is made in `content.rs`; that no variant was forgotten is held by the
+//! table in `kinds.rs`. Strategies are boxed: one inside the other they outgrow a test's stack.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::branch::{Action, Branch, Effect, NoEffect, Verdict};
+use onward_core::condition::Condition;
+use onward_core::event::{Change, Created, Decision, RequeueReason, ResumedBy, ReviewAction, Sign};
+use onward_core::id::{
+    ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
+};
+use onward_core::plan::{Brief, PlanFailure};
+use onward_core::policy::OnStall;
+use onward_core::stall::Stall;
+use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
+use onward_core::{Code, Event, StepId, StepStatus, Timestamp};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::content::{json, number, text};
+
+/// Any event.
+pub(crate) fn events() -> BoxedStrategy<Event> {
+    prop_oneof![
+        4 => (changes(), option::of(text()))
+            .prop_map(|(change, rationale)| Event::PlanModified { change, rationale }),
+        8 => step_events(),
+        3 => (branch_ids(), step_ids(), effects())
+            .prop_map(|(branch, step, effect)| Event::BranchTaken { branch, step, effect }),
+        3 => (step_ids(), review_ids(), review_actions())
+            .prop_map(|(step, review, action)| Event::UserReviewed { step, review, action }),
+        4 => plan_events(),
+    ]
+    .boxed()
+}
+
+fn step_ids() -> impl Strategy<Value = StepId> {
+    any::<u128>().prop_map(StepId::from_u128)
+}
+
+fn branch_ids() -> impl Strategy<Value = BranchId> {
+    any::<u128>().prop_map(BranchId::from_u128)
+}
+
+fn review_ids() -> impl Strategy<Value = ReviewId> {
+    any::<u128>().prop_map(ReviewId::from_u128)
+}
+
+fn executions() -> impl Strategy<Value = SkillExecutionId> {
+    any::<u128>().prop_map(SkillExecutionId::from_u128)
+}
+
+fn sessions() -> impl Strategy<Value = Option<SessionId>> {
+    option::of(text().prop_map(SessionId::new))
+}
+
+fn spans() -> impl Strategy<Value = Option<Duration>> {
+    option::of(prop_oneof![0..100_u64, any::<u64>()].prop_map(Duration::from_millis))
+}
+
+fn statuses() -> impl Strategy<Value = StepStatus> {
+    select(&StepStatus::ALL[..])
+}
+
+fn new_steps() -> BoxedStrategy<NewStep> {
+    let about = (select(&StepType::ALL[..]), option::of(text()), text());
+    (
+        step_ids(),
+        about,
+        vec(step_ids(), 0..3),
+        spans(),
+        any::<u32>(),
+    )
+        .prop_map(
+            |(id, (step_type, title, instructions), depends_on, stall_threshold, max_attempts)| {
+                NewStep {
+                    id,
+                    step_type,
+                    title,
+                    instructions,
+                    depends_on,
+                    stall_threshold,
+                    max_attempts,
+                }
+            },
+        )
+        .boxed()
+}
+
+fn added() -> BoxedStrategy<Arc<[NewStep]>> {
+    vec(new_steps(), 0..3).prop_map(Arc::from).boxed()
+}
+
+fn conditions() -> BoxedStrategy<Condition> {
+    let sources = [
+        "confidence >= 0.8",
+        "result.verdict === \"re\\\"ject\"",
+        "resultSummary.contains('🧭')  // why",
+        "result.tags.exists(t, t == 'a') || step.attempt > 1",
+        "resultSummary.matches('^a+$')",
+    ];
+    select(sources.to_vec())
+        .prop_map(|source| Condition::parse(source).expect("a condition that the core accepts"))
+        .boxed()
+}
+
+pub(crate) fn actions() -> BoxedStrategy<Action> {
+    prop_oneof![
+        Just(Action::Continue),
+        step_ids().prop_map(|target| Action::SkipTo { target }),
+        added().prop_map(|steps| Action::AddSteps { steps }),
+        option::of(text()).prop_map(|reason| Action::Fail { reason }),
+    ]
+    .boxed()
+}
+
+fn branches() -> BoxedStrategy<Branch> {
+    (branch_ids(), step_ids(), conditions(), actions())
+        .prop_map(|(id, after, condition, action)| Branch {
+            id,
+            after,
+            condition,
+            action,
+        })
+        .boxed()
+}
+
+fn created() -> BoxedStrategy<Created> {
+    let brief = (text(), text(), option::of(text()), option::of(text())).prop_map(
+        |(name, research_question, design_rationale, output_formatting_notes)| Brief {
+            name,
+            research_question,
+            design_rationale,
+            output_formatting_notes,
+        },
+    );
+    let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
+    let policy = (spans(), select(&OnStall::ALL[..]));
+    (any::<u128>(), brief, list, policy, sessions())
+        .prop_map(
+            |(plan, brief, (steps, branches), (stall_threshold, on_stall), session)| Created {
+                plan: PlanId::from_u128(plan),
+                brief,
+                steps,
+                branches,
+                stall_threshold,
+                on_stall,
+                session,
+            },
+        )
+        .boxed()
+}
+
+fn changes() -> BoxedStrategy<Change> {
+    prop_oneof![
+        created().prop_map(|plan| Change::Created(Box::new(plan))),
+        (any::<u32>(), added()).prop_map(|(after, steps)| Change::StepsAdded { after, steps }),
+        step_ids().prop_map(|step| Change::StepRemoved { step }),
+        vec(step_ids(), 0..4).prop_map(|steps| Change::StepsReordered {
+            steps: steps.into()
+        }),
+        (step_ids(), text())
+            .prop_map(|(step, instructions)| Change::InstructionsUpdated { step, instructions }),
+        step_ids().prop_map(|step| Change::StepFailed { step }),
+        step_ids().prop_map(|step| Change::StepRequeued { step }),
+        branches().prop_map(|branch| Change::BranchAdded { branch }),
+    ]
+    .boxed()
+}
+
+fn results() -> BoxedStrategy<StepResult> {
+    let words = (text(), option::of(text()));
+    (
+        words,
+        option::of(json()),
+        option::of(number()),
+        option::of(json()),
+    )
+        .prop_map(
+            |((summary, formatting_notes), data, confidence, report)| StepResult {
+                summary,
+                data,
+                confidence,
+                report,
+                formatting_notes,
+            },
+        )
+        .boxed()
+}
+
+fn verdicts() -> BoxedStrategy<Vec<Verdict>> {
+    let one = (branch_ids(), text(), any::<bool>(), option::of(text()));
+    vec(
+        one.prop_map(|(branch, condition, matched, error)| Verdict {
+            branch,
+            condition,
+            matched,
+            error,
+        }),
+        0..3,
+    )
+    .boxed()
+}
+
+fn fail_reasons() -> BoxedStrategy<FailReason> {
+    prop_oneof![
+        2 => option::of(text()).prop_map(FailReason::ByHand),
+        1 => Just(FailReason::Stalled),
+        1 => Just(FailReason::AttemptsUsedUp),
+        2 => option::of(text()).prop_map(FailReason::Rejected),
+    ]
+    .boxed()
+}
+
+fn skip_causes() -> BoxedStrategy<SkipCause> {
+    prop_oneof![
+        branch_ids().prop_map(SkipCause::Branch),
+        review_ids().prop_map(SkipCause::Review),
+    ]
+    .boxed()
+}
+
+fn step_events() -> BoxedStrategy<Event> {
+    let claim = (any::<u32>(), text(), sessions()).prop_map(|(attempt, token, session)| Claim {
+        attempt,
+        token: ClaimToken::new(token),
+        session,
+    });
+    let requeues = [
+        RequeueReason::ByHand,
+        RequeueReason::Stalled,
+        RequeueReason::TakenOver,
+    ];
+    let signs = [Sign::Reported, Sign::Written, Sign::Seen];
+    let progress = (
+        select(signs.to_vec()),
+        option::of(text()),
+        option::of(number()),
+    );
+    prop_oneof![
+        (step_ids(), claim).prop_map(|(step, claim)| Event::StepStarted { step, claim }),
+        (step_ids(), statuses(), results(), verdicts(), sessions()).prop_map(
+            |(step, from, result, verdicts, session)| Event::StepCompleted {
+                step,
+                from,
+                result: Arc::new(result),
+                verdicts,
+                session,
+            }
+        ),
+        (step_ids(), statuses(), fail_reasons())
+            .prop_map(|(step, from, reason)| Event::StepFailed { step, from, reason }),
+        (step_ids(), statuses(), skip_causes()).prop_map(|(step, from, by)| Event::StepSkipped {
+            step,
+            from,
+            by
+        }),
+        (step_ids(), any::<u32>(), select(requeues.to_vec())).prop_map(
+            |(step, attempt, reason)| {
+                Event::StepRequeued {
+                    step,
+                    attempt,
+                    reason,
+                }
+            }
+        ),
+        (step_ids(), progress, sessions()).prop_map(|(step, (sign, note, percent), session)| {
+            Event::StepProgressed {
+                step,
+                sign,
+                note,
+                percent,
+                session,
+            }
+        }),
+        (step_ids(), sessions())
+            .prop_map(|(step, session)| Event::FeedbackDelivered { step, session }),
+        (step_ids(), any::<u128>(), select(&Code::ALL[..])).prop_map(
+            |(step, artifact, refused)| Event::LateResultKept {
+                step,
+                artifact: ArtifactId::from_u128(artifact),
+                refused,
+            }
+        ),
+    ]
+    .boxed()
+}
+
+fn effects() -> BoxedStrategy<Effect> {
+    let none = [
+        NoEffect::TargetGone,
+        NoEffect::TargetNotPending,
+        NoEffect::TargetNotAfter,
+        NoEffect::PlanFull,
+    ];
+    prop_oneof![
+        1 => Just(Effect::Continued),
+        1 => (step_ids(), vec(step_ids(), 0..4))
+            .prop_map(|(target, steps)| Effect::Skipped { target, steps }),
+        1 => added().prop_map(|steps| Effect::Added { steps }),
+        1 => option::of(text()).prop_map(|reason| Effect::FailedPlan { reason }),
+        3 => select(none.to_vec()).prop_map(|why| Effect::Nothing { why }),
+    ]
+    .boxed()
+}
+
+fn review_actions() -> BoxedStrategy<ReviewAction> {
+    prop_oneof![
+        1 => (text(), vec(text(), 0..3), sessions()).prop_map(|(summary, questions, session)| {
+            ReviewAction::Requested { summary, questions, session }
+        }),
+        3 => (select(&Decision::ALL[..]), option::of(text()))
+            .prop_map(|(decision, feedback)| ReviewAction::Decided { decision, feedback }),
+    ]
+    .boxed()
+}
+
+fn plan_events() -> BoxedStrategy<Event> {
+    let instants = Timestamp::MIN.as_millis()..=Timestamp::MAX.as_millis();
+    let stalls = (step_ids(), any::<u32>(), instants).prop_map(|(step, attempt, since)| Stall {
+        step,
+        attempt,
+        since: Timestamp::from_millis(since),
+    });
+    let resumed_by = [
+        ResumedBy::NextStep,
+        ResumedBy::LateResult,
+        ResumedBy::Progress,
+        ResumedBy::Person,
+    ];
+    let failures = prop_oneof![
+        option::of(text()).prop_map(PlanFailure::Branch),
+        option::of(text()).prop_map(PlanFailure::Rejected),
+        option::of(text()).prop_map(PlanFailure::Abandoned),
+    ];
+    prop_oneof![
+        1 => text().prop_map(|id| Event::SessionResumed { session: SessionId::new(id) }),
+        1 => (executions(), text())
+            .prop_map(|(execution, skill)| Event::SkillStarted { execution, skill }),
+        2 => (executions(), text(), option::of(text())).prop_map(|(execution, skill, error)| {
+            Event::SkillCompleted { execution, skill, error }
+        }),
+        1 => vec(stalls, 0..4).prop_map(|stalls| Event::PlanStalled { stalls }),
+        2 => select(resumed_by.to_vec()).prop_map(|by| Event::PlanResumed { by }),
+        1 => Just(Event::PlanCompleted),
+        3 => failures.prop_map(|reason| Event::PlanFailed { reason }),
+    ]
+    .boxed()
+}

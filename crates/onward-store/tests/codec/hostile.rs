@@ -1,0 +1,300 @@
+//! What stands in a row and was never written by the encoder: an error that says where, and never a
+//! panic or a guess.
+
+use onward_core::Event;
+use onward_core::event::Change;
+use onward_core::id::StepId;
+use onward_store::codec::{Undecodable, decode, decode_action, encode, shown};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::{Value, json};
+
+use crate::cases;
+use crate::content::{json as any_json, text};
+use crate::events::events;
+
+const STEP: StepId = StepId::from_u128(7);
+
+/// The keys that may be absent, at the top: what is optional, and what is there for readers only.
+const DISPENSABLE: [&str; 15] = [
+    "confidence",
+    "errorMessage",
+    "feedback",
+    "from",
+    "note",
+    "outputFormattingNotes",
+    "percent",
+    "planDesignRationale",
+    "rationale",
+    "reason",
+    "result",
+    "sessionId",
+    "stallThresholdMs",
+    "stepExecutionReport",
+    "to",
+];
+
+fn names() -> impl Strategy<Value = String> {
+    let known = [
+        "plan_modified",
+        "step_started",
+        "step_completed",
+        "step_failed",
+        "step_skipped",
+        "step_requeued",
+        "step_progressed",
+        "branch_taken",
+        "user_reviewed",
+        "session_resumed",
+        "skill_started",
+        "skill_completed",
+        "plan_stalled",
+        "plan_resumed",
+        "plan_completed",
+        "plan_failed",
+        "late_result_kept",
+    ];
+    prop_oneof![4 => select(known.to_vec()).prop_map(str::to_owned), 1 => text()]
+}
+
+/// Every value inside this one, and itself, as JSON pointers.
+fn places(value: &Value, at: String, all: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, inner) in fields {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                places(inner, format!("{at}/{key}"), all);
+            }
+        }
+        Value::Array(items) => {
+            for (index, inner) in items.iter().enumerate() {
+                places(inner, format!("{at}/{index}"), all);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    all.push(at);
+}
+
+fn put(details: &mut Value, place: &Index, other: Value) {
+    let mut all = Vec::new();
+    places(details, String::new(), &mut all);
+    let chosen: &String = place.get(&all);
+    if let Some(value) = details.pointer_mut(chosen) {
+        *value = other;
+    }
+}
+
+/// Either an error whose words name its place, or an event that is again itself.
+fn holds_up(answer: Result<Event, Undecodable>) {
+    match answer {
+        Ok(event) => {
+            let again = encode(&event);
+            assert_eq!(decode(again.name, again.step, &again.details), Ok(event));
+        }
+        Err(Undecodable { path, why }) => {
+            assert!(
+                path.is_empty() || why.starts_with(&format!("`{path}` ")),
+                "{path}: {why}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn an_event_that_was_tampered_with_is_an_event_or_an_error(
+        event in events(),
+        tampering in proptest::collection::vec((any::<Index>(), any_json()), 1..3),
+    ) {
+        let mut encoded = encode(&event);
+        for (place, other) in tampering {
+            put(&mut encoded.details, &place, other);
+        }
+        holds_up(decode(encoded.name, encoded.step, &encoded.details));
+    }
+
+    #[test]
+    fn an_event_under_another_name_is_an_event_or_an_error(
+        event in events(), name in names(), step in proptest::option::of(Just(STEP)),
+    ) {
+        holds_up(decode(&name, step, &encode(&event).details));
+    }
+
+    #[test]
+    fn any_json_under_any_name_is_an_event_or_an_error(name in names(), details in any_json()) {
+        holds_up(decode(&name, Some(STEP), &details));
+        holds_up(decode(&name, None, &details));
+        let _ = decode_action(&name, &details);
+        let _ = decode_action("add_steps", &details);
+    }
+
+    #[test]
+    fn a_key_that_is_missing_is_named_or_may_be_absent(event in events(), which in any::<Index>()) {
+        let mut encoded = encode(&event);
+        let Some(fields) = encoded.details.as_object_mut().filter(|fields| !fields.is_empty()) else {
+            return Ok(());
+        };
+        let key = fields.keys().nth(which.index(fields.len())).expect("a key").clone();
+        fields.remove(&key);
+        match decode(encoded.name, encoded.step, &encoded.details) {
+            Ok(_) => prop_assert!(DISPENSABLE.contains(&key.as_str()), "{key} was guessed"),
+            Err(error) => {
+                prop_assert_eq!(error.to_string(), format!("`{}` is missing", error.path));
+                // Without it the action is taken to have had its effect, which then lacks something.
+                prop_assert!(error.path == key || key == "noEffect", "{}, not {}", error.path, key);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_are_not_known_are_ignored(event in events(), other in any_json()) {
+        let mut encoded = encode(&event);
+        encoded.details["laterAddition"] = other;
+        prop_assert_eq!(decode(encoded.name, encoded.step, &encoded.details), Ok(event));
+    }
+
+    #[test]
+    fn what_is_shown_lacks_the_claim_tokens_and_nothing_else(details in any_json(), event in events()) {
+        for details in [details, encode(&event).details] {
+            prop_assert_eq!(shown(&details), without_tokens(&details));
+        }
+    }
+}
+
+/// The same said naively.
+fn without_tokens(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(key, _)| *key != "claimToken")
+            .map(|(key, inner)| (key.clone(), without_tokens(inner)))
+            .collect(),
+        Value::Array(items) => items.iter().map(without_tokens).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+#[test]
+fn a_claim_token_is_not_shown_wherever_it_stands() {
+    let details = json!({
+        "claimToken": "one", "attempt": 1, "result": { "log": [{ "claimToken": ["two"], "kept": null }] },
+    });
+    assert_eq!(
+        shown(&details),
+        json!({ "attempt": 1, "result": { "log": [{ "kept": null }] } })
+    );
+}
+
+fn refused(name: &str, step: Option<StepId>, details: Value) -> (String, String) {
+    let error = decode(name, step, &details).expect_err("no event");
+    (error.path, error.why)
+}
+
+#[test]
+fn an_error_says_where_it_is_and_what_was_expected() {
+    let because = |name, details| refused(name, Some(STEP), details).1;
+    assert_eq!(
+        because("step_started", json!({ "attempt": 1 })),
+        "`claimToken` is missing"
+    );
+    for attempt in [json!(-1), json!(1.5), json!(u64::from(u32::MAX) + 1)] {
+        assert_eq!(
+            because(
+                "step_started",
+                json!({ "attempt": attempt, "claimToken": "t" })
+            ),
+            "`attempt` is a number, expected a whole number up to 4294967295"
+        );
+    }
+    assert_eq!(
+        because("step_failed", json!({ "from": "foo", "kind": "stalled" })),
+        "`from` is `foo`, expected one of `pending`, `in_progress`, `awaiting_input`, `completed`, \
+         `skipped`, `failed`"
+    );
+    assert_eq!(
+        because(
+            "step_skipped",
+            json!({ "from": "pending", "by": "branch", "branchId": "x" })
+        ),
+        "`branchId` is `x`, expected an id"
+    );
+    assert_eq!(
+        because("step_started", json!([])),
+        "the details are a list, expected an object"
+    );
+    assert_eq!(
+        because(
+            "user_reviewed",
+            json!({ "reviewId": STEP.to_string(), "action": "no" })
+        ),
+        "`action` is `no`, expected one of `review_requested`, `approve`, `reject`, `modify`, `skip`"
+    );
+    let (path, why) = refused(
+        "plan_stalled",
+        None,
+        json!({ "stalls": [{ "stepId": STEP.to_string(), "attempt": 1, "since": "noon" }] }),
+    );
+    assert_eq!(path, "stalls[0].since");
+    assert_eq!(
+        why,
+        "`stalls[0].since` is `noon`, expected an RFC 3339 time"
+    );
+}
+
+#[test]
+fn a_condition_that_is_no_longer_accepted_is_not_guessed_around() {
+    let branch = json!({
+        "branchId": STEP.to_string(), "afterStepId": STEP.to_string(),
+        "conditionExpression": "confidence >= ", "ifTrueAction": "continue", "actionParams": {},
+    });
+    let (path, why) = refused(
+        "plan_modified",
+        Some(STEP),
+        json!({ "action": "add_branch", "branch": branch }),
+    );
+    assert_eq!(path, "branch.conditionExpression");
+    assert!(why.contains("line 1, column 15"), "{why}");
+}
+
+#[test]
+fn null_is_not_absent() {
+    let (path, why) = refused(
+        "step_progressed",
+        Some(STEP),
+        json!({ "action": "seen", "note": null }),
+    );
+    assert_eq!(
+        (path.as_str(), why.as_str()),
+        ("note", "`note` is null, expected a text")
+    );
+}
+
+#[test]
+fn the_step_of_the_row_is_the_step_of_the_event() {
+    let removed = Event::PlanModified {
+        change: Change::StepRemoved { step: STEP },
+        rationale: None,
+    };
+    let details = encode(&removed).details;
+    assert_eq!(
+        refused("plan_modified", None, details).1,
+        "`plan_modified` is stored without the step that it is about"
+    );
+    assert_eq!(
+        refused("plan_completed", Some(STEP), json!({})).1,
+        format!("the step of the event is `{STEP}`, expected none")
+    );
+}
+
+#[test]
+fn a_long_text_is_not_repeated_in_full() {
+    let (_, why) = refused(
+        "step_failed",
+        Some(STEP),
+        json!({ "from": "é".repeat(100_000) }),
+    );
+    assert!(why.len() < 300, "{}", why.len());
+}

@@ -1,0 +1,300 @@
+//! The JSON in full, as readers of the trail get it. A change here is a change for every program
+//! that reads the trail, and for every trail that is already stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::branch::{Action, Branch, Effect, NoEffect, Verdict};
+use onward_core::condition::Condition;
+use onward_core::event::{Change, Created, RequeueReason, ReviewAction};
+use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId};
+use onward_core::plan::{Brief, PlanFailure};
+use onward_core::policy::OnStall;
+use onward_core::stall::Stall;
+use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
+use onward_core::{Event, StepId, StepStatus, Timestamp};
+use onward_store::codec::{encode, encode_action};
+use serde_json::{Value, json};
+
+const STEP: StepId = StepId::from_u128(1);
+const OTHER: StepId = StepId::from_u128(2);
+const BRANCH: BranchId = BranchId::from_u128(3);
+const REVIEW: ReviewId = ReviewId::from_u128(4);
+
+fn reads(event: &Event, name: &str, details: &Value) {
+    let encoded = encode(event);
+    assert_eq!(encoded.name, name);
+    assert_eq!(&encoded.details, details, "\n{:#}\n", encoded.details);
+}
+
+fn session() -> Option<SessionId> {
+    Some(SessionId::new("s-1"))
+}
+
+fn new_step() -> NewStep {
+    NewStep {
+        id: OTHER,
+        step_type: StepType::Analyze,
+        title: Some("Dig".to_owned()),
+        instructions: "Dig deeper.".to_owned(),
+        depends_on: vec![STEP],
+        stall_threshold: Some(Duration::from_secs(90)),
+        max_attempts: 3,
+    }
+}
+
+fn new_step_json() -> Value {
+    json!({
+        "stepId": "00000000-0000-0000-0000-000000000002",
+        "stepType": "analyze",
+        "title": "Dig",
+        "instructions": "Dig deeper.",
+        "dependsOn": ["00000000-0000-0000-0000-000000000001"],
+        "stallThresholdMs": 90_000,
+        "maxAttempts": 3,
+    })
+}
+
+#[test]
+fn a_plan_that_came_into_being_reads_like_the_call_that_made_it() {
+    let created = Created {
+        plan: PlanId::from_u128(9),
+        brief: Brief {
+            name: "Tides".to_owned(),
+            research_question: "Why two a day?".to_owned(),
+            design_rationale: Some("Sources first.".to_owned()),
+            output_formatting_notes: Some("One page.".to_owned()),
+        },
+        steps: vec![new_step()],
+        branches: vec![Branch {
+            id: BRANCH,
+            after: STEP,
+            condition: Condition::parse("confidence >= 0.8").expect("a condition"),
+            action: Action::SkipTo { target: OTHER },
+        }],
+        stall_threshold: Some(Duration::from_millis(1_800_000)),
+        on_stall: OnStall::Requeue,
+        session: session(),
+    };
+    let event = Event::PlanModified {
+        change: Change::Created(Box::new(created)),
+        rationale: None,
+    };
+    let details = json!({
+        "action": "created",
+        "planId": "00000000-0000-0000-0000-000000000009",
+        "name": "Tides",
+        "researchQuestion": "Why two a day?",
+        "planDesignRationale": "Sources first.",
+        "outputFormattingNotes": "One page.",
+        "steps": [new_step_json()],
+        "branchingConditions": [{
+            "branchId": "00000000-0000-0000-0000-000000000003",
+            "afterStepId": "00000000-0000-0000-0000-000000000001",
+            "conditionExpression": "confidence >= 0.8",
+            "ifTrueAction": "skip_to",
+            "actionParams": { "targetStepId": "00000000-0000-0000-0000-000000000002" },
+        }],
+        "stallThresholdMs": 1_800_000,
+        "onStall": "requeue",
+        "sessionId": "s-1",
+    });
+    reads(&event, "plan_modified", &details);
+}
+
+#[test]
+fn steps_that_were_added_say_after_which_and_why() {
+    let event = Event::PlanModified {
+        change: Change::StepsAdded {
+            after: 1,
+            steps: Arc::from([new_step()]),
+        },
+        rationale: Some("One source contradicts.".to_owned()),
+    };
+    let details = json!({
+        "action": "add_steps",
+        "rationale": "One source contradicts.",
+        "insertAfterOrder": 1,
+        "steps": [new_step_json()],
+    });
+    reads(&event, "plan_modified", &details);
+}
+
+#[test]
+fn a_claim_says_who_and_which_attempt() {
+    let claim = Claim {
+        attempt: 2,
+        token: ClaimToken::new("t-1"),
+        session: session(),
+    };
+    let details = json!({
+        "from": "pending",
+        "to": "in_progress",
+        "attempt": 2,
+        "claimToken": "t-1",
+        "sessionId": "s-1",
+    });
+    reads(
+        &Event::StepStarted { step: STEP, claim },
+        "step_started",
+        &details,
+    );
+}
+
+#[test]
+fn a_result_stands_there_with_the_verdicts_of_its_branches() {
+    let event = Event::StepCompleted {
+        step: STEP,
+        from: StepStatus::InProgress,
+        result: Arc::new(StepResult {
+            summary: "The Moon, twice.".to_owned(),
+            data: Some(json!({ "sources": [1, 2.5, null] })),
+            confidence: Some(0.9),
+            report: Some(json!({ "toolCalls": 4 })),
+            formatting_notes: Some("As a list.".to_owned()),
+        }),
+        verdicts: vec![Verdict {
+            branch: BRANCH,
+            condition: "result.x > 1".to_owned(),
+            matched: false,
+            error: Some("no such key: `x`".to_owned()),
+        }],
+        session: session(),
+    };
+    let details = json!({
+        "from": "in_progress",
+        "to": "completed",
+        "resultSummary": "The Moon, twice.",
+        "result": { "sources": [1, 2.5, null] },
+        "confidence": 0.9,
+        "stepExecutionReport": { "toolCalls": 4 },
+        "outputFormattingNotes": "As a list.",
+        "branches": [{
+            "branchId": "00000000-0000-0000-0000-000000000003",
+            "conditionExpression": "result.x > 1",
+            "matched": false,
+            "error": "no such key: `x`",
+        }],
+        "sessionId": "s-1",
+    });
+    reads(&event, "step_completed", &details);
+}
+
+#[test]
+fn a_step_that_ended_otherwise_says_why() {
+    let failed = |reason| Event::StepFailed {
+        step: STEP,
+        from: StepStatus::InProgress,
+        reason,
+    };
+    let (from, to) = ("in_progress", "failed");
+    for (reason, details) in [
+        (
+            FailReason::ByHand(Some("no such site".to_owned())),
+            json!({ "from": from, "to": to, "kind": "by_hand", "reason": "no such site" }),
+        ),
+        (
+            FailReason::ByHand(None),
+            json!({ "from": from, "to": to, "kind": "by_hand" }),
+        ),
+        (
+            FailReason::Stalled,
+            json!({ "from": from, "to": to, "kind": "stalled", "reason": "stalled" }),
+        ),
+        (
+            FailReason::AttemptsUsedUp,
+            json!({ "from": from, "to": to, "kind": "attempts_used_up", "reason": "attempts used up" }),
+        ),
+    ] {
+        reads(&failed(reason), "step_failed", &details);
+    }
+    let skipped = Event::StepSkipped {
+        step: STEP,
+        from: StepStatus::Pending,
+        by: SkipCause::Branch(BRANCH),
+    };
+    let details = json!({
+        "from": "pending",
+        "to": "skipped",
+        "by": "branch",
+        "branchId": "00000000-0000-0000-0000-000000000003",
+    });
+    reads(&skipped, "step_skipped", &details);
+    let requeued = Event::StepRequeued {
+        step: STEP,
+        attempt: 2,
+        reason: RequeueReason::TakenOver,
+    };
+    let details =
+        json!({ "action": "taken_over", "from": "in_progress", "to": "pending", "attempt": 2 });
+    reads(&requeued, "step_requeued", &details);
+}
+
+#[test]
+fn a_branch_that_did_nothing_says_why() {
+    let event = Event::BranchTaken {
+        branch: BRANCH,
+        step: STEP,
+        effect: Effect::Nothing {
+            why: NoEffect::TargetGone,
+        },
+    };
+    let details = json!({
+        "action": "skip_to",
+        "branchId": "00000000-0000-0000-0000-000000000003",
+        "noEffect": "target_gone",
+        "reason": "the target step is gone",
+    });
+    reads(&event, "branch_taken", &details);
+    assert_eq!(encode_action(&Action::Continue), json!({}));
+}
+
+#[test]
+fn a_request_for_review_moves_the_step() {
+    let event = Event::UserReviewed {
+        step: STEP,
+        review: REVIEW,
+        action: ReviewAction::Requested {
+            summary: "Is this enough?".to_owned(),
+            questions: vec!["Which year?".to_owned()],
+            session: None,
+        },
+    };
+    let details = json!({
+        "action": "review_requested",
+        "reviewId": "00000000-0000-0000-0000-000000000004",
+        "from": "in_progress",
+        "to": "awaiting_input",
+        "summary": "Is this enough?",
+        "questions": ["Which year?"],
+    });
+    reads(&event, "user_reviewed", &details);
+}
+
+#[test]
+fn a_plan_says_for_what_it_was_marked_and_why_it_failed() {
+    let stalled = Event::PlanStalled {
+        stalls: vec![Stall {
+            step: STEP,
+            attempt: 1,
+            since: Timestamp::from_millis(1_500),
+        }],
+    };
+    let details = json!({
+        "from": "executing",
+        "to": "stalled",
+        "stalls": [{
+            "stepId": "00000000-0000-0000-0000-000000000001",
+            "attempt": 1,
+            "since": "1970-01-01T00:00:01.500Z",
+        }],
+    });
+    reads(&stalled, "plan_stalled", &details);
+    let failed = Event::PlanFailed {
+        reason: PlanFailure::Abandoned(Some("bought it".to_owned())),
+    };
+    let details = json!({ "to": "failed", "kind": "abandoned", "reason": "bought it" });
+    reads(&failed, "plan_failed", &details);
+    let completed = json!({ "from": "executing", "to": "completed" });
+    reads(&Event::PlanCompleted, "plan_completed", &completed);
+}
