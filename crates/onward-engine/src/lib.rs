@@ -1,9 +1,51 @@
 //! What Onward does: load the facts, ask the core, commit what it decided.
 //!
-//! Nothing lives here yet. When it does, this crate holds that one loop, the clock that the
-//! core does not have, the source of fresh ids and claim tokens, and the sweep that turns
-//! findings into commands.
+//! This crate holds that one loop, the clock that the core does not have, the source of fresh ids and
+//! claim tokens, the queries that the surfaces show, and the sweep that turns findings into commands.
 //!
 //! The wall it stands behind: it depends on `onward-core` and `onward-store` and on nothing
 //! that speaks a protocol. It decides nothing (the core does), writes no SQL (the store does),
 //! and knows neither MCP nor HTTP nor a terminal (`onward` does).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`engine`] | open a database; what all else hangs on |
+//! | [`caller`] | who asks, and what they may |
+//! | [`create`], [`next`], [`submit`], [`step`], [`modify`], [`plan`] | the use cases that change plans |
+//! | [`status`], [`list`], [`trail`] | what is shown of them |
+//! | [`sweep`] | acts on stalls, by the plans' policies |
+//! | [`calls`] | the log of tool calls |
+//! | [`access`] | tenants and tokens |
+//! | [`transfer`], [`verify`], [`retention`] | export and import; checks; forgetting |
+//! | [`world`] | the clock and the dice |
+
+pub mod access;
+pub mod caller;
+pub mod calls;
+mod clean;
+pub mod create;
+pub mod engine;
+pub mod error;
+mod late;
+pub mod list;
+pub mod modify;
+pub mod next;
+pub mod plan;
+pub mod retention;
+mod run;
+pub mod status;
+pub mod step;
+pub mod submit;
+pub mod sweep;
+pub mod trail;
+pub mod transfer;
+pub mod verify;
+pub mod world;
+
+pub use caller::Caller;
+pub use engine::Engine;
+pub use error::Error;
+pub use onward_store::Error as StoreError;
+pub use onward_store::{
+    Address, Artifact, Entry, Faults, Listed, Sheet, StepLine, Tenant, Token, WholePlan, schema,
+};

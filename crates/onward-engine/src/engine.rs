@@ -1,0 +1,109 @@
+//! The engine: a store, a world, and what they need beside each other.
+
+use std::sync::Arc;
+
+use onward_core::Timestamp;
+use onward_store::{Address, Changed, Faults, Options, Store};
+use tokio::sync::broadcast;
+
+use crate::caller::LOCAL;
+use crate::calls::CallLog;
+use crate::error::Error;
+use crate::sweep::Alarm;
+use crate::world::{Fresh, System, World};
+
+/// How to open a database.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where time and chance come from.
+    pub world: Arc<dyn World>,
+    /// Faults on purpose, for tests.
+    pub faults: Faults,
+    /// Refuse a database whose schema is older, instead of bringing it up to date.
+    pub keep_schema: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            world: Arc::new(System),
+            faults: Faults::default(),
+            keep_schema: false,
+        }
+    }
+}
+
+/// Onward on one database. A handle: clones share everything.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) store: Store,
+    pub(crate) fresh: Fresh,
+    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) calls: CallLog,
+}
+
+impl Engine {
+    /// Opens a database. A file is made where there is none; the tenant `local` is there afterwards.
+    pub async fn open(address: &Address, settings: Settings) -> Result<Self, Error> {
+        let Settings {
+            world,
+            faults,
+            keep_schema,
+        } = settings;
+        let options = Options {
+            faults,
+            keep_schema,
+        };
+        let store = Store::open(address, options).await?;
+        let engine = Self {
+            calls: CallLog::start(store.clone()),
+            store,
+            fresh: Fresh(world),
+            alarm: Arc::default(),
+        };
+        engine.make_local_tenant().await?;
+        Ok(engine)
+    }
+
+    /// The instant that it is.
+    pub fn now(&self) -> Timestamp {
+        self.fresh.0.now()
+    }
+
+    /// Hears of every plan that changes from now on.
+    pub fn watch(&self) -> broadcast::Receiver<Changed> {
+        self.store.watch()
+    }
+
+    /// Copies an SQLite database to a file that does not exist yet, while it is in use.
+    pub async fn back_up(&self, to: std::path::PathBuf) -> Result<(), Error> {
+        Ok(self.store.back_up(to).await?)
+    }
+
+    /// Writes what is still to be written, and closes the database. What was answered is on disk
+    /// already.
+    pub async fn close(self) {
+        let Self { store, calls, .. } = self;
+        calls.close().await;
+        store.close().await;
+    }
+
+    async fn make_local_tenant(&self) -> Result<(), Error> {
+        let tenant = Arc::from(LOCAL);
+        let known = self
+            .store
+            .read(&tenant, |tx| Box::pin(async { tx.own_tenant().await }))
+            .await?;
+        if known.is_some() {
+            return Ok(());
+        }
+        let now = self.now();
+        let made = self.store.write(&tenant, move |tx| {
+            Box::pin(async move {
+                tx.make_tenant(true, now);
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        Ok(made.await?)
+    }
+}

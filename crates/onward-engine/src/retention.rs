@@ -1,0 +1,70 @@
+//! Forgetting what nobody wants to keep. Off unless somebody asks for it; it says what it did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::{PlanId, Timestamp};
+
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// How many plans are looked up at once.
+const PIECE: u32 = 100;
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Plans that are over; for ever where nothing is said.
+    pub finished_plans: Option<Duration>,
+    /// The log of tool calls; for ever where nothing is said.
+    pub tool_calls: Option<Duration>,
+}
+
+/// What was forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Plans, each with its trail.
+    pub plans: Vec<PlanId>,
+    /// Calls in the log.
+    pub tool_calls: u64,
+}
+
+impl Engine {
+    /// Forgets what is older than it may be, of one tenant.
+    pub async fn forget(
+        &self,
+        tenant: &Arc<str>,
+        retention: Retention,
+    ) -> Result<Forgotten, Error> {
+        let caller = Caller::onward(Arc::clone(tenant), "retention");
+        let mut forgotten = Forgotten::default();
+        if let Some(before) = retention.finished_plans.map(|kept| self.before(kept)) {
+            loop {
+                let old = self.store.read(tenant, move |tx| {
+                    Box::pin(async move { tx.plans_ended_before(before, PIECE).await })
+                });
+                let old = old.await?;
+                if old.is_empty() {
+                    break;
+                }
+                for plan in old {
+                    self.delete(&caller, plan, "plan_forgotten").await?;
+                    forgotten.plans.push(plan);
+                }
+            }
+        }
+        if let Some(before) = retention.tool_calls.map(|kept| self.before(kept)) {
+            let calls = self.store.write(tenant, move |tx| {
+                Box::pin(async move { tx.forget_calls(before).await })
+            });
+            forgotten.tool_calls = calls.await?;
+        }
+        Ok(forgotten)
+    }
+
+    fn before(&self, kept: Duration) -> Timestamp {
+        let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.now().as_millis().saturating_sub(kept))
+    }
+}

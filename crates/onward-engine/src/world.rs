@@ -1,0 +1,79 @@
+//! The clock and the dice: the only two things that the engine takes from the world around it.
+//!
+//! Both stand behind one trait, so that a test can run a year in a second and repeat it by its seed.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onward_core::Timestamp;
+use onward_core::id::ClaimToken;
+use uuid::{Builder, Uuid};
+
+/// Where time and chance come from.
+pub trait World: Send + Sync {
+    /// The instant that it is.
+    fn now(&self) -> Timestamp;
+    /// Bytes that nobody can guess.
+    fn dice(&self, bytes: &mut [u8]);
+}
+
+/// The world that the machine is in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
+
+impl World for System {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = since.map_or(0, |since| since.as_millis());
+        Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+
+    fn dice(&self, bytes: &mut [u8]) {
+        if getrandom::fill(bytes).is_err() {
+            // A system without randomness cannot give out a claim that nobody can guess.
+            std::process::abort();
+        }
+    }
+}
+
+/// Fresh ids and tokens, made of what a [`World`] gives.
+#[derive(Clone)]
+pub(crate) struct Fresh(pub(crate) Arc<dyn World>);
+
+impl Fresh {
+    /// An id without an order, short of which people can read the beginning alone.
+    pub(crate) fn id(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.0.dice(&mut bytes);
+        Builder::from_random_bytes(bytes).into_uuid()
+    }
+
+    /// An id that sorts by the time at which it was made, which keeps indexes small.
+    pub(crate) fn timely_id(&self, now: Timestamp) -> Uuid {
+        let mut bytes = [0; 10];
+        self.0.dice(&mut bytes);
+        let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+        Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    pub(crate) fn claim_token(&self) -> ClaimToken {
+        ClaimToken::new(self.hex::<16>())
+    }
+
+    /// So many random bytes, as hexadecimal text.
+    pub(crate) fn hex<const BYTES: usize>(&self) -> String {
+        let mut bytes = [0; BYTES];
+        self.0.dice(&mut bytes);
+        hex(&bytes)
+    }
+}
+
+/// Bytes as hexadecimal text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
