@@ -58,7 +58,7 @@ impl Engine {
         let engine = Self {
             calls: CallLog::start(store.clone()),
             store,
-            fresh: Fresh(world),
+            fresh: Fresh::of(world),
             alarm: Arc::default(),
         };
         engine.make_local_tenant().await?;
@@ -67,7 +67,7 @@ impl Engine {
 
     /// The instant that it is.
     pub fn now(&self) -> Timestamp {
-        self.fresh.0.now()
+        self.fresh.world.now()
     }
 
     /// Hears of every plan that changes from now on.

@@ -1,15 +1,18 @@
 //! Change a plan's list of steps and branches, or one step in it.
 
+use std::sync::Arc;
+
 use onward_core::PlanId;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::role::Permission;
-use onward_core::{PlanHead, StepId};
+use onward_core::{Command, PlanHead, StepId};
 use onward_store::{StepLine, Which};
 
 use crate::caller::Caller;
 use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::run::{Outcome, Target, run};
 
 /// Over this many steps an answer holds only those that were touched.
 const SHOWN: u32 = 500;
@@ -48,17 +51,28 @@ impl Engine {
             resume,
         };
         let moment = self.moment(caller, None);
-        let done = self.on_plan(caller, plan, command.into(), moment).await?;
-        let lines = self.store.read(&caller.tenant, move |tx| {
-            let which = Which::All;
-            Box::pin(async move { tx.step_lines(plan, which, 0, u32::MAX >> 1).await })
+        let command = Arc::new(Command::from(command));
+        let answer = self.store.write(&caller.tenant, move |tx| {
+            let (command, moment) = (Arc::clone(&command), moment.clone());
+            let touched = touched.clone();
+            Box::pin(async move {
+                let done = match run(tx, Target::Plan(plan), &command, &moment, None).await? {
+                    Outcome::Done(done) => done,
+                    Outcome::Refused { refusal, .. } => return Err(refusal.into()),
+                    Outcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
+                };
+                // Before the commit: an error after it would say that nothing was done.
+                let lines = match done.head.counts.total() > SHOWN {
+                    true => tx.lines_of(&touched).await?,
+                    false => tx.step_lines(plan, Which::All, 0, SHOWN).await?,
+                };
+                Ok((done, lines))
+            })
         });
-        let mut steps = lines.await?;
-        let total = steps.len();
-        if total > usize::try_from(SHOWN).unwrap_or(usize::MAX) {
-            steps.retain(|line| touched.contains(&line.id));
-        }
-        let omitted = u32::try_from(total - steps.len()).unwrap_or(u32::MAX);
+        let (done, steps) = answer.await?;
+        self.alarm.ring(done.due);
+        let shown = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+        let omitted = done.head.counts.total().saturating_sub(shown);
         Ok(Modified {
             head: done.head,
             steps,

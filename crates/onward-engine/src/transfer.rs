@@ -73,6 +73,7 @@ impl Engine {
                 "stallThresholdMs": head.stall_threshold.map(|span| span.as_millis() as u64),
                 "createdAt": sheet.created_at.to_string(),
                 "updatedAt": sheet.updated_at.to_string(),
+                "eventCount": head.seq,
             },
             "steps": whole.plan.steps.iter().map(step).collect::<Vec<_>>(),
             "branches": whole.plan.branches.iter().map(branch).collect::<Vec<_>>(),
@@ -147,7 +148,8 @@ fn taken(message: String) -> Error {
 fn same_state(document: &Value, plan: &Plan) -> Result<(), Error> {
     let said = |path: &str| document.pointer(path).and_then(Value::as_str);
     let same = said("/plan/status") == Some(plan.head().status().as_str())
-        && said("/plan/updatedAt") == Some(plan.updated_at().to_string().as_str());
+        && said("/plan/updatedAt") == Some(plan.updated_at().to_string().as_str())
+        && document.pointer("/plan/eventCount").and_then(Value::as_u64) == Some(plan.head().seq);
     let steps = document.get("steps").and_then(Value::as_array);
     let steps = steps.ok_or_else(|| Error::invalid("steps", "is missing, or no list"))?;
     let as_made = steps.len() == plan.steps().len()

@@ -3,6 +3,7 @@
 //! Both stand behind one trait, so that a test can run a year in a second and repeat it by its seed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onward_core::Timestamp;
@@ -38,20 +39,32 @@ impl World for System {
 
 /// Fresh ids and tokens, made of what a [`World`] gives.
 #[derive(Clone)]
-pub(crate) struct Fresh(pub(crate) Arc<dyn World>);
+pub(crate) struct Fresh {
+    pub(crate) world: Arc<dyn World>,
+    /// How many ids were made, so that those of one millisecond sort as they were made.
+    made: Arc<AtomicU16>,
+}
 
 impl Fresh {
+    pub(crate) fn of(world: Arc<dyn World>) -> Self {
+        let made = Arc::default();
+        Self { world, made }
+    }
+
     /// An id without an order, short of which people can read the beginning alone.
     pub(crate) fn id(&self) -> Uuid {
         let mut bytes = [0; 16];
-        self.0.dice(&mut bytes);
+        self.world.dice(&mut bytes);
         Builder::from_random_bytes(bytes).into_uuid()
     }
 
     /// An id that sorts by the time at which it was made, which keeps indexes small.
     pub(crate) fn timely_id(&self, now: Timestamp) -> Uuid {
         let mut bytes = [0; 10];
-        self.0.dice(&mut bytes);
+        self.world.dice(&mut bytes);
+        // The first twelve bits are the counter: the version takes the upper four.
+        let count = self.made.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        bytes[..2].copy_from_slice(&count);
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
     }
@@ -63,7 +76,7 @@ impl Fresh {
     /// So many random bytes, as hexadecimal text.
     pub(crate) fn hex<const BYTES: usize>(&self) -> String {
         let mut bytes = [0; BYTES];
-        self.0.dice(&mut bytes);
+        self.world.dice(&mut bytes);
         hex(&bytes)
     }
 }

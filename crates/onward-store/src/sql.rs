@@ -86,14 +86,58 @@ pub(crate) fn text(name: &'static str, dialect: Dialect) -> &'static str {
     TEXTS.get(&(name, dialect)).map_or("", String::as_str)
 }
 
-/// Every name that has a text, for the test that prepares them all.
 #[cfg(test)]
-pub(crate) fn names(dialect: Dialect) -> Vec<&'static str> {
-    let mut names: Vec<&str> = TEXTS
-        .keys()
-        .filter(|(_, of)| *of == dialect)
-        .map(|(name, _)| *name)
-        .collect();
-    names.sort_unstable();
-    names
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::backend::sqlite;
+
+    fn names(dialect: Dialect) -> BTreeSet<&'static str> {
+        let of_dialect = TEXTS.keys().filter(|(_, of)| *of == dialect);
+        of_dialect.map(|(name, _)| *name).collect()
+    }
+
+    #[test]
+    fn every_statement_has_a_text_for_both_databases() {
+        assert_eq!(names(Dialect::Sqlite), names(Dialect::Postgres));
+        assert!(names(Dialect::Sqlite).len() > 50);
+    }
+
+    #[test]
+    fn every_fragment_is_filled_in() {
+        for ((name, _), text) in TEXTS.iter() {
+            assert!(
+                !text.contains('{'),
+                "`{name}` holds an unknown fragment: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_statement_can_be_prepared_on_sqlite() {
+        let file = rusqlite::Connection::open_in_memory().expect("a file in memory");
+        for step in sqlite::STEPS {
+            file.execute_batch(step).expect("a schema");
+        }
+        for name in names(Dialect::Sqlite) {
+            let prepared = file.prepare(text(name, Dialect::Sqlite));
+            assert!(prepared.is_ok(), "`{name}`: {:?}", prepared.err());
+        }
+    }
+
+    #[test]
+    fn every_statement_is_used() {
+        // Names stand in the sources as string literals; this file is none of them.
+        let sources = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+        let mut all = String::new();
+        for file in sources.expect("the sources").flatten() {
+            if file.path().extension().is_some_and(|ending| ending == "rs") {
+                all.push_str(&std::fs::read_to_string(file.path()).expect("a source"));
+            }
+        }
+        for name in names(Dialect::Sqlite) {
+            assert!(all.contains(&format!("\"{name}\"")), "nobody uses `{name}`");
+        }
+    }
 }

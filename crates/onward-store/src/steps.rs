@@ -53,6 +53,19 @@ impl Tx {
         rows.into_iter().map(step::line).collect()
     }
 
+    /// Lines of these steps, as far as there are any, in their order.
+    pub async fn lines_of(&mut self, ids: &[StepId]) -> Result<Vec<StepLine>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| self.statement("step_line", params![id.as_uuid()]))
+            .collect();
+        let rows = self.ask(questions).await?.into_iter().flatten();
+        let lines: Result<Vec<StepLine>, Error> = rows.map(step::line).collect();
+        let mut lines = lines?;
+        lines.sort_by_key(|line| line.order);
+        Ok(lines)
+    }
+
     /// The step that comes next: one whose agent has not been told of a person's feedback, or the
     /// first pending one that waits for nothing. It is not held.
     pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {

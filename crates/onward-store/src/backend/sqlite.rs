@@ -14,6 +14,8 @@ mod wait;
 mod write;
 
 pub(crate) use copy::copy;
+#[cfg(test)]
+pub(crate) use migrate::STEPS;
 pub(crate) use migrate::{VERSION, version};
 pub(crate) use read::Readers;
 pub(crate) use write::{Job, Ran, Writer};

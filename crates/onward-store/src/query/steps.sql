@@ -72,6 +72,9 @@ SELECT step_id FROM steps WHERE tenant_id = $1 AND step_id = $2;
 -- name: step_ids
 SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
+-- name: step_line
+SELECT {line} FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
 -- name: step_lines
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 ORDER BY step_order LIMIT $4;

@@ -7,7 +7,7 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_plans.sql")];
+pub(crate) const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_plans.sql")];
 
 /// The version that this program needs.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;

@@ -1,0 +1,82 @@
+//! Another program holds the file, with a write transaction that it does not end.
+
+use std::time::Instant;
+
+use onward_engine::next::Next;
+use onward_engine::{Address, Caller, Engine};
+
+use crate::dice::Dice;
+use crate::place::{Kind, Place};
+use crate::{in_time, is_unavailable, plans};
+
+/// A connection of somebody else, in a transaction that writes.
+struct Lock(rusqlite::Connection);
+
+impl Lock {
+    fn on(place: &Place) -> Self {
+        let Address::File(path) = &place.address else {
+            panic!("only a file can be locked");
+        };
+        let other = rusqlite::Connection::open(path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Self(other)
+    }
+
+    fn release(self) {
+        self.0.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_a_locked_file_is_told_so_in_time_and_the_next_call_works_by_itself() {
+    let place = Place::new(Kind::Sqlite);
+    let (engine, caller) = (place.open().await, Caller::local("me"));
+    let command = plans::branching(&engine, &mut Dice::new(1), "locked", 20);
+    let plan = engine.create_plan(&caller, command, None).await.unwrap();
+    let plan = plan.plan;
+
+    let lock = Lock::on(&place);
+    let since = Instant::now();
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let (engine, caller) = (engine.clone(), caller.clone());
+            tokio::spawn(async move { engine.next_step(&caller, plan, None, false).await })
+        })
+        .collect();
+    in_time(engine.status(&caller, plan, None)).await.unwrap();
+    let opened = in_time(Engine::open(&place.address, Default::default())).await;
+    let other = opened.expect("a server can start meanwhile");
+    in_time(other.status(&caller, plan, None)).await.unwrap();
+    for answer in waiting {
+        let answer = in_time(answer).await.unwrap();
+        is_unavailable(&answer.expect_err("nobody can write"));
+    }
+    println!(
+        "20 calls behind a lock were answered after {:?}",
+        since.elapsed()
+    );
+    lock.release();
+
+    for engine in [&engine, &other] {
+        let next = in_time(engine.next_step(&caller, plan, None, false)).await;
+        assert!(matches!(next.unwrap(), Next::Started(_)));
+    }
+    let checked = engine.verify(&caller).await.unwrap();
+    assert_eq!(checked.faults, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_passes_is_waited_for_and_nobody_is_told() {
+    let place = Place::new(Kind::Sqlite);
+    let (engine, caller) = (place.open().await, Caller::local("me"));
+    let command = plans::branching(&engine, &mut Dice::new(1), "locked", 20);
+    let lock = Lock::on(&place);
+    let mut asked = Box::pin(engine.create_plan(&caller, command, None));
+    let waits = tokio::time::timeout(std::time::Duration::from_millis(300), &mut asked).await;
+    assert!(
+        waits.is_err(),
+        "it cannot be answered while the file is locked"
+    );
+    lock.release();
+    in_time(asked).await.unwrap();
+}

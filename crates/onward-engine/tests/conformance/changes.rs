@@ -1,0 +1,112 @@
+//! Whoever watches hears of every plan that changes; and a copy of a database in use is whole.
+
+use std::time::Duration;
+
+use onward_core::PlanId;
+use onward_engine::Address;
+use onward_engine::Engine;
+use onward_engine::engine::Settings;
+use onward_store::Changed;
+use tokio::sync::broadcast::Receiver;
+use tokio::time::timeout;
+
+use crate::desk::Desk;
+use crate::on_both_databases;
+use crate::place::{Folder, Kind};
+use crate::verbs::{code, document};
+
+/// Nothing here takes longer, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for a change of this plan, past those of others.
+async fn hears_of(changes: &mut Receiver<Changed>, plan: PlanId) -> Changed {
+    let heard = async {
+        loop {
+            let changed = changes.recv().await.expect("somebody tells");
+            if changed.plan == plan {
+                return changed;
+            }
+        }
+    };
+    timeout(PATIENCE, heard).await.expect("it is told in time")
+}
+
+async fn every_change_is_told_and_no_reading(desk: &Desk) {
+    let mut changes = desk.engine.watch();
+    let plan = desk.plan(2).await;
+    let told = hears_of(&mut changes, plan.id).await;
+    assert_eq!(told.tenant, desk.me.tenant);
+    let mut changes = desk.engine.watch();
+    desk.status(plan.id).await;
+    desk.trail(plan.id).await;
+    let step = desk.take(plan.id).await;
+    hears_of(&mut changes, plan.id).await;
+    desk.hand_in(&step, "done").await;
+    hears_of(&mut changes, plan.id).await;
+    desk.engine.delete_plan(&desk.me, plan.id).await.unwrap();
+    hears_of(&mut changes, plan.id).await;
+}
+
+async fn a_refused_call_is_not_told(desk: &Desk) {
+    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
+    let mut changes = desk.engine.watch();
+    desk.engine
+        .resume_plan(&desk.me, plan.id)
+        .await
+        .unwrap_err();
+    desk.take(other.id).await;
+    let own = async {
+        loop {
+            let changed = changes.recv().await.expect("somebody tells");
+            if changed.tenant == desk.me.tenant {
+                return changed.plan;
+            }
+        }
+    };
+    let first = timeout(PATIENCE, own).await.expect("it is told in time");
+    assert_eq!(first, other.id);
+}
+
+/// On PostgreSQL servers tell each other; on SQLite a process hears of its own changes.
+async fn servers_hear_of_each_others_changes(desk: &Desk) {
+    if desk.place.kind() == Kind::Sqlite {
+        return;
+    }
+    let other = desk.another_engine().await;
+    let mut changes = other.watch();
+    let plan = desk.plan(1).await;
+    assert_eq!(hears_of(&mut changes, plan.id).await.tenant, desk.me.tenant);
+    other.close().await;
+}
+
+async fn a_copy_of_a_file_in_use_is_whole(desk: &Desk) {
+    let folder = Folder::make();
+    let copy = folder.database();
+    let plan = desk.plan(3).await;
+    desk.work_off(plan.id, 1).await;
+    let copied = desk.engine.back_up(copy.clone()).await;
+    if desk.place.kind() == Kind::Postgres {
+        assert_eq!(code(copied), "unavailable");
+        assert!(!copy.exists());
+        return;
+    }
+    copied.expect("it can be copied");
+    let before = document(&desk.engine, &desk.me, plan.id).await;
+    desk.work_off(plan.id, 1).await;
+    let opened = Engine::open(&Address::File(copy.clone()), Settings::default()).await;
+    let engine = opened.expect("the copy opens");
+    assert_eq!(document(&engine, &desk.me, plan.id).await, before);
+    assert_eq!(engine.verify(&desk.me).await.unwrap().faults, []);
+    engine.close().await;
+    desk.engine
+        .back_up(copy)
+        .await
+        .expect_err("what is there is not overwritten");
+}
+
+on_both_databases![
+    every_change_is_told_and_no_reading,
+    a_refused_call_is_not_told,
+    servers_hear_of_each_others_changes,
+    a_copy_of_a_file_in_use_is_whole,
+];

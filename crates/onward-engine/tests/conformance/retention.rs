@@ -1,0 +1,137 @@
+//! Forgetting: plans that ended long enough ago go, all others stay.
+
+use std::time::Duration;
+
+use onward_engine::calls::Answered;
+use onward_engine::list::PlanQuery;
+use onward_engine::retention::Retention;
+use serde_json::json;
+
+use crate::desk::Desk;
+use crate::on_both_databases;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn after(finished_plans: Duration) -> Retention {
+    Retention {
+        finished_plans: Some(finished_plans),
+        tool_calls: None,
+    }
+}
+
+async fn left(desk: &Desk) -> Vec<onward_core::PlanId> {
+    let query = PlanQuery {
+        limit: 100,
+        finished: true,
+        ..PlanQuery::default()
+    };
+    let page = desk.engine.list_plans(&desk.me, query).await.unwrap();
+    page.plans.iter().map(|plan| plan.sheet.head.id).collect()
+}
+
+async fn plans_that_ended_long_enough_ago_go_and_others_stay(desk: &Desk) {
+    let (open, done, given_up) = (desk.plan(1).await, desk.plan(1).await, desk.plan(1).await);
+    desk.work_off(done.id, 1).await;
+    desk.advance(Duration::from_millis(1));
+    desk.engine
+        .abandon_plan(&desk.me, given_up.id, None)
+        .await
+        .unwrap();
+    let tenant = &desk.me.tenant;
+    desk.advance(DAY - Duration::from_millis(1));
+    // At the limit it is kept, a moment later it goes.
+    let forgotten = desk.engine.forget(tenant, after(DAY)).await.unwrap();
+    assert_eq!(forgotten.plans, []);
+    desk.advance(Duration::from_millis(1));
+    let forgotten = desk.engine.forget(tenant, after(DAY)).await.unwrap();
+    assert_eq!(forgotten.plans, [done.id]);
+    desk.advance(Duration::from_millis(1));
+    let forgotten = desk.engine.forget(tenant, after(DAY)).await.unwrap();
+    assert_eq!(forgotten.plans, [given_up.id]);
+    assert_eq!(left(desk).await, [open.id]);
+    let log = desk.engine.tenant_log(&desk.me, 9).await.unwrap();
+    let actions: Vec<&str> = log.iter().map(|line| line.action.as_str()).collect();
+    assert_eq!(actions, ["plan_forgotten", "plan_forgotten"]);
+    assert_eq!(log[0].actor, "retention");
+}
+
+async fn nothing_is_forgotten_unless_somebody_asks(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    desk.work_off(plan.id, 1).await;
+    desk.advance(1_000 * DAY);
+    let forgotten = desk
+        .engine
+        .forget(&desk.me.tenant, Retention::default())
+        .await
+        .unwrap();
+    assert_eq!(forgotten.plans, []);
+    assert_eq!(left(desk).await, [plan.id]);
+}
+
+async fn other_tenants_keep_theirs(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    desk.work_off(plan.id, 1).await;
+    let other = desk.tenant("other").await;
+    desk.advance(10 * DAY);
+    let forgotten = desk.engine.forget(&other.tenant, after(DAY)).await.unwrap();
+    assert_eq!(forgotten.plans, []);
+    assert_eq!(left(desk).await, [plan.id]);
+}
+
+async fn more_plans_than_are_looked_up_at_once_all_go(desk: &Desk) {
+    let making: Vec<_> = (0..101)
+        .map(|_| {
+            let (engine, me, draft) = (desk.engine.clone(), desk.me.clone(), desk.draft(1));
+            tokio::spawn(async move {
+                let plan = engine.create_plan(&me, draft, None).await.unwrap().plan;
+                engine.abandon_plan(&me, plan, None).await.unwrap();
+            })
+        })
+        .collect();
+    for made in making {
+        made.await.unwrap();
+    }
+    desk.advance(2 * DAY);
+    let forgotten = desk
+        .engine
+        .forget(&desk.me.tenant, after(DAY))
+        .await
+        .unwrap();
+    assert_eq!((forgotten.plans.len(), left(desk).await.len()), (101, 0));
+}
+
+async fn old_calls_go_and_newer_ones_stay(desk: &Desk) {
+    let engine = desk.another_engine().await;
+    for tool in ["old", "new"] {
+        let call = Answered {
+            tool: tool.to_owned(),
+            session: None,
+            request: json!({}),
+            response: json!({}),
+            took: Duration::ZERO,
+            is_error: false,
+        };
+        engine.log_call(&desk.me, call);
+        desk.advance(DAY);
+    }
+    engine.close().await;
+    let retention = Retention {
+        finished_plans: None,
+        tool_calls: Some(DAY),
+    };
+    desk.engine
+        .forget(&desk.me.tenant, retention)
+        .await
+        .unwrap();
+    let calls = desk.engine.calls(&desk.me, 9).await.unwrap();
+    let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+    assert_eq!(tools, ["new"]);
+}
+
+on_both_databases![
+    plans_that_ended_long_enough_ago_go_and_others_stay,
+    nothing_is_forgotten_unless_somebody_asks,
+    other_tenants_keep_theirs,
+    more_plans_than_are_looked_up_at_once_all_go,
+    old_calls_go_and_newer_ones_stay,
+];

@@ -1,0 +1,209 @@
+//! The statements themselves, read from the store's `.sql` files: each is used, each can be prepared
+//! on both databases with parameters of the few kinds that the store binds, and those that every call
+//! needs find their rows by an index.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::desk::Desk;
+use crate::on_both_databases;
+use crate::place::{Kind, Place};
+
+/// A statement under its name, as one database gets it.
+struct Statement {
+    name: String,
+    text: String,
+}
+
+fn store() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../onward-store")
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the store has sources") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.extension().is_some_and(|own| own == ending) {
+            found.push(std::fs::read_to_string(&path).expect("it can be read"));
+        }
+    }
+    found
+}
+
+/// The parts of a file that begin with `-- {mark}: NAME`, each up to the next mark.
+fn parts(file: &str, mark: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut open = false;
+    for line in file.lines() {
+        let named = |mark: &str| {
+            line.strip_prefix("-- ")?
+                .strip_prefix(mark)?
+                .strip_prefix(": ")
+        };
+        if let Some(name) = named(mark) {
+            found.push((name.trim().to_owned(), String::new()));
+            open = true;
+        } else if named("name").or(named("fragment")).is_some() {
+            open = false;
+        } else if let (true, Some((_, text))) = (open, found.last_mut()) {
+            text.push_str(line.split("--").next().unwrap_or_default());
+            text.push('\n');
+        }
+    }
+    found
+}
+
+/// Every statement of one database.
+fn statements(kind: Kind) -> Vec<Statement> {
+    let mut found = Vec::new();
+    for file in files(&store().join("src/query"), "sql") {
+        let fragments = parts(&file, "fragment");
+        for (head, text) in parts(&file, "name") {
+            let (name, only) = head.split_once(' ').unwrap_or((&head, ""));
+            match (only, kind) {
+                ("(sqlite)", Kind::Postgres) | ("(postgres)", Kind::Sqlite) => continue,
+                _ => {}
+            }
+            let mut text = text.trim().trim_end_matches(';').to_owned();
+            for (fragment, columns) in &fragments {
+                text = text.replace(&format!("{{{fragment}}}"), columns.trim());
+            }
+            if kind == Kind::Sqlite {
+                text = text.replace('$', "?");
+            }
+            found.push(Statement {
+                name: name.to_owned(),
+                text,
+            });
+        }
+    }
+    found
+}
+
+#[test]
+fn every_statement_is_used_and_every_name_that_is_used_has_one() {
+    let sources = files(&store().join("src"), "rs").concat();
+    for kind in [Kind::Sqlite, Kind::Postgres] {
+        let mut names: Vec<String> = statements(kind).into_iter().map(|one| one.name).collect();
+        assert!(names.len() > 60, "they are found: {}", names.len());
+        for name in &names {
+            assert!(
+                sources.contains(&format!("\"{name}\"")),
+                "`{name}` is used nowhere"
+            );
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), statements(kind).len(), "each name stands once");
+    }
+    let names = |kind| {
+        statements(kind)
+            .into_iter()
+            .map(|one| one.name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(Kind::Sqlite),
+        names(Kind::Postgres),
+        "both databases have the same ones"
+    );
+}
+
+#[test]
+fn a_statement_that_differs_says_why() {
+    for file in files(&store().join("src/query"), "sql") {
+        let mut lines = file.lines().peekable();
+        while let Some(line) = lines.next() {
+            if line.starts_with("-- name: ") && line.ends_with(')') {
+                let why = lines.peek().copied().unwrap_or_default();
+                assert!(why.starts_with("-- Differs "), "{line}");
+            }
+        }
+    }
+}
+
+async fn every_statement_can_be_prepared(desk: &Desk) {
+    match &desk.place {
+        Place::File(folder) => {
+            let file = rusqlite::Connection::open(folder.database()).unwrap();
+            file.busy_timeout(Duration::from_secs(20)).unwrap();
+            for Statement { name, text } in statements(Kind::Sqlite) {
+                if let Err(why) = file.prepare(&text) {
+                    panic!("`{name}`: {why}");
+                }
+            }
+        }
+        Place::Server(_) => {
+            let prepares: String = statements(Kind::Postgres)
+                .iter()
+                .map(|Statement { name, text }| format!("PREPARE s_{name} AS {text};\n"))
+                .collect();
+            // The store binds four types and no other: a parameter that the server takes for a
+            // fifth one fails with the first value that does not fit it.
+            let types = desk.sql(&format!(
+                "{prepares} SELECT name, parameter_types FROM pg_prepared_statements, \
+                 unnest(parameter_types) AS type WHERE type NOT IN \
+                 ('text'::regtype, 'uuid'::regtype, 'bigint'::regtype, 'float8'::regtype)"
+            ));
+            assert_eq!(types.as_deref(), Ok(""));
+        }
+    }
+}
+
+/// Those that every call, or every look at a list, needs, with parameters for them.
+const HOT: [(&str, &str); 13] = [
+    ("plan_locked", "'t', {id}"),
+    ("plan_of_step_locked", "'t', {id}"),
+    ("step", "'t', {id}"),
+    ("steps_ready", "'t', {id}"),
+    ("steps_undelivered", "'t', {id}"),
+    ("steps_stalled", "'t', {id}, 1"),
+    ("step_next_stall", "'t', {id}, 1"),
+    ("branches_after", "'t', {id}"),
+    ("dependents_release", "'t', {id}"),
+    ("due_until", "1, 1"),
+    ("due_first", ""),
+    ("plans_active", "'t', 1, {id}, 1, 1"),
+    ("events_after", "'t', {id}, 1, 1"),
+];
+
+async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
+    let all = statements(desk.place.kind());
+    for (hot, params) in HOT {
+        let Some(Statement { text, .. }) = all.iter().find(|one| one.name == hot) else {
+            panic!("there is no statement `{hot}`")
+        };
+        let params = params.replace("{id}", &desk.literal(desk.engine.fresh_plan()));
+        match desk.place.kind() {
+            Kind::Sqlite => {
+                let plan = desk.sql(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+                // `SEARCH due USING … INDEX` is how the least of an index is found, too.
+                let searches = plan.contains("USING") && plan.contains("SEARCH");
+                assert!(searches && !plan.contains("SCAN"), "{hot}:\n{plan}");
+                let sorts = plan.contains("TEMP B-TREE");
+                assert!(!sorts || hot == "steps_stalled", "{hot}:\n{plan}");
+            }
+            Kind::Postgres => {
+                let execute = match params.as_str() {
+                    "" => "EXECUTE hot".to_owned(),
+                    params => format!("EXECUTE hot({params})"),
+                };
+                let plan = desk.sql(&format!(
+                    "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; \
+                     SET onward.tenant = 't'; SET ROLE onward_tenant; \
+                     PREPARE hot AS {text}; EXPLAIN {execute}"
+                ));
+                let plan = plan.unwrap();
+                let by_index = plan.contains("Index") && !plan.contains("Seq Scan");
+                assert!(by_index, "{hot}:\n{plan}");
+            }
+        }
+    }
+}
+
+on_both_databases![
+    every_statement_can_be_prepared,
+    what_every_call_needs_is_found_by_an_index,
+];

@@ -1,0 +1,198 @@
+//! Every call of the engine that is made for somebody, in one table: what it needs permission for, and
+//! how to make it about given ids. `roles.rs` makes them in every role, `tenants.rs` with the ids of
+//! another tenant.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use onward_core::command::{CreatePlan, Modification, StepSpec};
+use onward_core::event::{Decision, Sign};
+use onward_core::id::SessionId;
+use onward_core::role::Permission;
+use onward_core::{PlanId, Role, StepId, StepType};
+use onward_engine::list::PlanQuery;
+use onward_engine::step::{Progress, Question};
+use onward_engine::{Caller, Engine, Error};
+
+use crate::verbs::result_without_token;
+
+/// What a call is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Ids {
+    pub(crate) plan: PlanId,
+    pub(crate) step: StepId,
+    /// The id of a token.
+    pub(crate) token: String,
+}
+
+/// What came of a call: its answer as text.
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<String, Error>> + Send>>;
+
+/// One call.
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) needs: &'static [Permission],
+    pub(crate) make: fn(Engine, Caller, Ids) -> Answer,
+}
+
+fn shown<T: Debug>(answer: Result<T, Error>) -> Result<String, Error> {
+    answer.map(|answer| format!("{answer:?}"))
+}
+
+macro_rules! call {
+    ($name:literal, [$($needs:ident),+], |$engine:ident, $caller:ident, $ids:ident| $call:expr) => {
+        Call {
+            name: $name,
+            needs: &[$(Permission::$needs),+],
+            #[allow(unused_variables, reason = "not every call is about an id")]
+            make: |$engine, $caller, $ids| Box::pin(async move { shown($call.await) }),
+        }
+    };
+}
+
+fn session() -> Option<SessionId> {
+    Some(SessionId::new("session"))
+}
+
+fn progress(step: StepId) -> Progress {
+    Progress {
+        step,
+        note: None,
+        percent: None,
+        token: None,
+        session: session(),
+    }
+}
+
+fn question(step: StepId) -> Question {
+    Question {
+        step,
+        summary: "Is it so?".to_owned(),
+        questions: Vec::new(),
+        token: None,
+        session: session(),
+    }
+}
+
+fn draft(engine: &Engine) -> CreatePlan {
+    let steps = vec![StepSpec::new(engine.fresh_step(), StepType::Custom, "do")];
+    CreatePlan::new(engine.fresh_plan(), "name", "question", steps)
+}
+
+fn everything() -> PlanQuery {
+    PlanQuery {
+        limit: 100,
+        finished: true,
+        ..PlanQuery::default()
+    }
+}
+
+/// Calls that make something, under ids of their own or those of a document.
+pub(crate) fn makers() -> Vec<Call> {
+    vec![
+        call!("create_plan", [CreatePlan], |e, c, ids| e.create_plan(
+            &c,
+            draft(&e),
+            None
+        )),
+        call!("import", [CreatePlan], |e, c, ids| e
+            .import(&c, &serde_json::Value::Null)),
+        call!("create_token", [ManageTokens], |e, c, ids| {
+            e.create_token(&c, "a token", Role::Viewer, None)
+        }),
+        call!(
+            "create_token of an owner",
+            [ManageTokens, ManageTenant],
+            |e, c, ids| { e.create_token(&c, "a token", Role::Owner, None) }
+        ),
+    ]
+}
+
+/// Calls about something that must be there.
+pub(crate) fn changes() -> Vec<Call> {
+    vec![
+        call!("next_step", [Work], |e, c, ids| e.next_step(
+            &c,
+            ids.plan,
+            session(),
+            true
+        )),
+        call!("submit", [Work], |e, c, ids| {
+            e.submit(&c, result_without_token(ids.step, "words"))
+        }),
+        call!("report_progress", [Work], |e, c, ids| {
+            e.report_progress(&c, progress(ids.step))
+        }),
+        call!("notice", [Record], |e, c, ids| {
+            e.notice(&c, ids.step, Sign::Written, session())
+        }),
+        call!("request_review", [Work], |e, c, ids| e
+            .request_review(&c, question(ids.step))),
+        call!("decide_review", [DecideReview], |e, c, ids| {
+            e.decide_review(&c, ids.step, Decision::Skip, None)
+        }),
+        call!("modify_plan", [Work], |e, c, ids| {
+            let fail = Modification::FailStep {
+                step: ids.step,
+                reason: None,
+            };
+            e.modify_plan(&c, ids.plan, fail, None, false)
+        }),
+        call!("modify_plan with resume", [Work, Intervene], |e, c, ids| {
+            let fail = Modification::FailStep {
+                step: ids.step,
+                reason: None,
+            };
+            e.modify_plan(&c, ids.plan, fail, None, true)
+        }),
+        call!("resume_plan", [Intervene], |e, c, ids| e
+            .resume_plan(&c, ids.plan)),
+        call!("abandon_plan", [AbandonPlan], |e, c, ids| e
+            .abandon_plan(&c, ids.plan, None)),
+        call!("take_up", [Work], |e, c, ids| {
+            e.take_up(&c, ids.plan, SessionId::new("another"))
+        }),
+        call!("delete_plan", [DeletePlan], |e, c, ids| e
+            .delete_plan(&c, ids.plan)),
+        call!("revoke_token", [ManageTokens], |e, c, ids| e
+            .revoke_token(&c, &ids.token)),
+    ]
+}
+
+/// Calls that read something which must be there.
+pub(crate) fn reads() -> Vec<Call> {
+    vec![
+        call!("peek", [Read], |e, c, ids| e.peek(&c, ids.plan)),
+        call!("status", [Read], |e, c, ids| e.status(&c, ids.plan, None)),
+        call!("list_steps", [Read], |e, c, ids| e
+            .list_steps(&c, ids.plan, None, 0, 9)),
+        call!("sheet", [Read], |e, c, ids| e.sheet(&c, ids.plan)),
+        call!("trail", [Read], |e, c, ids| e.trail(&c, ids.plan, 0, 9)),
+        call!("whole_plan", [Read], |e, c, ids| e.whole_plan(&c, ids.plan)),
+        call!("export", [Read], |e, c, ids| e.export(&c, ids.plan)),
+        call!("find_plan", [Read], |e, c, ids| {
+            let id = ids.plan.to_string();
+            async move { e.find_plan(&c, &id).await }
+        }),
+        call!("find_step", [Read], |e, c, ids| {
+            let id = ids.step.to_string();
+            async move { e.find_step(&c, &id).await }
+        }),
+    ]
+}
+
+/// Calls that read whatever is there.
+pub(crate) fn lists() -> Vec<Call> {
+    vec![
+        call!("list_plans", [Read], |e, c, ids| e
+            .list_plans(&c, everything())),
+        call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
+        call!("open_reviews", [Read], |e, c, ids| e.open_reviews(&c, 9)),
+        call!("verify", [Read], |e, c, ids| e.verify(&c)),
+        call!("verify_plan", [Read], |e, c, ids| e
+            .verify_plan(&c, ids.plan)),
+        call!("tokens", [ManageTokens], |e, c, ids| e.tokens(&c)),
+        call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
+        call!("calls", [Read], |e, c, ids| e.calls(&c, 9)),
+    ]
+}
