@@ -97,10 +97,10 @@ async fn main() -> Result<(), Error> {
     }
     loop {
         submit(&engine, &you, &step, "ada", "Done.", 0.8).await?;
-        match engine.next_step(&you, plan, None, false).await? {
-            Next::Started(next) => step = *next,
-            _ => break,
-        }
+        let Next::Started(next) = engine.next_step(&you, plan, None, false).await? else {
+            break;
+        };
+        step = *next;
     }
 
     let (events, faults) = engine.verify_plan(&you, plan).await?;
@@ -147,16 +147,16 @@ async fn claim(
     include_stalled: bool,
 ) -> Result<Handed, Error> {
     let session = Some(SessionId::new(agent));
-    match engine
+    let next = engine
         .next_step(you, plan, session, include_stalled)
-        .await?
-    {
-        Next::Started(step) => Ok(*step),
-        _ => Err(Error::Conflict {
+        .await?;
+    let Next::Started(step) = next else {
+        return Err(Error::Conflict {
             message: "there is nothing to do".to_owned(),
             hint: "look at the plan",
-        }),
-    }
+        });
+    };
+    Ok(*step)
 }
 
 async fn submit(

@@ -5,24 +5,51 @@
 //! is done then. Without any argument the help is shown, on standard error, for nobody asked
 //! for data.
 //!
-//! Each command has its own file under `cli/`, named as the command.
+//! Each command has its own file under `cli/`, named as the command. Those that need a database open
+//! it through `cli/database.rs`, on a runtime of one thread; the others start none.
 
+mod backup;
+mod completions;
+mod config;
+mod database;
+mod doctor;
+mod export;
+mod forget;
+mod import;
+mod migrate;
+mod plan;
+mod review;
+mod status;
+mod tenant;
+mod token;
 mod transcript;
+
+use std::cell::RefCell;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use onward_engine::Engine;
 
+use crate::config::{Config, Flags};
 use crate::exit::Exit;
-use crate::output::{Output, complain, tell};
+use crate::failure::{Failure, Result};
+use crate::output::{Output, tell};
 
 /// Keeps long AI-agent work moving: durable plans, and a watch for what has stopped.
+///
+/// An agent makes a plan of steps, takes them on one by one and hands in what came out. Here you see
+/// where the plans stand, answer what agents ask, and put back on its way what has stopped.
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.\n\
-                  Plans are a library so far, `onward-core`; it has no commands yet."
+    after_help = "Plans and tokens may be named by the beginning of their id.\n\
+                  Data goes to standard output, everything else to standard error.\n\
+                  Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by a rule, \
+                  5 database unavailable, 10 a check found something."
 )]
 struct Cli {
+    #[command(flatten)]
+    flags: Flags,
     #[command(flatten)]
     output: Output,
     #[command(subcommand)]
@@ -31,28 +58,59 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Status(status::Status),
+    /// Plans: where they stand, what happened, what comes next
+    #[command(subcommand)]
+    Plan(plan::Command),
+    /// Reviews: what agents ask, and your decision
+    #[command(subcommand)]
+    Review(review::Command),
+    Export(export::Export),
+    Import(import::Import),
     /// Saved sessions of agents: look back at what happened
     #[command(subcommand)]
     Transcript(transcript::Command),
+    /// Tokens: what programs sign in with
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Tenants: organisations that share a database and see nothing of each other
+    #[command(subcommand)]
+    Tenant(tenant::Command),
+    Config(config::Show),
+    Doctor(doctor::Doctor),
+    Migrate(migrate::Migrate),
+    Backup(backup::Backup),
+    Forget(forget::Forget),
+    Completions(completions::Completions),
+}
+
+/// What a command is given beside its own arguments.
+struct Context {
+    output: Output,
+    config: Config,
+    /// The database that was opened, to be closed in the end.
+    opened: RefCell<Option<Engine>>,
 }
 
 /// Reads the process's arguments, does what they ask, and says how it ended.
 pub(crate) fn run() -> Exit {
     match Cli::try_parse() {
-        Ok(cli) => match cli.command {
-            Some(Command::Transcript(command)) => transcript::run(&command, cli.output),
-            None => {
-                tell(&Cli::command().render_help().to_string());
-                Exit::Usage
-            }
-        },
+        Ok(cli) => {
+            let json = cli.output.json;
+            dispatch(cli).unwrap_or_else(|failure| {
+                failure.tell(json);
+                failure.exit
+            })
+        }
         // Help and version arrive as errors too: whatever ends the parsing does.
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             tell(&error.render().to_string());
             Exit::Usage
         }
         Err(error) if error.use_stderr() => {
-            complain(&message(&error), &hint(&error));
+            // What could not be parsed cannot be asked how it wants to be answered.
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            Failure::usage(message(&error), hint(&error)).tell(json);
             Exit::Usage
         }
         Err(help_or_version) => match help_or_version.print() {
@@ -60,6 +118,63 @@ pub(crate) fn run() -> Exit {
             Err(_) => Exit::Failed,
         },
     }
+}
+
+fn dispatch(cli: Cli) -> Result {
+    let Cli {
+        flags,
+        output,
+        command,
+    } = cli;
+    let Some(command) = command else {
+        tell(&Cli::command().render_long_help().to_string());
+        return Ok(Exit::Usage);
+    };
+    let read = || {
+        Config::read(&flags).map(|config| Context {
+            output,
+            config,
+            opened: RefCell::default(),
+        })
+    };
+    match command {
+        Command::Transcript(command) => Ok(transcript::run(&command, output)),
+        Command::Completions(shell) => completions::run(&shell, output),
+        Command::Config(_) => config::run(&read()?),
+        Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
+        Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
+        Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
+        Command::Export(args) => wait(read(), async |cx| export::run(&args, cx).await),
+        Command::Import(args) => wait(read(), async |cx| import::run(&args, cx).await),
+        Command::Token(command) => wait(read(), async |cx| token::run(&command, cx).await),
+        Command::Tenant(command) => wait(read(), async |cx| tenant::run(&command, cx).await),
+        Command::Doctor(_) => wait(read(), async |cx| doctor::run(cx).await),
+        Command::Migrate(args) => wait(read(), async |cx| migrate::run(&args, cx).await),
+        Command::Backup(args) => wait(read(), async |cx| backup::run(&args, cx).await),
+        Command::Forget(_) => wait(read(), async |cx| forget::run(cx).await),
+    }
+}
+
+/// Runs what needs the engine, on this thread, and closes what it opened, however it ended.
+fn wait(cx: Result<Context>, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
+    let cx = cx?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|why| {
+        Failure::failed(
+            format!("nothing can be run: {why}"),
+            "free some resources of the system",
+        )
+    })?;
+    runtime.block_on(async {
+        let answer = command(&cx).await;
+        let opened = cx.opened.take();
+        if let Some(engine) = opened {
+            engine.close().await;
+        }
+        answer
+    })
 }
 
 /// What is wrong, in clap's words: its first paragraph. The usage and the tips that follow are
@@ -83,8 +198,21 @@ fn hint(error: &clap::Error) -> String {
         .and_then(first);
     match meant {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => "run `onward --help` to see what there is".to_owned(),
+        None => format!("run `{} --help` to see what there is", command_meant()),
     }
+}
+
+/// The command that was meant, as far as its words make sense.
+fn command_meant() -> String {
+    let mut command = Cli::command();
+    let mut path = "onward".to_owned();
+    for word in std::env::args().skip(1) {
+        if let Some(verb) = command.find_subcommand(&word).cloned() {
+            path = format!("{path} {word}");
+            command = verb;
+        }
+    }
+    path
 }
 
 fn first(context: &ContextValue) -> Option<&str> {

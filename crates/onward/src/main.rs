@@ -6,9 +6,13 @@
 //! a run can end in `exit`; `transcript` reads what agents have saved.
 
 mod cli;
+mod config;
 mod exit;
+mod failure;
+mod markdown;
 mod output;
 mod transcript;
+mod wire;
 
 use std::process::ExitCode;
 

@@ -2,20 +2,31 @@
 //!
 //! Talk is never data: a script may throw it away, and `--quiet` does. Errors are told all the
 //! same. Colour is for terminals, and only where nobody asked for none (`NO_COLOR`, `--color`).
+//!
+//! `words` makes stored text harmless and times readable, `table` aligns.
+
+pub(crate) mod table;
+pub(crate) mod words;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
 
 /// What holds for every command.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Output {
-    /// Print JSON lines instead of text
+    /// Print JSON instead of text, for programs; errors too, on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Say nothing on standard error but errors
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Say more on standard error, such as which database is used
+    #[arg(long, short, global = true)]
+    verbose: bool,
     /// When to use colour; `auto`: on a terminal, unless `NO_COLOR` is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
@@ -29,7 +40,7 @@ enum Color {
 }
 
 /// What is worth a colour.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
     Bad,
@@ -46,9 +57,38 @@ impl Output {
         }
     }
 
+    /// Prints data.
+    pub(crate) fn print(self, text: &str) -> Result<()> {
+        let mut stdout = io::stdout().lock();
+        match stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+        {
+            Ok(()) => Ok(()),
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(Failure::failed(
+                format!("standard output cannot be written: {error}"),
+                "check where it leads",
+            )),
+        }
+    }
+
+    /// Prints data as one line of JSON.
+    pub(crate) fn print_json(self, data: &impl Serialize) -> Result<()> {
+        self.print(&format!("{}\n", words::json(data)))
+    }
+
     /// Tells a person something, unless nobody wants to hear it.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
+            tell(&format!("{text}\n"));
+        }
+    }
+
+    /// Tells a person something that few want to hear.
+    pub(crate) fn detail(self, text: &str) {
+        if self.verbose && !self.quiet {
             tell(&format!("{text}\n"));
         }
     }
@@ -69,6 +109,23 @@ impl Output {
             }
         }
     }
+
+    /// How wide a line of data may be: as wide as the terminal, and in a pipe as wide as it is.
+    pub(crate) fn width(self) -> Option<usize> {
+        if !io::stdout().is_terminal() {
+            return None;
+        }
+        let (terminal_size::Width(columns), _) = terminal_size::terminal_size()?;
+        Some(usize::from(columns).max(40))
+    }
+
+    /// Text in a tone, where data is coloured.
+    pub(crate) fn paint(self, tone: Option<Tone>, text: &str) -> String {
+        match tone {
+            Some(tone) if self.is_coloured() => tone.paint(text),
+            Some(_) | None => text.to_owned(),
+        }
+    }
 }
 
 impl Tone {
@@ -80,6 +137,18 @@ impl Tone {
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
+}
+
+/// Asks a person at a terminal; nobody is asked in a pipe.
+pub(crate) fn confirm(question: &str) -> Option<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    tell(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    let answer = answer.trim().to_lowercase();
+    Some(read.is_ok() && ["y", "yes"].contains(&answer.as_str()))
 }
 
 /// Tells a person what is wrong, and what to do next.

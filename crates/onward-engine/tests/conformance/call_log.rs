@@ -64,6 +64,18 @@ async fn what_was_logged_is_there_once_the_engine_is_closed(desk: &Desk) {
     assert_eq!(desk.engine.calls(&desk.me, 100).await.unwrap().len(), 6);
 }
 
+async fn calls_of_one_millisecond_come_back_in_their_order(desk: &Desk) {
+    let engine = desk.another_engine().await;
+    for number in 0..20 {
+        engine.log_call(&desk.me, call(&number.to_string(), json!({})));
+    }
+    engine.close().await;
+    let calls = desk.engine.calls(&desk.me, 100).await.unwrap();
+    let tools: Vec<String> = calls.into_iter().map(|call| call.tool).collect();
+    let expected: Vec<String> = (0..20).rev().map(|number| number.to_string()).collect();
+    assert_eq!(tools, expected);
+}
+
 async fn more_calls_than_are_written_at_once_are_all_written(desk: &Desk) {
     let other = desk.tenant("other").await;
     let engine = desk.another_engine().await;
@@ -146,6 +158,7 @@ async fn a_call_of_a_role_that_may_do_nothing_is_logged_too(desk: &Desk) {
 
 on_both_databases![
     what_was_logged_is_there_once_the_engine_is_closed,
+    calls_of_one_millisecond_come_back_in_their_order,
     more_calls_than_are_written_at_once_are_all_written,
     long_and_deep_data_is_cut,
     a_database_that_is_away_fails_no_call_and_closing_ends,

@@ -59,15 +59,6 @@ impl Desk {
         Self::begin(Place::find(kind, company), &tenant, seed).await
     }
 
-    /// Another desk on a database of its own, at the same moment; from here on their dice fall alike.
-    pub(crate) async fn twin(&self, kind: Kind, seed: &str) -> Self {
-        let twin = Self::seeded(kind, Company::Alone, &self.name, seed).await;
-        twin.world.set(self.now());
-        self.world.seed(seed);
-        twin.world.seed(seed);
-        twin
-    }
-
     async fn begin(place: Place, name: &str, seed: &str) -> Self {
         let world = Arc::new(Simulated::of(seed));
         let faults = Faults::armed();

@@ -2,10 +2,12 @@
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
 use onward_core::{PlanId, Role, StepId};
-use onward_engine::{Caller, Error};
+use onward_engine::engine::Settings;
+use onward_engine::{Caller, Engine, Error};
 
 use crate::desk::Desk;
 use crate::on_both_databases;
+use crate::place::Place;
 use crate::table::{Call, Ids, changes, lists, makers, reads};
 use crate::verbs::{Made, code, document, error, result_without_token};
 
@@ -227,7 +229,39 @@ async fn a_name_of_a_tenant_is_plain_and_taken_once(desk: &Desk) {
     }
 }
 
+async fn an_operator_sees_every_tenant_however_many_there_are(desk: &Desk) {
+    let place = Place::fresh(desk.place.kind());
+    let engine = Engine::open(&place.address(), Settings::default())
+        .await
+        .unwrap();
+    let mut total = 1;
+    for number in [1, 10, 100, 1_000, 5_000] {
+        let insert = format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {number}) \
+             INSERT INTO tenants SELECT 'many-{number}-' || i, 0, 1 FROM n; ANALYZE tenants"
+        );
+        place.sql(&insert).unwrap();
+        total += number;
+        // A server chooses another plan for a long table than for a short one, and a connection
+        // may keep the one that it chose first.
+        let other = Engine::open(&place.address(), Settings::default())
+            .await
+            .unwrap();
+        for engine in [&engine, &other] {
+            let seen = engine.tenants().await.unwrap();
+            assert_eq!(seen.len(), total, "{number} more");
+            assert!(
+                seen.is_sorted_by(|one, next| one.name < next.name),
+                "by name"
+            );
+        }
+        other.close().await;
+    }
+    engine.close().await;
+}
+
 on_both_databases![
+    an_operator_sees_every_tenant_however_many_there_are,
     what_is_another_tenants_is_answered_as_if_it_had_never_been,
     lists_hold_nothing_of_another_tenant,
     a_step_of_another_tenant_does_not_fit_into_a_plan_of_ours,

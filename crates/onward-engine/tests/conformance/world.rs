@@ -24,11 +24,6 @@ impl Simulated {
         }
     }
 
-    /// Lets the dice fall as this name says, from now on.
-    pub(crate) fn seed(&self, seed: &str) {
-        self.dice.store(hash(seed), Ordering::SeqCst);
-    }
-
     /// Lets time pass.
     pub(crate) fn advance(&self, span: Duration) {
         let millis = i64::try_from(span.as_millis()).expect("a span that a test can wait for");

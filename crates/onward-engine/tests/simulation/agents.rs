@@ -122,7 +122,7 @@ impl Crowd {
             (1, Wish::Abandon),
             (3, Wish::TakeUp),
             (deletes, Wish::Delete),
-            (far, Wish::Move),
+            (far * 2, Wish::Move),
             (if self.on_the_brink { 200 } else { 9 }, Wish::Sweep),
         ]);
         let (tenant, id) = key;
@@ -249,6 +249,7 @@ impl Crowd {
         let (step, token) = match (dice.pick(&held), dice.pick(&past)) {
             (Some((_, step, token)), _) if dice.percent(75) => (*step, Some(token.clone())),
             (_, Some((_, step, token))) if dice.percent(60) => (*step, Some(token.clone())),
+            _ if dice.percent(3) => (StepId::from_u128(dice.id()), None),
             _ => {
                 let of = |fits: &dyn Fn(&&Step) -> bool| -> Vec<StepId> {
                     plan.steps.iter().filter(fits).map(Step::id).collect()

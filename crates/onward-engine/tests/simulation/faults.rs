@@ -10,7 +10,7 @@ use crate::said::Said;
 use crate::scene::Scene;
 
 /// So far ahead that it never comes.
-const NEVER: u32 = u32::MAX;
+pub(crate) const NEVER: u32 = u32::MAX;
 
 impl Scene<'_> {
     pub(crate) async fn say_with_a_fault(&mut self) -> Result<(), String> {

@@ -50,7 +50,7 @@ enum Kind {
 }
 
 /// Over so many seeds, the agents come to every corner.
-const ENOUGH: u64 = 30;
+const ENOUGH: u64 = 40;
 
 async fn run(database: Database, kind: Kind, test: &str, ordinary: u64) {
     let seeds = seeds(ordinary);
@@ -86,9 +86,8 @@ async fn run(database: Database, kind: Kind, test: &str, ordinary: u64) {
 
 /// Those that the environment names, or else the first so many.
 fn seeds(ordinary: u64) -> std::ops::RangeInclusive<u64> {
-    let named = std::env::var("ONWARD_SEED").ok();
-    let count = std::env::var("ONWARD_SEEDS").ok();
-    match (named, count) {
+    let set = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    match (set("ONWARD_SEED"), set("ONWARD_SEEDS")) {
         (Some(named), _) => {
             let (first, last) = named.split_once("..").unwrap_or((&named, &named));
             number(first)..=number(last)
@@ -135,7 +134,7 @@ macro_rules! simulations {
 }
 
 simulations! {
-    agents_follow_the_rules_on_sqlite: Plain on Sqlite, 30;
+    agents_follow_the_rules_on_sqlite: Plain on Sqlite, 40;
     agents_follow_the_rules_on_postgres: Plain on Postgres, 2;
     a_fault_leaves_all_or_nothing_on_sqlite: Faults on Sqlite, 12;
     a_fault_leaves_all_or_nothing_on_postgres: Faults on Postgres, 2;

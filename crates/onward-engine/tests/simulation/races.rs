@@ -1,9 +1,11 @@
 //! Two engines on one database, several commands at once. Each is answered as if they had come one
-//! after the other, in some order; and the rows are as that order leaves them.
+//! after the other, in some order; and the rows are as that order leaves them. Sometimes the store
+//! fails meanwhile: then those who were not answered may have been, or not.
 
 use onward_engine::world::World;
 
 use crate::ask::{Ask, What};
+use crate::faults::NEVER;
 use crate::model::Model;
 use crate::rows::Rows;
 use crate::said::Said;
@@ -20,9 +22,16 @@ impl Scene<'_> {
             return self.say(agent, &first).await;
         }
         let asks = self.runners();
+        // A sweep is not one change, but one for each plan: it runs without faults.
+        let sweeps = asks.iter().any(|(_, ask)| is_sweep(ask));
+        if !sweeps && self.dice.percent(25) {
+            self.home.faults.strike_after(self.dice.order_below(20));
+        }
         let mut running = Vec::new();
-        for (place, (agent, ask)) in asks.into_iter().enumerate() {
-            let engine = self.home.engines[place % self.home.engines.len()].clone();
+        for (agent, ask) in asks {
+            // Several on one engine are written together, where they come together.
+            let engine = self.dice.pick(&self.home.engines).cloned();
+            let engine = engine.expect("there are engines");
             let mut watcher = self.watcher;
             running.push(tokio::spawn(async move {
                 let said = ask.put(&engine, &mut watcher).await;
@@ -35,12 +44,13 @@ impl Scene<'_> {
                 .await
                 .map_err(|why| format!("a command panics: {why}"))?;
             let (agent, ask, said, watcher) = ended;
-            if let What::Sweep { .. } = ask.what {
+            if is_sweep(&ask) {
                 self.watcher = watcher;
             }
             self.log(&ask, &said);
             sent.push((agent, ask, said));
         }
+        self.home.faults.strike_after(NEVER);
         let rows = Rows::read(self.home.engine(), &self.crowd.tenants).await?;
         let mut why = Vec::new();
         let Some(model) = self.some_order(&self.model, &sent, &rows, &mut why) else {
@@ -53,6 +63,11 @@ impl Scene<'_> {
         self.model = model;
         for (agent, ask, said) in &sent {
             self.crowd.hear(*agent, ask, said);
+            if matches!(said, Said::Unavailable(_)) {
+                // Now somebody is told: what was kept for a plan that is gone stands in no row.
+                let again = ask.again(&mut self.dice);
+                self.say(*agent, &again).await?;
+            }
         }
         Ok(())
     }
@@ -64,8 +79,7 @@ impl Scene<'_> {
         let mut asks: Vec<(usize, Ask)> = Vec::new();
         while asks.len() < count {
             let (agent, ask) = self.crowd.wish(&self.model);
-            let sweeps = |ask: &Ask| matches!(ask.what, What::Sweep { .. });
-            if !(sweeps(&ask) && asks.iter().any(|(_, before)| sweeps(before))) {
+            if !(is_sweep(&ask) && asks.iter().any(|(_, before)| is_sweep(before))) {
                 asks.push((agent, ask));
             }
         }
@@ -92,7 +106,19 @@ impl Scene<'_> {
         }
         for place in 0..left.len() {
             let (_, ask, said) = &left[place];
+            let mut rest = left.to_vec();
+            rest.remove(place);
             let mut after = model.clone();
+            if let Said::Unavailable(_) = said {
+                // It was done, or it was not.
+                after.follow(ask, self.home.stage.now(), None);
+                let done = self.some_order(&after, &rest, rows, why);
+                let found = done.or_else(|| self.some_order(model, &rest, rows, why));
+                if found.is_some() {
+                    return found;
+                }
+                continue;
+            }
             let expected = after.follow(ask, self.home.stage.now(), Some(said));
             let (expected, said) = (expected.without_lines(), said.clone().without_lines());
             if expected != said {
@@ -102,8 +128,6 @@ impl Scene<'_> {
                 ));
                 continue;
             }
-            let mut rest = left.to_vec();
-            rest.remove(place);
             let found = self.some_order(&after, &rest, rows, why);
             if found.is_some() {
                 return found;
@@ -111,4 +135,8 @@ impl Scene<'_> {
         }
         None
     }
+}
+
+fn is_sweep(ask: &Ask) -> bool {
+    matches!(ask.what, What::Sweep { .. })
 }

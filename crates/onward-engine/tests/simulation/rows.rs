@@ -200,6 +200,12 @@ fn fit_artifacts(plan: &Plan, whole: &Whole) -> Result<(), String> {
             _ => None,
         })
         .collect();
+    if whole.artifacts.len() != entries.len() {
+        let (kept, said) = (whole.artifacts.len(), entries.len());
+        return Err(format!(
+            "{kept} refused results are kept, and {said} entries say so"
+        ));
+    }
     for (late, (step, artifact, refused)) in plan.late.iter().zip(&entries) {
         if (late.step, late.code) != (*step, *refused) || late.id != Some(*artifact) {
             return Err(format!(

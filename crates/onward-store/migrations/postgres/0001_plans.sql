@@ -13,8 +13,7 @@ DECLARE
     -- Being a member is not enough to take a role from PostgreSQL 16 on.
     needed text := CASE WHEN current_setting('server_version_num')::int >= 160000
         THEN 'SET' ELSE 'MEMBER' END;
-    asks text := format('let an administrator run: CREATE ROLE onward_tenant NOLOGIN; '
-        'GRANT onward_tenant TO %I;', CURRENT_USER);
+    grants text := format('GRANT onward_tenant TO %I', CURRENT_USER);
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'onward_tenant') THEN
         BEGIN
@@ -23,17 +22,19 @@ BEGIN
             WHEN duplicate_object OR unique_violation THEN NULL;
             WHEN insufficient_privilege THEN
                 RAISE EXCEPTION 'the role `%` may not create the role `onward_tenant`', CURRENT_USER
-                    USING ERRCODE = 'insufficient_privilege', HINT = asks;
+                    USING ERRCODE = 'insufficient_privilege', HINT = format(
+                        'let an administrator run: CREATE ROLE onward_tenant NOLOGIN; %s', grants);
         END;
     END IF;
     IF NOT pg_has_role(CURRENT_USER, 'onward_tenant', needed) THEN
         BEGIN
-            EXECUTE format('GRANT onward_tenant TO %I', CURRENT_USER);
+            EXECUTE grants;
         EXCEPTION
             WHEN duplicate_object OR unique_violation THEN NULL;
             WHEN insufficient_privilege THEN
                 RAISE EXCEPTION 'the role `%` may not take the role `onward_tenant`', CURRENT_USER
-                    USING ERRCODE = 'insufficient_privilege', HINT = asks;
+                    USING ERRCODE = 'insufficient_privilege',
+                        HINT = format('let an administrator run: %s', grants);
         END;
     END IF;
     IF NOT has_schema_privilege('onward_tenant', current_schema(), 'USAGE') THEN

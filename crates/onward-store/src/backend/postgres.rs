@@ -19,6 +19,9 @@ mod pipeline;
 mod tls;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use connection::Connection;
 pub(crate) use lead::Leadership;
 

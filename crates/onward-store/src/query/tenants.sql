@@ -14,8 +14,11 @@ SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant
 -- name: tenants_all (postgres)
 -- Differs because row security shows a tenant to itself, and all of them to an operator.
 WITH operator AS MATERIALIZED (SELECT set_config('onward.operator', 'on', true) AS asks)
-SELECT tenant_id, agents_decide_reviews, created_at FROM tenants, operator
-WHERE operator.asks = 'on' ORDER BY tenant_id;
+SELECT seen.tenant_id, seen.agents_decide_reviews, seen.created_at FROM operator
+CROSS JOIN LATERAL (
+    SELECT tenant_id, agents_decide_reviews, created_at FROM tenants
+    WHERE operator.asks = 'on' OFFSET 0
+) AS seen ORDER BY seen.tenant_id;
 
 -- name: tenant_log_insert
 INSERT INTO tenant_log (tenant_id, entry_id, at, actor, action, details)

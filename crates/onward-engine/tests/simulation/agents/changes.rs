@@ -27,7 +27,7 @@ impl Crowd {
             false => &all,
         };
         let step = dice.pick(pool).copied().unwrap_or(unknown);
-        let step = if dice.percent(2) { unknown } else { step };
+        let step = if dice.percent(5) { unknown } else { step };
         let total = plan.total();
         match dice.below(100) {
             0..20 => {

@@ -120,7 +120,7 @@ pub(super) fn branch(dice: &mut Dice, total: u32) -> BranchSpec {
             };
             ActionSpec::SkipTo(StepRef::Order(order))
         }
-        50..90 => {
+        50..84 => {
             let count = dice.between(1, 2);
             let behind = u64::from(after_order);
             ActionSpec::AddSteps(specs(dice, behind, count, u64::from(total) + count))

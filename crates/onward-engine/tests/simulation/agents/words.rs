@@ -103,7 +103,7 @@ impl Crowd {
         let decision = dice.weighed(&[
             (40, Decision::Modify),
             (40, Decision::Approve),
-            (5, Decision::Reject),
+            (10, Decision::Reject),
             (15, Decision::Skip),
         ]);
         let words = ["shorter", "with sources", "  "];

@@ -24,9 +24,12 @@ use crate::error::Error;
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 /// For transactions: the server ends a wait for a lock, a statement, and a transaction that nobody
-/// goes on with. Compiling a query costs more than any of ours takes.
+/// goes on with. Compiling a query costs more than any of ours takes. A statement is planned once per
+/// connection, whatever it is given, and never to read a whole table: a plan that was made while a
+/// table was small would still be in use when it is large.
 const LIMITS: &str = "-c lock_timeout=10s -c statement_timeout=30s \
-    -c idle_in_transaction_session_timeout=60s -c jit=off";
+    -c idle_in_transaction_session_timeout=60s -c jit=off \
+    -c plan_cache_mode=force_generic_plan -c enable_seqscan=off";
 
 /// For standing connections: waiting is what they are for. A server whose client has lost its
 /// network notices within half a minute, and passes the leadership on. Nothing here that a server
@@ -107,6 +110,7 @@ impl Address {
         let connecting = async {
             match &self.tls {
                 Tls::None => open(&config, NoTls, Some(sender)).await,
+                Tls::Rustls(tls) => open(&config, tls.clone(), Some(sender)).await,
             }
         };
         match tokio::time::timeout(CONNECT, connecting).await {
@@ -140,6 +144,7 @@ impl Connect for Address {
         Box::pin(async move {
             match &self.tls {
                 Tls::None => open(&config, NoTls, None).await,
+                Tls::Rustls(tls) => open(&config, tls.clone(), None).await,
             }
         })
     }
@@ -211,4 +216,96 @@ fn shown(url: &str) -> String {
 fn is_port(text: &str) -> bool {
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     digits > 0 && matches!(text.as_bytes().get(digits), None | Some(b'/' | b','))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_a_password() {
+        for (url, expected) in [
+            (
+                "postgres://me:secret@db:5432/onward",
+                "postgres://me@db:5432/onward",
+            ),
+            (
+                "postgres://me:se@cr/e?t@db/onward",
+                "postgres://me@db/onward",
+            ),
+            (
+                "postgres://me@db/onward?password=secret",
+                "postgres://me@db/onward",
+            ),
+            (
+                "postgresql://db,other:5433/onward",
+                "postgresql://db,other:5433/onward",
+            ),
+            (
+                "postgres://[::1]:5432/onward",
+                "postgres://[::1]:5432/onward",
+            ),
+            ("postgres://me:secret", "postgres://me"),
+            (
+                "postgres://%2Frun%2Fpostgresql/onward",
+                "postgres://%2Frun%2Fpostgresql/onward",
+            ),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+    }
+
+    #[test]
+    fn a_wrong_address_says_why_and_keeps_the_secret() {
+        for url in [
+            "postgres://me:secret@db:port/onward",
+            "postgres://me:secret@db/onward?colour=blue",
+            "postgres:///onward?password=secret",
+        ] {
+            let why = Address::parse(url).err().unwrap().to_string();
+            assert!(!why.contains("secret"), "{why}");
+            assert!(why.contains("names no database"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_the_machine_is_encrypted() {
+        let mode = |url| Address::parse(url).unwrap().config.get_ssl_mode();
+        assert_eq!(mode("postgres://db/onward"), SslMode::Require);
+        assert_eq!(
+            mode("postgres://db/onward?sslmode=prefer"),
+            SslMode::Require
+        );
+        assert_eq!(
+            mode("postgres://db/onward?sslmode=disable"),
+            SslMode::Disable
+        );
+        assert_eq!(mode("postgres://localhost/onward"), SslMode::Disable);
+        assert_eq!(mode("postgres://127.0.0.1/onward"), SslMode::Disable);
+        assert_eq!(mode("postgres://[::1]/onward"), SslMode::Disable);
+        assert_eq!(mode("postgres://localhost,db/onward"), SslMode::Require);
+        assert_eq!(
+            mode("postgres://localhost/onward?sslmode=require"),
+            SslMode::Require
+        );
+        assert_eq!(
+            mode("postgres://localhost/onward?sslmode=verify-full"),
+            SslMode::Require
+        );
+        assert_eq!(
+            mode("postgres:///onward?host=/run/postgresql"),
+            SslMode::Disable
+        );
+    }
+
+    #[test]
+    fn options_of_the_address_win() {
+        let address = Address::parse("postgres://db/onward?sslmode=disable&options=-c%20jit%3Don");
+        let config = address.unwrap().for_transactions("\"a b\",\"c\\d\"");
+        let options = config.get_options().unwrap();
+        assert!(
+            options.ends_with(r#"-c enable_seqscan=off -c jit=on -c search_path="a\ b","c\\d""#),
+            "{options}"
+        );
+    }
 }

@@ -25,7 +25,7 @@ use crate::tx::Statement;
 use crate::value::{IntoValue as _, Row};
 
 /// What every transaction begins with: the role that row security binds, and the tenant.
-pub(super) const SETTINGS: &str =
+const SETTINGS: &str =
     "SELECT set_config('role', 'onward_tenant', true), set_config('onward.tenant', $1, true)";
 
 /// A connection in a transaction.

@@ -57,3 +57,75 @@ pub(super) async fn in_order<A>(mut messages: Vec<Sent<'_, A>>) -> Result<Vec<A>
     }
     Ok(done)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn failure() -> Driver {
+        "postgres://db?colour=blue"
+            .parse::<tokio_postgres::Config>()
+            .unwrap_err()
+    }
+
+    /// Pending for a while after it was sent.
+    fn message<'s>(
+        sent: &'s Mutex<Vec<u32>>,
+        name: u32,
+        polls: u32,
+        answer: Option<Driver>,
+    ) -> Sent<'s, u32> {
+        let mut answer = Some(answer.map_or(Ok(name), Err));
+        let mut polled = 0;
+        Box::pin(std::future::poll_fn(move |context| {
+            if polled == 0 {
+                sent.lock().unwrap().push(name);
+            }
+            polled += 1;
+            if polled > polls {
+                return Poll::Ready(answer.take().unwrap());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+
+    #[tokio::test]
+    async fn all_are_sent_in_order_before_the_first_is_awaited() {
+        let sent = Mutex::default();
+        let messages = vec![
+            message(&sent, 1, 3, None),
+            message(&sent, 2, 0, None),
+            message(&sent, 3, 1, None),
+        ];
+        assert_eq!(in_order(messages).await.ok(), Some(vec![1, 2, 3]));
+        assert_eq!(*sent.lock().unwrap(), [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn the_first_error_in_order_is_told() {
+        let sent = Mutex::default();
+        let messages = vec![
+            message(&sent, 1, 1, None),
+            message(&sent, 2, 5, Some(failure())),
+            message(&sent, 3, 1, Some(failure())),
+        ];
+        let broken = in_order(messages).await.err().unwrap();
+        assert_eq!((broken.place, broken.all_sent), (1, true));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_behind_what_cannot_be_written() {
+        let sent = Mutex::default();
+        let messages = vec![
+            message(&sent, 1, 1, None),
+            message(&sent, 2, 0, Some(failure())),
+            message(&sent, 3, 1, None),
+        ];
+        let broken = in_order(messages).await.err().unwrap();
+        assert_eq!((broken.place, broken.all_sent), (1, false));
+        assert_eq!(*sent.lock().unwrap(), [1, 2]);
+    }
+}

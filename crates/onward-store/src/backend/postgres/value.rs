@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use tokio_postgres::types::private::BytesMut;
+use bytes::{BufMut, BytesMut};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
@@ -19,16 +19,16 @@ impl ToSql for Value {
         match self {
             Value::Null => return Ok(IsNull::Yes),
             Value::Int(int) => match *wanted {
-                Type::INT8 => out.extend_from_slice(&(*int).to_be_bytes()),
-                Type::INT4 => out.extend_from_slice(&(i32::try_from(*int)?).to_be_bytes()),
-                Type::INT2 => out.extend_from_slice(&(i16::try_from(*int)?).to_be_bytes()),
+                Type::INT8 => out.put_i64(*int),
+                Type::INT4 => out.put_i32(i32::try_from(*int)?),
+                Type::INT2 => out.put_i16(i16::try_from(*int)?),
                 // As SQLite does for a column of numbers.
                 #[allow(clippy::cast_precision_loss, reason = "a number is what was asked for")]
-                Type::FLOAT8 => out.extend_from_slice(&(*int as f64).to_be_bytes()),
+                Type::FLOAT8 => out.put_f64(*int as f64),
                 _ => return Err(misfit("an integer", wanted)),
             },
             Value::Real(real) => match *wanted {
-                Type::FLOAT8 => out.extend_from_slice(&(*real).to_be_bytes()),
+                Type::FLOAT8 => out.put_f64(*real),
                 _ => return Err(misfit("a number", wanted)),
             },
             Value::Text(text) => {
@@ -38,10 +38,10 @@ impl ToSql for Value {
                 if text.contains('\0') {
                     return Err("a text with U+0000, which PostgreSQL cannot store".into());
                 }
-                out.extend_from_slice(text.as_bytes());
+                out.put_slice(text.as_bytes());
             }
             Value::Id(id) => match *wanted {
-                Type::UUID => out.extend_from_slice(id.as_bytes()),
+                Type::UUID => out.put_slice(id.as_bytes()),
                 _ => return Err(misfit("an id", wanted)),
             },
             Value::Bytes => return Err(misfit("bytes", wanted)),

@@ -1,11 +1,4 @@
-//! The real binary, run as a script would run it: what it prints, where, and how it ends.
-//!
-//! Colour and terminals are out of scope: both streams are pipes here, and must stay plain.
-
-#![allow(
-    clippy::expect_used,
-    reason = "a test that cannot run the binary must fail"
-)]
+//! What holds for every command: help, version, and command lines that make no sense.
 
 use std::process::{Command, Output, Stdio};
 
@@ -53,7 +46,25 @@ fn the_version_is_the_one_of_the_package() {
 fn help_is_data_and_names_the_commands() {
     let run = onward(&["--help"]);
     assert!(run.stdout.contains("Usage: onward"), "{}", run.stdout);
-    assert!(run.stdout.contains("transcript  "), "{}", run.stdout);
+    for command in [
+        "status",
+        "plan",
+        "review",
+        "export",
+        "import",
+        "transcript",
+        "token",
+        "tenant",
+        "config",
+        "doctor",
+        "migrate",
+        "backup",
+        "forget",
+        "completions",
+    ] {
+        let line = format!("\n  {command} ");
+        assert!(run.stdout.contains(&line), "{command}: {}", run.stdout);
+    }
     assert!(
         !run.stdout.contains('\u{1b}'),
         "colour in a pipe: {:?}",
@@ -123,4 +134,61 @@ fn help_that_cannot_be_written_is_a_failure() {
         .status()
         .expect("the binary starts");
     assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn every_command_says_what_it_is_for() {
+    for command in [
+        &["plan", "list"][..],
+        &["plan", "show"],
+        &["plan", "log"],
+        &["plan", "next"],
+        &["plan", "resume"],
+        &["plan", "abandon"],
+        &["plan", "delete"],
+        &["review", "list"],
+        &["review", "decide"],
+        &["token", "create"],
+        &["token", "list"],
+        &["token", "revoke"],
+        &["tenant", "create"],
+        &["tenant", "list"],
+        &["status"],
+        &["export"],
+        &["import"],
+        &["config"],
+        &["doctor"],
+        &["migrate"],
+        &["backup"],
+        &["forget"],
+        &["completions"],
+    ] {
+        let run = onward(&[command, &["--help"]].concat());
+        assert_eq!(run.code, Some(0), "{command:?}");
+        let first = run.stdout.lines().next().unwrap_or_default();
+        assert!(first.len() > 10, "{command:?} has no first line");
+        assert!(
+            run.stdout.contains("--database"),
+            "{command:?} has no global flags"
+        );
+    }
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_json_where_json_is_asked_for() {
+    let run = onward(&["plan", "show", "--json"]);
+    assert_eq!(run.stdout, "");
+    let answer: serde_json::Value = serde_json::from_str(&run.stderr).expect("it is JSON");
+    assert_eq!(answer["error"]["code"], "invalid_input");
+    assert_eq!(run.code, Some(2));
+}
+
+#[test]
+fn completions_are_scripts_that_name_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = onward(&["completions", shell]);
+        assert_eq!(run.code, Some(0), "{shell}: {}", run.stderr);
+        assert!(run.stdout.contains("doctor"), "{shell}");
+    }
+    assert_eq!(onward(&["completions", "tcsh"]).code, Some(2));
 }

@@ -1,0 +1,78 @@
+//! The backend against a real server. A statement that no query file holds is its own name here.
+
+mod exchange;
+mod outages;
+mod schema;
+mod tenants;
+mod transactions;
+
+use onward_testbed::Cluster;
+use tokio::sync::broadcast::Receiver;
+
+use super::*;
+use crate::tx::Statement;
+use crate::value::{Value, params};
+
+const KEY: &str = "INSERT INTO idempotency_keys (tenant_id, idempotency_key, plan_id, digest, created_at) \
+    VALUES ($1, $2, $3, '', 0)";
+const KEYS: &str = "SELECT count(*) AS n FROM idempotency_keys WHERE tenant_id = $1";
+const ALL_KEYS: &str = "SELECT count(*) AS n FROM idempotency_keys";
+const RENAME: &str =
+    "UPDATE idempotency_keys SET digest = $3 WHERE tenant_id = $1 AND idempotency_key = $2";
+
+async fn open(url: &str) -> (Postgres, Receiver<Changed>) {
+    let (watchers, watching) = broadcast::channel(64);
+    (
+        Postgres::connect(url, true, watchers).await.unwrap(),
+        watching,
+    )
+}
+
+async fn fresh() -> Postgres {
+    open(&Cluster::shared().database()).await.0
+}
+
+/// The address of another role on the same database.
+fn as_role(url: &str, role: &str) -> String {
+    let place = url
+        .rsplit_once('@')
+        .map_or_else(|| url.trim_start_matches("postgres://"), |it| it.1);
+    format!("postgres://{role}@{place}")
+}
+
+async fn begin(postgres: &Postgres, tenant: &str) -> Tx {
+    postgres
+        .begin(tenant.into(), Faults::default(), false)
+        .await
+        .unwrap()
+}
+
+fn key(tx: &Tx, name: &str) -> Statement {
+    tx.statement(KEY, params![name, uuid::Uuid::from_u128(1)])
+}
+
+async fn number(tx: &mut Tx, question: &'static str, params: Vec<Value>) -> Result<i64, Error> {
+    let rows = tx.ask(vec![Statement::outside(question, params)]).await?;
+    let row = rows.into_iter().flatten().next().unwrap();
+    row.cells("t").int("n")
+}
+
+async fn keys(postgres: &Postgres, tenant: &str) -> i64 {
+    let mut tx = begin(postgres, tenant).await;
+    let found = number(&mut tx, KEYS, params![tenant]).await.unwrap();
+    postgres.rollback(tx).await;
+    found
+}
+
+async fn put(postgres: &Postgres, tenant: &str, name: &str) -> Result<(), Error> {
+    let mut tx = begin(postgres, tenant).await;
+    let statement = key(&tx, name).touching(1);
+    tx.queue(statement);
+    postgres.commit(tx).await
+}
+
+const EVENT: &str = "INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, name, details) \
+    VALUES ($1, $2, $3, 1, 0, 'a', 'n', '{}')";
+const PLAN: &str = "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, status, \
+    pending, in_progress, awaiting_input, completed, skipped, failed, seq, created_at, updated_at) \
+    VALUES ($1, $2, 'n', 'q', 'mark', 'planning', 1, 0, 0, 0, 0, 0, 1, 0, 0)";

@@ -1,0 +1,121 @@
+//! Row security: a tenant sees and writes its own rows, whoever the server logs in as.
+
+use onward_testbed::psql;
+
+use super::*;
+
+/// Every table that names a tenant, but for the two that stand outside.
+#[tokio::test]
+async fn every_tenant_table_is_guarded() {
+    let url = Cluster::shared().database();
+    open(&url).await;
+    let unguarded = psql(
+        &url,
+        "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid \
+         WHERE attname = 'tenant_id' AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity) \
+         ORDER BY 1",
+    );
+    assert_eq!(
+        unguarded.unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["due", "token_hashes"]
+    );
+    let rights = psql(
+        &url,
+        "SELECT DISTINCT string_agg(privilege_type, ',' ORDER BY privilege_type) \
+         FROM information_schema.role_table_grants WHERE grantee = 'onward_tenant' GROUP BY table_name",
+    );
+    assert_eq!(rights.unwrap().trim(), "DELETE,INSERT,SELECT,UPDATE");
+}
+
+async fn tenants_are_apart(postgres: &Postgres) {
+    put(postgres, "a", "one").await.unwrap();
+    assert_eq!(keys(postgres, "a").await, 1);
+
+    let mut tx = begin(postgres, "b").await;
+    assert_eq!(
+        number(&mut tx, KEYS, params!["a"]).await.unwrap(),
+        0,
+        "B asks for A's rows"
+    );
+    assert_eq!(
+        number(&mut tx, ALL_KEYS, vec![]).await.unwrap(),
+        0,
+        "B forgets to say whose"
+    );
+    let theirs = Statement::outside(RENAME, params!["a", "one", "stolen"]);
+    tx.queue(theirs.clone().touching(0));
+    tx.ask(vec![]).await.unwrap();
+    let smuggled = Statement::outside(KEY, params!["a", "two", uuid::Uuid::nil()]);
+    let why = tx.ask(vec![smuggled]).await.unwrap_err();
+    assert!(
+        matches!(&why, Error::Refused(words) if words.contains("row-level security")),
+        "{why}"
+    );
+    postgres.rollback(tx).await;
+
+    let mut tx = begin(postgres, "").await;
+    assert_eq!(
+        number(&mut tx, ALL_KEYS, vec![]).await.unwrap(),
+        0,
+        "no tenant sees nothing"
+    );
+    let nobodys = Statement::outside(KEY, params!["", "two", uuid::Uuid::nil()]);
+    assert!(tx.ask(vec![nobodys]).await.is_err(), "and owns nothing");
+    postgres.rollback(tx).await;
+    assert_eq!(keys(postgres, "a").await, 1);
+}
+
+#[tokio::test]
+async fn a_superuser_does_not_get_around_row_security() {
+    let url = Cluster::shared().database();
+    assert_eq!(
+        psql(&url, "SELECT current_setting('is_superuser')")
+            .unwrap()
+            .trim(),
+        "on"
+    );
+    tenants_are_apart(&open(&url).await.0).await;
+}
+
+#[tokio::test]
+async fn nor_does_the_owner_of_the_tables() {
+    // A cluster of its own, in which it makes the role itself.
+    let cluster = Cluster::start();
+    let url = cluster.database();
+    let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
+    psql(&url, &format!("CREATE ROLE {owner} LOGIN CREATEROLE")).unwrap();
+    psql(&url, &format!("GRANT CREATE ON SCHEMA public TO {owner}")).unwrap();
+    let url = as_role(&url, &owner);
+    tenants_are_apart(&open(&url).await.0).await;
+    let seen = psql(&url, "SELECT count(*) FROM idempotency_keys").unwrap();
+    assert_eq!(seen.trim(), "0", "not even outside of this program");
+}
+
+#[tokio::test]
+async fn an_operator_sees_all_tenants_and_changes_none() {
+    let postgres = fresh().await;
+    let put = "INSERT INTO tenants VALUES ($1, 0, 0)";
+    for tenant in ["a", "b"] {
+        let mut tx = begin(&postgres, tenant).await;
+        tx.queue(Statement::outside(put, params![tenant]).touching(1));
+        postgres.commit(tx).await.unwrap();
+    }
+    let count = "SELECT count(*) AS n FROM tenants";
+    let mut tx = begin(&postgres, "a").await;
+    assert_eq!(number(&mut tx, count, vec![]).await.unwrap(), 1);
+    let operator = "SELECT set_config('onward.operator', 'on', true)";
+    tx.ask(vec![Statement::outside(operator, vec![])])
+        .await
+        .unwrap();
+    assert_eq!(number(&mut tx, count, vec![]).await.unwrap(), 2);
+    let change = "UPDATE tenants SET created_at = 1 WHERE tenant_id = $1";
+    tx.queue(Statement::outside(change, params!["b"]).touching(0));
+    postgres.commit(tx).await.unwrap();
+    let mut tx = begin(&postgres, "a").await;
+    assert_eq!(
+        number(&mut tx, count, vec![]).await.unwrap(),
+        1,
+        "and only in that transaction"
+    );
+    postgres.rollback(tx).await;
+}

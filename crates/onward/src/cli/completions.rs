@@ -1,0 +1,25 @@
+//! `onward completions`: what a shell needs to complete commands and flags.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+
+/// Print the completions for a shell
+///
+/// For bash: `onward completions bash > ~/.local/share/bash-completion/completions/onward`
+#[derive(Args)]
+pub(crate) struct Completions {
+    /// Which shell
+    shell: Shell,
+}
+
+pub(super) fn run(args: &Completions, output: Output) -> Result {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "onward", &mut script);
+    output.print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,22 @@
+//! `onward tenant`: organisations that share a database and see nothing of each other.
+
+mod create;
+mod list;
+
+use clap::Subcommand;
+
+use super::Context;
+use crate::failure::Result;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Create(create::Create),
+    List(list::List),
+}
+
+pub(super) async fn run(command: &Command, cx: &Context) -> Result {
+    match command {
+        Command::Create(args) => create::run(args, cx).await,
+        Command::List(_) => list::run(cx).await,
+    }
+}

@@ -1,0 +1,43 @@
+//! `onward tenant list`: every tenant, for whoever runs the server.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::Context;
+use crate::cli::database::open;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::table::Table;
+use crate::output::words;
+use crate::wire::token::Tenant;
+
+/// Show the tenants
+#[derive(Args)]
+pub(crate) struct List {}
+
+#[derive(Serialize)]
+struct Tenants {
+    tenants: Vec<Tenant>,
+}
+
+pub(super) async fn run(cx: &Context) -> Result {
+    let engine = open(cx).await?;
+    let tenants = engine.tenants().await?;
+    if cx.output.json {
+        let tenants = tenants.iter().map(Tenant::of).collect();
+        cx.output.print_json(&Tenants { tenants })?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(&["TENANT", "AGENTS DECIDE REVIEWS", "CREATED"]);
+    for tenant in &tenants {
+        let decide = if tenant.agents_decide_reviews {
+            "yes"
+        } else {
+            "no"
+        };
+        let created = words::instant(tenant.created_at);
+        table.row([(&tenant.name).into(), decide.into(), created.into()]);
+    }
+    cx.output.print(&table.render(cx.output, ""))?;
+    Ok(Exit::Done)
+}
