@@ -22,6 +22,38 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     threads.expect("threads can be started")
 });
 
+/// An engine, with the world that it is in.
+struct Opened {
+    engine: Engine,
+    world: Arc<Simulated>,
+    faults: Faults,
+}
+
+/// Engines on the shared database of the server that no test has at the moment: to open one takes
+/// longer than most tests.
+static IDLE: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
+
+impl Opened {
+    async fn on(place: &Place, seed: &str) -> Self {
+        let world = Arc::new(Simulated::of(seed));
+        let faults = Faults::armed();
+        let opened = Engine::open(&place.address(), settings(&world, &faults)).await;
+        Self {
+            engine: opened.expect("it opens"),
+            world,
+            faults,
+        }
+    }
+
+    /// One that was used before, in a world that begins anew.
+    fn again(seed: &str) -> Option<Self> {
+        let opened = IDLE.lock().expect("no test panics here").pop()?;
+        opened.world.begin_anew(seed);
+        opened.faults.strike_after(u32::MAX);
+        Some(opened)
+    }
+}
+
 /// A test's own part of the world.
 pub(crate) struct Desk {
     pub(crate) engine: Engine,
@@ -38,34 +70,40 @@ pub(crate) struct Desk {
 /// Runs a test, and then checks what it has left behind.
 pub(crate) fn run(kind: Kind, company: Company, name: &'static str, test: impl AsyncFn(&Desk)) {
     RUNTIME.block_on(async {
-        let desk = Desk::open(Place::find(kind, company), name).await;
+        // The same dice on both databases: the same calls give the same ids.
+        let seed = name
+            .replace("::sqlite::", "::")
+            .replace("::postgres::", "::");
+        let place = Place::find(kind, company);
+        let again = match (kind, company) {
+            (Kind::Postgres, Company::Shared) => Opened::again(&seed),
+            (Kind::Sqlite, _) | (Kind::Postgres, Company::Alone) => None,
+        };
+        let opened = match again {
+            Some(opened) => opened,
+            None => Opened::on(&place, &seed).await,
+        };
+        let desk = Desk::begin(place, opened, name).await;
         test(&desk).await;
         desk.close(company).await;
     });
 }
 
 impl Desk {
-    async fn open(place: Place, name: &str) -> Self {
-        // The same dice on both databases: the same calls give the same ids.
-        let seed = name
-            .replace("::sqlite::", "::")
-            .replace("::postgres::", "::");
-        Self::begin(place, name, &seed).await
-    }
-
     /// A desk whose dice fall as the seed says.
     pub(crate) async fn seeded(kind: Kind, company: Company, name: &str, seed: &str) -> Self {
         let tenant = format!("{name} {seed}");
-        Self::begin(Place::find(kind, company), &tenant, seed).await
+        let place = Place::find(kind, company);
+        let opened = Opened::on(&place, seed).await;
+        Self::begin(place, opened, &tenant).await
     }
 
-    async fn begin(place: Place, name: &str, seed: &str) -> Self {
-        let world = Arc::new(Simulated::of(seed));
-        let faults = Faults::armed();
-        let settings = settings(&world, &faults);
-        let engine = Engine::open(&place.address(), settings)
-            .await
-            .expect("it opens");
+    async fn begin(place: Place, opened: Opened, name: &str) -> Self {
+        let Opened {
+            engine,
+            world,
+            faults,
+        } = opened;
         let tenant = tenant_name(name, "own");
         engine
             .create_tenant(&tenant)
@@ -95,7 +133,15 @@ impl Desk {
                 self.abandon_all(tenant).await;
             }
         }
-        self.engine.close().await;
+        if self.place.kind() == Kind::Postgres && company == Company::Shared {
+            IDLE.lock().expect("no test panics here").push(Opened {
+                engine: self.engine,
+                world: self.world,
+                faults: self.faults,
+            });
+        } else {
+            self.engine.close().await;
+        }
         self.place.give_back(company);
     }
 
@@ -152,9 +198,9 @@ impl Desk {
     }
 
     /// The rows are wrong from now on, on purpose.
-    pub(crate) fn damage(&self, statements: &str) {
+    pub(crate) fn damage(&self, statements: &str) -> String {
         self.damaged.store(true, Ordering::SeqCst);
-        self.sql(statements).expect("rows can be damaged");
+        self.sql(statements).expect("rows can be damaged")
     }
 
     /// Runs statements past the store. Rows by line, columns by `|`.

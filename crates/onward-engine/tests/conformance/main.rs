@@ -27,6 +27,7 @@ mod changes;
 mod claims;
 mod corrupt;
 mod creation;
+mod doctor;
 mod documents;
 mod faults;
 mod late_results;

@@ -53,12 +53,10 @@ async fn sweeping_only_when_something_is_due_misses_nothing(desk: &Desk) {
             Walk::begin(&patient, &seed, policy).await,
         ];
         let mut watchers = [restless.engine.watcher(), patient.engine.watcher()];
-        for call in 0..50 {
-            let answers = [
-                walks[0].step(&restless).await,
-                walks[1].step(&patient).await,
-            ];
-            assert_eq!(answers[0], answers[1], "{policy}, call {call}");
+        for call in 0..40 {
+            let [one, other] = &mut walks;
+            let answers = tokio::join!(one.step(&restless), other.step(&patient));
+            assert_eq!(answers.0, answers.1, "{policy}, call {call}");
             walks[1].rest();
             for _ in 0..walks[0].rest() {
                 restless.advance(MOMENT);
@@ -87,7 +85,7 @@ async fn walked(desk: &Desk, seed: &str, policy: OnStall) -> Vec<String> {
     let mut walk = Walk::begin(desk, seed, policy).await;
     let mut watcher = desk.engine.watcher();
     let mut said = Vec::new();
-    for _ in 0..60 {
+    for _ in 0..50 {
         said.push(walk.step(desk).await);
         desk.advance(MOMENT * u32::try_from(walk.rest()).unwrap());
         let round = desk.engine.sweep(&mut watcher).await.unwrap();

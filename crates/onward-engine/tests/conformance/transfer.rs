@@ -16,7 +16,7 @@ use crate::walk::Walk;
 /// A plan to which much has happened.
 async fn eventful(desk: &Desk, seed: &str) -> PlanId {
     let mut walk = Walk::begin(desk, seed, OnStall::Mark).await;
-    for _ in 0..40 {
+    for _ in 0..30 {
         walk.step(desk).await;
         desk.advance(Duration::from_millis(walk.rest()));
     }
@@ -24,7 +24,7 @@ async fn eventful(desk: &Desk, seed: &str) -> PlanId {
 }
 
 async fn a_plan_comes_back_as_it_was(desk: &Desk) {
-    for round in 0..4 {
+    for round in 0..3 {
         let plan = eventful(desk, &format!("back {round}")).await;
         let before = document(&desk.engine, &desk.me, plan).await;
         desk.engine.delete_plan(&desk.me, plan).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_plan_is_the_same_on_the_other_database_and_back(desk: &Desk) {
     };
     let name = format!("over there from {:?}", desk.place.kind());
     let there = Desk::seeded(other_kind, Company::Shared, &name, "there").await;
-    for round in 0..4 {
+    for round in 0..3 {
         let plan = eventful(desk, &format!("there {round}")).await;
         let before = document(&desk.engine, &desk.me, plan).await;
         there.engine.import(&there.me, &before).await.unwrap();

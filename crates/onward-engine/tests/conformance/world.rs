@@ -24,6 +24,12 @@ impl Simulated {
         }
     }
 
+    /// The same as a new one.
+    pub(crate) fn begin_anew(&self, seed: &str) {
+        self.now.store(BEGINNING, Ordering::SeqCst);
+        self.dice.store(hash(seed), Ordering::SeqCst);
+    }
+
     /// Lets time pass.
     pub(crate) fn advance(&self, span: Duration) {
         let millis = i64::try_from(span.as_millis()).expect("a span that a test can wait for");

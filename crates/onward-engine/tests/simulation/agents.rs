@@ -113,7 +113,7 @@ impl Crowd {
             (if self.on_the_brink { 80 } else { 36 }, Wish::Next),
             (28, Wish::Submit),
             (7, Wish::SubmitAgain),
-            (if stalled { 25 } else { 10 }, Wish::Progress),
+            (if stalled { 45 } else { 10 }, Wish::Progress),
             (5, Wish::Notice),
             (11, Wish::Question),
             (if awaits { 45 } else { 1 }, Wish::Decide),

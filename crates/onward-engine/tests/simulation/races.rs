@@ -2,6 +2,8 @@
 //! after the other, in some order; and the rows are as that order leaves them. Sometimes the store
 //! fails meanwhile: then those who were not answered may have been, or not.
 
+use onward_core::Event;
+use onward_engine::step::Asked;
 use onward_engine::world::World;
 
 use crate::ask::{Ask, What};
@@ -111,7 +113,8 @@ impl Scene<'_> {
             let mut after = model.clone();
             if let Said::Unavailable(_) = said {
                 // It was done, or it was not.
-                after.follow(ask, self.home.stage.now(), None);
+                let rumour = rumour(ask, rows);
+                after.follow(ask, self.home.stage.now(), rumour.as_ref());
                 let done = self.some_order(&after, &rest, rows, why);
                 let found = done.or_else(|| self.some_order(model, &rest, rows, why));
                 if found.is_some() {
@@ -135,6 +138,25 @@ impl Scene<'_> {
         }
         None
     }
+}
+
+/// What others may have heard of a command that was not answered: which review it began.
+fn rumour(ask: &Ask, rows: &Rows) -> Option<Said> {
+    let What::Question(question) = &ask.what else {
+        return None;
+    };
+    let begun = rows.0.iter().flat_map(|((tenant, plan), whole)| {
+        let own = whole.trail.iter().filter(move |_| *tenant == ask.tenant);
+        own.filter_map(|entry| match &entry.event {
+            Event::UserReviewed { step, review, .. } if *step == question.step => Some(Asked {
+                review: *review,
+                step: *step,
+                plan: *plan,
+            }),
+            _ => None,
+        })
+    });
+    begun.last().map(Said::Asked)
 }
 
 fn is_sweep(ask: &Ask) -> bool {

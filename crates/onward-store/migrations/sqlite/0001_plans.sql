@@ -176,6 +176,13 @@ CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
 BEGIN
     SELECT RAISE(ABORT, 'the audit trail takes no update');
 END;
+-- `INSERT OR REPLACE` deletes without asking the trigger below.
+CREATE TRIGGER events_are_not_replaced BEFORE INSERT ON events
+WHEN EXISTS (SELECT 1 FROM events WHERE tenant_id = NEW.tenant_id AND plan_id = NEW.plan_id
+    AND seq = NEW.seq)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit trail has this events.seq already');
+END;
 CREATE TRIGGER events_go_with_their_plan BEFORE DELETE ON events
 WHEN EXISTS (SELECT 1 FROM plans WHERE tenant_id = OLD.tenant_id AND plan_id = OLD.plan_id)
 BEGIN

@@ -171,11 +171,12 @@ fn told(said: &DbError, what: &str) -> Error {
     Error::Refused(words)
 }
 
-/// Whether somebody else took the number or the key that this commit wanted.
+/// Whether somebody else took the number, the key or the id that this commit wanted. Ids are fresh
+/// but for those of a plan that is imported, which two may do at once.
 fn is_guard(said: &DbError) -> bool {
     matches!(
         said.constraint(),
-        Some("events_pkey" | "idempotency_keys_pkey")
+        Some("events_pkey" | "idempotency_keys_pkey" | "plans_pkey" | "steps_pkey")
     )
 }
 
