@@ -45,7 +45,11 @@ pub mod world;
 pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
-pub use onward_store::Error as StoreError;
 pub use onward_store::{
     Address, Artifact, Entry, Faults, Listed, Sheet, StepLine, Tenant, Token, WholePlan, schema,
 };
+
+/// What can go wrong with a database.
+pub mod store {
+    pub use onward_store::{Corrupt, Error};
+}

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use onward_core::{Code, Refusal};
-use onward_engine::StoreError;
+use onward_engine::store;
 
 use crate::transcript;
 
@@ -70,16 +70,16 @@ impl From<&Refusal> for Exit {
     }
 }
 
-impl From<&StoreError> for Exit {
-    fn from(error: &StoreError) -> Self {
+impl From<&store::Error> for Exit {
+    fn from(error: &store::Error) -> Self {
         match error {
-            StoreError::Unavailable { .. }
-            | StoreError::Newer { .. }
-            | StoreError::Older { .. }
-            | StoreError::LostRace
-            | StoreError::Address { .. } => Exit::Unavailable,
+            store::Error::Unavailable { .. }
+            | store::Error::Newer { .. }
+            | store::Error::Older { .. }
+            | store::Error::LostRace
+            | store::Error::Address { .. } => Exit::Unavailable,
             // The database answers; what it holds, or what it was asked, is wrong.
-            StoreError::Corrupt(_) | StoreError::Refused(_) | _ => Exit::Failed,
+            store::Error::Corrupt(_) | store::Error::Refused(_) | _ => Exit::Failed,
         }
     }
 }

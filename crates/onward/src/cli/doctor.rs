@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::Args;
 use onward_engine::caller::LOCAL;
 use onward_engine::engine::Settings;
-use onward_engine::{Address, Caller, Engine, Error, StoreError, schema};
+use onward_engine::{Address, Caller, Engine, Error, schema, store};
 use serde::Serialize;
 
 use super::Context;
@@ -122,8 +122,8 @@ async fn look(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     }
     if found != known {
         let why = match found > known {
-            true => StoreError::Newer { found, known },
-            false => StoreError::Older { found, known },
+            true => store::Error::Newer { found, known },
+            false => store::Error::Older { found, known },
         };
         return broken("schema", why.into(), checks);
     }

@@ -4,7 +4,7 @@
 //! wants to know, or to do it at a time of their choice.
 
 use clap::Args;
-use onward_engine::{Error, StoreError, schema};
+use onward_engine::{Error, schema, store};
 use serde::Serialize;
 
 use super::Context;
@@ -35,7 +35,7 @@ pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
     let (before, known) = schema(address).await.map_err(Error::Store)?;
     if before > known {
         let found = before;
-        return Err(Error::Store(StoreError::Newer { found, known }).into());
+        return Err(Error::Store(store::Error::Newer { found, known }).into());
     }
     let mut found = before;
     if !args.check {
