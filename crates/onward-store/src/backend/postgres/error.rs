@@ -176,7 +176,14 @@ fn told(said: &DbError, what: &str) -> Error {
 fn is_guard(said: &DbError) -> bool {
     matches!(
         said.constraint(),
-        Some("events_pkey" | "idempotency_keys_pkey" | "plans_pkey" | "steps_pkey")
+        Some(
+            "events_pkey"
+                | "idempotency_keys_pkey"
+                | "plans_pkey"
+                | "steps_pkey"
+                | "branches_pkey"
+                | "artifacts_pkey"
+        )
     )
 }
 
