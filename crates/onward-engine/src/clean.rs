@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
+use onward_core::Refusal;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepSpec};
 use onward_core::id::{ClaimToken, SessionId};
+use onward_core::refusal::Issue;
 use onward_core::step::StepResult;
 use serde_json::Value;
-
-use crate::error::Error;
 
 /// How deep a result may be nested.
 const DEPTH: usize = 100;
@@ -81,14 +81,15 @@ fn branch(spec: &mut BranchSpec) {
 }
 
 /// A result without U+0000 in any of its texts, however deep.
-pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Error> {
+pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
     for (path, data) in [
         ("result", &result.data),
         ("stepExecutionReport", &result.report),
     ] {
         if data.as_ref().is_some_and(|data| is_deeper(data, DEPTH)) {
             let message = format!("is nested deeper than {DEPTH} levels");
-            return Err(Error::invalid(path, message));
+            let path = path.to_owned();
+            return Err(Refusal::InvalidInput(vec![Issue { path, message }]));
         }
     }
     let result = Arc::make_mut(result);

@@ -9,8 +9,8 @@ use onward_core::decide::start_next::handed_out;
 use onward_core::id::{BranchId, ClaimToken, SessionId};
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
-use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, StepId};
-use onward_store::{Due, Entry};
+use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, StepId};
+use onward_store::{Due, Entry, Tx};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -79,7 +79,8 @@ impl Engine {
         } = submission;
         let (token, session) = (clean::token(token), clean::session(session));
         let mut result = Arc::new(result);
-        clean::result(&mut result)?;
+        // Refused in the transaction that keeps it.
+        let unfit = clean::result(&mut result).err();
         let moment = self.moment(caller, session.as_ref());
         let command = Command::from(SubmitResult {
             step,
@@ -96,8 +97,12 @@ impl Engine {
         let command = Arc::new(command);
         let answer = self.store.write(&caller.tenant, move |tx| {
             let (command, next, moment) = (Arc::clone(&command), next.clone(), moment.clone());
+            let unfit = unfit.clone();
             Box::pin(async move {
-                let outcome = run(tx, Target::Step(step), &command, &moment, None).await?;
+                let outcome = match unfit {
+                    Some(refusal) => refused(tx, step, refusal).await?,
+                    None => run(tx, Target::Step(step), &command, &moment, None).await?,
+                };
                 let done = match outcome {
                     Outcome::NotFound => {
                         let code = onward_core::Code::StepNotFound;
@@ -178,6 +183,15 @@ impl Engine {
         }
         Ok(submitted)
     }
+}
+
+/// What is refused before anybody looks at the plan.
+async fn refused(tx: &mut Tx, step: StepId, refusal: Refusal) -> Result<Outcome, Error> {
+    let facts = tx.step(step, false).await?;
+    Ok(facts.map_or(Outcome::NotFound, |facts| Outcome::Refused {
+        refusal,
+        head: facts.head,
+    }))
 }
 
 fn sooner(one: Due, other: Due) -> Due {

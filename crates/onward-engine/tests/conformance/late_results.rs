@@ -160,6 +160,20 @@ async fn words_of_refused_questions_and_reports_are_kept(desk: &Desk) {
     assert!(content(reported.kept()).contains("half way"));
 }
 
+async fn a_result_that_is_nested_too_deep_to_be_read_again_is_kept_as_text(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    let step = desk.take(plan.id).await;
+    let mut deep = result(&step, "deep");
+    let nested = (0..120).fold(json!("bottom"), |inner, _| json!([inner]));
+    deep.result.data = Some(json!({ "nested": nested }));
+    let refused = error(desk.submit(deep).await);
+    assert_eq!(refused.code().as_str(), "invalid_input");
+    let kept = artifacts(desk, plan.id).await;
+    assert_eq!(refused.kept(), Some(kept[0].id));
+    assert!(kept[0].content.contains("bottom"));
+    desk.hand_in(&step, "shallow").await;
+}
+
 async fn a_refused_result_stays_refused_and_the_next_one_is_accepted(desk: &Desk) {
     let plan = desk.plan(1).await;
     let step = desk.take(plan.id).await;
@@ -179,5 +193,6 @@ on_both_databases![
     results_for_plans_and_steps_that_are_over_are_kept,
     results_that_do_not_fit_are_kept_too,
     words_of_refused_questions_and_reports_are_kept,
+    a_result_that_is_nested_too_deep_to_be_read_again_is_kept_as_text,
     a_refused_result_stays_refused_and_the_next_one_is_accepted,
 ];
