@@ -29,7 +29,10 @@ impl Later {
     fn pass_until(&self, at: Timestamp) {
         let millis = at.as_millis() - self.now().as_millis();
         self.0.fetch_add(millis.max(0), Ordering::SeqCst);
-        println!("… {} minutes pass …", millis / 60_000);
+        let minutes = (millis + 30_000) / 60_000;
+        if minutes > 0 {
+            println!("… {minutes} minutes pass …");
+        }
     }
 }
 

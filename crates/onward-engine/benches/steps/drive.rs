@@ -11,7 +11,8 @@ use onward_engine::{Caller, Engine};
 
 use crate::report::{Timed, cpu};
 
-/// Drives plans of so many steps with so many callers at once. Making the plans is not counted.
+/// Drives plans of so many steps with so many callers at once. Making a plan is no call, but its time
+/// and its share of the processor are in the whole: one plan per `steps` steps.
 pub(crate) async fn plans(
     engine: &Engine,
     callers: usize,
