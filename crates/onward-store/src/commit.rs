@@ -113,7 +113,16 @@ impl Tx {
         let plan = commit.head.id;
         let mut head = plan::changing(commit.head);
         head.extend(params![commit.at, commit.before]);
-        self.queue(self.statement("plan_update", head).touching(1));
+        let name = match commit.head.status().is_terminal() {
+            true => "plan_end",
+            false => "plan_update",
+        };
+        self.queue(self.statement(name, head).touching(1));
+        let about = plan::About::of(commit.at);
+        if self.about(plan) != Some(about) {
+            let params = params![plan.as_uuid(), about.0];
+            self.queue(self.statement("plan_touch", params).touching(1));
+        }
         for after in commit.steps {
             let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
             self.queue(self.statement("step_update", params).touching(1));

@@ -81,7 +81,16 @@ impl Tx {
     /// A plan's head, held until the commit.
     pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
         let rows = self.rows("plan_locked", params![id.as_uuid()]).await?;
-        rows.into_iter().next().map(plan::head).transpose()
+        self.head(Some(rows))
+    }
+
+    /// Reads the head of the plan that is held.
+    fn head(&mut self, rows: Option<Vec<Row>>) -> Result<Option<PlanHead>, Error> {
+        let read = first(rows, plan::head_and_about)?;
+        Ok(read.map(|(head, about)| {
+            self.remember_about(head.id, about);
+            head
+        }))
     }
 
     /// A step and its plan's head, held until the commit; with its branches where they are asked for.
@@ -93,7 +102,7 @@ impl Tx {
             questions.push(by_id(self, "dependents"));
         }
         let mut answers = self.ask(questions).await?.into_iter();
-        let head = first(answers.next(), plan::head)?;
+        let head = self.head(answers.next())?;
         let step = first(answers.next(), step::step)?;
         let branches = answers.next().unwrap_or_default();
         let branches: Result<Vec<Branch>, Error> =
@@ -129,7 +138,7 @@ impl Tx {
             questions.push(self.statement("steps_stalled", params![id.as_uuid(), now]));
         }
         let mut answers = self.ask(questions).await?.into_iter();
-        let Some(head) = first(answers.next(), plan::head)? else {
+        let Some(head) = self.head(answers.next())? else {
             return Ok(None);
         };
         let undelivered = first(answers.next(), step::step)?.map(|(_, step)| step);
@@ -199,7 +208,7 @@ impl Tx {
             self.statement("steps_stalled", params![id.as_uuid(), now]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
-        let Some(head) = first(answers.next(), plan::head)? else {
+        let Some(head) = self.head(answers.next())? else {
             return Ok(None);
         };
         Ok(Some((head, all_steps(answers.next().unwrap_or_default())?)))

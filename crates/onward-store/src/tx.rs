@@ -13,6 +13,7 @@ use onward_core::PlanId;
 use crate::backend::{postgres, sqlite};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
+use crate::row::plan::About;
 use crate::value::{IntoValue, Row, Value};
 
 /// A statement with its parameters.
@@ -74,6 +75,8 @@ pub struct Tx {
     tenant: Arc<str>,
     queued: Vec<Statement>,
     changed: Vec<Changed>,
+    /// About when the plans that are held changed last.
+    abouts: Vec<(PlanId, About)>,
     /// Whether a change was sent to the database.
     written: bool,
     faults: Faults,
@@ -86,6 +89,7 @@ impl Tx {
             tenant,
             queued: Vec::new(),
             changed: Vec::new(),
+            abouts: Vec::new(),
             written: false,
             faults,
         }
@@ -96,6 +100,7 @@ impl Tx {
         self.tenant = tenant;
         self.queued.clear();
         self.changed.clear();
+        self.abouts.clear();
         self.written = false;
     }
 
@@ -130,6 +135,17 @@ impl Tx {
         if !self.changed.contains(&changed) {
             self.changed.push(changed);
         }
+    }
+
+    pub(crate) fn remember_about(&mut self, plan: PlanId, about: About) {
+        self.abouts.retain(|(known, _)| *known != plan);
+        self.abouts.push((plan, about));
+    }
+
+    /// About when a plan changed last, as far as this transaction has seen.
+    pub(crate) fn about(&self, plan: PlanId) -> Option<About> {
+        let known = self.abouts.iter().find(|(known, _)| *known == plan);
+        known.map(|(_, about)| *about)
     }
 
     pub(crate) fn take_changed(&mut self) -> Vec<Changed> {

@@ -1,59 +1,116 @@
 //! Callers that advance plans through the engine, each on plans of its own, for a given time.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use onward_core::StepType;
 use onward_core::command::{CreatePlan, StepSpec};
 use onward_core::step::StepResult;
+use onward_core::{PlanId, StepType};
 use onward_engine::next::{Handed, Next};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine};
 
 use crate::report::{Timed, cpu};
 
-/// Drives plans of so many steps with so many callers at once. Making a plan is no call, but its time
-/// and its share of the processor are in the whole: one plan per `steps` steps.
-pub(crate) async fn plans(
-    engine: &Engine,
+/// How long callers run before anything is counted: statements get prepared, pages get warm, and it
+/// shows how many plans will be needed.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// How many plans are made at the same time.
+const AT_ONCE: usize = 8;
+
+/// Plans that are there before the clock starts: the unit is a step, not a plan.
+pub(crate) struct Course {
+    plans: Plans,
     callers: usize,
-    steps: usize,
     fused: bool,
     span: Duration,
-) -> Timed {
-    // One plan first, so that statements are prepared and pages are warm.
-    drop(one_caller(engine.clone(), steps.min(10), fused, Duration::ZERO).await);
-    let (began, worked) = (Instant::now(), cpu());
-    let tasks: Vec<_> = (0..callers)
-        .map(|_| tokio::spawn(one_caller(engine.clone(), steps, fused, span)))
-        .collect();
-    let mut timed = Timed::default();
-    for task in tasks {
-        timed.each.extend(task.await.expect("a caller"));
-    }
-    timed.all = began.elapsed();
-    timed.cpu = cpu().saturating_sub(worked);
-    timed
 }
 
-async fn one_caller(engine: Engine, steps: usize, fused: bool, span: Duration) -> Vec<Duration> {
-    let caller = Caller::local("bench");
-    let ends = Instant::now() + span;
-    let mut each = Vec::new();
-    loop {
-        let plan = make(&engine, &caller, steps).await;
-        let mut timed = Instant::now();
-        let mut next = engine
-            .next_step(&caller, plan, None, false)
-            .await
-            .expect("a step");
-        if !fused {
-            each.push(timed.elapsed());
+impl Course {
+    /// Makes as many plans of so many steps as these callers may need.
+    pub(crate) async fn prepare(
+        engine: &Engine,
+        callers: usize,
+        steps: usize,
+        fused: bool,
+        span: Duration,
+    ) -> Self {
+        let mut course = Self {
+            plans: made(engine, callers * 40, steps.min(10)).await,
+            callers,
+            fused,
+            span: WARM_UP,
+        };
+        let warm = course.run(engine).await;
+        let calls_per_plan = if fused { steps } else { 2 * steps };
+        let calls = warm.per_second() * span.as_secs_f64() * 1.5;
+        let enough = calls as usize / calls_per_plan + callers;
+        course.plans = made(engine, enough, steps).await;
+        course.span = span;
+        course
+    }
+
+    /// Drives the plans with all callers at once.
+    pub(crate) async fn run(&self, engine: &Engine) -> Timed {
+        let (began, worked) = (Instant::now(), cpu());
+        let ends = began + self.span;
+        let tasks: Vec<_> = (0..self.callers)
+            .map(|_| {
+                let plans = Arc::clone(&self.plans);
+                tokio::spawn(one_caller(engine.clone(), plans, self.fused, ends))
+            })
+            .collect();
+        let mut timed = Timed::default();
+        for task in tasks {
+            timed.each.extend(task.await.expect("a caller"));
         }
+        timed.all = began.elapsed();
+        timed.cpu = cpu().saturating_sub(worked);
+        timed
+    }
+}
+
+type Plans = Arc<Mutex<Vec<PlanId>>>;
+
+/// Makes plans of so many steps, several at once.
+pub(crate) async fn made(engine: &Engine, plans: usize, steps: usize) -> Plans {
+    let each = |engine: Engine, plans: usize| async move {
+        let caller = Caller::local("bench");
+        let mut made = Vec::with_capacity(plans);
+        for _ in 0..plans {
+            made.push(make(&engine, &caller, steps).await);
+        }
+        made
+    };
+    let tasks: Vec<_> = (0..AT_ONCE)
+        .map(|task| tokio::spawn(each(engine.clone(), (plans + task) / AT_ONCE)))
+        .collect();
+    let mut made = Vec::with_capacity(plans);
+    for task in tasks {
+        made.extend(task.await.expect("plans"));
+    }
+    Arc::new(Mutex::new(made))
+}
+
+/// Works on one plan after the other until the time is up, or the plans are used up.
+async fn one_caller(engine: Engine, plans: Plans, fused: bool, ends: Instant) -> Vec<Duration> {
+    let caller = Caller::local("bench");
+    let mut each = Vec::new();
+    let another = || plans.lock().expect("the plans").pop();
+    while let Some(plan) = another() {
+        let mut timed = Instant::now();
+        let next = engine.next_step(&caller, plan, None, false).await;
+        let mut next = next.expect("a step");
+        each.push(timed.elapsed());
         while let Next::Started(step) = next {
             timed = Instant::now();
             let submitted = engine.submit(&caller, result(&step, fused)).await;
             let submitted = submitted.expect("an accepted result");
             each.push(timed.elapsed());
+            if timed >= ends {
+                return each;
+            }
             next = match submitted.next_step {
                 Some(next) => next,
                 None if submitted.plan_status.is_terminal() => break,
@@ -64,17 +121,12 @@ async fn one_caller(engine: Engine, steps: usize, fused: bool, span: Duration) -
                     next.expect("a step")
                 }
             };
-            if Instant::now() >= ends && steps > 10 {
-                return each;
-            }
-        }
-        if Instant::now() >= ends {
-            return each;
         }
     }
+    each
 }
 
-async fn make(engine: &Engine, caller: &Caller, steps: usize) -> onward_core::PlanId {
+async fn make(engine: &Engine, caller: &Caller, steps: usize) -> PlanId {
     let spec = |_| StepSpec::new(engine.fresh_step(), StepType::Custom, "Do the next thing.");
     let steps = (0..steps).map(spec).collect();
     let plan = CreatePlan::new(engine.fresh_plan(), "Bench", "How fast?", steps);

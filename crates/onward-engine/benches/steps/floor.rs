@@ -1,8 +1,12 @@
-//! The bare floor: what the database itself does with one UPDATE and two INSERTs per transaction.
+//! The bare floor: what the database itself does, without anybody who reads, decides or checks.
+//!
+//! There are two on SQLite: small rows (one UPDATE and two INSERTs into tables of their own), and the
+//! same rows that the engine writes, into its own tables. The first shows what the file could do, the
+//! second what the engine adds to its own writes.
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::report::{Timed, cpu};
@@ -33,61 +37,191 @@ pub(crate) fn sync_time(folder: &Path) -> String {
     )
 }
 
-const UPDATE: &str = "UPDATE heads SET seq = seq + 1, payload = ?2 WHERE id = ?1";
-const INSERT: &str = "INSERT INTO events (head, payload) VALUES (?1, ?2)";
-const OTHER: &str = "INSERT INTO others (head, payload) VALUES (?1, ?2)";
+/// What a bare transaction writes: job after job, from a list that every caller has for itself.
+pub(crate) trait Writes: Clone + Send + 'static {
+    type Job: Send + 'static;
+    /// The jobs of one caller, in their order.
+    fn jobs(&self, caller: usize) -> impl Iterator<Item = Self::Job> + Send + 'static;
+    fn write(file: &rusqlite::Connection, job: &Self::Job);
+}
+
+fn execute(file: &rusqlite::Connection, text: &str, params: impl rusqlite::Params) {
+    let mut prepared = file.prepare_cached(text).expect("a statement");
+    prepared.execute(params).expect("a write");
+}
+
+/// One UPDATE and two INSERTs of small rows, in tables without any other index.
+#[derive(Clone)]
+pub(crate) struct Small;
+
+impl Small {
+    pub(crate) fn make(path: &Path) -> Self {
+        let file = rusqlite::Connection::open(path).expect("a file");
+        file.execute_batch(
+            "PRAGMA journal_mode = WAL;
+             CREATE TABLE heads (id integer PRIMARY KEY, seq integer NOT NULL, payload text);
+             CREATE TABLE events (id integer PRIMARY KEY, head integer, payload text);
+             CREATE TABLE others (id integer PRIMARY KEY, head integer, payload text);",
+        )
+        .expect("a schema");
+        for id in 0..ROWS {
+            execute(&file, "INSERT INTO heads VALUES (?1, 0, '')", [id]);
+        }
+        Self
+    }
+}
+
+impl Writes for Small {
+    type Job = i64;
+
+    fn jobs(&self, caller: usize) -> impl Iterator<Item = i64> + Send + 'static {
+        (caller as i64..).map(|id| id % ROWS)
+    }
+
+    fn write(file: &rusqlite::Connection, id: &i64) {
+        for text in [
+            "UPDATE heads SET seq = seq + 1, payload = ?2 WHERE id = ?1",
+            "INSERT INTO events (head, payload) VALUES (?1, ?2)",
+            "INSERT INTO others (head, payload) VALUES (?1, ?2)",
+        ] {
+            execute(file, text, (id, PAYLOAD));
+        }
+    }
+}
+
+/// The same rows that the engine writes, into the same tables with all their indexes and checks:
+/// each step is started and completed, without reading or deciding anything.
+#[derive(Clone)]
+pub(crate) struct Same {
+    /// Per caller, the plans with their steps.
+    plans: Arc<Vec<Vec<Plan>>>,
+}
+
+type Id = [u8; 16];
+/// A plan and its steps.
+type Plan = (Id, Vec<Id>);
+
+/// A step of a plan is started, or completed.
+pub(crate) struct Move {
+    plan: Id,
+    step: Id,
+    /// The number of its event; even ones start a step.
+    seq: i64,
+}
+
+impl Same {
+    /// Deals the plans of a file out to the callers.
+    pub(crate) fn of(path: &Path, callers: usize) -> Self {
+        let file = rusqlite::Connection::open(path).expect("a file");
+        let mut all = file
+            .prepare("SELECT plan_id, step_id FROM steps ORDER BY plan_id, step_order")
+            .expect("a statement");
+        let rows = all.query_map((), |row| Ok((row.get(0)?, row.get(1)?)));
+        let mut plans = vec![Vec::<Plan>::new(); callers];
+        let (mut last, mut turn) = (None, 0);
+        for row in rows.expect("rows") {
+            let (plan, step): (Id, Id) = row.expect("a row");
+            if last.replace(plan) != Some(plan) {
+                turn = (turn + 1) % callers;
+                plans[turn].push((plan, Vec::new()));
+            }
+            let (_, steps) = plans[turn].last_mut().expect("a plan");
+            steps.push(step);
+        }
+        Self {
+            plans: Arc::new(plans),
+        }
+    }
+}
+
+impl Writes for Same {
+    type Job = Move;
+
+    fn jobs(&self, caller: usize) -> impl Iterator<Item = Move> + Send + 'static {
+        let plans = Arc::clone(&self.plans);
+        (0..plans[caller].len()).flat_map(move |place| {
+            let (plan, steps) = plans[caller][place].clone();
+            let moves = steps.into_iter().flat_map(|step| [step, step]);
+            (2..)
+                .zip(moves)
+                .map(move |(seq, step)| Move { plan, step, seq })
+        })
+    }
+
+    fn write(file: &rusqlite::Connection, Move { plan, step, seq }: &Move) {
+        let starts = seq % 2 == 0;
+        execute(
+            file,
+            "UPDATE plans SET status = 'executing', review_step = NULL, review_id = NULL, \
+             marked_at = NULL, last_session = NULL, pending = pending - ?3, \
+             in_progress = in_progress + ?3 - ?4, awaiting_input = 0, completed = completed + ?4, \
+             skipped = 0, failed = 0, seq = ?5, updated_at = updated_at + 1 \
+             WHERE tenant_id = ?1 AND plan_id = ?2 AND seq = ?5 - 1",
+            ("local", plan, i64::from(starts), i64::from(!starts), seq),
+        );
+        let text = match starts {
+            true => {
+                "UPDATE steps SET status = 'in_progress', claim_token = ?3, started_at = ?4, \
+                 updated_at = ?4, stalls_at = ?4 WHERE tenant_id = ?1 AND step_id = ?2"
+            }
+            false => {
+                "UPDATE steps SET status = 'completed', result_summary = ?3, ended_at = ?4, \
+                 ended_commit = 1, updated_at = ?4, stalls_at = NULL \
+                 WHERE tenant_id = ?1 AND step_id = ?2"
+            }
+        };
+        let word = "0123456789abcdef0123456789abcdef";
+        execute(
+            file,
+            text,
+            ("local", step, word, 1_800_000_000_000i64 + seq),
+        );
+        execute(
+            file,
+            "INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, name, step_id, \
+             details) VALUES (?1, ?2, ?3, ?3, 1800000000000, 'bench', 'step_started', ?4, ?5)",
+            ("local", plan, seq, step, PAYLOAD),
+        );
+    }
+}
 
 fn open(path: &Path) -> rusqlite::Connection {
     let file = rusqlite::Connection::open(path).expect("a file");
-    file.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         CREATE TABLE heads (id integer PRIMARY KEY, seq integer NOT NULL, payload text);
-         CREATE TABLE events (id integer PRIMARY KEY, head integer, payload text);
-         CREATE TABLE others (id integer PRIMARY KEY, head integer, payload text);",
-    )
-    .expect("a schema");
-    for id in 0..ROWS {
-        file.execute("INSERT INTO heads VALUES (?1, 0, '')", [id])
-            .expect("a row");
-    }
+    file.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;")
+        .expect("settings");
+    file.set_prepared_statement_cache_capacity(32);
     file
 }
 
-fn write(file: &rusqlite::Connection, id: i64) {
-    for text in [UPDATE, INSERT, OTHER] {
-        let mut prepared = file.prepare_cached(text).expect("a statement");
-        prepared.execute((id, PAYLOAD)).expect("a write");
+/// One caller writes by itself; several hand their writes to one thread, which commits them together.
+pub(crate) fn sqlite<W: Writes>(path: &Path, writes: &W, callers: usize, span: Duration) -> Timed {
+    let file = open(path);
+    match callers {
+        1 => alone(&file, writes, span),
+        callers => together(file, writes, callers, span),
     }
 }
 
-/// One caller writes by itself; several hand their writes to one thread, which commits them together.
-pub(crate) fn sqlite(path: &Path, callers: usize, span: Duration) -> Timed {
-    let file = open(path);
-    if callers == 1 {
-        return alone(&file, span);
-    }
-    let (sender, jobs) = mpsc::channel::<(i64, tokio::sync::oneshot::Sender<()>)>();
+fn together<W: Writes>(
+    file: rusqlite::Connection,
+    writes: &W,
+    callers: usize,
+    span: Duration,
+) -> Timed {
+    let (sender, jobs) = mpsc::channel::<(W::Job, tokio::sync::oneshot::Sender<()>)>();
     let writer = std::thread::spawn(move || {
         while let Ok(first) = jobs.recv() {
-            file.execute_batch("BEGIN IMMEDIATE").expect("a begin");
+            execute(&file, "BEGIN IMMEDIATE", ());
             let mut done = Vec::new();
             let mut next = Some(first);
-            while let Some((id, waits)) = next.take() {
-                file.prepare_cached("SAVEPOINT job")
-                    .expect("sql")
-                    .execute([])
-                    .expect("sql");
-                write(&file, id);
-                file.prepare_cached("RELEASE job")
-                    .expect("sql")
-                    .execute([])
-                    .expect("sql");
+            while let Some((job, waits)) = next.take() {
+                W::write(&file, &job);
                 done.push(waits);
                 if done.len() < 64 {
                     next = jobs.try_recv().ok();
                 }
             }
-            file.execute_batch("COMMIT").expect("a commit");
+            execute(&file, "COMMIT", ());
             for waits in done {
                 waits.send(()).ok();
             }
@@ -103,17 +237,18 @@ pub(crate) fn sqlite(path: &Path, callers: usize, span: Duration) -> Timed {
         let tasks: Vec<_> = (0..callers)
             .map(|caller| {
                 let sender = sender.clone();
+                let jobs = writes.jobs(caller);
                 tokio::spawn(async move {
                     let mut each = Vec::new();
-                    let ends = Instant::now() + span;
-                    while Instant::now() < ends {
+                    for job in jobs {
                         let timed = Instant::now();
                         let (waits, answer) = tokio::sync::oneshot::channel();
-                        sender
-                            .send((caller as i64 % ROWS, waits))
-                            .expect("a writer");
+                        sender.send((job, waits)).expect("a writer");
                         answer.await.expect("an answer");
                         each.push(timed.elapsed());
+                        if began.elapsed() >= span {
+                            break;
+                        }
                     }
                     each
                 })
@@ -132,21 +267,18 @@ pub(crate) fn sqlite(path: &Path, callers: usize, span: Duration) -> Timed {
     timed
 }
 
-fn alone(file: &rusqlite::Connection, span: Duration) -> Timed {
+fn alone<W: Writes>(file: &rusqlite::Connection, writes: &W, span: Duration) -> Timed {
     let mut timed = Timed::default();
     let (began, worked) = (Instant::now(), cpu());
-    while began.elapsed() < span {
+    for job in writes.jobs(0) {
         let one = Instant::now();
-        file.prepare_cached("BEGIN IMMEDIATE")
-            .expect("sql")
-            .execute([])
-            .expect("sql");
-        write(file, timed.each.len() as i64 % ROWS);
-        file.prepare_cached("COMMIT")
-            .expect("sql")
-            .execute([])
-            .expect("sql");
+        execute(file, "BEGIN IMMEDIATE", ());
+        W::write(file, &job);
+        execute(file, "COMMIT", ());
         timed.each.push(one.elapsed());
+        if began.elapsed() >= span {
+            break;
+        }
     }
     timed.all = began.elapsed();
     timed.cpu = cpu().saturating_sub(worked);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use onward_engine::{Address, Engine};
 use tokio::runtime::Runtime;
 
-use crate::drive;
+use crate::drive::Course;
 use crate::report::Timed;
 
 const PLANS: u32 = 100_000;
@@ -44,7 +44,10 @@ fn compare(
         runtime.block_on(async {
             let engine = Engine::open(address, Default::default());
             let engine = engine.await.expect("an engine");
-            let driven = drive::plans(&engine, 1, steps, false, span).await;
+            let driven = Course::prepare(&engine, 1, steps, false, span)
+                .await
+                .run(&engine)
+                .await;
             (driven, sweep(&engine).await)
         })
     };

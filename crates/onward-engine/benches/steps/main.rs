@@ -22,6 +22,7 @@ mod report;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use drive::Course;
 use onward_engine::{Address, Engine};
 use report::{Measured, heading, line};
 
@@ -32,6 +33,7 @@ struct Asked {
     folder: PathBuf,
     grown: bool,
     only: Option<String>,
+    callers: Vec<usize>,
 }
 
 fn asked() -> Asked {
@@ -41,6 +43,7 @@ fn asked() -> Asked {
         folder: std::env::temp_dir(),
         grown: false,
         only: None,
+        callers: vec![1, 8, 64],
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -50,6 +53,7 @@ fn asked() -> Asked {
             "--postgres" => asked.postgres = Some(value()),
             "--folder" => asked.folder = PathBuf::from(value()),
             "--only" => asked.only = Some(value()),
+            "--callers" => asked.callers = vec![value().parse().expect("a number of callers")],
             "--grown" => asked.grown = true,
             // What `cargo bench` says to every bench.
             "--bench" => {}
@@ -78,10 +82,10 @@ fn main() {
     println!("{}", floor::sync_time(&folder));
     heading();
     if wants("sqlite") {
-        sqlite(&runtime, &folder, span);
+        sqlite(&runtime, &folder, &asked.callers, span);
     }
     if let Some(url) = asked.postgres.as_deref().filter(|_| wants("postgres")) {
-        postgres(&runtime, url, span);
+        postgres(&runtime, url, &asked.callers, span);
     }
     if wants("processes") {
         processes::measure(&folder, span);
@@ -98,33 +102,55 @@ fn main() {
     drop(std::fs::remove_dir_all(&folder));
 }
 
-fn sqlite(runtime: &tokio::runtime::Runtime, folder: &std::path::Path, span: Duration) {
-    for callers in [1usize, 8, 64] {
-        let bare = floor::sqlite(&folder.join(format!("floor-{callers}.db")), callers, span);
-        line(&Measured::floor("SQLite", callers, &bare));
+fn sqlite(
+    runtime: &tokio::runtime::Runtime,
+    folder: &std::path::Path,
+    callers: &[usize],
+    span: Duration,
+) {
+    for &callers in callers {
+        let file = folder.join(format!("small-{callers}.db"));
+        let bare = floor::sqlite(&file, &floor::Small::make(&file), callers, span);
+        line(&Measured::floor("SQLite, small rows", callers, &bare));
+        let file = folder.join(format!("same-{callers}.db"));
+        // More than the file can write in that time, whatever the machine.
+        let steps = (span.as_secs_f64() * 20_000.0) as usize;
+        runtime.block_on(async {
+            let address = Address::File(file.clone());
+            let engine = Engine::open(&address, Default::default());
+            let engine = engine.await.expect("an engine");
+            drive::made(&engine, steps / 10, 10).await;
+            engine.close().await;
+        });
+        let bare = floor::sqlite(&file, &floor::Same::of(&file, callers), callers, span);
+        line(&Measured::floor("SQLite, the same rows", callers, &bare));
         for fused in [false, true] {
             let file = folder.join(format!("engine-{callers}-{fused}.db"));
             let driven = runtime.block_on(async {
                 let address = Address::File(file);
                 let engine = Engine::open(&address, Default::default());
                 let engine = engine.await.expect("an engine");
-                drive::plans(&engine, callers, 10, fused, span).await
+                let course = Course::prepare(&engine, callers, 10, fused, span).await;
+                course.run(&engine).await
             });
             line(&Measured::driven("SQLite", callers, fused, &driven, &bare));
         }
     }
 }
 
-fn postgres(runtime: &tokio::runtime::Runtime, url: &str, span: Duration) {
-    for callers in [1usize, 8, 64] {
+fn postgres(runtime: &tokio::runtime::Runtime, url: &str, callers: &[usize], span: Duration) {
+    for &callers in callers {
         let bare = runtime.block_on(floor::postgres(url, callers, span));
-        line(&Measured::floor("PostgreSQL", callers, &bare));
+        line(&Measured::floor("PostgreSQL, small rows", callers, &bare));
         for fused in [false, true] {
             let driven = runtime.block_on(async {
                 let address = Address::parse(url).expect("an address");
                 let engine = Engine::open(&address, Default::default());
                 let engine = engine.await.expect("an engine");
-                drive::plans(&engine, callers, 10, fused, span).await
+                Course::prepare(&engine, callers, 10, fused, span)
+                    .await
+                    .run(&engine)
+                    .await
             });
             line(&Measured::driven(
                 "PostgreSQL",

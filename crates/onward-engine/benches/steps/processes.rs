@@ -1,14 +1,14 @@
 //! Several processes on one SQLite file, as agents' hosts really start them: each drives plans of its
 //! own, and none may see an error.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use onward_engine::{Address, Engine};
 
-use crate::drive;
+use crate::drive::Course;
 use crate::report::Timed;
 
 const PROCESSES: usize = 8;
@@ -32,7 +32,11 @@ pub(crate) fn work() {
         let address = Address::File(file);
         let engine = Engine::open(&address, Default::default());
         let engine = engine.await.expect("an engine");
-        drive::plans(&engine, 1, 10, false, span).await
+        let course = Course::prepare(&engine, 1, 10, false, span).await;
+        println!("ready");
+        let mut start = String::new();
+        std::io::stdin().read_line(&mut start).expect("a start");
+        course.run(&engine).await
     });
     for each in timed.each {
         println!("{}", each.as_nanos());
@@ -42,29 +46,44 @@ pub(crate) fn work() {
 pub(crate) fn measure(folder: &Path, span: Duration) {
     let file = folder.join("processes.db");
     let own = std::env::current_exe().expect("this program");
-    let began = Instant::now();
     let mut workers: Vec<_> = (0..PROCESSES)
         .map(|_| {
             Command::new(&own)
                 .env(FILE, &file)
                 .env(MILLIS, span.as_millis().to_string())
+                .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
                 .expect("a worker")
         })
         .collect();
-    let mut timed = Timed::default();
-    let mut failed = 0;
+    let mut outputs: Vec<_> = workers
+        .iter_mut()
+        .map(|worker| BufReader::new(worker.stdout.take().expect("its output")).lines())
+        .collect();
+    for output in &mut outputs {
+        output
+            .next()
+            .expect("a line")
+            .expect("a worker that is ready");
+    }
+    // Nobody starts before all have their plans: making them is not driving them.
     for worker in &mut workers {
-        let output = BufReader::new(worker.stdout.take().expect("its output"));
-        for line in output.lines() {
+        let mut start = worker.stdin.take().expect("its input");
+        start.write_all(b"go\n").expect("a start");
+    }
+    let mut timed = Timed::default();
+    for output in &mut outputs {
+        for line in output {
             let nanos = line.expect("a line").parse().expect("a number");
             timed.each.push(Duration::from_nanos(nanos));
         }
-        failed += usize::from(!worker.wait().expect("its end").success());
     }
-    // Starting and telling is not driving.
-    timed.all = span.min(began.elapsed());
+    let failed = workers
+        .iter_mut()
+        .map(|worker| worker.wait().expect("its end"));
+    let failed = failed.filter(|ended| !ended.success()).count();
+    timed.all = span;
     println!(
         "{PROCESSES} processes on one SQLite file: {:.0} steps/s together, a call takes p50 {} µs, \
          p99 {} µs, at most {} µs; {failed} processes saw an error",

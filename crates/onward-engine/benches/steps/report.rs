@@ -55,9 +55,9 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn floor(database: &str, callers: usize, bare: &Timed) -> Self {
+    pub(crate) fn floor(what: &str, callers: usize, bare: &Timed) -> Self {
         Self {
-            what: format!("{database}, bare"),
+            what: what.to_owned(),
             callers,
             steps: None,
             transactions: bare.per_second(),

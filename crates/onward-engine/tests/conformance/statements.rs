@@ -181,9 +181,13 @@ async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
                 let plan = desk.sql(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
                 // `SEARCH due USING … INDEX` is how the least of an index is found, too.
                 let searches = plan.contains("USING") && plan.contains("SEARCH");
-                assert!(searches && !plan.contains("SCAN"), "{hot}:\n{plan}");
+                // `page` is what the list has found already.
+                let scans = plan.replace("SCAN page", "").contains("SCAN");
+                assert!(searches && !scans, "{hot}:\n{plan}");
                 let sorts = plan.contains("TEMP B-TREE");
-                assert!(!sorts || hot == "steps_stalled", "{hot}:\n{plan}");
+                // Few rows: what has stalled; what changed within the same ten seconds.
+                let few = ["steps_stalled", "plans_active"].contains(&hot);
+                assert!(!sorts || few, "{hot}:\n{plan}");
             }
             Kind::Postgres => {
                 let execute = match params.as_str() {

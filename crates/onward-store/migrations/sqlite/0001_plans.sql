@@ -38,6 +38,8 @@ CREATE TABLE plans (
     seq integer NOT NULL CHECK (seq > 0),
     created_at integer NOT NULL,
     updated_at integer NOT NULL,
+    -- In tens of seconds, by which lists are ordered first: an index over `updated_at` would change with every call.
+    updated_about integer NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, plan_id),
     CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
         OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
@@ -48,9 +50,9 @@ CREATE TABLE plans (
     CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
     CHECK (status <> 'completed' OR pending + in_progress + awaiting_input = 0)
 );
-CREATE INDEX plans_active ON plans (tenant_id, updated_at, plan_id)
+CREATE INDEX plans_active ON plans (tenant_id, updated_about)
     WHERE ended_at IS NULL;
-CREATE INDEX plans_finished ON plans (tenant_id, updated_at, plan_id)
+CREATE INDEX plans_finished ON plans (tenant_id, updated_about)
     WHERE ended_at IS NOT NULL;
 
 CREATE TABLE steps (
@@ -110,10 +112,11 @@ CREATE TABLE steps (
     CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
     CHECK (stalls_at IS NULL OR status = 'in_progress')
 );
-CREATE INDEX steps_ready ON steps (tenant_id, plan_id, step_order)
-    WHERE status = 'pending' AND open_dependencies = 0;
-CREATE INDEX steps_working ON steps (tenant_id, plan_id, stalls_at)
-    WHERE status = 'in_progress';
+-- What can be handed out, and what is worked on: one index, so that handing out a step changes one
+-- page and not two. What is pending has no instant at which it stalls.
+CREATE INDEX steps_open ON steps
+    (tenant_id, plan_id, status, stalls_at, open_dependencies, step_order)
+    WHERE status = 'pending' OR status = 'in_progress';
 CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
     WHERE status = 'awaiting_input';
 CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)

@@ -54,10 +54,12 @@ impl Connection {
         if writes {
             wait::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
         }
+        // Room for the pages that many plans at once go back to: SQLite's own 2 MB are soon used up.
         // The log is copied back after this many pages: rarer than by default, since a page that
         // is written again and again needs copying once.
         file.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
+             PRAGMA cache_size = -16000;
              PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF;",
         )
         .map_err(failed)?;

@@ -10,20 +10,20 @@ name, research_question, design_rationale, output_formatting_notes, created_at, 
 
 -- name: plan_locked (sqlite)
 -- Differs because the writer's transaction holds the whole file already.
-SELECT {head} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
+SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_locked (postgres)
 -- Differs because here others must be kept from the plan until the commit.
-SELECT {head} FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDATE;
+SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDATE;
 
 -- name: plan_of_step_locked (sqlite)
 -- Differs for the same reason.
-SELECT {head} FROM plans WHERE tenant_id = $1
+SELECT {head}, updated_about FROM plans WHERE tenant_id = $1
     AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2);
 
 -- name: plan_of_step_locked (postgres)
 -- Differs for the same reason.
-SELECT {head} FROM plans WHERE tenant_id = $1
+SELECT {head}, updated_about FROM plans WHERE tenant_id = $1
     AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
     FOR NO KEY UPDATE;
 
@@ -36,20 +36,22 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
 
 -- name: plans_active
 -- From the newest change on; `$2` and `$3` are where the page before ended.
+-- The inner list first, so that what has stalled is counted for those alone that are shown.
 SELECT {head}, {sheet},
-    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
-        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
-FROM plans
-WHERE tenant_id = $1 AND ended_at IS NULL
-    AND (updated_at < $2 OR (updated_at = $2 AND plan_id < $3))
-ORDER BY updated_at DESC, plan_id DESC LIMIT $5;
+    (SELECT count(*) FROM steps WHERE steps.tenant_id = page.tenant_id
+        AND steps.plan_id = page.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
+FROM (SELECT * FROM plans
+    WHERE tenant_id = $1 AND ended_at IS NULL AND updated_about <= CAST($2 AS bigint) / 10000
+        AND (updated_at < $2 OR (updated_at = $2 AND plan_id < $3))
+    ORDER BY updated_about DESC, updated_at DESC, plan_id DESC LIMIT $5) AS page
+ORDER BY updated_at DESC, plan_id DESC;
 
 -- name: plans_finished
 SELECT {head}, {sheet}, 0 * CAST($4 AS bigint) AS stalled
 FROM plans
-WHERE tenant_id = $1 AND ended_at IS NOT NULL
+WHERE tenant_id = $1 AND ended_at IS NOT NULL AND updated_about <= CAST($2 AS bigint) / 10000
     AND (updated_at < $2 OR (updated_at = $2 AND plan_id < $3))
-ORDER BY updated_at DESC, plan_id DESC LIMIT $5;
+ORDER BY updated_about DESC, updated_at DESC, plan_id DESC LIMIT $5;
 
 -- name: plans_between
 -- Plans whose id begins in a given way: ids between two bounds.
@@ -58,8 +60,9 @@ WHERE tenant_id = $1 AND plan_id >= $2 AND plan_id <= $3 ORDER BY plan_id LIMIT 
 
 -- name: plans_ended_before
 SELECT plan_id FROM plans
-WHERE tenant_id = $1 AND ended_at IS NOT NULL AND updated_at < $2
-ORDER BY updated_at, plan_id LIMIT $3;
+WHERE tenant_id = $1 AND ended_at IS NOT NULL AND updated_about <= CAST($2 AS bigint) / 10000
+    AND updated_at < $2
+ORDER BY updated_about, updated_at, plan_id LIMIT $3;
 
 -- name: plans_by_status
 SELECT status, count(*) AS plans FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
@@ -68,15 +71,33 @@ SELECT status, count(*) AS plans FROM plans WHERE tenant_id = $1 GROUP BY status
 INSERT INTO plans (tenant_id, plan_id, status, review_step, review_id, marked_at, ended_at,
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
-    output_formatting_notes, created_at, updated_at)
+    output_formatting_notes, created_at, updated_at, updated_about)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25);
+    $21, $22, $23, $24, $25, CAST($25 AS bigint) / 10000);
 
--- name: plan_update
+-- name: plan_update (sqlite)
+-- Differs because here an index counts as changed when a column of its condition is set, to whatever
+-- value; a plan that goes on has not ended.
+UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, last_session = $10,
+    pending = $11, in_progress = $12, awaiting_input = $13, completed = $14, skipped = $15,
+    failed = $16, seq = $17, updated_at = $18
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
+
+-- name: plan_update (postgres)
+-- Differs because here every parameter must be used.
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
     awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
+
+-- name: plan_end
+UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
+    failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
+    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
+
+-- name: plan_touch
+UPDATE plans SET updated_about = $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_delete
 DELETE FROM plans WHERE tenant_id = $1 AND plan_id = $2;

@@ -17,7 +17,8 @@ SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: steps_ready
 SELECT {step} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependencies = 0
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND stalls_at IS NULL
+    AND open_dependencies = 0
 ORDER BY step_order LIMIT 1;
 
 -- name: steps_undelivered
@@ -32,8 +33,9 @@ WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at <
 ORDER BY step_order;
 
 -- name: steps_in_progress
+-- The plus keeps the index of the whole list out: those in progress are few.
 SELECT {step} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' ORDER BY step_order;
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' ORDER BY +step_order;
 
 -- name: steps_waiting_for
 -- Pending steps that wait for `$2`, with how many they wait for.
@@ -90,14 +92,16 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status IN ('comple
 ORDER BY step_order LIMIT $4;
 
 -- name: step_lines_in_progress
+-- With a plus for the same reason.
 SELECT {line} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status = 'in_progress'
-ORDER BY step_order LIMIT $4;
+WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'in_progress'
+ORDER BY +step_order LIMIT $4;
 
 -- name: step_lines_awaiting_input
+-- With a plus for the same reason.
 SELECT {line} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status = 'awaiting_input'
-ORDER BY step_order LIMIT $4;
+WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'awaiting_input'
+ORDER BY +step_order LIMIT $4;
 
 -- name: step_lines_stalled
 SELECT {line} FROM steps

@@ -20,9 +20,22 @@ pub struct Sheet {
     pub updated_at: Timestamp,
 }
 
-/// Reads a row of `{head}`.
-pub(crate) fn head(row: Row) -> Result<PlanHead, Error> {
-    read_head(&mut row.cells("plans"))
+/// About when a plan changed last, by which lists are ordered first: in tens of seconds, so that an
+/// index over it seldom changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct About(pub(crate) i64);
+
+impl About {
+    pub(crate) fn of(at: Timestamp) -> Self {
+        Self(at.as_millis() / 10_000)
+    }
+}
+
+/// Reads a row of `{head}, updated_about`.
+pub(crate) fn head_and_about(row: Row) -> Result<(PlanHead, About), Error> {
+    let mut cells = row.cells("plans");
+    let head = read_head(&mut cells)?;
+    Ok((head, About(cells.int("updated_about")?)))
 }
 
 /// Reads a row of `{head}, {sheet}`.
