@@ -6,13 +6,16 @@
 
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
 use onward_core::decide::{self, Settled};
-use onward_core::event::{Change, Decision, ReviewAction};
-use onward_core::policy::{OnStall, stall_threshold};
 use onward_core::watcher::Watcher;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Author, Commit, Due, Lookup, StepAfter, Tx};
+use onward_store::{Author, Due, Lookup, Tx, With};
 
 use crate::error::Error;
+
+mod write;
+
+use write::commit;
+pub(crate) use write::stalls_at;
 
 /// What a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,8 @@ struct Decided {
     steps: Vec<Step>,
     /// The steps that wait for the first of these, where they were looked up.
     dependents: Option<Vec<StepId>>,
+    /// What could be handed out before any of this, where it was looked up.
+    ready: Option<Step>,
     events: Result<Vec<Event>, Refusal>,
 }
 
@@ -89,6 +94,66 @@ pub(crate) async fn run(
     }
     let done = commit(tx, decided, moment, commit_seq)?;
     Ok(Outcome::Done(done))
+}
+
+/// Runs a command on a step, and hands out the next one in the same commit where what was looked up
+/// with the step says already which that is. Whether it was handed out is the second answer; where
+/// not, whoever wants the next step asks for it once more.
+pub(crate) async fn run_and_claim(
+    tx: &mut Tx,
+    step: StepId,
+    command: &Command,
+    next: &StartNext,
+    moment: &Moment,
+) -> Result<(Outcome, bool), Error> {
+    let Some(mut decided) = on_step(tx, step, command, moment.now, With::Ready).await? else {
+        return Ok((Outcome::NotFound, false));
+    };
+    let claimed = claim_ready(&mut decided, next, moment.now)?;
+    match decided.events {
+        Err(refusal) => {
+            let head = decided.head;
+            Ok((Outcome::Refused { refusal, head }, false))
+        }
+        Ok(_) => Ok((Outcome::Done(commit(tx, decided, moment, None)?), claimed)),
+    }
+}
+
+/// Adds the claim of the ready step to what was decided, unless that could have changed what is ready:
+/// a branch was taken, somebody waited for the step, or somebody else may have to be told of a
+/// person's feedback first.
+fn claim_ready(decided: &mut Decided, next: &StartNext, now: Timestamp) -> Result<bool, Error> {
+    let (Ok(events), Some(ready)) = (&mut decided.events, decided.ready.take()) else {
+        return Ok(false);
+    };
+    let keeps_what_is_ready = |event: &Event| {
+        matches!(
+            event,
+            Event::PlanResumed { .. } | Event::StepStarted { .. } | Event::StepCompleted { .. }
+        )
+    };
+    let is_new = decided.steps.iter().all(|step| step.id() != ready.id());
+    let frees_nobody = decided.dependents.as_ref().is_some_and(Vec::is_empty);
+    let stays = !events.is_empty() && events.iter().all(keeps_what_is_ready);
+    if !(is_new && frees_nobody && stays) {
+        return Ok(false);
+    }
+    let mut head = decided.head.clone();
+    for event in events.iter() {
+        head.apply(event, now).map_err(misfit)?;
+    }
+    if head.counts.in_progress > 0 || head.counts.awaiting_input > 0 {
+        return Ok(false);
+    }
+    let facts = decide::start_next::Facts {
+        plan: &head,
+        undelivered: None,
+        stalled: &[],
+        ready: Some(&ready),
+    };
+    events.extend(decide::start_next::decide(&facts, next, now)?);
+    decided.steps.push(ready);
+    Ok(true)
 }
 
 async fn decide(
@@ -126,7 +191,11 @@ async fn decide(
             let head = tx.plan(plan).await?;
             Ok(head.map(|head| of_head(Ok(decide::keep_late_result::decide(command)), head)))
         }
-        (Target::Step(step), command) => on_step(tx, step, command, moment.now).await,
+        (Target::Step(step), command) => {
+            let may_end = matches!(command, Command::SubmitResult(_) | Command::DecideReview(_));
+            let with = if may_end { With::Branches } else { With::Head };
+            on_step(tx, step, command, moment.now, with).await
+        }
         (Target::Plan(_), _) => Ok(None),
     }
 }
@@ -136,6 +205,7 @@ fn of_head(events: Result<Vec<Event>, Refusal>, head: PlanHead) -> Decided {
         head,
         steps: Vec::new(),
         dependents: None,
+        ready: None,
         events,
     }
 }
@@ -145,9 +215,9 @@ async fn on_step(
     id: StepId,
     command: &Command,
     now: Timestamp,
+    with: With,
 ) -> Result<Option<Decided>, Error> {
-    let branches = matches!(command, Command::SubmitResult(_) | Command::DecideReview(_));
-    let Some(facts) = tx.step(id, branches).await? else {
+    let Some(facts) = tx.step(id, with).await? else {
         return Ok(None);
     };
     let (plan, step, branches) = (&facts.head, &facts.step, facts.branches.as_slice());
@@ -200,6 +270,7 @@ async fn on_step(
         head: facts.head,
         steps,
         dependents: facts.dependents,
+        ready: facts.ready,
         events,
     }))
 }
@@ -245,6 +316,7 @@ async fn start_next(
         head: facts.head,
         steps,
         dependents: None,
+        ready: None,
         events,
     }))
 }
@@ -288,6 +360,7 @@ async fn modify(
         head,
         steps: found.step.into_iter().collect(),
         dependents: None,
+        ready: None,
         events,
     }))
 }
@@ -317,6 +390,7 @@ async fn handle_stalls(
         head,
         steps,
         dependents: None,
+        ready: None,
         events,
     }))
 }
@@ -333,157 +407,6 @@ async fn resume_session(
     let facts = decide::resume_session::Facts { plan: &head, seen };
     let events = decide::resume_session::decide(&facts, command);
     Ok(Some(of_head(Ok(events), head)))
-}
-
-/// Applies the events to what was loaded, and writes what that gives.
-fn commit(
-    tx: &mut Tx,
-    decided: Decided,
-    moment: &Moment,
-    commit_seq: Option<u64>,
-) -> Result<Done, Error> {
-    let Decided {
-        mut head,
-        mut steps,
-        mut dependents,
-        events,
-    } = decided;
-    let events = events?;
-    let before = head.seq;
-    let commit_seq = commit_seq.unwrap_or(before.saturating_add(1));
-    let mut due = Due::Unchanged;
-    if !events.is_empty() {
-        for event in &events {
-            head.apply(event, moment.now).map_err(misfit)?;
-        }
-        let mut after = Vec::new();
-        for step in &mut steps {
-            // Only the first step's were looked up.
-            let dependents = dependents.take();
-            if let Some(changed) = follow(step, &head, &events, moment.now)? {
-                after.push(StepAfter {
-                    dependents,
-                    ..changed
-                });
-            }
-        }
-        due = next_look(&head, &after, &events, moment.now);
-        tx.commit(&Commit {
-            before,
-            commit_seq,
-            head: &head,
-            steps: &after,
-            events: &events,
-            at: moment.now,
-            author: &moment.author,
-            due,
-        });
-    }
-    Ok(Done {
-        head,
-        steps,
-        events,
-        commit_seq,
-        due,
-    })
-}
-
-/// The step with the events applied, where any of them is about its state.
-fn follow(
-    step: &mut Step,
-    head: &PlanHead,
-    events: &[Event],
-    at: Timestamp,
-) -> Result<Option<StepAfter>, Error> {
-    let (mut changed, mut rewritten) = (false, false);
-    for event in events {
-        step.apply(event, at).map_err(misfit)?;
-        changed |= changes(event, step.id());
-        rewritten |= rewrites(event, step.id());
-    }
-    let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);
-    Ok(changed.then(|| StepAfter {
-        stalls_at: stalls_at(step, threshold),
-        step: step.clone(),
-        rewritten,
-        dependents: None,
-    }))
-}
-
-/// When a step is past its threshold; only one that is in progress ever is.
-pub(crate) fn stalls_at(step: &Step, threshold: std::time::Duration) -> Option<Timestamp> {
-    step.work()?;
-    step.timestamp().stalls_at(threshold)
-}
-
-fn changes(event: &Event, step: StepId) -> bool {
-    match event {
-        Event::PlanStalled { stalls } => stalls.iter().any(|stall| stall.step == step),
-        Event::PlanModified { change, .. } => {
-            matches!(change, Change::InstructionsUpdated { step: of, .. } if *of == step)
-        }
-        Event::BranchTaken { .. } | Event::LateResultKept { .. } => false,
-        Event::StepStarted { .. }
-        | Event::StepCompleted { .. }
-        | Event::StepFailed { .. }
-        | Event::StepSkipped { .. }
-        | Event::StepRequeued { .. }
-        | Event::StepProgressed { .. }
-        | Event::FeedbackDelivered { .. }
-        | Event::UserReviewed { .. }
-        | Event::SessionResumed { .. }
-        | Event::SkillStarted { .. }
-        | Event::SkillCompleted { .. }
-        | Event::PlanResumed { .. }
-        | Event::PlanCompleted
-        | Event::PlanFailed { .. } => event.step() == Some(step),
-    }
-}
-
-fn rewrites(event: &Event, of: StepId) -> bool {
-    let (Event::PlanModified {
-        change: Change::InstructionsUpdated { step, .. },
-        ..
-    }
-    | Event::UserReviewed {
-        step,
-        action:
-            ReviewAction::Decided {
-                decision: Decision::Modify,
-                ..
-            },
-        ..
-    }) = event
-    else {
-        return false;
-    };
-    *step == of
-}
-
-/// When the sweep must look at the plan. Too early is harmless, too late is not: where a plan gets
-/// back to where a stall could mark it, that is at once.
-fn next_look(head: &PlanHead, after: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
-    if head.status().is_terminal() {
-        return Due::Never;
-    }
-    if head.on_stall == OnStall::Ignore {
-        return Due::Unchanged;
-    }
-    let reopens = |event: &Event| {
-        matches!(
-            event,
-            Event::PlanResumed { .. }
-                | Event::UserReviewed {
-                    action: ReviewAction::Decided { .. },
-                    ..
-                }
-        )
-    };
-    if events.iter().any(reopens) {
-        return Due::By(now);
-    }
-    let started = after.iter().filter_map(|after| after.stalls_at).min();
-    started.map_or(Due::Unchanged, |at| Due::By(at.next()))
 }
 
 fn misfit(why: impl std::fmt::Display) -> Error {

@@ -10,7 +10,7 @@ use onward_core::id::{BranchId, ClaimToken, SessionId};
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
 use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, StepId};
-use onward_store::{Due, Entry, Tx};
+use onward_store::{Due, Entry, Tx, With};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::late;
 use crate::next::{Next, hand_out, handed};
-use crate::run::{Outcome, Target, run};
+use crate::run::{Done, Outcome, Target, run, run_and_claim};
 
 /// A result, as an agent submits it.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,9 +99,13 @@ impl Engine {
             let (command, next, moment) = (Arc::clone(&command), next.clone(), moment.clone());
             let unfit = unfit.clone();
             Box::pin(async move {
-                let outcome = match unfit {
-                    Some(refusal) => refused(tx, step, refusal).await?,
-                    None => run(tx, Target::Step(step), &command, &moment, None).await?,
+                let (outcome, claimed) = match (unfit, &next) {
+                    (Some(refusal), _) => (refused(tx, step, refusal).await?, false),
+                    (None, Some(next)) => run_and_claim(tx, step, &command, next, &moment).await?,
+                    (None, None) => {
+                        let outcome = run(tx, Target::Step(step), &command, &moment, None);
+                        (outcome.await?, false)
+                    }
                 };
                 let done = match outcome {
                     Outcome::NotFound => {
@@ -121,7 +125,9 @@ impl Engine {
                     Outcome::Done(done) => done,
                 };
                 let (mut submitted, mut due) = (answer(step, &done.head, &done.events), done.due);
-                if let Some(next) = next {
+                if claimed {
+                    submitted.next_step = claimed_next(&done);
+                } else if let Some(next) = next {
                     let plan = done.head.id;
                     let claimed = hand_out(tx, plan, next, &moment, Some(done.commit_seq)).await?;
                     if let Some((claimed, next)) = claimed {
@@ -185,9 +191,15 @@ impl Engine {
     }
 }
 
+/// The step that was handed out in the same commit.
+fn claimed_next(done: &Done) -> Option<Next> {
+    let step = handed_out(&done.events).and_then(|id| done.step(id))?;
+    handed(&done.head, step).map(|handed| Next::Started(Box::new(handed)))
+}
+
 /// What is refused before anybody looks at the plan.
 async fn refused(tx: &mut Tx, step: StepId, refusal: Refusal) -> Result<Outcome, Error> {
-    let facts = tx.step(step, false).await?;
+    let facts = tx.step(step, With::Head).await?;
     Ok(facts.map_or(Outcome::NotFound, |facts| Outcome::Refused {
         refusal,
         head: facts.head,

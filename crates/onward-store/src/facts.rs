@@ -15,6 +15,17 @@ use crate::row::{branch, plan, step};
 use crate::tx::{Statement, Tx};
 use crate::value::{Row, params};
 
+/// What is looked up with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// The head of its plan alone.
+    Head,
+    /// Also its branches, and who waits for it: it may end.
+    Branches,
+    /// Also the step of the same plan that would be handed out at this moment.
+    Ready,
+}
+
 /// A step with the head of its plan.
 #[derive(Debug, Clone)]
 pub struct StepFacts {
@@ -26,6 +37,8 @@ pub struct StepFacts {
     pub branches: Vec<Branch>,
     /// The steps that wait for it, where its branches were asked for: it may end.
     pub dependents: Option<Vec<StepId>>,
+    /// The first pending step of the plan that waits for nothing, where it was asked for.
+    pub ready: Option<Step>,
 }
 
 /// What can be handed out.
@@ -93,13 +106,16 @@ impl Tx {
         }))
     }
 
-    /// A step and its plan's head, held until the commit; with its branches where they are asked for.
-    pub async fn step(&mut self, id: StepId, branches: bool) -> Result<Option<StepFacts>, Error> {
+    /// A step and its plan's head, held until the commit, with what else is asked for.
+    pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
         let by_id = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
         let mut questions = vec![by_id(self, "plan_of_step_locked"), by_id(self, "step")];
-        if branches {
+        if with != With::Head {
             questions.push(by_id(self, "branches_after"));
             questions.push(by_id(self, "dependents"));
+        }
+        if with == With::Ready {
+            questions.push(by_id(self, "steps_ready_beside"));
         }
         let mut answers = self.ask(questions).await?.into_iter();
         let head = self.head(answers.next())?;
@@ -113,11 +129,13 @@ impl Tx {
             None => None,
         };
         let dependents = dependents.map(|ids| ids.map(StepId::new).collect());
+        let ready = first(answers.next(), step::step)?.map(|(_, step)| step);
         Ok(head.zip(step).map(|(head, (_, step))| StepFacts {
             head,
             step,
             branches,
             dependents,
+            ready,
         }))
     }
 

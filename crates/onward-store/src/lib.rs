@@ -32,7 +32,7 @@ mod work;
 pub use access::{LogLine, Tenant, Token};
 pub use commit::{Artifact, Commit, Due, StepAfter};
 pub use error::{Corrupt, Error};
-pub use facts::{Found, Lookup, NextFacts, StepFacts};
+pub use facts::{Found, Lookup, NextFacts, StepFacts, With};
 pub use fault::Faults;
 pub use lead::Leadership;
 pub use plans::{Derived, Listed, PlanCursor, WholePlan};

@@ -21,6 +21,14 @@ WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND stalls_at IS NU
     AND open_dependencies = 0
 ORDER BY step_order LIMIT 1;
 
+-- name: steps_ready_beside
+-- The same for the plan of the step `$2`.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0
+    AND plan_id = (SELECT beside.plan_id FROM steps AS beside
+        WHERE beside.tenant_id = $1 AND beside.step_id = $2)
+ORDER BY step_order LIMIT 1;
+
 -- name: steps_undelivered
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
