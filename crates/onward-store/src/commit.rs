@@ -111,6 +111,11 @@ impl Tx {
     /// Writes a change of a plan that exists.
     pub fn commit(&mut self, commit: &Commit<'_>) {
         let plan = commit.head.id;
+        let about = plan::About::of(commit.at);
+        if self.about(plan) != Some(about) {
+            let params = params![plan.as_uuid(), about.0];
+            self.queue(self.statement("plan_touch", params).touching(1));
+        }
         let mut head = plan::changing(commit.head);
         head.extend(params![commit.at, commit.before]);
         let name = match commit.head.status().is_terminal() {
@@ -118,11 +123,6 @@ impl Tx {
             false => "plan_update",
         };
         self.queue(self.statement(name, head).touching(1));
-        let about = plan::About::of(commit.at);
-        if self.about(plan) != Some(about) {
-            let params = params![plan.as_uuid(), about.0];
-            self.queue(self.statement("plan_touch", params).touching(1));
-        }
         for after in commit.steps {
             let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
             self.queue(self.statement("step_update", params).touching(1));

@@ -3,8 +3,12 @@
 //! A statement that must touch a certain number of rows is wrapped so that the server itself fails on
 //! another number. Its answer would come too late for that: the COMMIT goes out in the same round
 //! trip, right behind it.
+//!
+//! The changes that every transition makes (the plan's row, its steps, its events, what is due) are
+//! sent as one statement: each message costs both sides as much as a small write.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use deadpool_postgres::ClientWrapper;
@@ -18,33 +22,43 @@ use crate::sql::{self, Dialect};
 use crate::tx::Statement;
 use crate::value::{Columns, Row, Value};
 
-/// What is known about a statement once and for all.
+/// What is known about a message once and for all.
 struct Shape {
-    plain: &'static str,
-    /// None where it answers with rows: its caller sees how many there are.
-    counted: Option<String>,
+    text: String,
+    /// Whether its rows are an answer, and not only the server's own count.
+    answers: bool,
     columns: OnceLock<Columns>,
 }
 
-static SHAPES: LazyLock<RwLock<HashMap<&'static str, Arc<Shape>>>> = LazyLock::new(RwLock::default);
+/// The names of the statements that go together, each with the rows that it must touch.
+type Key = Vec<(&'static str, Option<u64>)>;
+
+static SHAPES: LazyLock<RwLock<HashMap<Key, Arc<Shape>>>> = LazyLock::new(RwLock::default);
 
 impl Shape {
-    fn of(name: &'static str) -> Arc<Self> {
+    fn of(run: &[Statement]) -> Arc<Self> {
+        let key = run.iter().map(|one| (one.name, one.touches)).collect();
         // Whoever panicked while holding the map was adding one entry: it is whole.
         let known = SHAPES.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shape) = known.get(name) {
+        if let Some(shape) = known.get(&key) {
             return Arc::clone(shape);
         }
         drop(known);
-        let shape = Arc::new(Self::new(text(name)));
+        let shape = Arc::new(Self::new(&key));
         let mut known = SHAPES.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(name).or_insert(shape))
+        Arc::clone(known.entry(key).or_insert(shape))
     }
 
-    fn new(plain: &'static str) -> Self {
+    fn new(key: &Key) -> Self {
+        let (text, answers) = match key.as_slice() {
+            [(name, None)] => (text(name).to_owned(), true),
+            // Its caller sees how many rows there are.
+            [(name, Some(_))] if gives_rows(text(name)) => (text(name).to_owned(), true),
+            _ => (counted(key), false),
+        };
         Self {
-            plain,
-            counted: (!gives_rows(plain)).then(|| counted(plain)),
+            text,
+            answers,
             columns: OnceLock::new(),
         }
     }
@@ -69,95 +83,142 @@ fn gives_rows(text: &str) -> bool {
     is_select || word("returning") || !(word("insert") || word("update") || word("delete"))
 }
 
-/// The same statement, failing where it touches another number of rows than its last parameter says.
-/// The function is called only then; counting alone costs a few microseconds.
-fn counted(text: &str) -> String {
-    let expected = format!("${}", parameters(text) + 1);
-    format!(
-        "WITH touched AS ({text} RETURNING 1) SELECT CASE WHEN count(*) = {expected} THEN count(*) \
-         ELSE onward_miscounted(count(*), {expected}) END FROM touched"
-    )
+/// The table that a statement changes, where it may be sent in one with its neighbours: it looks at no
+/// row that one of them changes, and no two of them change the same row.
+fn joins(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "plan_update" | "plan_end" => "plans",
+        "step_update" => "steps",
+        "event_insert" => "events",
+        "due_sooner" | "due_set" | "due_clear" => "due",
+        _ => return None,
+    })
+}
+
+/// How many of the first statements go together.
+fn together(statements: &[Statement]) -> usize {
+    let mut tables = Vec::new();
+    for statement in statements {
+        match joins(statement.name) {
+            // A row of these may be changed once: there is one per plan.
+            Some(table @ ("plans" | "due")) if tables.contains(&table) => break,
+            Some(table) => tables.push(table),
+            None => break,
+        }
+    }
+    tables.len().max(1)
+}
+
+/// These changes as one statement, failing where one of them touches another number of rows than it
+/// must. The function is called only then.
+fn counted(key: &Key) -> String {
+    let (mut changes, mut checks) = (String::new(), String::new());
+    let mut before = 0;
+    // Writing to a text does not fail.
+    for (place, (name, touches)) in key.iter().enumerate() {
+        let comma = if place == 0 { "" } else { ", " };
+        let change = shifted(text(name), before);
+        let _ = write!(changes, "{comma}c{place} AS ({change} RETURNING 1)");
+        before += parameters(text(name));
+        if let Some(rows) = touches {
+            let count = format!("(SELECT count(*) FROM c{place})");
+            let said = name.replace('\'', "''");
+            let _ = write!(
+                checks,
+                "WHEN {count} <> {rows} THEN onward_miscounted('{said}', {count}, {rows}) "
+            );
+        }
+    }
+    match checks.as_str() {
+        "" => format!("WITH {changes} SELECT 0"),
+        checks => format!("WITH {changes} SELECT CASE {checks}ELSE 0 END"),
+    }
+}
+
+/// The numbers of the parameters in a text, with where each begins behind its `$` and ends.
+fn numbers(text: &str) -> impl Iterator<Item = (usize, usize, u32)> {
+    text.match_indices('$').filter_map(|(place, _)| {
+        let digits = &text[place + 1..];
+        let length = digits.find(|c: char| !c.is_ascii_digit());
+        let end = place + 1 + length.unwrap_or(digits.len());
+        Some((place + 1, end, text[place + 1..end].parse().ok()?))
+    })
 }
 
 /// The highest number of a parameter.
 fn parameters(text: &str) -> u32 {
-    let number = |after: &str| {
-        let digits = after
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(after.len());
-        after[..digits].parse().ok()
-    };
-    text.split('$')
-        .skip(1)
-        .filter_map(number)
-        .max()
-        .unwrap_or(0)
+    numbers(text).map(|(.., number)| number).max().unwrap_or(0)
 }
 
-/// A statement that the server knows.
-struct Known {
+/// The text with its parameters numbered from another one on.
+fn shifted(text: &str, by: u32) -> String {
+    let mut shifted = String::with_capacity(text.len() + 16);
+    let mut copied = 0;
+    for (begin, end, number) in numbers(text) {
+        shifted.push_str(&text[copied..begin]);
+        shifted.push_str(&(number + by).to_string());
+        copied = end;
+    }
+    shifted.push_str(&text[copied..]);
+    shifted
+}
+
+/// Statements that are sent as one, and that the server knows.
+struct Message<'b> {
+    run: &'b [Statement],
     plan: Plan,
     shape: Arc<Shape>,
-    /// How many rows it must touch, where the server counts them: its last parameter.
-    expected: Option<Value>,
 }
 
 /// Statements that the server knows.
-pub(super) struct Batch<'b> {
-    statements: &'b [Statement],
-    known: Vec<Known>,
-}
+pub(super) struct Batch<'b>(Vec<Message<'b>>);
 
 impl<'b> Batch<'b> {
     /// Makes the statements known to the server. Those that this connection has not met yet cost one
     /// round trip together.
     pub(super) async fn prepare(
         client: &ClientWrapper,
-        statements: &'b [Statement],
+        mut statements: &'b [Statement],
     ) -> Result<Self, Error> {
-        let mut places = HashMap::new();
-        let mut distinct = Vec::new();
-        let mut known = Vec::with_capacity(statements.len());
-        for statement in statements {
-            let shape = Shape::of(statement.name);
-            if shape.plain.is_empty() {
-                return Err(Error::Refused(format!("`{}` has no text", statement.name)));
+        let mut runs = Vec::with_capacity(statements.len());
+        while !statements.is_empty() {
+            let (run, rest) = statements.split_at(together(statements));
+            let shape = Shape::of(run);
+            if let Some(nameless) = run.iter().find(|one| text(one.name).is_empty()) {
+                return Err(Error::Refused(format!("`{}` has no text", nameless.name)));
             }
-            let expected = match (statement.touches, &shape.counted) {
-                (Some(rows), Some(_)) => Some(Value::Int(i64::try_from(rows).unwrap_or(i64::MAX))),
-                (Some(_), None) | (None, _) => None,
-            };
-            let key = (statement.name, expected.is_some());
-            let place = *places.entry(key).or_insert_with(|| {
-                distinct.push((statement, Arc::clone(&shape), expected.is_some()));
-                distinct.len() - 1
-            });
-            known.push((place, shape, expected));
+            runs.push((run, shape));
+            statements = rest;
         }
-        let asked = distinct.iter().map(|(_, shape, is_counted)| {
-            let text = match (&shape.counted, is_counted) {
-                (Some(counted), true) => counted.as_str(),
-                (Some(_) | None, _) => shape.plain,
-            };
-            let asked: Sent<'_, Plan> = Box::pin(client.prepare_cached(text));
+        let mut distinct: Vec<&Arc<Shape>> = Vec::with_capacity(runs.len());
+        for (_, shape) in &runs {
+            if !distinct.iter().any(|known| Arc::ptr_eq(known, shape)) {
+                distinct.push(shape);
+            }
+        }
+        let asked = distinct.iter().map(|shape| {
+            let asked: Sent<'_, Plan> = Box::pin(client.prepare_cached(&shape.text));
             asked
         });
-        let plans = match in_order(asked.collect()).await {
+        let plans = in_order(asked.collect()).await;
+        let place = |shape| distinct.iter().position(|known| Arc::ptr_eq(known, shape));
+        let plans = match plans {
             Ok(plans) => plans,
             Err(broken) => {
-                let (failed, ..) = &distinct[broken.place];
-                return Err(error::running(&broken.why, failed));
+                let failed = runs
+                    .iter()
+                    .find(|(_, shape)| place(shape) == Some(broken.place));
+                let name = failed.map_or("", |(run, _)| run[0].name);
+                return Err(error::doing(&broken.why, name));
             }
         };
-        let known = known.into_iter().map(|(place, shape, expected)| Known {
-            plan: plans[place].clone(),
-            shape,
-            expected,
+        let places: Vec<Option<usize>> = runs.iter().map(|(_, shape)| place(shape)).collect();
+        let known = runs.into_iter().zip(places).filter_map(|(run, place)| {
+            let plan = plans.get(place?)?.clone();
+            let (run, shape) = run;
+            Some(Message { run, plan, shape })
         });
-        Ok(Self {
-            known: known.collect(),
-            statements,
-        })
+        Ok(Self(known.collect()))
     }
 
     /// The messages that run them.
@@ -165,28 +226,33 @@ impl<'b> Batch<'b> {
         &'s self,
         client: &'s ClientWrapper,
     ) -> impl Iterator<Item = Sent<'s, Vec<tokio_postgres::Row>>> {
-        let both = self.statements.iter().zip(&self.known);
-        both.map(move |(statement, known)| {
-            let params = statement.params.iter().chain(&known.expected);
+        self.0.iter().map(move |message| {
+            let params = message.run.iter().flat_map(|statement| &statement.params);
             let params: Vec<_> = params.map(|value| value as &(dyn ToSql + Sync)).collect();
             let sent: Sent<'s, _> =
-                Box::pin(async move { client.query(&known.plan, &params).await });
+                Box::pin(async move { client.query(&message.plan, &params).await });
             sent
         })
     }
 
-    /// The rows of the answers, of which there is one per statement.
+    /// What a message was about: the first of its statements.
+    pub(super) fn statement(&self, message: usize) -> Option<&'b Statement> {
+        self.0.get(message)?.run.first()
+    }
+
+    /// The rows of the answers, of which there is one per message: one list per statement.
     pub(super) fn read(
         &self,
         answers: impl Iterator<Item = Vec<tokio_postgres::Row>>,
     ) -> Result<Vec<Vec<Row>>, Error> {
-        let both = self.statements.iter().zip(&self.known).zip(answers);
-        both.map(|((statement, known), rows)| {
-            if known.expected.is_some() || rows.is_empty() {
-                return Ok(Vec::new());
+        let mut all = Vec::with_capacity(self.0.len());
+        for (message, rows) in self.0.iter().zip(answers) {
+            if !message.shape.answers {
+                all.resize(all.len() + message.run.len(), Vec::new());
+                continue;
             }
-            let columns = known.shape.columns.get_or_init(|| {
-                let names = known.plan.columns().iter();
+            let columns = message.shape.columns.get_or_init(|| {
+                let names = message.plan.columns().iter();
                 names.map(|column| column.name().to_owned()).collect()
             });
             let read = |row: tokio_postgres::Row| {
@@ -195,9 +261,10 @@ impl<'b> Batch<'b> {
                 values.map(|values| Row::new(Arc::clone(columns), values))
             };
             let rows: Result<Vec<Row>, _> = rows.into_iter().map(read).collect();
-            rows.map_err(|why| error::running(&why, statement))
-        })
-        .collect()
+            let failed = |why| error::doing(&why, message.run[0].name);
+            all.push(rows.map_err(failed)?);
+        }
+        Ok(all)
     }
 }
 
@@ -212,9 +279,39 @@ mod tests {
         assert!(gives_rows("INSERT INTO t VALUES ($1) RETURNING a"));
         assert!(!gives_rows("UPDATE t SET a = $2 WHERE b = $1"));
         assert_eq!(
-            counted("UPDATE t SET a = $2 WHERE b = $10"),
-            "WITH touched AS (UPDATE t SET a = $2 WHERE b = $10 RETURNING 1) SELECT CASE WHEN \
-             count(*) = $11 THEN count(*) ELSE onward_miscounted(count(*), $11) END FROM touched"
+            counted(&vec![("UPDATE t SET a = $2 WHERE b = $10", Some(3))]),
+            "WITH c0 AS (UPDATE t SET a = $2 WHERE b = $10 RETURNING 1) SELECT CASE WHEN \
+             (SELECT count(*) FROM c0) <> 3 THEN onward_miscounted('UPDATE t SET a = $2 WHERE b = \
+             $10', (SELECT count(*) FROM c0), 3) ELSE 0 END"
         );
+    }
+
+    #[test]
+    fn changes_in_one_statement_keep_their_parameters_apart() {
+        let (one, two) = (
+            "UPDATE t SET a = $2 WHERE b = $1",
+            "DELETE FROM u WHERE c = $1",
+        );
+        assert_eq!(
+            counted(&vec![(one, None), (two, None)]),
+            "WITH c0 AS (UPDATE t SET a = $2 WHERE b = $1 RETURNING 1), \
+             c1 AS (DELETE FROM u WHERE c = $3 RETURNING 1) SELECT 0"
+        );
+    }
+
+    #[test]
+    fn a_plan_is_changed_once_in_a_statement() {
+        let run = |names: &[&'static str]| {
+            let statements = names
+                .iter()
+                .map(|name| Statement::outside(name, Vec::new()));
+            together(&statements.collect::<Vec<_>>())
+        };
+        let transition = ["plan_update", "step_update", "step_update", "event_insert"];
+        assert_eq!(run(&transition), 4);
+        assert_eq!(run(&["plan_update", "event_insert", "plan_end"]), 2);
+        assert_eq!(run(&["event_insert", "due_set", "due_sooner"]), 2);
+        assert_eq!(run(&["event_insert", "steps_settle", "event_insert"]), 1);
+        assert_eq!(run(&["plan_touch", "plan_update"]), 1);
     }
 }

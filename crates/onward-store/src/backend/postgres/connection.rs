@@ -173,7 +173,11 @@ impl Connection {
                 let answers = answers.into_iter().skip(ahead);
                 batch.read(answers).map_err(State::Failed)
             }
-            Err(broken) => Err(stands(&broken, statements, ahead, commits)),
+            Err(broken) => {
+                let about = broken.place.checked_sub(ahead);
+                let about = about.map(|place| batch.statement(place));
+                Err(stands(&broken, about, commits))
+            }
         }
     }
 
@@ -221,19 +225,16 @@ fn control<'s>(client: &'s ClientWrapper, text: &'static str) -> Sent<'s, Vec<An
     Box::pin(async move { client.batch_execute(text).await.map(|()| Vec::new()) })
 }
 
-/// Where a connection stands after a pipeline that broke.
-fn stands(broken: &Broken, statements: &[Statement], ahead: usize, commits: bool) -> State {
-    let Broken {
-        place,
-        why,
-        all_sent,
-    } = broken;
+/// Where a connection stands after a pipeline that broke, at what begins the transaction, at a
+/// statement, or at what ends it.
+fn stands(broken: &Broken, about: Option<Option<&Statement>>, commits: bool) -> State {
+    let Broken { why, all_sent, .. } = broken;
     let committing = commits && *all_sent;
-    let error = match place.checked_sub(ahead).map(|place| statements.get(place)) {
+    let error = match about {
         // The commit was on its way when the answers stopped coming.
         _ if committing && why.as_db_error().is_none() => error::unanswered(&error::in_full(why)),
         None => error::doing(why, "BEGIN"),
-        Some(Some(statement)) => error::running(why, statement),
+        Some(Some(statement)) => error::doing(why, statement.name),
         Some(None) => error::committing(why),
     };
     if error::ends_connection(why) {

@@ -10,7 +10,6 @@ use tokio_postgres::Error as Driver;
 use tokio_postgres::error::{DbError, Severity};
 
 use crate::error::{Corrupt, Error};
-use crate::tx::Statement;
 
 /// The code of `onward_miscounted`, a function of the schema.
 const MISCOUNTED: &str = "ONW01";
@@ -21,18 +20,6 @@ const UNKNOWN: &str =
     "whether this change was made is not known; look before sending the call again";
 
 /// A statement failed.
-pub(super) fn running(why: &Driver, statement: &Statement) -> Error {
-    if let Some(said) = why.as_db_error()
-        && said.code().code() == MISCOUNTED
-        && let Some(touched) = said.detail().and_then(|count| count.parse().ok())
-        && let Err(miscounted) = statement.check(touched)
-    {
-        return miscounted;
-    }
-    doing(why, statement.name)
-}
-
-/// Something beside the named statements failed.
 pub(super) fn doing(why: &Driver, what: &str) -> Error {
     match why.as_db_error() {
         Some(said) => told(said, what),
@@ -150,6 +137,7 @@ fn told(said: &DbError, what: &str) -> Error {
         // Two transactions got in each other's way, and this one gave in.
         "40001" | "40P01" => return Error::LostRace,
         "23505" if is_guard(said) => return Error::LostRace,
+        MISCOUNTED => return Error::Refused(said.message().to_owned()),
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {
                 table: "(server)",
