@@ -69,9 +69,6 @@ async fn a_refused_call_is_not_told(desk: &Desk) {
 
 /// On PostgreSQL servers tell each other; on SQLite a process hears of its own changes.
 async fn servers_hear_of_each_others_changes(desk: &Desk) {
-    if desk.place.kind() == Kind::Sqlite {
-        return;
-    }
     let other = desk.another_engine().await;
     let mut changes = other.watch();
     let plan = desk.plan(1).await;
@@ -107,6 +104,10 @@ async fn a_copy_of_a_file_in_use_is_whole(desk: &Desk) {
 on_both_databases![
     every_change_is_told_and_no_reading,
     a_refused_call_is_not_told,
-    servers_hear_of_each_others_changes,
     a_copy_of_a_file_in_use_is_whole,
 ];
+
+mod servers {
+    use super::servers_hear_of_each_others_changes;
+    crate::on_postgres![servers_hear_of_each_others_changes];
+}

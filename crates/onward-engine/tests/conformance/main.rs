@@ -67,6 +67,20 @@ macro_rules! on_both_databases {
     };
 }
 
+/// Makes a test of each function that says something of SQLite alone.
+macro_rules! on_sqlite {
+    ($($name:ident),* $(,)?) => {
+        $crate::tests!(sqlite, Sqlite, Shared, $($name),*);
+    };
+}
+
+/// Makes a test of each function that says something of PostgreSQL alone.
+macro_rules! on_postgres {
+    ($($name:ident),* $(,)?) => {
+        $crate::tests!(postgres, Postgres, Shared, $($name),*);
+    };
+}
+
 macro_rules! tests {
     ($module:ident, $kind:ident, $company:ident, $($name:ident),*) => {
         mod $module {
@@ -80,4 +94,4 @@ macro_rules! tests {
     };
 }
 
-use {on_both_databases, tests};
+use {on_both_databases, on_postgres, on_sqlite, tests};
