@@ -7,11 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::event::{Decision, Sign};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
 };
 use crate::policy::OnStall;
+use crate::skill::SkillStatus;
 use crate::step::{StepResult, StepType};
 
 /// A step as its author describes it.
@@ -309,6 +312,23 @@ pub enum SkillPhase {
         /// What went wrong.
         error: Option<String>,
     },
+}
+
+/// Report on a skill's execution. It is about no plan, or about the one that it is linked to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportSkill {
+    /// Which skill.
+    pub skill: String,
+    /// Where its execution stands.
+    pub status: SkillStatus,
+    /// Whose execution it is.
+    pub session: Option<SessionId>,
+    /// The plan to link it to.
+    pub plan: Option<PlanId>,
+    /// Whatever else there is to say; later words replace earlier ones, key by key.
+    pub metadata: Map<String, Value>,
+    /// What went wrong.
+    pub error: Option<String>,
 }
 
 /// Note that a refused result is kept.

@@ -18,6 +18,7 @@ pub mod keep_late_result;
 pub mod log_skill;
 pub mod modify;
 pub mod report_progress;
+pub mod report_skill;
 pub mod request_review;
 mod resolve;
 pub mod resume;

@@ -83,6 +83,10 @@ id! {
     /// One execution of an agent's skill.
     SkillExecutionId
 }
+id! {
+    /// What somebody said about a plan as a whole.
+    FeedbackId
+}
 
 /// The id that an agent gives to one run of itself. Any text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

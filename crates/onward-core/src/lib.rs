@@ -119,6 +119,7 @@
 //! | [`command`], [`event`], [`refusal`] | what can be asked, what happened, why it was not done |
 //! | [`decide`](mod@decide), [`apply`] | commands to events; events to state |
 //! | [`progress`], [`stall`], [`watcher`] | how far it is; whether it stopped; whether the watcher slept |
+//! | [`skill`] | executions of agents' skills, which may be linked to a plan |
 //! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
 //! | [`policy`], [`role`] | what an owner sets; who may do what |
 //! | [`id`], [`time`] | names and instants |
@@ -135,6 +136,7 @@ pub mod policy;
 pub mod progress;
 pub mod refusal;
 pub mod role;
+pub mod skill;
 pub mod stall;
 pub mod step;
 pub mod time;

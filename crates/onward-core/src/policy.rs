@@ -47,6 +47,10 @@ pub const MAX_REMARK: usize = 10_000;
 pub const MAX_QUESTIONS: usize = 50;
 /// Bytes of a structured result, or of a step's execution report, as JSON.
 pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
+/// Characters of a skill's name.
+pub const MAX_SKILL_NAME: usize = 200;
+/// Bytes of what is said about a skill's execution beside its status, as JSON.
+pub const MAX_METADATA_BYTES: usize = 64 * 1024;
 
 /// The longest gap between two signs of life that are recorded, other than a progress report.
 pub const SIGN_INTERVAL: Duration = Duration::from_secs(10);

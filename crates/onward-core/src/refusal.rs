@@ -10,6 +10,7 @@ use crate::condition::InvalidCondition;
 use crate::id::{BranchId, StepId};
 use crate::plan::{IllegalPlanMove, PlanStatus};
 use crate::role::Forbidden;
+use crate::skill::IllegalSkillMove;
 use crate::step::{IllegalStepMove, StepStatus};
 
 /// The stable name of a kind of refusal, on every surface.
@@ -167,6 +168,8 @@ pub enum Refusal {
     StepIsTerminal(StepStatus),
     /// The plan cannot do that from where it stands.
     IllegalPlanMove(IllegalPlanMove),
+    /// The skill's execution cannot do that from where it stands.
+    IllegalSkillMove(IllegalSkillMove),
     /// Only a plan that is `planning` or `executing` can be modified.
     PlanNotModifiable(PlanStatus),
     /// The plan is over.
@@ -216,7 +219,8 @@ impl Refusal {
             Refusal::IllegalStepMove(_)
             | Refusal::StepNotInProgress(_)
             | Refusal::StepIsTerminal(_)
-            | Refusal::IllegalPlanMove(_) => Code::IllegalTransition,
+            | Refusal::IllegalPlanMove(_)
+            | Refusal::IllegalSkillMove(_) => Code::IllegalTransition,
             Refusal::PlanNotModifiable(_) => Code::PlanNotModifiable,
             Refusal::PlanIsTerminal(_) => Code::PlanIsTerminal,
             Refusal::StepNotRemovable(_) => Code::StepNotRemovable,
@@ -255,6 +259,9 @@ impl Refusal {
                 | PlanStatus::Completed
                 | PlanStatus::Failed => "`get_plan_status` shows where the plan stands",
             },
+            Refusal::IllegalSkillMove(_) => {
+                "`log_skill_execution` without `executionId` starts another execution"
+            }
             Refusal::PlanNotModifiable(status) => match status {
                 PlanStatus::Stalled => "`get_next_step` resumes the plan; then it can be modified",
                 PlanStatus::AwaitingReview => "a person decides first: `submit_user_decision`",
@@ -324,6 +331,7 @@ impl fmt::Display for Refusal {
                 write!(f, "a step that is `{status}` gets no more branches")
             }
             Refusal::IllegalPlanMove(illegal) => fmt::Display::fmt(illegal, f),
+            Refusal::IllegalSkillMove(illegal) => fmt::Display::fmt(illegal, f),
             Refusal::PlanNotModifiable(status) => {
                 write!(f, "a plan that is `{status}` cannot be modified")
             }
@@ -373,6 +381,12 @@ impl std::error::Error for Refusal {}
 impl From<IllegalStepMove> for Refusal {
     fn from(illegal: IllegalStepMove) -> Self {
         Refusal::IllegalStepMove(illegal)
+    }
+}
+
+impl From<IllegalSkillMove> for Refusal {
+    fn from(illegal: IllegalSkillMove) -> Self {
+        Refusal::IllegalSkillMove(illegal)
     }
 }
 

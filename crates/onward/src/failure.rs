@@ -156,6 +156,7 @@ fn refused(refusal: &Refusal) -> &'static str {
         | Refusal::InvalidStepReference { .. }
         | Refusal::StepNotInProgress(_)
         | Refusal::StepIsTerminal(_)
+        | Refusal::IllegalSkillMove(_)
         | Refusal::StepNotRemovable(_)
         | Refusal::IncompleteStepList { .. }
         | Refusal::ClaimSuperseded { .. }

@@ -147,12 +147,14 @@ impl Check {
         if !value.is_object() {
             self.issue(path, "must be an object");
         }
+        self.size(path, value, MAX_RESULT_BYTES);
+    }
+
+    /// A value that has at most so many bytes as JSON.
+    pub(super) fn size(&mut self, path: &str, value: &Value, max: usize) {
         let size = json_size(value);
-        if size > MAX_RESULT_BYTES {
-            self.issue(
-                path,
-                format!("has {size} bytes, at most {MAX_RESULT_BYTES} are allowed"),
-            );
+        if size > max {
+            self.issue(path, format!("has {size} bytes, at most {max} are allowed"));
         }
     }
 }

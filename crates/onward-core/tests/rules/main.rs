@@ -20,6 +20,7 @@ mod resume;
 mod reviews;
 mod roles;
 mod signs;
+mod skills;
 mod stalls;
 mod state_machine;
 mod trail;
