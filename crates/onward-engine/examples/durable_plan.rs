@@ -139,7 +139,7 @@ async fn make(engine: &Engine, you: &Caller) -> Result<PlanId, Error> {
         condition: "confidence >= 0.8".to_owned(),
         action: ActionSpec::SkipTo(StepRef::Order(3)),
     });
-    Ok(engine.create_plan(you, plan, None).await?.plan)
+    Ok(engine.create_plan(you, plan, None).await?.created.plan)
 }
 
 async fn claim(

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use onward_core::Refusal;
-use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepSpec};
+use onward_core::command::{
+    ActionSpec, BranchSpec, CreatePlan, Modification, ReportSkill, StepSpec,
+};
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::refusal::Issue;
 use onward_core::step::StepResult;
@@ -87,9 +89,7 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
         ("stepExecutionReport", &result.report),
     ] {
         if data.as_ref().is_some_and(|data| is_deeper(data, DEPTH)) {
-            let message = format!("is nested deeper than {DEPTH} levels");
-            let path = path.to_owned();
-            return Err(Refusal::InvalidInput(vec![Issue { path, message }]));
+            return Err(too_deep(path));
         }
     }
     let result = Arc::make_mut(result);
@@ -101,6 +101,29 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
         value(data);
     }
     Ok(())
+}
+
+/// A report without U+0000 in any of its texts. An error without a word is none.
+pub(crate) fn skill(report: &mut ReportSkill) -> Result<(), Refusal> {
+    text(&mut report.skill);
+    maybe(&mut report.error);
+    report.error = report.error.take().filter(|error| !error.trim().is_empty());
+    report.session = session(report.session.take());
+    let mut metadata = Value::Object(std::mem::take(&mut report.metadata));
+    if is_deeper(&metadata, DEPTH) {
+        return Err(too_deep("metadata"));
+    }
+    value(&mut metadata);
+    if let Value::Object(clean) = metadata {
+        report.metadata = clean;
+    }
+    Ok(())
+}
+
+fn too_deep(path: &str) -> Refusal {
+    let message = format!("is nested deeper than {DEPTH} levels");
+    let path = path.to_owned();
+    Refusal::InvalidInput(vec![Issue { path, message }])
 }
 
 /// Data without U+0000 in any of its texts.

@@ -6,20 +6,30 @@ use std::time::Duration;
 
 use onward_core::command::{ActionSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::event::{Change, Created};
-use onward_core::id::{BranchId, SessionId};
+use onward_core::id::{BranchId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::{Event, PlanId, StepId, decide};
-use onward_store::Entry;
+use onward_store::{Entry, Tx};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
 use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::skill;
 use crate::world::hex;
 
 /// How long an idempotency key may be.
 const LONGEST_KEY: usize = 200;
+
+/// A plan that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewPlan {
+    /// The plan, as it came into being.
+    pub created: Box<Created>,
+    /// The skill's execution that it was linked to, as it came into being.
+    pub skill: Option<SkillExecutionId>,
+}
 
 impl Engine {
     /// A fresh id for a plan.
@@ -43,7 +53,7 @@ impl Engine {
         caller: &Caller,
         mut command: CreatePlan,
         key: Option<String>,
-    ) -> Result<Box<Created>, Error> {
+    ) -> Result<NewPlan, Error> {
         caller.allow(Permission::CreatePlan)?;
         clean::plan(&mut command);
         let mut key = key;
@@ -56,16 +66,19 @@ impl Engine {
         let digest = key.as_ref().map(|_| digest(&command));
         // Decided before the transaction: a plan that comes into being depends on nothing.
         let event = first(decide::create::decide(&command)?)?;
+        let session = command.session;
+        let moment = self.moment(caller, session.as_ref());
         let entry = Arc::new(Entry {
             seq: 1,
             commit_seq: 1,
-            at: self.now(),
-            author: caller.author(command.session.as_ref()),
+            at: moment.now,
+            author: moment.author.clone(),
             event,
         });
         let keyed = key.zip(digest);
         let made = self.store.write(&caller.tenant, move |tx| {
             let (entry, keyed) = (Arc::clone(&entry), keyed.clone());
+            let (session, moment) = (session.clone(), moment.clone());
             Box::pin(async move {
                 let made = created(&entry.event)?;
                 if let Some((key, digest)) = &keyed {
@@ -73,19 +86,38 @@ impl Engine {
                         if *known != **digest {
                             return Err(other_content());
                         }
-                        let trail = tx.trail(plan, 0, 1).await?;
-                        let before = trail.into_iter().next().map(|entry| entry.event);
-                        let before = before.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                        return Ok(Box::new(created(&before)?.clone()));
+                        return before(tx, plan).await;
                     }
                     tx.remember_key(key, made.plan, digest, entry.at);
                 }
                 tx.create(made, &entry);
-                Ok(Box::new(made.clone()))
+                let skill = match &session {
+                    Some(session) => skill::link(tx, session, made.plan, &moment, 1).await?,
+                    None => None,
+                };
+                let created = Box::new(made.clone());
+                Ok(NewPlan { created, skill })
             })
         });
         made.await
     }
+}
+
+/// A plan that was made before, as it was then. What its first commit says beside its creation is
+/// the skill that it was linked to.
+async fn before(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
+    let mut trail = tx.trail(plan, 0, 2).await?.into_iter();
+    let first = trail.next();
+    let first = first.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+    let linked = trail.next().filter(|entry| entry.commit_seq == 1);
+    let skill = linked.and_then(|entry| {
+        let Event::SkillStarted { execution, .. } = entry.event else {
+            return None;
+        };
+        Some(execution)
+    });
+    let created = Box::new(created(&first.event)?.clone());
+    Ok(NewPlan { created, skill })
 }
 
 fn other_content() -> Error {

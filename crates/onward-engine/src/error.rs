@@ -46,7 +46,7 @@ pub enum Error {
     /// There is no such thing of the kind that is named.
     #[error("no {what} `{name}`")]
     NotFound {
-        /// A token, a tenant.
+        /// A token, a tenant, a skill's execution.
         what: &'static str,
         /// What was named.
         name: String,
@@ -83,6 +83,10 @@ impl Error {
             }
             Error::Ambiguous(_) => "give more characters of the id",
             Error::Conflict { hint, .. } => hint,
+            Error::NotFound {
+                what: "skill execution",
+                ..
+            } => "`log_skill_execution` without `executionId` starts one, and names it",
             Error::NotFound { .. } => "list what there is, and name one of it",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",
             Error::Store(why) => why.hint(),

@@ -12,6 +12,7 @@
 //! | [`engine`] | open a database; what all else hangs on |
 //! | [`caller`] | who asks, and what they may |
 //! | [`create`], [`next`], [`submit`], [`step`], [`modify`], [`plan`] | the use cases that change plans |
+//! | [`skill`], [`feedback`] | what agents' skills do; what people say about plans |
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
 //! | [`calls`] | the log of tool calls |
@@ -26,6 +27,7 @@ mod clean;
 pub mod create;
 pub mod engine;
 pub mod error;
+pub mod feedback;
 mod late;
 pub mod list;
 pub mod modify;
@@ -33,6 +35,7 @@ pub mod next;
 pub mod plan;
 pub mod retention;
 mod run;
+pub mod skill;
 pub mod status;
 pub mod step;
 pub mod submit;

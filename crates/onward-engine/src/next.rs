@@ -17,6 +17,7 @@ use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::{Done, Moment, Outcome, Target, run};
+use crate::skill;
 use crate::status::silent_since;
 
 /// How many steps in progress an answer names.
@@ -81,9 +82,13 @@ pub struct Handed {
     pub progress: u32,
 }
 
-/// How the output of a finished plan should look, as its author and its steps said.
+/// How the output of a finished plan should look, as its skills, its author and its steps said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FormattingNotes {
+    /// What kind of text it is, as a skill that the plan is linked to said.
+    pub media_type: Option<String>,
+    /// How it should look, as a skill that the plan is linked to said.
+    pub instructions: Option<String>,
     /// The plan's.
     pub plan: Option<String>,
     /// Each step's, with its id and place.
@@ -270,7 +275,10 @@ pub(crate) async fn describe(tx: &mut Tx, head: &PlanHead, now: Timestamp) -> Re
 
 async fn formatting_notes(tx: &mut Tx, plan: PlanId) -> Result<FormattingNotes, Error> {
     let sheet = tx.sheet(plan).await?;
+    let (media_type, instructions) = skill::output(tx, plan).await?;
     Ok(FormattingNotes {
+        media_type,
+        instructions,
         plan: sheet.and_then(|sheet| sheet.brief.output_formatting_notes),
         steps: tx.formatting_notes(plan).await?,
     })

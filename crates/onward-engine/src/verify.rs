@@ -85,6 +85,14 @@ impl Engine {
                 while let Some(last) = tx.artifacts_page(behind, PIECE).await? {
                     behind = Some(last);
                 }
+                let mut behind = None;
+                while let Some(last) = tx.skills_page(behind, PIECE).await? {
+                    behind = Some(last);
+                }
+                let mut behind = None;
+                while let Some(last) = tx.feedback_page(behind, PIECE).await? {
+                    behind = Some(last);
+                }
                 Ok::<(), onward_store::Error>(())
             })
         });

@@ -191,7 +191,8 @@ impl Tx {
         }))
     }
 
-    /// Deletes a plan with its steps, branches and trail. Its artifacts stay, without it.
+    /// Deletes a plan with its steps, branches and trail, what was said about it, and the skills
+    /// that have ended. Its artifacts stay, and so do the skills that are still at work, without it.
     pub fn delete_plan(&mut self, id: PlanId) {
         // The plan first: the trail goes only with its plan.
         self.queue(
@@ -206,7 +207,10 @@ impl Tx {
             "branch_needs_delete",
             "resumed_sessions_delete",
             "idempotency_keys_delete",
+            "feedback_delete",
             "artifacts_orphan",
+            "skills_delete_ended",
+            "skills_orphan",
             "due_clear",
         ] {
             self.queue(self.statement(name, params![id.as_uuid()]));

@@ -4,4 +4,5 @@
 pub(crate) mod branch;
 pub(crate) mod event;
 pub(crate) mod plan;
+pub(crate) mod skill;
 pub(crate) mod step;

@@ -16,12 +16,14 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 12] = [
     include_str!("query/plans.sql"),
     include_str!("query/steps.sql"),
     include_str!("query/branches.sql"),
     include_str!("query/events.sql"),
     include_str!("query/artifacts.sql"),
+    include_str!("query/skills.sql"),
+    include_str!("query/feedback.sql"),
     include_str!("query/due.sql"),
     include_str!("query/tenants.sql"),
     include_str!("query/tokens.sql"),

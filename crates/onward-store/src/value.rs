@@ -173,6 +173,15 @@ impl Cells {
         u32::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a small count"))
     }
 
+    pub(crate) fn maybe_u32(&mut self, column: &'static str) -> Result<Option<u32>, Error> {
+        let Some(int) = self.maybe_int(column)? else {
+            return Ok(None);
+        };
+        let count = u32::try_from(int);
+        let count = count.map_err(|_| self.misfit(column, &Value::Int(int), "a small count"))?;
+        Ok(Some(count))
+    }
+
     pub(crate) fn u64(&mut self, column: &'static str) -> Result<u64, Error> {
         let int = self.int(column)?;
         u64::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a count"))

@@ -131,7 +131,7 @@ async fn make(engine: &Engine, caller: &Caller, steps: usize) -> PlanId {
     let steps = (0..steps).map(spec).collect();
     let plan = CreatePlan::new(engine.fresh_plan(), "Bench", "How fast?", steps);
     let created = engine.create_plan(caller, plan, None).await;
-    created.expect("a plan").plan
+    created.expect("a plan").created.plan
 }
 
 fn result(step: &Handed, fused: bool) -> Submission {

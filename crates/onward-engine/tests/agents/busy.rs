@@ -9,6 +9,7 @@ use onward_core::PlanId;
 use onward_core::command::{ActionSpec, BranchSpec, Modification};
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
+use onward_engine::create::NewPlan;
 use onward_engine::list::PlanQuery;
 use onward_engine::next::{Handed, Next};
 use onward_engine::step::{Progress, Question};
@@ -132,14 +133,14 @@ impl Agent {
         let key = self.dice.percent(50).then(|| name.clone());
         let again = key.is_some() && self.dice.percent(30);
         let asked = engine.create_plan(&caller, command.clone(), key.clone());
-        let told = |made: &Box<_>| Told::Created {
+        let told = |made: &NewPlan| Told::Created {
             plan,
-            digest: digest(&**made),
+            digest: digest(&*made.created),
         };
         let made = self.scribe.ask(Call::Create, plan, "", asked, told).await?;
         if again {
             let asked = engine.create_plan(&caller, command, key);
-            let told = |second: &Box<_>| repeated(made == *second);
+            let told = |second: &NewPlan| repeated(made == *second);
             self.scribe.ask(Call::Create, plan, "", asked, told).await;
         }
         self.open

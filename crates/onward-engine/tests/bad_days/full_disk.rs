@@ -59,7 +59,8 @@ fn a_full_disk_loses_nothing_and_work_goes_on_when_there_is_room() {
         promises::check(&engine, &caller, &lines).await;
         let command = plans::branching(&engine, &mut Dice::new(1), "afterwards", 5);
         let made = in_time(engine.create_plan(&caller, command, None)).await;
-        let next = in_time(engine.next_step(&caller, made.unwrap().plan, None, false)).await;
+        let plan = made.unwrap().created.plan;
+        let next = in_time(engine.next_step(&caller, plan, None, false)).await;
         next.expect("there is room");
     });
 }

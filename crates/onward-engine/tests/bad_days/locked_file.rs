@@ -33,7 +33,7 @@ async fn whoever_waits_for_a_locked_file_is_told_so_in_time_and_the_next_call_wo
     let (engine, caller) = (place.open().await, Caller::local("me"));
     let command = plans::branching(&engine, &mut Dice::new(1), "locked", 20);
     let plan = engine.create_plan(&caller, command, None).await.unwrap();
-    let plan = plan.plan;
+    let plan = plan.created.plan;
 
     let lock = Lock::on(&place);
     let since = Instant::now();

@@ -120,7 +120,7 @@ async fn marks_a_stall(engine: &Engine, caller: &Caller) {
     command.stall_threshold = Some(Duration::from_millis(20));
     command.on_stall = OnStall::Mark;
     let plan = engine.create_plan(caller, command, None).await.unwrap();
-    let plan = plan.plan;
+    let plan = plan.created.plan;
     engine.next_step(caller, plan, None, false).await.unwrap();
     let ends = Instant::now() + LIMIT;
     loop {

@@ -136,7 +136,7 @@ async fn the_same_key_with_the_same_content_gives_the_same_plan(desk: &Desk) {
         .create_plan(&desk.me, draft.clone(), key())
         .await
         .unwrap();
-    desk.work_off(first.plan, 1).await;
+    desk.work_off(first.created.plan, 1).await;
     // The ids are made anew for every call.
     let mut again = desk.draft(2);
     again.session = draft.session.clone();
@@ -190,8 +190,8 @@ async fn the_same_key_of_another_tenant_is_another_plan(desk: &Desk) {
         .create_plan(&other, desk.draft(2), key())
         .await
         .unwrap();
-    assert_ne!(ours.plan, theirs.plan);
-    assert_eq!(theirs.steps.len(), 2);
+    assert_ne!(ours.created.plan, theirs.created.plan);
+    assert_eq!(theirs.created.steps.len(), 2);
 }
 
 async fn a_key_has_1_to_200_characters(desk: &Desk) {
@@ -213,7 +213,7 @@ async fn one_of_many_who_create_under_one_key_at_once_makes_the_plan(desk: &Desk
         .collect();
     let mut plans = Vec::new();
     for call in calls {
-        plans.push(call.await.unwrap().unwrap().plan);
+        plans.push(call.await.unwrap().unwrap().created.plan);
     }
     plans.sort();
     plans.dedup();

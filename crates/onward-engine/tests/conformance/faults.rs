@@ -72,7 +72,7 @@ async fn a_plan_whose_making_was_cut_off_is_made_once(desk: &Desk) {
             .create_plan(&desk.me, desk.draft(2), key)
             .await?;
         number += 1;
-        made.push(created.plan);
+        made.push(created.created.plan);
         Ok(())
     });
     assert!(struck.await >= 3);

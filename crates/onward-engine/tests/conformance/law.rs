@@ -143,7 +143,16 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
         .create_token(&desk.me, "t", onward_core::Role::Agent, None)
         .await;
     token.unwrap();
+    desk.start_skill(&desk.me, "survey", "s", None).await;
     let (tenant, id) = (&desk.me.tenant, desk.literal(plan.id));
+    let skill =
+        |set: &str| format!("UPDATE skill_executions SET {set} WHERE tenant_id = '{tenant}'");
+    let feedback = |rating: &str, comment: &str| {
+        format!(
+            "INSERT INTO feedback (tenant_id, feedback_id, plan_id, rating, comment, actor, \
+             created_at) VALUES ('{tenant}', {id}, {id}, {rating}, {comment}, 'me', 1)"
+        )
+    };
     let event = |seq: i64, commit: i64| {
         format!(
             "INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, name, details) \
@@ -162,6 +171,14 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
             format!("UPDATE tokens SET role = 'king' WHERE tenant_id = '{tenant}'"),
             format!("UPDATE tenants SET agents_decide_reviews = 2 WHERE tenant_id = '{tenant}'"),
             format!("INSERT INTO tenants VALUES ('{tenant}', 0, 1)"),
+            skill("status = 'paused'"),
+            skill("status = 'completed'"),
+            skill("ended_at = 1"),
+            skill("error_message = 'x'"),
+            skill("metadata = NULL"),
+            feedback("0", "NULL"),
+            feedback("6", "NULL"),
+            feedback("NULL", "NULL"),
         ],
     );
 }
@@ -215,7 +232,7 @@ async fn a_query_that_forgets_its_tenant_sees_nothing(desk: &Desk) {
     desk.plan(1).await;
     let tenant = &desk.me.tenant;
     let tables = "tenants plans steps dependencies branches branch_needs events resumed_sessions \
-                  idempotency_keys artifacts tenant_log tool_calls tokens";
+                  idempotency_keys artifacts tenant_log tool_calls tokens skill_executions feedback";
     let counts: Vec<String> = tables
         .split_whitespace()
         .map(|table| format!("SELECT count(*) FROM {table}"))

@@ -173,6 +173,49 @@ async fn an_older_schema_is_refused_where_it_must_be_kept(desk: &Desk) {
     assert_eq!(schema(&address).await.unwrap(), (known, known));
 }
 
+/// The first schema as it was made, before there was a second.
+fn make_the_first(place: &Place) {
+    let (folder, before, after) = match place.kind() {
+        Kind::Sqlite => ("sqlite", "", "PRAGMA user_version = 1"),
+        Kind::Postgres => (
+            "postgres",
+            "CREATE TABLE onward_schema (version bigint PRIMARY KEY);",
+            "INSERT INTO onward_schema VALUES (1)",
+        ),
+    };
+    let store = concat!(env!("CARGO_MANIFEST_DIR"), "/../onward-store/migrations");
+    let schema = std::fs::read_to_string(format!("{store}/{folder}/0001_plans.sql")).unwrap();
+    let tenant = "INSERT INTO tenants VALUES ('early', 0, 1)";
+    let made = place.sql(&format!("{before}\n{schema}\n{tenant};\n{after}"));
+    made.expect("the first schema can be made");
+}
+
+async fn an_older_schema_is_brought_up_to_date_with_all_that_it_holds(desk: &Desk) {
+    let place = Place::fresh(desk.place.kind());
+    make_the_first(&place);
+    let address = place.address();
+    let (_, known) = schema(&address).await.unwrap();
+    assert_eq!(schema(&address).await.unwrap(), (1, known));
+    let engine = open(&address).await.unwrap();
+    assert_eq!(schema(&address).await.unwrap(), (known, known));
+    let names: Vec<String> = engine
+        .tenants()
+        .await
+        .unwrap()
+        .iter()
+        .map(|tenant| tenant.name.to_string())
+        .collect();
+    assert_eq!(names, ["early", "local"]);
+    engine.close().await;
+    let anew = Place::fresh(desk.place.kind());
+    open(&anew.address()).await.unwrap().close().await;
+    for place in [&place, &anew] {
+        place.sql("DELETE FROM tenants").unwrap();
+    }
+    let (brought, made) = (everything(&place), everything(&anew));
+    assert_eq!(brought, made, "it is the schema that a new database has");
+}
+
 async fn a_database_is_there_with_all_of_it_after_the_last_engine_is_gone(desk: &Desk) {
     let place = Place::fresh(desk.place.kind());
     let address = place.address();
@@ -215,6 +258,7 @@ on_both_databases![
     processes_that_open_a_new_database_at_once_make_its_schema_once,
     a_newer_schema_is_refused_with_both_versions_and_not_touched,
     an_older_schema_is_refused_where_it_must_be_kept,
+    an_older_schema_is_brought_up_to_date_with_all_that_it_holds,
     a_database_is_there_with_all_of_it_after_the_last_engine_is_gone,
     an_address_that_names_no_database_is_refused_in_words,
 ];

@@ -93,7 +93,7 @@ async fn a_deleted_plan_is_gone_with_its_trail_and_leaves_a_line_in_the_log(desk
         .create_plan(&desk.me, desk.draft(2), key.clone())
         .await
         .unwrap();
-    let plan = made.plan;
+    let plan = made.created.plan;
     take_up(desk, plan, "other").await;
     let step = desk.take(plan).await;
     let sheet = desk.engine.delete_plan(&desk.me, plan).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_deleted_plan_is_gone_with_its_trail_and_leaves_a_line_in_the_log(desk
         .create_plan(&desk.me, desk.draft(1), key)
         .await
         .unwrap();
-    assert_ne!(anew.plan, plan, "its key is free again");
+    assert_ne!(anew.created.plan, plan, "its key is free again");
 }
 
 async fn what_was_found_for_a_deleted_plan_stays_without_it(desk: &Desk) {

@@ -83,7 +83,8 @@ async fn more_plans_than_are_looked_up_at_once_all_go(desk: &Desk) {
         .map(|_| {
             let (engine, me, draft) = (desk.engine.clone(), desk.me.clone(), desk.draft(1));
             tokio::spawn(async move {
-                let plan = engine.create_plan(&me, draft, None).await.unwrap().plan;
+                let made = engine.create_plan(&me, draft, None).await.unwrap();
+                let plan = made.created.plan;
                 engine.abandon_plan(&me, plan, None).await.unwrap();
             })
         })

@@ -1,5 +1,6 @@
 //! Each call in each role: allowed or forbidden exactly as the core's table says.
 
+use onward_core::id::SkillExecutionId;
 use onward_core::role::{Forbidden, TenantPolicy};
 use onward_core::{PlanId, Refusal, Role, StepId};
 use onward_engine::{Caller, Error};
@@ -13,6 +14,7 @@ async fn each_role_may_do_exactly_what_the_table_says(desk: &Desk) {
         plan: PlanId::from_u128(1),
         step: StepId::from_u128(1),
         token: "no token".to_owned(),
+        skill: SkillExecutionId::from_u128(1),
     };
     let calls = || {
         [makers(), changes(), reads(), lists()]

@@ -153,7 +153,7 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
 }
 
 /// Those that every call, or every look at a list, needs, with parameters for them.
-const HOT: [(&str, &str); 13] = [
+const HOT: [(&str, &str); 16] = [
     ("plan_locked", "'t', {id}"),
     ("plan_of_step_locked", "'t', {id}"),
     ("step", "'t', {id}"),
@@ -167,6 +167,9 @@ const HOT: [(&str, &str); 13] = [
     ("due_first", ""),
     ("plans_active", "'t', 1, {id}, 1, 1"),
     ("events_after", "'t', {id}, 1, 1"),
+    ("skill_free_locked", "'t', 's'"),
+    ("skills_of_plan", "'t', {id}, 1"),
+    ("feedback_of_plan", "'t', {id}, 1"),
 ];
 
 async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {

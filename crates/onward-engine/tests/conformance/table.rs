@@ -5,11 +5,13 @@
 use std::fmt::Debug;
 use std::pin::Pin;
 
-use onward_core::command::{CreatePlan, Modification, StepSpec};
+use onward_core::command::{CreatePlan, Modification, ReportSkill, StepSpec};
 use onward_core::event::{Decision, Sign};
-use onward_core::id::SessionId;
+use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
+use onward_core::skill::SkillStatus;
 use onward_core::{PlanId, Role, StepId, StepType};
+use onward_engine::feedback::Opinion;
 use onward_engine::list::PlanQuery;
 use onward_engine::step::{Progress, Question};
 use onward_engine::{Caller, Engine, Error};
@@ -23,6 +25,8 @@ pub(crate) struct Ids {
     pub(crate) step: StepId,
     /// The id of a token.
     pub(crate) token: String,
+    /// A skill's execution.
+    pub(crate) skill: SkillExecutionId,
 }
 
 /// What came of a call: its answer as text.
@@ -74,6 +78,26 @@ fn question(step: StepId) -> Question {
     }
 }
 
+fn report(status: SkillStatus, plan: Option<PlanId>) -> ReportSkill {
+    ReportSkill {
+        skill: "survey".to_owned(),
+        status,
+        session: session(),
+        plan,
+        metadata: serde_json::Map::new(),
+        error: None,
+    }
+}
+
+fn opinion(plan: PlanId) -> Opinion {
+    Opinion {
+        plan,
+        rating: Some(1),
+        comment: None,
+        output: None,
+    }
+}
+
 fn draft(engine: &Engine) -> CreatePlan {
     let steps = vec![StepSpec::new(engine.fresh_step(), StepType::Custom, "do")];
     CreatePlan::new(engine.fresh_plan(), "name", "question", steps)
@@ -95,6 +119,9 @@ pub(crate) fn makers() -> Vec<Call> {
             draft(&e),
             None
         )),
+        call!("log_skill without a plan", [Work], |e, c, ids| {
+            e.log_skill(&c, None, report(SkillStatus::Started, None))
+        }),
         call!("import", [CreatePlan], |e, c, ids| e
             .import(&c, &serde_json::Value::Null)),
         call!("create_token", [ManageTokens], |e, c, ids| {
@@ -152,6 +179,14 @@ pub(crate) fn changes() -> Vec<Call> {
         call!("take_up", [Work], |e, c, ids| {
             e.take_up(&c, ids.plan, SessionId::new("another"))
         }),
+        call!("log_skill with a plan", [Work], |e, c, ids| {
+            e.log_skill(&c, None, report(SkillStatus::Started, Some(ids.plan)))
+        }),
+        call!("log_skill of an execution", [Work], |e, c, ids| {
+            e.log_skill(&c, Some(ids.skill), report(SkillStatus::Completed, None))
+        }),
+        call!("submit_feedback", [Work], |e, c, ids| e
+            .submit_feedback(&c, opinion(ids.plan))),
         call!("delete_plan", [DeletePlan], |e, c, ids| e
             .delete_plan(&c, ids.plan)),
         call!("revoke_token", [ManageTokens], |e, c, ids| e

@@ -1,6 +1,7 @@
 //! Tenants know nothing of each other: what is another's is answered as if it had never been.
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
+use onward_core::id::SkillExecutionId;
 use onward_core::{PlanId, Role, StepId};
 use onward_engine::engine::Settings;
 use onward_engine::{Caller, Engine, Error};
@@ -34,6 +35,7 @@ async fn other(desk: &Desk) -> Other {
         plan: plan.id,
         step: plan.steps[0],
         token: token.id.to_string(),
+        skill: desk.start_skill(&caller, "survey", "theirs", None).await,
     };
     Other { caller, plan, ids }
 }
@@ -43,6 +45,7 @@ fn never_were() -> Ids {
         plan: PlanId::from_u128(0xdead),
         step: StepId::from_u128(0xbeef),
         token: "f00df00d-0000-4000-8000-000000000000".to_owned(),
+        skill: SkillExecutionId::from_u128(0xfeed),
     }
 }
 
@@ -53,6 +56,13 @@ async fn all_of(desk: &Desk, other: &Other) -> String {
     for call in lists() {
         let made = (call.make)(desk.engine.clone(), other.caller.clone(), other.ids.clone());
         seen.push_str(&made.await.unwrap());
+    }
+    for table in ["skill_executions", "feedback"] {
+        let tenant = &other.caller.tenant;
+        let rows = desk.sql(&format!(
+            "SELECT * FROM {table} WHERE tenant_id = '{tenant}'"
+        ));
+        seen.push_str(&rows.unwrap());
     }
     seen
 }
@@ -65,6 +75,7 @@ fn said(why: &Error, ids: &Ids) -> String {
         ids.plan.to_string(),
         ids.step.to_string(),
         ids.token.clone(),
+        ids.skill.to_string(),
     ]
     .iter()
     .fold(said, |said, id| said.replace(id.as_str(), "…"))

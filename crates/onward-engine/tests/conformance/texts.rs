@@ -57,19 +57,19 @@ async fn a_plan_s_texts_hold_no_nul(desk: &Desk) {
         .create_plan(&desk.me, draft.clone(), sent())
         .await
         .unwrap();
-    let sheet = desk.status(created.plan).await.sheet;
+    let sheet = desk.status(created.created.plan).await.sheet;
     assert_eq!(sheet.brief.name, KEPT);
     assert_eq!(sheet.brief.research_question, KEPT);
     assert_eq!(sheet.brief.design_rationale.as_deref(), Some(KEPT));
     assert_eq!(sheet.brief.output_formatting_notes.as_deref(), Some(KEPT));
-    let step = desk.take(created.plan).await;
+    let step = desk.take(created.created.plan).await;
     assert_eq!(
         (step.title.as_deref(), step.instructions.as_str()),
         (Some(KEPT), KEPT)
     );
     let submitted = desk.hand_in(&step, SENT).await;
     assert_eq!(submitted.plan_status.as_str(), "failed", "{submitted:?}");
-    is_clean(desk, created.plan).await;
+    is_clean(desk, created.created.plan).await;
     let again = desk
         .engine
         .create_plan(&desk.me, draft, sent())

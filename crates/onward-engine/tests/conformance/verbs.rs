@@ -56,7 +56,7 @@ impl Desk {
 
     pub(crate) async fn create_for(&self, caller: &Caller, draft: CreatePlan) -> Made {
         let created = self.engine.create_plan(caller, draft, None).await;
-        let created = created.expect("the plan can be made");
+        let created = created.expect("the plan can be made").created;
         Made {
             id: created.plan,
             steps: created.steps.iter().map(|step| step.id).collect(),

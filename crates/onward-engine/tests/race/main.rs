@@ -89,7 +89,7 @@ fn on_one_plan(kind: Kind) {
         let (engine, caller) = (place.open().await, Caller::local("maker"));
         let command = plans::branching(&engine, &mut dice, "shared", 300);
         let made = engine.create_plan(&caller, command, None);
-        made.await.unwrap().plan
+        made.await.unwrap().created.plan
     });
     let lines = race(&place, 4, 8, &plan.to_string());
     on_runtime(async {

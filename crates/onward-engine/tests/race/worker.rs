@@ -1,6 +1,7 @@
 //! One of the servers: an engine, and agents who race on the plan that they are told, or on one that
 //! this process makes.
 
+use onward_engine::create::NewPlan;
 use onward_engine::{Address, Caller, Engine};
 
 use crate::dice::Dice;
@@ -42,13 +43,13 @@ async fn work(orders: Orders) {
             let plan = command.plan;
             let caller = Caller::local(orders.name.clone());
             let asked = engine.create_plan(&caller, command, None);
-            let told = |made: &Box<_>| Told::Created {
+            let told = |made: &NewPlan| Told::Created {
                 plan,
-                digest: digest(&**made),
+                digest: digest(&*made.created),
             };
             let scribe = Scribe::new(orders.name.clone(), &tell);
             let made = scribe.ask(Call::Create, plan, "", asked, told).await;
-            made.expect("a plan can be made").plan
+            made.expect("a plan can be made").created.plan
         }
     };
     let mut racing = tokio::task::JoinSet::new();

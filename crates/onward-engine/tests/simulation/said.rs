@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use onward_core::event::Created;
 use onward_core::id::{ArtifactId, ClaimToken, ReviewId};
 use onward_core::{Code, PlanHead, PlanId, PlanStatus, Timestamp};
 use onward_engine::Error;
+use onward_engine::create::NewPlan;
 use onward_engine::modify::Modified;
 use onward_engine::next::Next;
 use onward_engine::step::{Asked, Progressed, Reviewed};
@@ -60,8 +60,8 @@ impl Said {
         }
     }
 
-    pub(crate) fn created(answer: Result<Box<Created>, Error>) -> Said {
-        Said::of(answer, |created| Said::Created(created.plan))
+    pub(crate) fn created(answer: Result<NewPlan, Error>) -> Said {
+        Said::of(answer, |created| Said::Created(created.created.plan))
     }
 
     pub(crate) fn submitted(answer: Result<Submitted, Error>) -> Said {

@@ -81,8 +81,8 @@ impl NextStep {
             Next::Started(handed) => Self::started(handed),
             Next::Complete(notes) => NextStep::PlanComplete {
                 plan_id,
-                output_media_type: None,
-                output_formatting_instructions: None,
+                output_media_type: notes.media_type.clone(),
+                output_formatting_instructions: notes.instructions.clone(),
                 plan_formatting_notes: notes.plan.clone(),
                 step_formatting_notes: notes
                     .steps

@@ -170,8 +170,9 @@ impl Stage {
             .create_plan(&self.agent, plan, None)
             .await
             .expect("it is made");
-        self.name(name, created.plan);
-        created.plan
+        let plan = created.created.plan;
+        self.name(name, plan);
+        plan
     }
 
     async fn claim(&self, plan: PlanId, session: Option<&str>) -> Handed {

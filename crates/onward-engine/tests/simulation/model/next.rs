@@ -104,6 +104,9 @@ impl Plan {
         let steps = || self.steps.iter().enumerate();
         match self.status {
             PlanStatus::Completed => Next::Complete(FormattingNotes {
+                // Nobody here runs a skill.
+                media_type: None,
+                instructions: None,
                 plan: self.brief.output_formatting_notes.clone(),
                 steps: steps()
                     .filter_map(|(place, step)| {

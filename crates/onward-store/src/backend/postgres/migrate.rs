@@ -12,7 +12,10 @@ use super::error;
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 1] = [include_str!("../../../migrations/postgres/0001_plans.sql")];
+const STEPS: [&str; 2] = [
+    include_str!("../../../migrations/postgres/0001_plans.sql"),
+    include_str!("../../../migrations/postgres/0002_skills.sql"),
+];
 
 /// The version that this program needs.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;

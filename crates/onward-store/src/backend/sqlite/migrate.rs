@@ -7,7 +7,10 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_plans.sql")];
+pub(crate) const STEPS: [&str; 2] = [
+    include_str!("../../../migrations/sqlite/0001_plans.sql"),
+    include_str!("../../../migrations/sqlite/0002_skills.sql"),
+];
 
 /// The version that this program needs.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;

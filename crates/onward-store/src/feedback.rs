@@ -1,0 +1,75 @@
+//! What people say about plans as a whole. It goes with its plan.
+
+use onward_core::id::FeedbackId;
+use onward_core::{PlanId, Timestamp};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+/// What somebody said about a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feedback {
+    /// Which one.
+    pub id: FeedbackId,
+    /// About which plan.
+    pub plan: PlanId,
+    /// 1 to 5; there is a comment where there is none.
+    pub rating: Option<u32>,
+    /// In their words.
+    pub comment: Option<String>,
+    /// Who said it.
+    pub actor: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+impl Tx {
+    /// Adds what somebody said.
+    pub fn add_feedback(&mut self, feedback: &Feedback) {
+        let params = params![
+            feedback.id.as_uuid(),
+            feedback.plan.as_uuid(),
+            feedback.rating,
+            feedback.comment.as_deref(),
+            &feedback.actor,
+            feedback.created_at,
+        ];
+        self.queue(self.statement("feedback_insert", params));
+    }
+
+    /// What was said about a plan, the last one first.
+    pub async fn feedback_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Feedback>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        let rows = self.rows("feedback_of_plan", params).await?;
+        rows.into_iter().map(feedback).collect()
+    }
+
+    /// Reads a page of all that was said, by their ids; the last id, if there was any.
+    pub async fn feedback_page(
+        &mut self,
+        behind: Option<FeedbackId>,
+        limit: u32,
+    ) -> Result<Option<FeedbackId>, Error> {
+        let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
+        let rows = self.rows("feedback_page", params![behind, limit]).await?;
+        let mut last = None;
+        for row in rows {
+            last = Some(feedback(row)?.id);
+        }
+        Ok(last)
+    }
+}
+
+fn feedback(row: Row) -> Result<Feedback, Error> {
+    let mut cells = row.cells("feedback");
+    Ok(Feedback {
+        id: FeedbackId::new(cells.id("feedback_id")?),
+        plan: PlanId::new(cells.id("plan_id")?),
+        rating: cells.maybe_u32("rating")?,
+        comment: cells.maybe_string("comment")?,
+        actor: cells.string("actor")?,
+        created_at: cells.at("created_at")?,
+    })
+}

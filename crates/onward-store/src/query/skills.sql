@@ -1,0 +1,53 @@
+-- Executions of agents' skills.
+
+-- fragment: skill
+execution_id, skill_name, status, session, plan_id, metadata, error_message, started_at,
+updated_at, ended_at
+
+-- name: skill_locked (sqlite)
+-- Differs because the writer's transaction holds the whole file already.
+SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2;
+
+-- name: skill_locked (postgres)
+-- Differs because here others must be kept from the execution until the commit.
+SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2
+FOR NO KEY UPDATE;
+
+-- name: skill_free_locked (sqlite)
+-- Differs for the same reason.
+SELECT {skill} FROM skill_executions
+WHERE tenant_id = $1 AND session = $2 AND status = 'started' AND plan_id IS NULL
+ORDER BY started_at DESC, execution_id DESC LIMIT 1;
+
+-- name: skill_free_locked (postgres)
+-- Differs for the same reason.
+SELECT {skill} FROM skill_executions
+WHERE tenant_id = $1 AND session = $2 AND status = 'started' AND plan_id IS NULL
+ORDER BY started_at DESC, execution_id DESC LIMIT 1
+FOR NO KEY UPDATE;
+
+-- name: skills_of_plan
+SELECT {skill} FROM skill_executions
+WHERE tenant_id = $1 AND plan_id = $2 ORDER BY started_at DESC, execution_id DESC LIMIT $3;
+
+-- name: skills_page
+SELECT {skill} FROM skill_executions
+WHERE tenant_id = $1 AND execution_id > $2 ORDER BY execution_id LIMIT $3;
+
+-- name: skill_insert
+INSERT INTO skill_executions (tenant_id, execution_id, status, session, plan_id, metadata,
+    error_message, updated_at, ended_at, skill_name, started_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+
+-- name: skill_update
+UPDATE skill_executions SET status = $3, session = $4, plan_id = $5, metadata = $6,
+    error_message = $7, updated_at = $8, ended_at = $9
+WHERE tenant_id = $1 AND execution_id = $2;
+
+-- name: skills_delete_ended
+-- Those that have ended go with their plan.
+DELETE FROM skill_executions WHERE tenant_id = $1 AND plan_id = $2 AND ended_at IS NOT NULL;
+
+-- name: skills_orphan
+-- The others stay when it goes: somebody will still say how they ended.
+UPDATE skill_executions SET plan_id = NULL WHERE tenant_id = $1 AND plan_id = $2;
