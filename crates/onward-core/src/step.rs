@@ -452,6 +452,9 @@ pub struct Step {
     pub updated_at: Timestamp,
 }
 
+/// What stands between a step's instructions and the words of a person who wants it changed.
+const FEEDBACK: &str = "\n\n---\n\nUser feedback: ";
+
 impl Step {
     /// A step that nobody has touched.
     pub fn new(spec: NewStep, order: u32, at: Timestamp) -> Self {
@@ -462,6 +465,11 @@ impl Step {
             superseded: Vec::new(),
             updated_at: at,
         }
+    }
+
+    /// Whether its instructions hold the words of a person who wanted it changed.
+    pub fn carries_feedback(&self) -> bool {
+        self.spec.instructions.contains(FEEDBACK)
     }
 
     /// Which step.

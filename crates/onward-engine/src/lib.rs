@@ -14,6 +14,7 @@
 //! | [`create`], [`next`], [`submit`], [`step`], [`modify`], [`plan`] | the use cases that change plans |
 //! | [`skill`], [`feedback`] | what agents' skills do; what people say about plans |
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
+//! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
 //! | [`calls`] | the log of tool calls |
 //! | [`access`] | tenants and tokens |
@@ -24,6 +25,7 @@ pub mod access;
 pub mod caller;
 pub mod calls;
 mod clean;
+pub mod context;
 pub mod create;
 pub mod engine;
 pub mod error;
@@ -49,7 +51,8 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, Entry, Faults, Listed, Sheet, StepLine, Tenant, Token, WholePlan, schema,
+    Address, Artifact, Entry, Excerpt, Faults, Listed, Recent, Sheet, StepBrief, StepLine, Tenant,
+    Token, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

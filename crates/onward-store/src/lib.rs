@@ -13,6 +13,7 @@ mod access;
 mod backend;
 pub mod codec;
 mod commit;
+mod context;
 mod error;
 mod facts;
 mod fault;
@@ -33,6 +34,7 @@ mod work;
 
 pub use access::{LogLine, Tenant, Token};
 pub use commit::{Artifact, Commit, Due, StepAfter};
+pub use context::{Briefs, Excerpt, Recent, StepBrief};
 pub use error::{Corrupt, Error};
 pub use facts::{Found, Lookup, NextFacts, StepFacts, With};
 pub use fault::Faults;

@@ -187,6 +187,15 @@ impl Cells {
         u64::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a count"))
     }
 
+    pub(crate) fn maybe_u64(&mut self, column: &'static str) -> Result<Option<u64>, Error> {
+        let Some(int) = self.maybe_int(column)? else {
+            return Ok(None);
+        };
+        let count = u64::try_from(int);
+        let count = count.map_err(|_| self.misfit(column, &Value::Int(int), "a count"))?;
+        Ok(Some(count))
+    }
+
     pub(crate) fn at(&mut self, column: &'static str) -> Result<Timestamp, Error> {
         self.int(column).map(Timestamp::from_millis)
     }

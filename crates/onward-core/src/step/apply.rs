@@ -4,7 +4,8 @@
 //! changed. An event about another step, or about none, changes nothing.
 
 use super::{
-    Claim, FailReason, IllegalStepMove, Review, Step, StepCause, StepState, StepStatus, Work,
+    Claim, FEEDBACK, FailReason, IllegalStepMove, Review, Step, StepCause, StepState, StepStatus,
+    Work,
 };
 use crate::event::{Change, Decision, Event, ReviewAction};
 use crate::id::ReviewId;
@@ -49,7 +50,7 @@ impl FailReason {
 
 /// What a step's instructions become when a person wants it changed: a rule, then their words.
 fn with_feedback(instructions: &str, feedback: &str) -> String {
-    format!("{instructions}\n\n---\n\nUser feedback: {feedback}")
+    format!("{instructions}{FEEDBACK}{feedback}")
 }
 
 impl Work {

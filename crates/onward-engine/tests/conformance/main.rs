@@ -25,6 +25,8 @@ mod branches;
 mod call_log;
 mod changes;
 mod claims;
+mod context;
+mod context_of_plans;
 mod corrupt;
 mod creation;
 mod doctor;

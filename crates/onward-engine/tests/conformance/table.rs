@@ -205,6 +205,14 @@ pub(crate) fn reads() -> Vec<Call> {
         call!("trail", [Read], |e, c, ids| e.trail(&c, ids.plan, 0, 9)),
         call!("whole_plan", [Read], |e, c, ids| e.whole_plan(&c, ids.plan)),
         call!("export", [Read], |e, c, ids| e.export(&c, ids.plan)),
+        call!("step_context", [Read], |e, c, ids| e
+            .step_context(&c, ids.step, None)),
+        call!("plan_context", [Read], |e, c, ids| {
+            e.plan_context(&c, ids.plan, None, None)
+        }),
+        call!("plan_context of a session", [Read], |e, c, ids| {
+            e.plan_context(&c, ids.plan, session(), None)
+        }),
         call!("find_plan", [Read], |e, c, ids| {
             let id = ids.plan.to_string();
             async move { e.find_plan(&c, &id).await }

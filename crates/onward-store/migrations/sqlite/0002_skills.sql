@@ -37,7 +37,3 @@ CREATE TABLE feedback (
     CHECK (rating IS NOT NULL OR comment IS NOT NULL)
 );
 CREATE INDEX feedback_of_plan ON feedback (tenant_id, plan_id, created_at, feedback_id);
-
--- What people decided about a step, among all that happened to its plan.
-CREATE INDEX events_of_reviews ON events (tenant_id, plan_id, step_id, seq)
-    WHERE name = 'user_reviewed';

@@ -159,7 +159,7 @@ fn skipped_by(cells: &mut Cells) -> Result<Option<SkipCause>, Error> {
         .or(review.map(|id| SkipCause::Review(ReviewId::new(id)))))
 }
 
-fn failure(cells: &mut Cells) -> Result<Option<FailReason>, Error> {
+pub(crate) fn failure(cells: &mut Cells) -> Result<Option<FailReason>, Error> {
     let kind = cells.maybe_text("failure_kind")?;
     let words = cells.maybe_string("failure_words")?;
     read_failure(cells, kind.as_deref(), words)

@@ -1,0 +1,228 @@
+//! What somebody who takes a plan or a step up needs to know, a piece at a time: lines with the
+//! sizes of their texts, and the texts of those that are asked for.
+//!
+//! What is worth reading is decided by the caller, who knows how much room there is; nothing here
+//! reads a long text to find out that it is too long.
+
+use onward_core::id::{ArtifactId, SessionId};
+use onward_core::step::FailReason;
+use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
+use serde_json::Value as Json;
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::row::event::{self, Entry};
+use crate::row::step;
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+/// A step, without the texts of its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepBrief {
+    /// Which step.
+    pub id: StepId,
+    /// Its place.
+    pub order: u32,
+    /// What kind of work.
+    pub step_type: StepType,
+    /// A short name for people.
+    pub title: Option<String>,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// The attempt that it is in.
+    pub attempt: u32,
+    /// Why it failed.
+    pub failure: Option<FailReason>,
+    /// How sure its agent is of the result.
+    pub confidence: Option<f64>,
+    /// How many bytes the summary of its result has.
+    pub summary_bytes: Option<u64>,
+    /// How many bytes its structured result has.
+    pub data_bytes: Option<u64>,
+}
+
+/// Which steps, in which direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Briefs {
+    /// Those in front of an order, the nearest first.
+    Below(PlanId, u32),
+    /// Those from an order on, in their order.
+    From(PlanId, u32),
+    /// Completed ones in front of an order, the nearest first.
+    CompletedBelow(PlanId, u32),
+    /// Completed ones that a step waited for, in front of an order, the last first.
+    CompletedNeeded(StepId, u32),
+}
+
+/// The beginning of something that was found or made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Which artifact.
+    pub id: ArtifactId,
+    /// The step that it belongs to.
+    pub step: Option<StepId>,
+    /// `note`, `late_result`, ….
+    pub kind: String,
+    /// A short name.
+    pub title: String,
+    /// How it begins.
+    pub excerpt: String,
+    /// Whether there is more.
+    pub goes_on: bool,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+/// An entry of the trail, with its details where they are short.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recent {
+    /// Its number in the plan.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Who did it.
+    pub actor: String,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// What happened, by its name.
+    pub name: String,
+    /// To which step.
+    pub step: Option<StepId>,
+    /// What exactly, where that is short.
+    pub details: Option<Json>,
+}
+
+impl Tx {
+    /// Steps of a plan, without the texts of their results.
+    pub async fn briefs(&mut self, which: Briefs, limit: u32) -> Result<Vec<StepBrief>, Error> {
+        let (name, params) = match which {
+            Briefs::Below(plan, order) => ("briefs_below", params![plan.as_uuid(), order, limit]),
+            Briefs::From(plan, order) => ("briefs_from", params![plan.as_uuid(), order, limit]),
+            Briefs::CompletedBelow(plan, order) => (
+                "briefs_completed_below",
+                params![plan.as_uuid(), order, limit],
+            ),
+            Briefs::CompletedNeeded(step, order) => (
+                "briefs_completed_needed",
+                params![step.as_uuid(), order, limit],
+            ),
+        };
+        let rows = self.rows(name, params).await?;
+        rows.into_iter().map(brief).collect()
+    }
+
+    /// The summaries of these steps' results, in the same order.
+    pub async fn summaries(&mut self, ids: &[StepId]) -> Result<Vec<Option<String>>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| self.statement("step_summary", params![id.as_uuid()]))
+            .collect();
+        let answers = self.ask(questions).await?.into_iter();
+        let read = |row: Row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            cells.maybe_string("result_summary")
+        };
+        answers
+            .map(|rows| Ok(first(Some(rows), read)?.flatten()))
+            .collect()
+    }
+
+    /// The structured results of these steps, in the same order.
+    pub async fn data(&mut self, ids: &[StepId]) -> Result<Vec<Option<Json>>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| self.statement("step_data", params![id.as_uuid()]))
+            .collect();
+        let answers = self.ask(questions).await?.into_iter();
+        let read = |row: Row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            cells.maybe_json("result")
+        };
+        answers
+            .map(|rows| Ok(first(Some(rows), read)?.flatten()))
+            .collect()
+    }
+
+    /// The beginnings of what was found or made for a plan: what belongs to the given step first,
+    /// then the newest.
+    pub async fn excerpts(
+        &mut self,
+        plan: PlanId,
+        step: Option<StepId>,
+        limit: u32,
+    ) -> Result<Vec<Excerpt>, Error> {
+        let step = step.map(|step| *step.as_uuid());
+        let params = params![plan.as_uuid(), step, limit];
+        let rows = self.rows("artifact_excerpts", params).await?;
+        rows.into_iter().map(excerpt).collect()
+    }
+
+    /// The last entries of the trail, newest first.
+    pub async fn recent(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Recent>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        let rows = self.rows("events_recent", params).await?;
+        rows.into_iter().map(recent).collect()
+    }
+
+    /// What was asked and decided about a step, newest first.
+    pub async fn reviews_of(
+        &mut self,
+        plan: PlanId,
+        step: StepId,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), step.as_uuid(), limit];
+        let rows = self.rows("events_of_reviews", params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+}
+
+fn brief(row: Row) -> Result<StepBrief, Error> {
+    let mut cells = row.cells("steps");
+    Ok(StepBrief {
+        id: StepId::new(cells.id("step_id")?),
+        order: cells.u32("step_order")?,
+        step_type: cells.word("step_type")?,
+        title: cells.maybe_string("title")?,
+        status: cells.word("status")?,
+        attempt: cells.u32("attempt")?,
+        failure: step::failure(&mut cells)?,
+        confidence: cells.maybe_real("result_confidence")?,
+        summary_bytes: cells.maybe_u64("summary_bytes")?,
+        data_bytes: cells.maybe_u64("data_bytes")?,
+    })
+}
+
+fn excerpt(row: Row) -> Result<Excerpt, Error> {
+    let mut cells = row.cells("artifacts");
+    let id = ArtifactId::new(cells.id("artifact_id")?);
+    let step = cells.maybe_id("step_id")?.map(StepId::new);
+    let kind = cells.string("artifact_type")?;
+    let title = cells.string("title")?;
+    let excerpt = cells.string("excerpt")?;
+    let bytes = u64::try_from(excerpt.len()).unwrap_or(u64::MAX);
+    Ok(Excerpt {
+        id,
+        step,
+        kind,
+        title,
+        excerpt,
+        goes_on: cells.u64("content_bytes")? > bytes,
+        created_at: cells.at("created_at")?,
+    })
+}
+
+fn recent(row: Row) -> Result<Recent, Error> {
+    let mut cells = row.cells("events");
+    Ok(Recent {
+        seq: cells.u64("seq")?,
+        at: cells.at("at")?,
+        actor: cells.string("actor")?,
+        session: cells.maybe_text("session")?.map(SessionId::new),
+        name: cells.string("name")?,
+        step: cells.maybe_id("step_id")?.map(StepId::new),
+        details: cells.maybe_json("details")?,
+    })
+}

@@ -1,0 +1,55 @@
+-- What somebody who takes a plan or a step up needs to know: lines with the sizes of their texts, so
+-- that only those texts are read for which there is room.
+
+-- fragment: brief
+step_id, step_order, step_type, title, status, attempt, failure_kind, failure_words,
+result_confidence, CAST(octet_length(result_summary) AS bigint) AS summary_bytes,
+CAST(octet_length(result) AS bigint) AS data_bytes
+
+-- name: briefs_below
+SELECT {brief} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order < $3 ORDER BY step_order DESC LIMIT $4;
+
+-- name: briefs_from
+SELECT {brief} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 ORDER BY step_order LIMIT $4;
+
+-- name: briefs_completed_below
+SELECT {brief} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order < $3 AND status = 'completed'
+ORDER BY step_order DESC LIMIT $4;
+
+-- name: briefs_completed_needed
+-- Completed steps that `$2` waited for.
+SELECT {brief} FROM steps
+WHERE tenant_id = $1 AND step_order < $3 AND status = 'completed'
+    AND step_id IN (SELECT needs FROM dependencies WHERE tenant_id = $1 AND step_id = $2)
+ORDER BY step_order DESC LIMIT $4;
+
+-- name: step_summary
+SELECT step_id, result_summary FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_data
+SELECT step_id, result FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: artifact_excerpts
+-- Those of a step first, then the newest. Which ones is found out before any content is read.
+SELECT artifact_id, step_id, artifact_type, title, substr(content, 1, 500) AS excerpt,
+    CAST(octet_length(content) AS bigint) AS content_bytes, created_at
+FROM artifacts
+WHERE tenant_id = $1 AND artifact_id IN (
+    SELECT artifact_id FROM artifacts WHERE tenant_id = $1 AND plan_id = $2
+    ORDER BY CASE WHEN step_id = $3 THEN 0 ELSE 1 END, created_at DESC, artifact_id DESC LIMIT $4)
+ORDER BY CASE WHEN step_id = $3 THEN 0 ELSE 1 END, created_at DESC, artifact_id DESC;
+
+-- name: events_recent
+-- Details may hold a whole plan; those that do are not read.
+SELECT seq, at, actor, session, name, step_id,
+    CASE WHEN octet_length(details) <= 500 THEN details END AS details
+FROM events WHERE tenant_id = $1 AND plan_id = $2 ORDER BY seq DESC LIMIT $3;
+
+-- name: events_of_reviews
+-- Looks through the plan's trail: an index for it would cost every step more than this ever saves.
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND step_id = $3 AND name = 'user_reviewed'
+ORDER BY seq DESC LIMIT $4;
