@@ -77,7 +77,8 @@ impl Engine {
     }
 }
 
-fn check(rating: Option<u32>, comment: Option<&str>) -> Result<(), Refusal> {
+/// Whether it says something, and not too much.
+pub(crate) fn check(rating: Option<u32>, comment: Option<&str>) -> Result<(), Refusal> {
     let mut issues = Vec::new();
     let mut issue = |path: &str, message: String| {
         let path = path.to_owned();

@@ -11,8 +11,8 @@ use onward_core::decide::report_skill::{self, Reported};
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::{SkillExecution, SkillStatus};
-use onward_core::{Command, PlanId};
-use onward_store::Tx;
+use onward_core::{Command, Event, PlanId};
+use onward_store::{Entry, Tx};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -116,6 +116,36 @@ async fn note(
         }
     }
     Ok(execution)
+}
+
+/// Where an execution says something else than the trail of the plan that it is linked to.
+pub(crate) fn unlike_trail(execution: &SkillExecution, trail: &[Entry]) -> Option<&'static str> {
+    let (mut began, mut ended) = (false, false);
+    for entry in trail {
+        let (Event::SkillStarted {
+            execution: id,
+            skill,
+        }
+        | Event::SkillCompleted {
+            execution: id,
+            skill,
+            ..
+        }) = &entry.event
+        else {
+            continue;
+        };
+        if *id == execution.id {
+            if *skill != execution.skill {
+                return Some("is of another skill than the trail says");
+            }
+            began |= matches!(entry.event, Event::SkillStarted { .. });
+            ended |= matches!(entry.event, Event::SkillCompleted { .. });
+        }
+    }
+    if !began {
+        return Some("has no start in the trail");
+    }
+    (ended != execution.status().is_terminal()).then_some("ended otherwise than the trail says")
 }
 
 /// What the skills of a plan say about its output: its media type, and how it should look. Of

@@ -1,14 +1,17 @@
 //! Moving a plan: one JSON document out, the same plan in. The trail is the truth of the document;
 //! what stands beside it is for readers, and is made anew from the trail on the way in.
 
+mod beside;
+
 use std::sync::Arc;
 
-use onward_core::id::{ArtifactId, SessionId};
+use onward_core::id::SessionId;
 use onward_core::role::Permission;
+use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepState};
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
-use onward_store::{Artifact, Author, Entry, LogLine, WholePlan, codec};
-use serde_json::{Map, Value, json};
+use onward_store::{Artifact, Author, Entry, Feedback, LogLine, WholePlan, codec};
+use serde_json::{Value, json};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -16,11 +19,12 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::stalls_at;
 use crate::submit::replay;
+use beside::Beside;
 
 /// What a document says that it is.
 const FORMAT: &str = "onward.plan";
 const VERSION: u64 = 1;
-/// How many artifacts of a plan a document holds.
+/// How many artifacts of a plan a document holds; and of all else that stands beside it.
 const MOST: u32 = 100_000;
 
 /// All there is to say about a plan.
@@ -32,6 +36,10 @@ pub struct Whole {
     pub trail: Vec<Entry>,
     /// What was found or made for it.
     pub artifacts: Vec<Artifact>,
+    /// The skills that are linked to it, the last one first.
+    pub skills: Vec<SkillExecution>,
+    /// What people said about it, the last one first.
+    pub feedback: Vec<Feedback>,
 }
 
 impl Engine {
@@ -46,6 +54,8 @@ impl Engine {
                     plan: rows,
                     trail: tx.whole_trail(plan).await?,
                     artifacts: tx.artifacts_of(plan, MOST).await?,
+                    skills: tx.skills_of(plan, MOST).await?,
+                    feedback: tx.feedback_of(plan, MOST).await?,
                 })
             })
         });
@@ -78,8 +88,10 @@ impl Engine {
             "steps": whole.plan.steps.iter().map(step).collect::<Vec<_>>(),
             "branches": whole.plan.branches.iter().map(branch).collect::<Vec<_>>(),
             "events": whole.trail.iter().map(event).collect::<Vec<_>>(),
-            "artifacts": whole.artifacts.iter().map(artifact).collect::<Vec<_>>(),
+            "artifacts": whole.artifacts.iter().map(beside::artifact).collect::<Vec<_>>(),
             "outputs": [],
+            "skillExecutions": whole.skills.iter().map(beside::skill).collect::<Vec<_>>(),
+            "feedback": whole.feedback.iter().map(beside::said).collect::<Vec<_>>(),
         }))
     }
 
@@ -88,7 +100,7 @@ impl Engine {
         caller.allow(Permission::CreatePlan)?;
         let mut document = document.clone();
         clean::value(&mut document);
-        let (named, trail, artifacts) = read(&document)?;
+        let (named, trail) = read(&document)?;
         let plan = replay(&trail).map_err(|why| Error::invalid("events", why.to_string()))?;
         let id = plan.head().id;
         if id != named {
@@ -98,6 +110,7 @@ impl Engine {
             ));
         }
         same_state(&document, &plan)?;
+        let beside = Beside::read(&document, id, &trail)?;
         let now = self.now();
         let line = LogLine {
             id: self.fresh.timely_id(now),
@@ -106,11 +119,11 @@ impl Engine {
             action: "plan_imported".to_owned(),
             details: json!({ "planId": id.to_string(), "events": trail.len() }),
         };
-        let all = Arc::new((plan, trail, artifacts, line));
+        let all = Arc::new((plan, trail, beside, line));
         let taken_in = self.store.write(&caller.tenant, move |tx| {
             let all = Arc::clone(&all);
             Box::pin(async move {
-                let (plan, trail, artifacts, line) = &*all;
+                let (plan, trail, beside, line) = &*all;
                 if tx.plan(id).await?.is_some() {
                     return Err(taken(format!("there is a plan `{id}` already")));
                 }
@@ -119,12 +132,7 @@ impl Engine {
                 }
                 let stalls: Vec<Option<Timestamp>> = stalls(plan);
                 tx.restore(plan, trail, &stalls);
-                for artifact in artifacts {
-                    match tx.artifact(artifact.id).await? {
-                        Some(_) => tx.adopt(artifact),
-                        None => tx.keep(artifact),
-                    }
-                }
+                beside.keep(tx).await?;
                 tx.log_line(line);
                 Ok::<(), Error>(())
             })
@@ -239,20 +247,7 @@ fn event(entry: &Entry) -> Value {
     })
 }
 
-fn artifact(artifact: &Artifact) -> Value {
-    json!({
-        "artifactId": artifact.id.to_string(),
-        "stepId": artifact.step.map(|step| step.to_string()),
-        "artifactType": artifact.kind,
-        "title": artifact.title,
-        "content": artifact.content,
-        "sourceUrl": artifact.source_url,
-        "metadata": artifact.metadata,
-        "createdAt": artifact.created_at.to_string(),
-    })
-}
-
-fn read(document: &Value) -> Result<(PlanId, Vec<Entry>, Vec<Artifact>), Error> {
+fn read(document: &Value) -> Result<(PlanId, Vec<Entry>), Error> {
     let format = document.get("format").and_then(Value::as_str);
     if format != Some(FORMAT) {
         let message = format!("must be `{FORMAT}`: this is no exported plan");
@@ -263,12 +258,10 @@ fn read(document: &Value) -> Result<(PlanId, Vec<Entry>, Vec<Artifact>), Error> 
         let message = format!("is {version:?}, this program reads version {VERSION}");
         return Err(Error::invalid("version", message));
     }
-    let list = |key: &'static str| {
-        let list = document.get(key).and_then(Value::as_array);
-        list.ok_or_else(|| Error::invalid(key, "is missing, or no list"))
-    };
+    let events = document.get("events").and_then(Value::as_array);
+    let events = events.ok_or_else(|| Error::invalid("events", "is missing, or no list"))?;
     let mut trail = Vec::new();
-    for (place, event) in list("events")?.iter().enumerate() {
+    for (place, event) in events.iter().enumerate() {
         trail.push(read_event(event, &format!("events[{place}]"))?);
     }
     for (entry, seq) in trail.iter().zip(1u64..) {
@@ -282,15 +275,7 @@ fn read(document: &Value) -> Result<(PlanId, Vec<Entry>, Vec<Artifact>), Error> 
         .and_then(Value::as_str)
         .and_then(|id| id.parse::<PlanId>().ok())
         .ok_or_else(|| Error::invalid("plan.planId", "is missing, or no id"))?;
-    let mut artifacts = Vec::new();
-    for (place, artifact) in list("artifacts")?.iter().enumerate() {
-        artifacts.push(read_artifact(
-            artifact,
-            plan,
-            &format!("artifacts[{place}]"),
-        )?);
-    }
-    Ok((plan, trail, artifacts))
+    Ok((plan, trail))
 }
 
 /// A field of an object, read as its type.
@@ -306,10 +291,6 @@ fn field<'v, T>(
 
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
-}
-
-fn known_kind(value: &Value) -> Option<String> {
-    text(value).filter(|kind| Artifact::KINDS.contains(&kind.as_str()))
 }
 
 fn parsed<T: std::str::FromStr>(value: &Value) -> Option<T> {
@@ -340,20 +321,5 @@ fn read_event(event: &Value, path: &str) -> Result<Entry, Error> {
             session: session.map(SessionId::new),
         },
         event: decoded,
-    })
-}
-
-fn read_artifact(artifact: &Value, plan: PlanId, path: &str) -> Result<Artifact, Error> {
-    let metadata = field(artifact, path, "metadata", Value::as_object)?;
-    Ok(Artifact {
-        id: field::<ArtifactId>(artifact, path, "artifactId", parsed)?,
-        plan: Some(plan),
-        step: field(artifact, path, "stepId", maybe(parsed))?,
-        kind: field(artifact, path, "artifactType", known_kind)?,
-        title: field(artifact, path, "title", text)?,
-        content: field(artifact, path, "content", text)?,
-        source_url: field(artifact, path, "sourceUrl", maybe(text))?,
-        metadata: Value::Object(Map::clone(metadata)),
-        created_at: field(artifact, path, "createdAt", parsed)?,
     })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
+use onward_core::skill::SkillExecution;
 use onward_core::{Event, Plan, PlanId, StepStatus};
 use onward_store::{Entry, Tx, WholePlan};
 
@@ -12,10 +13,11 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::stalls_at;
+use crate::skill::unlike_trail;
 
 /// How many plans are looked up at once.
 const PIECE: u32 = 256;
-/// How many lines of a log are read.
+/// How many lines of a log, or executions of a plan, are read.
 const LINES: u32 = 100_000;
 
 /// Something that is not as it should be.
@@ -111,9 +113,14 @@ impl Engine {
             Box::pin(async move { whole(tx, plan).await })
         });
         match read.await {
-            Ok(Some((rows, trail))) => {
+            Ok(Some((rows, skills, trail))) => {
                 let events = u64::try_from(trail.len()).unwrap_or(u64::MAX);
-                Ok((events, differences(&rows, &trail)))
+                let mut found = differences(&rows, &trail);
+                found.extend(skills.iter().filter_map(|skill| {
+                    let why = unlike_trail(skill, &trail)?;
+                    Some(format!("skill execution `{}` {why}", skill.id))
+                }));
+                Ok((events, found))
             }
             Ok(None) => Ok((0, Vec::new())),
             // A cell that cannot be read is what a check is for.
@@ -132,14 +139,14 @@ fn cell(read: Result<(), onward_store::Error>) -> Result<Option<String>, Error> 
     }
 }
 
-async fn whole(
-    tx: &mut Tx,
-    plan: PlanId,
-) -> Result<Option<(WholePlan, Vec<Entry>)>, onward_store::Error> {
+type Whole = (WholePlan, Vec<SkillExecution>, Vec<Entry>);
+
+async fn whole(tx: &mut Tx, plan: PlanId) -> Result<Option<Whole>, onward_store::Error> {
     let Some(rows) = tx.whole_plan(plan).await? else {
         return Ok(None);
     };
-    Ok(Some((rows, tx.whole_trail(plan).await?)))
+    let skills = tx.skills_of(plan, LINES).await?;
+    Ok(Some((rows, skills, tx.whole_trail(plan).await?)))
 }
 
 /// Where the rows say something else than the trail.

@@ -26,7 +26,7 @@ pub struct Feedback {
 }
 
 impl Tx {
-    /// Adds what somebody said.
+    /// Adds what somebody said, unless it is there already.
     pub fn add_feedback(&mut self, feedback: &Feedback) {
         let params = params![
             feedback.id.as_uuid(),

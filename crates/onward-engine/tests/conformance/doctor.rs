@@ -63,6 +63,32 @@ async fn rows_that_say_something_else_than_the_trail_are_found(desk: &Desk) {
     }
 }
 
+async fn a_skill_that_says_something_else_than_the_trail_is_found(desk: &Desk) {
+    for (set, why) in [
+        ("skill_name = 'another'", "is of another skill"),
+        ("status = 'completed', ended_at = 1", "ended otherwise"),
+    ] {
+        let plan = desk.plan(1).await;
+        let skill = desk.start_skill(&desk.me, "survey", "s", Some(plan.id));
+        let id = desk.literal(skill.await);
+        desk.damage(&format!(
+            "UPDATE skill_executions SET {set} WHERE execution_id = {id}"
+        ));
+        let (_, faults) = desk.engine.verify_plan(&desk.me, plan.id).await.unwrap();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].contains(why), "{faults:?}");
+    }
+    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
+    desk.start_skill(&desk.me, "survey", "s", Some(plan.id))
+        .await;
+    let (from, to) = (desk.literal(plan.id), desk.literal(other.id));
+    desk.damage(&format!(
+        "UPDATE skill_executions SET plan_id = {to} WHERE plan_id = {from}"
+    ));
+    let (_, faults) = desk.engine.verify_plan(&desk.me, other.id).await.unwrap();
+    assert!(faults[0].contains("has no start"), "{faults:?}");
+}
+
 async fn what_is_not_part_of_a_plan_is_checked_too(desk: &Desk) {
     let plan = desk.plan(1).await;
     desk.work_off(plan.id, 1).await;
@@ -125,6 +151,7 @@ async fn a_sweep_goes_on_past_a_damaged_plan(desk: &Desk) {
 on_both_databases![
     a_trail_that_lacks_an_entry_or_says_something_else_is_found,
     rows_that_say_something_else_than_the_trail_are_found,
+    a_skill_that_says_something_else_than_the_trail_is_found,
     what_is_not_part_of_a_plan_is_checked_too,
 ];
 

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use onward_core::PlanId;
+use onward_core::command::ReportSkill;
 use onward_core::policy::OnStall;
+use onward_core::skill::SkillStatus;
+use onward_engine::feedback::Opinion;
+use onward_engine::next::Next;
 use onward_engine::submit::Submission;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::desk::Desk;
 use crate::on_both_databases;
@@ -154,7 +158,137 @@ async fn artifacts_go_along_with_their_plan(desk: &Desk) {
     assert_eq!(document(&desk.engine, &desk.me, plan.id).await, before);
 }
 
+async fn skills_and_feedback_go_along_with_their_plan(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    let ended = desk
+        .start_skill(&desk.me, "ended", "s", Some(plan.id))
+        .await;
+    desk.start_skill(&desk.me, "open", "s", Some(plan.id)).await;
+    let report = |status, error: Option<&str>| ReportSkill {
+        skill: "ended".to_owned(),
+        status,
+        session: None,
+        plan: None,
+        metadata: Map::from_iter([("outputMediaType".to_owned(), "text/html".into())]),
+        error: error.map(str::to_owned),
+    };
+    let failed = report(SkillStatus::Failed, Some("no paper"));
+    desk.engine
+        .log_skill(&desk.me, Some(ended), failed)
+        .await
+        .unwrap();
+    for (rating, comment) in [(Some(5), None), (None, Some("well"))] {
+        let opinion = Opinion {
+            plan: plan.id,
+            rating,
+            comment: comment.map(str::to_owned),
+            output: None,
+        };
+        desk.engine
+            .submit_feedback(&desk.me, opinion)
+            .await
+            .unwrap();
+    }
+    desk.work_off(plan.id, 1).await;
+    let before = document(&desk.engine, &desk.me, plan.id).await;
+    let count = |key: &str| before[key].as_array().map(Vec::len);
+    assert_eq!(
+        (count("skillExecutions"), count("feedback")),
+        (Some(2), Some(2))
+    );
+
+    let other = desk.tenant("other").await;
+    desk.engine.import(&other, &before).await.unwrap();
+    assert_eq!(document(&desk.engine, &other, plan.id).await, before);
+    let next = desk.engine.next_step(&other, plan.id, None, false).await;
+    let Next::Complete(notes) = next.unwrap() else {
+        panic!("it is complete")
+    };
+    assert_eq!(notes.media_type.as_deref(), Some("text/html"));
+    // Where the plan was before, the one that is still at work has stayed.
+    desk.engine.delete_plan(&desk.me, plan.id).await.unwrap();
+    desk.engine.import(&desk.me, &before).await.unwrap();
+    assert_eq!(document(&desk.engine, &desk.me, plan.id).await, before);
+}
+
+async fn a_document_from_before_there_were_skills_is_taken_in(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    let mut early = document(&desk.engine, &desk.me, plan.id).await;
+    let fields = early.as_object_mut().unwrap();
+    fields.remove("skillExecutions").unwrap();
+    fields.remove("feedback").unwrap();
+    let other = desk.tenant("other").await;
+    desk.engine.import(&other, &early).await.unwrap();
+}
+
+async fn what_stands_beside_a_plan_must_fit_its_trail(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    desk.start_skill(&desk.me, "survey", "s", Some(plan.id))
+        .await;
+    let opinion = Opinion {
+        plan: plan.id,
+        rating: Some(1),
+        comment: None,
+        output: None,
+    };
+    desk.engine
+        .submit_feedback(&desk.me, opinion)
+        .await
+        .unwrap();
+    let sound = document(&desk.engine, &desk.me, plan.id).await;
+    let other = desk.tenant("other").await;
+    let changes: [(&str, &str, Value); 7] = [
+        (
+            "/skillExecutions/0/skillName",
+            "skillExecutions[0]",
+            "another".into(),
+        ),
+        (
+            "/skillExecutions/0/executionId",
+            "skillExecutions[0]",
+            plan.id.to_string().into(),
+        ),
+        (
+            "/skillExecutions/0/status",
+            "skillExecutions[0].endedAt",
+            "completed".into(),
+        ),
+        (
+            "/skillExecutions/0/status",
+            "skillExecutions[0].status",
+            "paused".into(),
+        ),
+        (
+            "/skillExecutions/0/metadata",
+            "skillExecutions[0].metadata",
+            Value::Null,
+        ),
+        ("/feedback/0/rating", "feedback[0]", 6.into()),
+        ("/feedback/0/rating", "feedback[0]", Value::Null),
+    ];
+    for (pointer, path, value) in changes {
+        let mut spoilt = sound.clone();
+        *spoilt.pointer_mut(pointer).unwrap() = value;
+        let refused = crate::verbs::refusal(desk.engine.import(&other, &spoilt).await);
+        let onward_core::Refusal::InvalidInput(issues) = refused else {
+            panic!("refused for another reason: {refused}")
+        };
+        assert_eq!(issues[0].path, path, "{pointer}");
+    }
+    let mut ended = sound.clone();
+    ended["skillExecutions"][0]["status"] = "completed".into();
+    ended["skillExecutions"][0]["endedAt"] = ended["plan"]["createdAt"].clone();
+    assert_eq!(
+        code(desk.engine.import(&other, &ended).await),
+        "invalid_input"
+    );
+    desk.engine.import(&other, &sound).await.unwrap();
+}
+
 on_both_databases![
+    skills_and_feedback_go_along_with_their_plan,
+    a_document_from_before_there_were_skills_is_taken_in,
+    what_stands_beside_a_plan_must_fit_its_trail,
     a_plan_comes_back_as_it_was,
     a_plan_is_the_same_on_the_other_database_and_back,
     work_goes_on_where_it_stood,

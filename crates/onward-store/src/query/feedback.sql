@@ -5,7 +5,8 @@ feedback_id, plan_id, rating, comment, actor, created_at
 
 -- name: feedback_insert
 INSERT INTO feedback (tenant_id, feedback_id, plan_id, rating, comment, actor, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7);
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (tenant_id, feedback_id) DO NOTHING;
 
 -- name: feedback_of_plan
 SELECT {feedback} FROM feedback

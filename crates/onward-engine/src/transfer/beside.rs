@@ -1,0 +1,182 @@
+//! What stands beside a plan in its document: what was found or made for it, the skills that are
+//! linked to it, what people said about it. Out as JSON, and in again.
+
+use onward_core::id::{ArtifactId, FeedbackId, SessionId, SkillExecutionId};
+use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
+use onward_core::{PlanId, Timestamp};
+use onward_store::{Artifact, Entry, Feedback, Tx};
+use serde_json::{Map, Value, json};
+
+use super::{field, maybe, parsed, text};
+use crate::error::Error;
+use crate::feedback;
+use crate::skill;
+
+/// What stands beside a plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Beside {
+    artifacts: Vec<Artifact>,
+    skills: Vec<SkillExecution>,
+    feedback: Vec<Feedback>,
+}
+
+impl Beside {
+    /// Reads what a document holds. One that was made before there were skills and feedback has
+    /// neither.
+    pub(super) fn read(document: &Value, plan: PlanId, trail: &[Entry]) -> Result<Self, Error> {
+        let list = |key: &'static str| match document.get(key) {
+            Some(Value::Array(list)) => Ok(list.as_slice()),
+            None if key != "artifacts" => Ok(&[][..]),
+            Some(_) | None => Err(Error::invalid(key, "is missing, or no list")),
+        };
+        let mut beside = Beside::default();
+        for (place, artifact) in list("artifacts")?.iter().enumerate() {
+            let path = format!("artifacts[{place}]");
+            beside.artifacts.push(read_artifact(artifact, plan, &path)?);
+        }
+        for (place, execution) in list("skillExecutions")?.iter().enumerate() {
+            let path = format!("skillExecutions[{place}]");
+            let execution = read_skill(execution, plan, &path)?;
+            if let Some(why) = skill::unlike_trail(&execution, trail) {
+                return Err(Error::invalid(&path, why));
+            }
+            beside.skills.push(execution);
+        }
+        for (place, said) in list("feedback")?.iter().enumerate() {
+            let path = format!("feedback[{place}]");
+            beside.feedback.push(read_feedback(said, plan, &path)?);
+        }
+        Ok(beside)
+    }
+
+    /// Keeps it. What outlived the plan where it was before is given back to it.
+    pub(super) async fn keep(&self, tx: &mut Tx) -> Result<(), Error> {
+        for artifact in &self.artifacts {
+            match tx.artifact(artifact.id).await? {
+                Some(_) => tx.adopt(artifact),
+                None => tx.keep(artifact),
+            }
+        }
+        for execution in &self.skills {
+            match tx.skill(execution.id).await? {
+                None => tx.add_skill(execution),
+                // One that went on without its plan says more than the plan's trail.
+                Some(known) if known.plan.is_none() && known.status() == execution.status() => {
+                    tx.change_skill(&SkillExecution {
+                        plan: execution.plan,
+                        ..known
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+        for said in &self.feedback {
+            tx.add_feedback(said);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn artifact(artifact: &Artifact) -> Value {
+    json!({
+        "artifactId": artifact.id.to_string(),
+        "stepId": artifact.step.map(|step| step.to_string()),
+        "artifactType": artifact.kind,
+        "title": artifact.title,
+        "content": artifact.content,
+        "sourceUrl": artifact.source_url,
+        "metadata": artifact.metadata,
+        "createdAt": artifact.created_at.to_string(),
+    })
+}
+
+pub(super) fn skill(execution: &SkillExecution) -> Value {
+    let error = match &execution.state {
+        SkillState::Failed { error, .. } => error.as_deref(),
+        SkillState::Started | SkillState::Executing | SkillState::Completed { .. } => None,
+    };
+    json!({
+        "executionId": execution.id.to_string(),
+        "skillName": execution.skill,
+        "status": execution.status().as_str(),
+        "sessionId": execution.session.as_ref().map(SessionId::as_str),
+        "metadata": execution.metadata,
+        "errorMessage": error,
+        "startedAt": execution.started_at.to_string(),
+        "updatedAt": execution.updated_at.to_string(),
+        "endedAt": execution.ended_at().map(|at| at.to_string()),
+    })
+}
+
+pub(super) fn said(feedback: &Feedback) -> Value {
+    json!({
+        "feedbackId": feedback.id.to_string(),
+        "rating": feedback.rating,
+        "comment": feedback.comment,
+        "actor": feedback.actor,
+        "createdAt": feedback.created_at.to_string(),
+    })
+}
+
+fn known_kind(value: &Value) -> Option<String> {
+    text(value).filter(|kind| Artifact::KINDS.contains(&kind.as_str()))
+}
+
+fn read_artifact(artifact: &Value, plan: PlanId, path: &str) -> Result<Artifact, Error> {
+    let metadata = field(artifact, path, "metadata", Value::as_object)?;
+    Ok(Artifact {
+        id: field::<ArtifactId>(artifact, path, "artifactId", parsed)?,
+        plan: Some(plan),
+        step: field(artifact, path, "stepId", maybe(parsed))?,
+        kind: field(artifact, path, "artifactType", known_kind)?,
+        title: field(artifact, path, "title", text)?,
+        content: field(artifact, path, "content", text)?,
+        source_url: field(artifact, path, "sourceUrl", maybe(text))?,
+        metadata: Value::Object(Map::clone(metadata)),
+        created_at: field(artifact, path, "createdAt", parsed)?,
+    })
+}
+
+fn read_skill(execution: &Value, plan: PlanId, path: &str) -> Result<SkillExecution, Error> {
+    let status: SkillStatus = field(execution, path, "status", parsed)?;
+    let error: Option<String> = field(execution, path, "errorMessage", maybe(text))?;
+    let ended_at = || field::<Timestamp>(execution, path, "endedAt", parsed);
+    let state = match status {
+        SkillStatus::Started => SkillState::Started,
+        SkillStatus::Executing => SkillState::Executing,
+        SkillStatus::Completed => SkillState::Completed {
+            ended_at: ended_at()?,
+        },
+        SkillStatus::Failed => SkillState::Failed {
+            ended_at: ended_at()?,
+            error,
+        },
+    };
+    let session: Option<String> = field(execution, path, "sessionId", maybe(text))?;
+    let metadata = field(execution, path, "metadata", Value::as_object)?;
+    Ok(SkillExecution {
+        id: field::<SkillExecutionId>(execution, path, "executionId", parsed)?,
+        skill: field(execution, path, "skillName", text)?,
+        session: session.map(SessionId::new),
+        plan: Some(plan),
+        metadata: Map::clone(metadata),
+        state,
+        started_at: field(execution, path, "startedAt", parsed)?,
+        updated_at: field(execution, path, "updatedAt", parsed)?,
+    })
+}
+
+fn read_feedback(said: &Value, plan: PlanId, path: &str) -> Result<Feedback, Error> {
+    let small = |value: &Value| u32::try_from(value.as_u64()?).ok();
+    let feedback = Feedback {
+        id: field::<FeedbackId>(said, path, "feedbackId", parsed)?,
+        plan,
+        rating: field(said, path, "rating", maybe(small))?,
+        comment: field(said, path, "comment", maybe(text))?,
+        actor: field(said, path, "actor", text)?,
+        created_at: field(said, path, "createdAt", parsed)?,
+    };
+    let fits = feedback::check(feedback.rating, feedback.comment.as_deref());
+    fits.map_err(|why| Error::invalid(path, why.to_string()))?;
+    Ok(feedback)
+}
