@@ -189,6 +189,22 @@ async fn artifacts(
     Ok(named)
 }
 
+/// The first of these steps, as far as there may be room for their summaries, each with what it
+/// costs beside. No character has more than four bytes.
+fn may_fit<'t>(
+    briefs: impl Iterator<Item = &'t StepBrief>,
+    beside: usize,
+    mut left: usize,
+) -> Vec<StepId> {
+    let fit = briefs.take_while(|brief| {
+        let fits = left > beside;
+        let bytes = usize::try_from(brief.summary_bytes.unwrap_or(0)).unwrap_or(usize::MAX);
+        left = left.saturating_sub(beside).saturating_sub(bytes / 4);
+        fits
+    });
+    fit.map(|brief| brief.id).collect()
+}
+
 /// Reads the structured results for which there is room, of the first steps first.
 async fn add_data<'t>(
     tx: &mut Tx,

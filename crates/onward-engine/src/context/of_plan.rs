@@ -8,7 +8,7 @@ use onward_core::{PlanId, StepId, StepStatus, Timestamp};
 use onward_store::{Briefs, Recent, Sheet, StepBrief, StepLine, Tx, Which, codec};
 
 use super::budget::{Budget, cost, cost_of_data};
-use super::{ENTRY, PAGE, PlanContext, StepTold, add_data, artifacts, count};
+use super::{ENTRY, PAGE, PlanContext, StepTold, add_data, artifacts, count, may_fit};
 use crate::error::Error;
 use crate::next::Working;
 
@@ -274,17 +274,18 @@ async fn add_summaries(
     let with_result = |told: &&mut StepTold| told.step.summary_bytes.is_some();
     let mut wanted: Vec<&mut StepTold> = steps.iter_mut().filter(with_result).collect();
     for piece in wanted.chunks_mut(count(PAGE)) {
-        if budget.left() == 0 {
+        let ids = may_fit(piece.iter().map(|told| &told.step), 0, budget.left());
+        let all_fit = ids.len() == piece.len();
+        for (told, summary) in piece.iter_mut().zip(tx.summaries(&ids).await?) {
+            let mut summary = summary.unwrap_or_default();
+            if !budget.entry(0, &mut summary) {
+                return Ok(());
+            }
+            told.summary = Some(summary);
+        }
+        if !all_fit {
             budget.cut();
             return Ok(());
-        }
-        let ids: Vec<StepId> = piece.iter().map(|told| told.step.id).collect();
-        for (told, summary) in piece.iter_mut().zip(tx.summaries(&ids).await?) {
-            if let Some(mut summary) = summary
-                && budget.entry(0, &mut summary)
-            {
-                told.summary = Some(summary);
-            }
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use onward_core::{Event, PlanId, Step, StepId};
 use onward_store::{Briefs, Sheet, Tx};
 
 use super::budget::{Budget, cost};
-use super::{ENTRY, PAGE, StepAtHand, StepContext, StepTold, add_data, artifacts};
+use super::{ENTRY, PAGE, StepAtHand, StepContext, StepTold, add_data, artifacts, may_fit};
 use crate::error::Error;
 
 /// What the answer costs beside its texts and lists.
@@ -109,19 +109,11 @@ async fn results(
             .into_iter()
             .filter(|it| !but.contains(&it.id))
             .collect();
-        // No character has more than four bytes.
-        let mut left = budget.left();
-        let fit = page.iter().take_while(|brief| {
-            let fits = left > ENTRY;
-            let bytes = usize::try_from(brief.summary_bytes.unwrap_or(0)).unwrap_or(usize::MAX);
-            left = left.saturating_sub(ENTRY).saturating_sub(bytes / 4);
-            fits
-        });
-        let ids: Vec<StepId> = fit.map(|brief| brief.id).collect();
-        if ids.len() < page.len() {
+        let ids = may_fit(page.iter(), ENTRY, budget.left());
+        let all_fit = ids.len() == page.len();
+        if !all_fit {
             budget.cut();
         }
-        let all_fit = ids.len() == page.len();
         for (step, summary) in page.into_iter().zip(tx.summaries(&ids).await?) {
             let mut summary = summary.unwrap_or_default();
             if !budget.entry(ENTRY, &mut summary) {

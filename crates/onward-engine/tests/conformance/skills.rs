@@ -331,19 +331,52 @@ async fn the_same_key_names_the_same_skill(desk: &Desk) {
 }
 
 async fn of_many_plans_of_a_session_made_at_once_one_is_linked(desk: &Desk) {
-    let skill = desk.start_skill(&desk.me, "survey", "s", None).await;
-    let making: Vec<_> = (0..6)
-        .map(|_| {
-            let (engine, me, mut draft) = (desk.engine.clone(), desk.me.clone(), desk.draft(1));
-            draft.session = Some(SessionId::new("s"));
-            tokio::spawn(async move { engine.create_plan(&me, draft, None).await })
-        })
-        .collect();
-    let mut linked = Vec::new();
-    for made in making {
-        linked.extend(made.await.unwrap().unwrap().skill);
+    let engines = [desk.engine.clone(), desk.another_engine().await];
+    for round in 0..5 {
+        let session = format!("session {round}");
+        let skill = desk.start_skill(&desk.me, "survey", &session, None).await;
+        let making: Vec<_> = (0..16)
+            .map(|number: usize| {
+                let (engine, me) = (engines[number % 2].clone(), desk.me.clone());
+                let mut draft = desk.draft(1);
+                draft.session = Some(SessionId::new(session.as_str()));
+                tokio::spawn(async move { engine.create_plan(&me, draft, None).await })
+            })
+            .collect();
+        let mut linked = Vec::new();
+        for made in making {
+            linked.extend(made.await.unwrap().unwrap().skill);
+        }
+        assert_eq!(linked, [skill]);
     }
-    assert_eq!(linked, [skill]);
+    let [_, other] = engines;
+    other.close().await;
+}
+
+async fn of_many_who_end_an_execution_at_once_one_is_heard(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    for _ in 0..5 {
+        let id = desk
+            .start_skill(&desk.me, "survey", "s", Some(plan.id))
+            .await;
+        let ending: Vec<_> = (0..8)
+            .map(|_| {
+                let (engine, me) = (desk.engine.clone(), desk.me.clone());
+                let ended = report(SkillStatus::Completed);
+                tokio::spawn(async move { engine.log_skill(&me, Some(id), ended).await })
+            })
+            .collect();
+        let mut heard = 0;
+        for ended in ending {
+            match ended.await.unwrap() {
+                Ok(_) => heard += 1,
+                Err(why) => assert_eq!(why.code().as_str(), "illegal_transition"),
+            }
+        }
+        assert_eq!(heard, 1);
+    }
+    let noted = desk.trail_behind(plan.id, 1).await;
+    assert_eq!(noted, ["skill_started", "skill_completed"].repeat(5));
 }
 
 async fn what_a_skill_says_of_the_output_reaches_whoever_finishes_the_plan(desk: &Desk) {
@@ -461,6 +494,7 @@ on_both_databases![
     a_plan_is_linked_to_what_its_session_has_started_last,
     the_same_key_names_the_same_skill,
     of_many_plans_of_a_session_made_at_once_one_is_linked,
+    of_many_who_end_an_execution_at_once_one_is_heard,
     what_a_skill_says_of_the_output_reaches_whoever_finishes_the_plan,
     skills_that_have_ended_go_with_their_plan_and_others_stay,
     texts_of_a_skill_hold_no_nul,
