@@ -3,7 +3,7 @@
 //!
 //! How much room there is decides what is read: what would be cut off is not loaded, so a plan of
 //! 10,000 steps costs what its answer costs. The room is that of the answer as JSON, names of fields
-//! and ids included; [`budget`] spends it, `of_step.rs` and `of_plan.rs` say on what.
+//! and ids included; `budget.rs` spends it, `of_step.rs` and `of_plan.rs` say on what.
 
 mod budget;
 mod of_plan;
