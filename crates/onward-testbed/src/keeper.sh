@@ -4,8 +4,10 @@
 # Doing one thing at a time is the point: there is no moment in which the test can die and leave
 # something half started behind.
 #
-# Run by server.rs: sh -c "$(cat keeper.sh)" keeper BIN, as a user for whom the server works.
+# Run by server.rs: sh -c "$(cat keeper.sh)" keeper BIN MEMORY, as a user for whom the server works.
+# MEMORY is `little`, for tests, or `shipped`: as much as a server takes by itself.
 bin=$1
+memory=$2
 
 # Nobody may be left to read an answer; and what is meant for the test is not meant for this.
 trap '' PIPE HUP INT TERM
@@ -22,6 +24,8 @@ listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 fsync = on
 max_connections = 200
+EOF
+    [ "$memory" = shipped ] || cat >>"$dir/data/postgresql.conf" <<'EOF'
 shared_buffers = 16MB
 max_wal_size = 256MB
 EOF

@@ -100,6 +100,10 @@ impl Keeper {
         command
             .args(["-c", include_str!("keeper.sh"), "keeper"])
             .arg(programs.directory())
+            .arg(match std::env::var_os("ONWARD_TESTBED_AS_SHIPPED") {
+                Some(_) => "shipped",
+                None => "little",
+            })
             // What the server says about a port is read, in English.
             .env("LC_ALL", "C")
             // Where the test stands may be closed to the user who runs the server.
