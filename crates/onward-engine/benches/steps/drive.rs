@@ -73,6 +73,12 @@ impl Course {
 
 type Plans = Arc<Mutex<Vec<PlanId>>>;
 
+/// One caller works off all of these plans.
+pub(crate) async fn all_of(engine: &Engine, plans: Plans, fused: bool) {
+    let never = Instant::now() + Duration::from_secs(3600);
+    one_caller(engine.clone(), plans, fused, never).await;
+}
+
 /// Makes plans of so many steps, several at once.
 pub(crate) async fn made(engine: &Engine, plans: usize, steps: usize) -> Plans {
     let each = |engine: Engine, plans: usize| async move {

@@ -16,8 +16,10 @@
 mod drive;
 mod floor;
 mod grown;
+mod peer;
 mod processes;
 mod report;
+mod syncs;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +36,7 @@ struct Asked {
     grown: bool,
     only: Option<String>,
     callers: Vec<usize>,
+    peers: bool,
 }
 
 fn asked() -> Asked {
@@ -44,6 +47,7 @@ fn asked() -> Asked {
         grown: false,
         only: None,
         callers: vec![1, 8, 64],
+        peers: false,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -54,6 +58,7 @@ fn asked() -> Asked {
             "--folder" => asked.folder = PathBuf::from(value()),
             "--only" => asked.only = Some(value()),
             "--callers" => asked.callers = vec![value().parse().expect("a number of callers")],
+            "--peers" => asked.peers = true,
             "--grown" => asked.grown = true,
             // What `cargo bench` says to every bench.
             "--bench" => {}
@@ -66,6 +71,9 @@ fn asked() -> Asked {
 fn main() {
     if processes::is_worker() {
         return processes::work();
+    }
+    if syncs::is_asked() {
+        return syncs::drive();
     }
     let asked = asked();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -85,7 +93,7 @@ fn main() {
         sqlite(&runtime, &folder, &asked.callers, span);
     }
     if let Some(url) = asked.postgres.as_deref().filter(|_| wants("postgres")) {
-        postgres(&runtime, url, &asked.callers, span);
+        postgres(&runtime, url, &asked.callers, asked.peers, span);
     }
     if wants("processes") {
         processes::measure(&folder, span);
@@ -138,27 +146,31 @@ fn sqlite(
     }
 }
 
-fn postgres(runtime: &tokio::runtime::Runtime, url: &str, callers: &[usize], span: Duration) {
+fn postgres(
+    runtime: &tokio::runtime::Runtime,
+    url: &str,
+    callers: &[usize],
+    peers: bool,
+    span: Duration,
+) {
     for &callers in callers {
+        if peers {
+            peer::dbos(url, callers, span);
+        }
         let bare = runtime.block_on(floor::postgres(url, callers, span));
         line(&Measured::floor("PostgreSQL, small rows", callers, &bare));
         for fused in [false, true] {
-            let driven = runtime.block_on(async {
+            let (driven, syncs) = runtime.block_on(async {
                 let address = Address::parse(url).expect("an address");
                 let engine = Engine::open(&address, Default::default());
                 let engine = engine.await.expect("an engine");
-                Course::prepare(&engine, callers, 10, fused, span)
-                    .await
-                    .run(&engine)
-                    .await
+                let course = Course::prepare(&engine, callers, 10, fused, span).await;
+                let before = syncs::of_server(url).await;
+                let driven = course.run(&engine).await;
+                (driven, syncs::of_server(url).await - before)
             });
-            line(&Measured::driven(
-                "PostgreSQL",
-                callers,
-                fused,
-                &driven,
-                &bare,
-            ));
+            let measured = Measured::driven("PostgreSQL", callers, fused, &driven, &bare);
+            line(&measured.synced(syncs, &driven));
         }
     }
 }

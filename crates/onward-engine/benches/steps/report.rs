@@ -52,6 +52,7 @@ pub(crate) struct Measured {
     p99: Duration,
     cpu: Duration,
     ratio: Option<(f64, f64)>,
+    syncs: Option<f64>,
 }
 
 impl Measured {
@@ -65,7 +66,15 @@ impl Measured {
             p99: bare.quantile(0.99),
             cpu: bare.cpu_each(),
             ratio: None,
+            syncs: None,
         }
+    }
+
+    /// With the syncs that the database has counted meanwhile, per step.
+    pub(crate) fn synced(mut self, syncs: i64, driven: &Timed) -> Self {
+        let steps = self.steps.unwrap_or_default() * driven.all.as_secs_f64();
+        self.syncs = Some(syncs as f64 / steps);
+        self
     }
 
     /// Calls of the engine: two a step, or one where the next step is claimed with the result.
@@ -91,14 +100,24 @@ impl Measured {
                 calls / bare.per_second(),
                 calls / per_step / bare.per_second(),
             )),
+            syncs: None,
         }
     }
 }
 
 pub(crate) fn heading() {
     println!(
-        "{:<30} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8}",
-        "what", "callers", "steps/s", "tx/s", "p50 µs", "p99 µs", "cpu µs", "tx/bare", "st/bare"
+        "{:<30} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8}",
+        "what",
+        "callers",
+        "steps/s",
+        "tx/s",
+        "p50 µs",
+        "p99 µs",
+        "cpu µs",
+        "tx/bare",
+        "st/bare",
+        "syncs/st"
     );
 }
 
@@ -107,7 +126,7 @@ pub(crate) fn line(measured: &Measured) {
         number.map_or(String::new(), |number| format!("{number:.digits$}"))
     };
     println!(
-        "{:<30} {:>7} {:>9} {:>9.0} {:>9} {:>9} {:>7} {:>8} {:>8}",
+        "{:<30} {:>7} {:>9} {:>9.0} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8}",
         measured.what,
         measured.callers,
         maybe(measured.steps, 0),
@@ -117,5 +136,6 @@ pub(crate) fn line(measured: &Measured) {
         measured.cpu.as_micros(),
         maybe(measured.ratio.map(|ratio| ratio.0), 2),
         maybe(measured.ratio.map(|ratio| ratio.1), 2),
+        maybe(measured.syncs, 2),
     );
 }
