@@ -6,20 +6,69 @@
 
 use onward_core::command::{KeepLateResult, LateResult};
 use onward_core::id::ArtifactId;
-use onward_core::{Code, Command, StepId};
+use onward_core::role::Permission;
+use onward_core::{Code, Command, PlanId, StepId};
 use onward_store::{Artifact, Tx};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Builder;
 
+use crate::caller::Caller;
+use crate::clean;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::{Moment, Outcome, Target, run};
+
+impl Engine {
+    /// Keeps what was meant for a step but could not be read as what it should have been, and says
+    /// where. The step is named as the caller named it: it need not exist.
+    pub async fn keep_unread(
+        &self,
+        caller: &Caller,
+        step: &str,
+        mut content: Value,
+        refused: Code,
+    ) -> Result<ArtifactId, Error> {
+        caller.allow(Permission::Work)?;
+        clean::value(&mut content);
+        let mut named = step.to_owned();
+        clean::text(&mut named);
+        let (content, moment) = (content.to_string(), self.moment(caller, None));
+        let kept = self.store.write(&caller.tenant, move |tx| {
+            let (content, named, moment) = (content.clone(), named.clone(), moment.clone());
+            Box::pin(async move {
+                let (mut plan, step) = (None, named.parse().ok());
+                if let Some(step) = step {
+                    plan = tx.step(step, false).await?.map(|facts| facts.head.id);
+                }
+                let late = Late {
+                    id: name(step, &named, &content),
+                    plan: plan.zip(step),
+                    named,
+                    content,
+                };
+                put(tx, late, refused, &moment, None).await
+            })
+        });
+        kept.await
+    }
+}
+
+/// What is kept.
+struct Late {
+    id: ArtifactId,
+    /// The plan and its step, where there is such a step.
+    plan: Option<(PlanId, StepId)>,
+    /// The step, as the caller named it.
+    named: String,
+    content: String,
+}
 
 /// Keeps what a refused command brought, where it brought anything, and says where.
 pub(crate) async fn keep(
     tx: &mut Tx,
     command: &Command,
-    plan: Option<onward_core::PlanId>,
+    plan: Option<PlanId>,
     refused: Code,
     moment: &Moment,
     commit_seq: Option<u64>,
@@ -27,25 +76,46 @@ pub(crate) async fn keep(
     let Some(late) = command.late_result() else {
         return Ok(None);
     };
-    let content = content(&late);
-    let id = name(late.step, &content);
+    let (step, content) = (late.step, content(&late));
+    let late = Late {
+        id: name(Some(step), "", &content),
+        plan: plan.map(|plan| (plan, step)),
+        named: step.to_string(),
+        content,
+    };
+    put(tx, late, refused, moment, commit_seq).await.map(Some)
+}
+
+async fn put(
+    tx: &mut Tx,
+    late: Late,
+    refused: Code,
+    moment: &Moment,
+    commit_seq: Option<u64>,
+) -> Result<ArtifactId, Error> {
+    let Late {
+        id,
+        plan,
+        named,
+        content,
+    } = late;
     if tx.artifact(id).await?.is_some() {
-        return Ok(Some(id));
+        return Ok(id);
     }
     tx.keep(&Artifact {
         id,
-        plan,
-        step: plan.map(|_| late.step),
+        plan: plan.map(|(plan, _)| plan),
+        step: plan.map(|(_, step)| step),
         kind: "late_result".to_owned(),
-        title: format!("Late result for step {}", late.step),
+        title: format!("Late result for step {named}"),
         content,
         source_url: None,
-        metadata: json!({ "stepId": late.step.to_string(), "refused": refused.as_str() }),
+        metadata: json!({ "stepId": named, "refused": refused.as_str() }),
         created_at: moment.now,
     });
-    if let Some(plan) = plan {
+    if let Some((plan, step)) = plan {
         let kept = KeepLateResult {
-            step: late.step,
+            step,
             artifact: id,
             refused,
         };
@@ -55,7 +125,7 @@ pub(crate) async fn keep(
             Outcome::Refused { refusal, .. } => return Err(refusal.into()),
         }
     }
-    Ok(Some(id))
+    Ok(id)
 }
 
 fn content(late: &LateResult) -> String {
@@ -77,9 +147,12 @@ fn content(late: &LateResult) -> String {
     Value::Object(object).to_string()
 }
 
-fn name(step: StepId, content: &str) -> ArtifactId {
+fn name(step: Option<StepId>, named: &str, content: &str) -> ArtifactId {
     let mut hash = Sha256::new();
-    hash.update(step.as_uuid().as_bytes());
+    match step {
+        Some(step) => hash.update(step.as_uuid().as_bytes()),
+        None => hash.update(named.as_bytes()),
+    }
     hash.update(content.as_bytes());
     let mut bytes = [0; 16];
     for (byte, hashed) in bytes.iter_mut().zip(hash.finalize()) {

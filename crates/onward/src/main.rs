@@ -11,6 +11,7 @@ mod exit;
 mod failure;
 mod markdown;
 mod output;
+mod tools;
 mod transcript;
 mod wire;
 

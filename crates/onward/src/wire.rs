@@ -4,10 +4,12 @@
 //! not on the types of the core, which change as the core does. Instants are RFC 3339 in UTC with
 //! milliseconds, spans are milliseconds in a field that ends in `Ms`.
 
+pub(crate) mod created;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod next;
 pub(crate) mod plan;
+pub(crate) mod pong;
 pub(crate) mod review;
 pub(crate) mod step;
 pub(crate) mod token;

@@ -1,5 +1,6 @@
 //! A refusal or a failure: `{"error": {code, message, hint, details?}}`, the same on every surface.
 
+use onward_core::Code;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,14 +21,30 @@ struct Error<'a> {
 }
 
 impl<'a> Answer<'a> {
-    pub(crate) fn of(failure: &'a Failure) -> Self {
+    pub(crate) fn new(
+        code: Code,
+        message: &'a str,
+        hint: &'a str,
+        details: Option<&'a Value>,
+    ) -> Self {
         Self {
             error: Error {
-                code: failure.code.as_str(),
-                message: &failure.message,
-                hint: &failure.hint,
-                details: failure.details.as_ref(),
+                code: code.as_str(),
+                message,
+                hint,
+                details,
             },
         }
+    }
+
+    pub(crate) fn of(failure: &'a Failure) -> Self {
+        let Failure {
+            code,
+            message,
+            hint,
+            details,
+            exit: _,
+        } = failure;
+        Self::new(*code, message, hint, details.as_ref())
     }
 }

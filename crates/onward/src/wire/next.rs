@@ -2,13 +2,14 @@
 
 use onward_core::{PlanId, Step};
 use onward_engine::next::{Handed, Next};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::review::Review;
 use super::step::InProgress;
 
 /// What comes next, or why nothing does.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(
     tag = "status",
     rename_all = "snake_case",
@@ -66,7 +67,7 @@ pub(crate) enum NextStep {
 }
 
 /// How the output should show a step's result.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Notes {
     step_id: String,

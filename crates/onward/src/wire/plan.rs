@@ -5,18 +5,19 @@ use onward_core::plan::PlanState;
 use onward_engine::list::PlanPage;
 use onward_engine::status::Status;
 use onward_engine::{Listed, StepLine};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::step::{CurrentStep, Stalled, Step};
 
 /// Plans, newest change first.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Plans {
     plans: Vec<Plan>,
 }
 
 /// A plan in a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Plan {
     plan_id: String,
@@ -54,7 +55,7 @@ impl Plan {
 }
 
 /// How many steps are in each status.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepCounts {
     pending: u32,
@@ -79,7 +80,7 @@ impl StepCounts {
 }
 
 /// Where a plan stands, and what people want to know beside it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Standing {
     plan_id: String,
@@ -169,7 +170,7 @@ impl Standing {
 }
 
 /// What became of a plan that something was done to.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changed {
     pub(crate) plan_id: String,

@@ -4,10 +4,11 @@ use onward_core::step::Review as Open;
 use onward_core::{PlanId, StepId};
 use onward_engine::list::OpenReview;
 use onward_engine::step::Reviewed;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A question that a person has not answered yet.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Review {
     review_id: String,
@@ -54,7 +55,7 @@ impl Review {
 }
 
 /// What a decision led to.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Decided {
     step_id: String,

@@ -5,10 +5,11 @@ use onward_core::id::SessionId;
 use onward_engine::StepLine;
 use onward_engine::next::Working;
 use onward_engine::status::StalledStep;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A step in a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
     step_id: String,
@@ -43,7 +44,7 @@ impl Step {
 }
 
 /// The step that somebody works on, or that waits for a person.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CurrentStep {
     step_id: String,
@@ -77,7 +78,7 @@ impl CurrentStep {
 }
 
 /// A step past its threshold.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stalled {
     step_id: String,
@@ -100,7 +101,7 @@ impl Stalled {
 }
 
 /// A step that somebody works on.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InProgress {
     step_id: String,

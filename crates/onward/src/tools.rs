@@ -1,0 +1,238 @@
+//! What agents and programs can ask for: the tools, apart from the protocol that carries them.
+//!
+//! One file per tool, named as the tool: what it takes, what it answers, and the one use case of the
+//! engine that it is. MCP and HTTP both come through [`call`], so that a tool means the same on each:
+//! the input is read with everything that is wrong about it, a panic is an answer, and every call but
+//! `ping` is in the log. A tool that does not exist yet is not in the list.
+
+mod create_research_plan;
+pub(crate) mod error;
+mod get_next_step;
+mod given;
+mod input;
+mod ping;
+mod schema;
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use onward_engine::calls::Answered;
+use onward_engine::{Caller, Engine};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub(crate) use error::Refused;
+
+/// What the tools are done with.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    /// The database, open.
+    pub(crate) engine: Engine,
+    /// Where people find the dashboard, if there is one: reviews link there.
+    pub(crate) base_url: Option<Arc<str>>,
+}
+
+/// What is true of a tool, as MCP's annotations say it. None of them reaches out of the database.
+#[derive(Clone, Copy)]
+pub(crate) struct Hints {
+    /// It changes nothing.
+    pub(crate) read_only: bool,
+    /// Asked twice, it changes nothing the second time.
+    pub(crate) idempotent: bool,
+    /// It can undo or give up what was there.
+    pub(crate) destructive: bool,
+}
+
+impl Hints {
+    /// It looks.
+    const READS: Hints = Hints {
+        read_only: true,
+        idempotent: true,
+        destructive: false,
+    };
+    /// It adds, each time that it is asked.
+    const ADDS: Hints = Hints {
+        read_only: false,
+        idempotent: false,
+        destructive: false,
+    };
+}
+
+/// What a tool's file says about it.
+trait Spec {
+    /// What it takes.
+    type Input: DeserializeOwned + JsonSchema + Send;
+    /// What it answers.
+    type Output: Serialize + JsonSchema;
+
+    /// Its name, which is a contract.
+    const NAME: &'static str;
+    /// Its name for people.
+    const TITLE: &'static str;
+    /// For a model that has never heard of Onward: what it does, when to call it, what to call next.
+    const DESCRIPTION: &'static str;
+    /// What is true of it.
+    const HINTS: Hints;
+    /// The loop needs it.
+    const IN_CORE: bool;
+    /// Its input is work: where it is refused, it is kept.
+    const BRINGS_WORK: bool = false;
+
+    /// Does it.
+    fn run(
+        desk: &Desk,
+        caller: &Caller,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<Self::Output, Refused>> + Send;
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<Value, Refused>> + Send>>;
+
+/// A tool.
+pub(crate) struct Tool {
+    /// Its name, which is a contract.
+    pub(crate) name: &'static str,
+    /// Its name for people.
+    pub(crate) title: &'static str,
+    /// For a model.
+    pub(crate) description: &'static str,
+    /// What is true of it.
+    pub(crate) hints: Hints,
+    /// Whether the loop needs it.
+    pub(crate) in_core: bool,
+    brings_work: bool,
+    input: Schema,
+    output: Schema,
+    run: fn(Desk, Caller, Arc<Value>) -> Running,
+}
+
+/// A JSON Schema that is made when it is first needed.
+struct Schema {
+    make: fn() -> Map<String, Value>,
+    made: OnceLock<Arc<Map<String, Value>>>,
+}
+
+impl Schema {
+    const fn new(make: fn() -> Map<String, Value>) -> Self {
+        Self {
+            make,
+            made: OnceLock::new(),
+        }
+    }
+
+    fn get(&self) -> &Arc<Map<String, Value>> {
+        self.made.get_or_init(|| Arc::new((self.make)()))
+    }
+}
+
+impl Tool {
+    const fn of<S: Spec>() -> Self {
+        Self {
+            name: S::NAME,
+            title: S::TITLE,
+            description: S::DESCRIPTION,
+            hints: S::HINTS,
+            in_core: S::IN_CORE,
+            brings_work: S::BRINGS_WORK,
+            input: Schema::new(schema::of_input::<S::Input>),
+            output: Schema::new(schema::of_output::<S::Output>),
+            run: run::<S>,
+        }
+    }
+
+    /// What it takes, as JSON Schema.
+    pub(crate) fn input_schema(&self) -> &Arc<Map<String, Value>> {
+        self.input.get()
+    }
+
+    /// What it answers, as JSON Schema.
+    pub(crate) fn output_schema(&self) -> &Arc<Map<String, Value>> {
+        self.output.get()
+    }
+}
+
+static TOOLS: [Tool; 3] = [
+    Tool::of::<ping::Ping>(),
+    Tool::of::<create_research_plan::CreateResearchPlan>(),
+    Tool::of::<get_next_step::GetNextStep>(),
+];
+
+/// Every tool, in the order in which they are listed.
+pub(crate) fn all() -> &'static [Tool] {
+    &TOOLS
+}
+
+/// The tool of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// Calls a tool: reads its input, does it, and puts the call into the log. What has begun is finished,
+/// also where nobody waits for the answer any more.
+pub(crate) async fn call(
+    desk: &Desk,
+    caller: &Caller,
+    tool: &'static Tool,
+    arguments: Value,
+) -> Result<Value, Refused> {
+    let began = Instant::now();
+    let mut arguments = arguments;
+    let issues = input::read(&mut arguments, tool.input_schema());
+    let arguments = Arc::new(arguments);
+    let done = tokio::spawn(done(
+        desk.clone(),
+        caller.clone(),
+        tool,
+        Arc::clone(&arguments),
+        issues,
+    ));
+    // A task ends without an answer only where it panicked.
+    let answer = done
+        .await
+        .unwrap_or_else(|_| Err(Refused::broken(tool.name)));
+    if tool.name != ping::NAME {
+        let response = match &answer {
+            Ok(answer) => answer.clone(),
+            Err(refused) => refused.to_json(),
+        };
+        let session = arguments.get("sessionId").and_then(Value::as_str);
+        let answered = Answered {
+            tool: tool.name.to_owned(),
+            session: session.map(str::to_owned),
+            request: Arc::unwrap_or_clone(arguments),
+            response,
+            took: began.elapsed(),
+            is_error: answer.is_err(),
+        };
+        desk.engine.log_call(caller, answered);
+    }
+    answer
+}
+
+async fn done(
+    desk: Desk,
+    caller: Caller,
+    tool: &'static Tool,
+    arguments: Arc<Value>,
+    issues: Vec<onward_core::refusal::Issue>,
+) -> Result<Value, Refused> {
+    if issues.is_empty() {
+        return (tool.run)(desk, caller, arguments).await;
+    }
+    let refused = Refused::of_issues(issues);
+    if !tool.brings_work {
+        return Err(refused);
+    }
+    Err(refused.kept(given::keep(&desk, &caller, &arguments).await))
+}
+
+fn run<S: Spec>(desk: Desk, caller: Caller, arguments: Arc<Value>) -> Running {
+    Box::pin(async move {
+        let input = S::Input::deserialize(&*arguments).map_err(|why| Refused::unread(&why))?;
+        let output = S::run(&desk, &caller, input).await?;
+        serde_json::to_value(output).map_err(|_| Refused::broken(S::NAME))
+    })
+}

@@ -1,0 +1,58 @@
+//! A plan that came into being: the answer of `create_research_plan`.
+
+use onward_core::PlanStatus;
+use onward_core::event::Created as Made;
+use onward_core::step::NewStep;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Created {
+    plan_id: String,
+    name: String,
+    research_question: String,
+    status: &'static str,
+    step_count: usize,
+    steps: Vec<Step>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_step: Option<FirstStep>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Step {
+    step_id: String,
+    step_order: u32,
+    step_type: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FirstStep {
+    #[serde(flatten)]
+    step: Step,
+    instructions: String,
+}
+
+impl Created {
+    pub(crate) fn of(made: &Made) -> Self {
+        let step = |(order, step): (u32, &NewStep)| Step {
+            step_id: step.id.to_string(),
+            step_order: order,
+            step_type: step.step_type.as_str(),
+        };
+        Self {
+            plan_id: made.plan.to_string(),
+            name: made.brief.name.clone(),
+            research_question: made.brief.research_question.clone(),
+            status: PlanStatus::Planning.as_str(),
+            step_count: made.steps.len(),
+            steps: (1..).zip(&made.steps).map(step).collect(),
+            first_step: made.steps.first().map(|first| FirstStep {
+                step: step((1, first)),
+                instructions: first.instructions.clone(),
+            }),
+        }
+    }
+}
