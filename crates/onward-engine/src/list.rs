@@ -4,7 +4,7 @@
 use onward_core::id::ReviewId;
 use onward_core::role::Permission;
 use onward_core::step::{Review, StepState};
-use onward_core::{PlanId, PlanStatus, StepId, StepStatus};
+use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
 use onward_store::{Listed, PlanCursor, Sheet, StepLine, Tx, Which};
 use uuid::Uuid;
 
@@ -149,6 +149,19 @@ impl Engine {
         });
         let sheet = sheet.await?;
         sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))
+    }
+
+    /// A step, and its plan.
+    pub async fn step(&self, caller: &Caller, step: StepId) -> Result<(Sheet, Step), Error> {
+        caller.allow(Permission::Read)?;
+        let found = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { tx.sheet_of_step(step).await })
+        });
+        let missing = || Error::StepNotFound {
+            step: step.to_string(),
+            kept: None,
+        };
+        found.await?.ok_or_else(missing)
     }
 
     /// The plan whose id is this, or begins with it.

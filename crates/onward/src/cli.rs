@@ -16,6 +16,7 @@ mod doctor;
 mod export;
 mod forget;
 mod import;
+mod mcp;
 mod migrate;
 mod plan;
 mod review;
@@ -58,6 +59,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Mcp(mcp::Mcp),
     Status(status::Status),
     /// Plans: where they stand, what happened, what comes next
     #[command(subcommand)]
@@ -141,6 +143,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Transcript(command) => Ok(transcript::run(&command, output)),
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Config(_) => config::run(&read()?),
+        Command::Mcp(args) => wait(read(), async |cx| mcp::run(&args, cx).await),
         Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
         Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
         Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),

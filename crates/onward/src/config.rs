@@ -26,6 +26,8 @@ const USER_FILE: &str = "onward/config.toml";
 const DATABASE: &str = "onward/onward.db";
 /// Longer than anybody plans.
 const MOST_DAYS: u32 = 36_500;
+/// How long a person is asked in their agent's own window, at most.
+const MOST_FORM_SECONDS: u32 = 60;
 
 /// What can be said on the command line.
 #[derive(Args, Clone, Debug, Default)]
@@ -52,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) finished_plans_days: Setting<Option<u32>>,
     /// How long the log of tool calls is kept.
     pub(crate) tool_calls_days: Setting<Option<u32>>,
+    /// How long a person is asked in their agent's own window; 0 asks nobody.
+    pub(crate) form_seconds: Setting<u32>,
     /// The files that were read, the one that counts more first.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -138,6 +142,7 @@ impl Config {
                 "ONWARD_RETENTION_TOOL_CALLS_DAYS",
                 from_file(|file| &file.tool_calls_days),
             )?,
+            form_seconds: form_seconds(from_file(|file| &file.form_seconds))?,
             files: paths,
         })
     }
@@ -235,19 +240,28 @@ fn name(given: Option<(String, Source)>) -> Result<Setting<String>> {
     }
 }
 
+/// A number, from the environment or from a file.
+fn number(
+    what: &'static str,
+    name: &'static str,
+    of: &str,
+    from_file: Option<(u32, Source)>,
+) -> Result<Option<(u32, Source)>> {
+    match variable(name).transpose()? {
+        Some((text, from)) => match text.parse() {
+            Ok(number) => Ok(Some((number, from))),
+            Err(_) => Err(from.refuses(what, format_args!("is no number of {of}"))),
+        },
+        None => Ok(from_file),
+    }
+}
+
 fn days(
     what: &'static str,
     name: &'static str,
     from_file: Option<(u32, Source)>,
 ) -> Result<Setting<Option<u32>>> {
-    let given = match variable(name).transpose()? {
-        Some((text, from)) => match text.parse() {
-            Ok(number) => Some((number, from)),
-            Err(_) => return Err(from.refuses(what, "is no number of days")),
-        },
-        None => from_file,
-    };
-    match given {
+    match number(what, name, "days", from_file)? {
         Some((number, from)) if number == 0 || number > MOST_DAYS => Err(from.refuses(
             what,
             format_args!("is {number}, and must be 1 to {MOST_DAYS} days"),
@@ -258,6 +272,21 @@ fn days(
         }),
         None => Ok(Setting {
             value: None,
+            from: Source::Default,
+        }),
+    }
+}
+
+fn form_seconds(from_file: Option<(u32, Source)>) -> Result<Setting<u32>> {
+    let what = "reviews.form_seconds";
+    match number(what, "ONWARD_REVIEWS_FORM_SECONDS", "seconds", from_file)? {
+        Some((number, from)) if number > MOST_FORM_SECONDS => Err(from.refuses(
+            what,
+            format_args!("is {number}, and must be 0 to {MOST_FORM_SECONDS} seconds"),
+        )),
+        Some((value, from)) => Ok(Setting { value, from }),
+        None => Ok(Setting {
+            value: MOST_FORM_SECONDS,
             from: Source::Default,
         }),
     }

@@ -10,6 +10,7 @@ mod config;
 mod exit;
 mod failure;
 mod markdown;
+mod mcp;
 mod output;
 mod tools;
 mod transcript;

@@ -8,15 +8,24 @@
 mod create_research_plan;
 pub(crate) mod error;
 mod get_next_step;
+mod get_plan_status;
 mod given;
 mod input;
+mod list_active_plans;
+mod list_plan_steps;
+mod modify_plan;
 mod ping;
+mod report_step_progress;
+pub(crate) mod request_user_review;
 mod schema;
+mod submit_step_result;
+pub(crate) mod submit_user_decision;
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use onward_core::refusal::Issue;
 use onward_engine::calls::Answered;
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
@@ -154,10 +163,18 @@ impl Tool {
     }
 }
 
-static TOOLS: [Tool; 3] = [
+static TOOLS: [Tool; 11] = [
     Tool::of::<ping::Ping>(),
     Tool::of::<create_research_plan::CreateResearchPlan>(),
+    Tool::of::<list_active_plans::ListActivePlans>(),
+    Tool::of::<get_plan_status::GetPlanStatus>(),
+    Tool::of::<modify_plan::ModifyPlan>(),
+    Tool::of::<list_plan_steps::ListPlanSteps>(),
     Tool::of::<get_next_step::GetNextStep>(),
+    Tool::of::<submit_step_result::SubmitStepResult>(),
+    Tool::of::<report_step_progress::ReportStepProgress>(),
+    Tool::of::<request_user_review::RequestUserReview>(),
+    Tool::of::<submit_user_decision::SubmitUserDecision>(),
 ];
 
 /// Every tool, in the order in which they are listed.
@@ -170,46 +187,73 @@ pub(crate) fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Calls a tool: reads its input, does it, and puts the call into the log. What has begun is finished,
-/// also where nobody waits for the answer any more.
+/// Calls a tool: reads its input, does it, and puts the call into the log.
 pub(crate) async fn call(
     desk: &Desk,
     caller: &Caller,
     tool: &'static Tool,
     arguments: Value,
 ) -> Result<Value, Refused> {
-    let began = Instant::now();
-    let mut arguments = arguments;
-    let issues = input::read(&mut arguments, tool.input_schema());
-    let arguments = Arc::new(arguments);
-    let done = tokio::spawn(done(
-        desk.clone(),
-        caller.clone(),
-        tool,
-        Arc::clone(&arguments),
-        issues,
-    ));
-    // A task ends without an answer only where it panicked.
-    let answer = done
-        .await
-        .unwrap_or_else(|_| Err(Refused::broken(tool.name)));
-    if tool.name != ping::NAME {
-        let response = match &answer {
-            Ok(answer) => answer.clone(),
-            Err(refused) => refused.to_json(),
-        };
-        let session = arguments.get("sessionId").and_then(Value::as_str);
+    let call = Call::read(tool, arguments);
+    let answer = call.answer(desk, caller).await;
+    call.log(desk, caller, &answer);
+    answer
+}
+
+/// One call of a tool, for whoever has more to do than [`call`] does.
+pub(crate) struct Call {
+    tool: &'static Tool,
+    arguments: Arc<Value>,
+    issues: Vec<Issue>,
+    began: Instant,
+}
+
+impl Call {
+    /// Reads the input.
+    pub(crate) fn read(tool: &'static Tool, mut arguments: Value) -> Self {
+        let began = Instant::now();
+        let issues = input::read(&mut arguments, tool.input_schema());
+        Self {
+            tool,
+            arguments: Arc::new(arguments),
+            issues,
+            began,
+        }
+    }
+
+    /// Does it. What has begun is finished, also where nobody waits for the answer any more.
+    pub(crate) async fn answer(&self, desk: &Desk, caller: &Caller) -> Result<Value, Refused> {
+        let done = tokio::spawn(done(
+            desk.clone(),
+            caller.clone(),
+            self.tool,
+            Arc::clone(&self.arguments),
+            self.issues.clone(),
+        ));
+        // A task ends without an answer only where it panicked.
+        done.await
+            .unwrap_or_else(|_| Err(Refused::broken(self.tool.name)))
+    }
+
+    /// Puts it into the log with what was answered.
+    pub(crate) fn log(self, desk: &Desk, caller: &Caller, answer: &Result<Value, Refused>) {
+        if self.tool.name == ping::NAME {
+            return;
+        }
+        let session = self.arguments.get("sessionId").and_then(Value::as_str);
         let answered = Answered {
-            tool: tool.name.to_owned(),
+            tool: self.tool.name.to_owned(),
             session: session.map(str::to_owned),
-            request: Arc::unwrap_or_clone(arguments),
-            response,
-            took: began.elapsed(),
+            response: match answer {
+                Ok(answer) => answer.clone(),
+                Err(refused) => refused.to_json(),
+            },
+            request: Arc::unwrap_or_clone(self.arguments),
+            took: self.began.elapsed(),
             is_error: answer.is_err(),
         };
         desk.engine.log_call(caller, answered);
     }
-    answer
 }
 
 async fn done(
@@ -217,7 +261,7 @@ async fn done(
     caller: Caller,
     tool: &'static Tool,
     arguments: Arc<Value>,
-    issues: Vec<onward_core::refusal::Issue>,
+    issues: Vec<Issue>,
 ) -> Result<Value, Refused> {
     if issues.is_empty() {
         return (tool.run)(desk, caller, arguments).await;

@@ -7,11 +7,14 @@
 pub(crate) mod created;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod modified;
 pub(crate) mod next;
 pub(crate) mod plan;
 pub(crate) mod pong;
+pub(crate) mod profile;
 pub(crate) mod review;
 pub(crate) mod step;
+pub(crate) mod submitted;
 pub(crate) mod token;
 
 use std::time::Duration;

@@ -19,7 +19,9 @@ use crate::output::table::Table;
     tenant = \"local\"                # also ONWARD_TENANT\n\n  \
     [retention]\n  \
     finished_plans_days = 365       # plans that are over; kept for ever without it\n  \
-    tool_calls_days = 30            # the log of tool calls; kept for ever without it")]
+    tool_calls_days = 30            # the log of tool calls; kept for ever without it\n\n  \
+    [reviews]\n  \
+    form_seconds = 60               # how long an agent's own window asks you; 0: not at all")]
 pub(crate) struct Show {}
 
 #[derive(Serialize)]
@@ -28,6 +30,7 @@ struct Answer {
     database: Value<String>,
     tenant: Value<String>,
     retention: Retention,
+    reviews: Reviews,
     files: Vec<String>,
 }
 
@@ -36,6 +39,12 @@ struct Answer {
 struct Retention {
     finished_plans_days: Value<Option<u32>>,
     tool_calls_days: Value<Option<u32>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reviews {
+    form_seconds: Value<u32>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +92,9 @@ pub(super) fn run(cx: &Context) -> Result {
                 finished_plans_days: days(&config.finished_plans_days),
                 tool_calls_days: days(&config.tool_calls_days),
             },
+            reviews: Reviews {
+                form_seconds: Value::new(config.form_seconds.value, &config.form_seconds.from),
+            },
             files: config
                 .files
                 .iter()
@@ -107,6 +119,8 @@ pub(super) fn run(cx: &Context) -> Result {
     ] {
         row(name, &days(setting), &setting.from);
     }
+    let Setting { value, from } = &config.form_seconds;
+    row("reviews.form_seconds", &value.to_string(), from);
     cx.output.print(&table.render(cx.output, ""))?;
     if config.files.is_empty() {
         cx.output.say("no configuration file was found");

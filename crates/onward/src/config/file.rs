@@ -16,6 +16,7 @@ pub(super) struct File {
     pub(super) tenant: Option<(String, Source)>,
     pub(super) finished_plans_days: Option<(u32, Source)>,
     pub(super) tool_calls_days: Option<(u32, Source)>,
+    pub(super) form_seconds: Option<(u32, Source)>,
 }
 
 /// What stands in it.
@@ -25,6 +26,7 @@ struct Text {
     database: Option<Spanned<String>>,
     tenant: Option<Spanned<String>>,
     retention: Option<Retention>,
+    reviews: Option<Reviews>,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +34,12 @@ struct Text {
 struct Retention {
     finished_plans_days: Option<Spanned<u32>>,
     tool_calls_days: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reviews {
+    form_seconds: Option<Spanned<u32>>,
 }
 
 /// Reads a file, which must be there.
@@ -60,7 +68,7 @@ pub(super) fn read(path: &Path) -> Result<File> {
         let from = known(value.span());
         (value.into_inner(), from)
     };
-    let days_at = |value: Spanned<u32>| {
+    let number_at = |value: Spanned<u32>| {
         let from = known(value.span());
         (value.into_inner(), from)
     };
@@ -71,8 +79,12 @@ pub(super) fn read(path: &Path) -> Result<File> {
     Ok(File {
         database: parsed.database.map(text_at),
         tenant: parsed.tenant.map(text_at),
-        finished_plans_days: plans.map(days_at),
-        tool_calls_days: calls.map(days_at),
+        finished_plans_days: plans.map(number_at),
+        tool_calls_days: calls.map(number_at),
+        form_seconds: parsed
+            .reviews
+            .and_then(|reviews| reviews.form_seconds)
+            .map(number_at),
     })
 }
 

@@ -35,6 +35,6 @@ impl Spec for GetNextStep {
         let session = given::session(input.session_id);
         let stalled = input.include_stalled.unwrap_or(false);
         let next = desk.engine.next_step(caller, plan, session, stalled);
-        Ok(NextStep::of(plan, &next.await?))
+        Ok(NextStep::of(plan, &next.await?).linked(desk.base_url.as_deref()))
     }
 }

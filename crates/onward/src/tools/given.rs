@@ -112,7 +112,7 @@ impl From<StepKind> for StepType {
     }
 }
 
-/// A step that shall be.
+// What agents read of it stands at its fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Step {
@@ -156,7 +156,7 @@ enum Action {
     Fail,
 }
 
-/// A branch that shall be.
+// What agents read of it stands at its fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Branch {
@@ -215,7 +215,7 @@ impl Branch {
                 let steps = steps.ok_or_else(|| {
                     Refused::invalid(format!("{path}.steps"), "is missing: `add_steps` needs it")
                 })?;
-                ActionSpec::AddSteps(added(steps, &format!("{path}.steps"), engine)?)
+                ActionSpec::AddSteps(loose_steps(steps, &format!("{path}.steps"), engine)?)
             }
             Action::Fail => ActionSpec::Fail { reason },
         };
@@ -256,8 +256,23 @@ fn target(order: Option<u32>, id: Option<String>, path: &str) -> Result<StepRef,
     }
 }
 
-/// The steps that a branch adds. Their schema is shown once, at the tool's own `steps`.
-fn added(
+/// A branch whose schema is shown elsewhere, at `create_research_plan`.
+pub(super) fn loose_branch(
+    branch: Map<String, Value>,
+    path: &str,
+    engine: &Engine,
+) -> Result<BranchSpec, Refused> {
+    let mut branch = Value::Object(branch);
+    let issues = input::read_at(&mut branch, &schema::of_input::<Branch>(), path);
+    if !issues.is_empty() {
+        return Err(Refused::of_issues(issues));
+    }
+    let branch = Branch::deserialize(branch).map_err(|why| Refused::unread(&why))?;
+    branch.spec(path, engine)
+}
+
+/// Steps whose schema is shown elsewhere, at `create_research_plan`.
+pub(super) fn loose_steps(
     steps: Vec<Map<String, Value>>,
     path: &str,
     engine: &Engine,

@@ -82,11 +82,16 @@ impl Found {
     }
 
     fn range(&mut self, number: f64, schema: &Map<String, Value>, path: &str) {
-        let bound = |word| schema.get(word).filter(|bound| bound.is_number());
-        let (min, max) = (bound("minimum"), bound("maximum"));
-        let below = min.and_then(Value::as_f64).is_some_and(|min| number < min);
-        let above = max.and_then(Value::as_f64).is_some_and(|max| number > max);
-        if below || above {
+        let counts = text(schema, "type") == Some("integer");
+        let bound = |word: &str, else_at: u32| {
+            let bound = schema.get(word).filter(|bound| bound.is_number()).cloned();
+            // What counts something needs no words for where it begins and ends.
+            bound.or_else(|| counts.then(|| else_at.into()))
+        };
+        let (min, max) = (bound("minimum", 0), bound("maximum", u32::MAX));
+        let below = min.as_ref().and_then(Value::as_f64);
+        let above = max.as_ref().and_then(Value::as_f64);
+        if below.is_some_and(|min| number < min) || above.is_some_and(|max| number > max) {
             let message = match (min, max) {
                 (Some(min), Some(max)) => format!("must be between {min} and {max}"),
                 (Some(min), None) => format!("must be at least {min}"),
@@ -125,13 +130,7 @@ impl Found {
 
     fn object(&mut self, object: &mut Map<String, Value>, schema: &Map<String, Value>, path: &str) {
         let Some(Value::Object(known)) = schema.get("properties") else {
-            // Data of the agent's own shape; but a tool without fields takes none.
-            if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
-                return;
-            }
-            for name in object.keys() {
-                self.add(&inside(path, name), "is unknown: there are no fields here");
-            }
+            // Data of the agent's own shape.
             return;
         };
         let required = |name: &str| match schema.get("required") {
@@ -168,6 +167,7 @@ fn unknown(name: &str, known: &Map<String, Value>) -> String {
     });
     match meant {
         Some(meant) => format!("is unknown; did you mean `{meant}`?"),
+        None if known.is_empty() => "is unknown: there are no fields here".to_owned(),
         None => {
             let known: Vec<String> = known.keys().map(|name| quoted(name)).collect();
             format!("is unknown; there are {}", known.join(", "))

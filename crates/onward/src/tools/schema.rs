@@ -15,6 +15,10 @@ pub(super) fn of_input<T: JsonSchema>() -> Map<String, Value> {
     trim(&mut schema);
     // Said once, at the top: that a misspelt field is refused holds everywhere.
     schema.insert("additionalProperties".to_owned(), false.into());
+    // Some clients take no object without them.
+    schema
+        .entry("properties")
+        .or_insert_with(|| Map::new().into());
     schema
 }
 
@@ -61,6 +65,10 @@ fn plain(schema: &mut Map<String, Value>) {
 fn trim(schema: &mut Map<String, Value>) {
     schema.remove("default");
     schema.remove("additionalProperties");
+    // That a number has no sign goes without saying where nothing else is said about it.
+    if !schema.contains_key("maximum") && schema.get("minimum").is_some_and(|min| min == 0) {
+        schema.remove("minimum");
+    }
     if let Some(Value::Array(kinds)) = schema.get_mut("type") {
         kinds.retain(|kind| kind != "null");
         if let [only] = kinds.as_slice() {

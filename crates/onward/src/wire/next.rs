@@ -31,7 +31,8 @@ pub(crate) enum NextStep {
         total_steps: u32,
         progress: u32,
     },
-    /// Would be handed out.
+    /// Would be handed out: what `onward plan next` shows, and no tool.
+    #[schemars(skip)]
     StepReady {
         plan_id: String,
         step_id: String,
@@ -116,6 +117,14 @@ impl NextStep {
                 in_progress: working.iter().map(InProgress::of).collect(),
             },
         }
+    }
+
+    /// The same, with where a person finds the review.
+    pub(crate) fn linked(mut self, base_url: Option<&str>) -> Self {
+        if let NextStep::AwaitingReview { review, .. } = &mut self {
+            review.link(base_url);
+        }
+        self
     }
 
     fn started(handed: &Handed) -> Self {

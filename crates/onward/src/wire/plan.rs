@@ -12,8 +12,11 @@ use super::step::{CurrentStep, Stalled, Step};
 
 /// Plans, newest change first.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Plans {
     plans: Vec<Plan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 /// A plan in a list.
@@ -34,7 +37,14 @@ impl Plans {
     pub(crate) fn of(page: &PlanPage) -> Self {
         Self {
             plans: page.plans.iter().map(Plan::of).collect(),
+            next_cursor: None,
         }
+    }
+
+    /// The same, with the way to the next page.
+    pub(crate) fn with_cursor(mut self, next: Option<String>) -> Self {
+        self.next_cursor = next;
+        self
     }
 }
 

@@ -1,9 +1,11 @@
 //! Open reviews, and what a decision led to.
 
+use onward_core::event::Decision;
 use onward_core::step::Review as Open;
-use onward_core::{PlanId, StepId};
+use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
+use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
-use onward_engine::step::Reviewed;
+use onward_engine::step::{Asked, Reviewed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,9 +26,16 @@ pub(crate) struct Review {
     summary: String,
     questions: Vec<String>,
     requested_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
 }
 
 impl Review {
+    /// Where a person finds it, if there is a dashboard.
+    pub(super) fn link(&mut self, base_url: Option<&str>) {
+        self.url = base_url.map(|base| url(base, &self.review_id));
+    }
+
     /// As an answer that names the plan already holds it.
     pub(crate) fn of(step: StepId, review: &Open) -> Self {
         Self {
@@ -39,6 +48,7 @@ impl Review {
             summary: review.summary.clone(),
             questions: review.questions.clone(),
             requested_at: super::at(review.requested_at),
+            url: None,
         }
     }
 
@@ -76,4 +86,77 @@ impl Decided {
             instructions: reviewed.instructions.clone(),
         }
     }
+}
+
+/// A question that was put to a person: the answer of `request_user_review`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Reviewing {
+    review_id: String,
+    step_id: String,
+    step_status: &'static str,
+    plan_id: String,
+    plan_status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+}
+
+impl Reviewing {
+    /// Nobody has decided yet.
+    pub(crate) fn asked(asked: &Asked, base_url: Option<&str>) -> Self {
+        let review_id = asked.review.to_string();
+        Self {
+            url: base_url.map(|base| url(base, &review_id)),
+            review_id,
+            step_id: asked.step.to_string(),
+            step_status: StepStatus::AwaitingInput.as_str(),
+            plan_id: asked.plan.to_string(),
+            plan_status: PlanStatus::AwaitingReview.as_str(),
+            decision: None,
+            instructions: None,
+        }
+    }
+
+    /// Where it stands by now; with the decision, where that is known.
+    pub(crate) fn standing(
+        review_id: String,
+        plan: &Sheet,
+        step: &Step,
+        decision: Option<Decision>,
+        base_url: Option<&str>,
+    ) -> Self {
+        let instructions = decision.filter(|decision| *decision == Decision::Modify);
+        Self {
+            url: base_url.map(|base| url(base, &review_id)),
+            review_id,
+            step_id: step.id().to_string(),
+            step_status: step.status().as_str(),
+            plan_id: plan.head.id.to_string(),
+            plan_status: plan.head.status().as_str(),
+            decision: decision.map(Decision::as_str),
+            instructions: instructions.map(|_| step.spec.instructions.clone()),
+        }
+    }
+
+    /// A person decided at once, in a form that the agent's own window showed.
+    pub(crate) fn decided(review_id: String, decision: Decision, reviewed: &Reviewed) -> Self {
+        Self {
+            url: None,
+            review_id,
+            step_id: reviewed.step.to_string(),
+            step_status: reviewed.step_status.as_str(),
+            plan_id: reviewed.plan.to_string(),
+            plan_status: reviewed.plan_status.as_str(),
+            decision: Some(decision.as_str()),
+            instructions: reviewed.instructions.clone(),
+        }
+    }
+}
+
+fn url(base: &str, review_id: &str) -> String {
+    format!("{}/reviews/{review_id}", base.trim_end_matches('/'))
 }

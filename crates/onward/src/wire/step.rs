@@ -1,10 +1,12 @@
 //! Steps in lists and answers.
 
-use onward_core::Timestamp;
 use onward_core::id::SessionId;
+use onward_core::{PlanId, Timestamp};
 use onward_engine::StepLine;
+use onward_engine::list::StepPage;
 use onward_engine::next::Working;
 use onward_engine::status::StalledStep;
+use onward_engine::step::Progressed as Reported;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,6 +41,47 @@ impl Step {
             result_summary: line.result_summary.clone(),
             reason: line.failure.as_ref().map(ToString::to_string),
             ended_at: line.ended_at.map(super::at),
+        }
+    }
+}
+
+/// Steps of a plan, in their order.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Steps {
+    plan_id: String,
+    steps: Vec<Step>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl Steps {
+    pub(crate) fn of(plan: PlanId, page: &StepPage) -> Self {
+        Self {
+            plan_id: plan.to_string(),
+            steps: page.steps.iter().map(Step::of).collect(),
+            next_cursor: page.next.map(|order| order.to_string()),
+        }
+    }
+}
+
+/// A sign of life that was recorded.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Progressed {
+    step_id: String,
+    last_progress_at: String,
+    stalls_at: Option<String>,
+    plan_status: &'static str,
+}
+
+impl Progressed {
+    pub(crate) fn of(reported: &Reported) -> Self {
+        Self {
+            step_id: reported.step.to_string(),
+            last_progress_at: super::at(reported.last_progress_at),
+            stalls_at: reported.stalls_at.map(super::at),
+            plan_status: reported.plan_status.as_str(),
         }
     }
 }

@@ -1,0 +1,191 @@
+//! Who subscribed to what, and the way from a change to a notification.
+//!
+//! A change in this process, or of another server on the same PostgreSQL, is heard at once. Another
+//! process on the same SQLite file tells nobody, so while there are subscriptions the newest plans are
+//! looked at once a second, and what has new entries in its trail has changed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use onward_core::{PlanId, Timestamp};
+use onward_engine::list::PlanQuery;
+use onward_engine::{Caller, Engine};
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
+
+use super::{Setup, resources};
+
+/// How often the newest plans are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long before a subscription a change may lie that is told of, in milliseconds.
+const BEFORE: i64 = 1_000;
+/// How many of them: more than change in a second.
+const NEWEST: u32 = 100;
+
+/// The subscriptions of one connection of 2025-11-25. They end with it.
+#[derive(Default)]
+pub(super) struct Subscribed {
+    uris: Arc<Mutex<BTreeSet<String>>>,
+    watching: Mutex<Option<Watching>>,
+}
+
+/// Ends the task when it is dropped.
+struct Watching(tokio::task::AbortHandle);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Subscribed {
+    pub(super) fn add(&self, setup: &Setup, caller: Caller, uri: String, peer: Peer<RoleServer>) {
+        lock(&self.uris).insert(uri);
+        let mut watching = lock(&self.watching);
+        if watching.is_some() {
+            return;
+        }
+        let mut changes = Changes::of(setup, caller);
+        let uris = Arc::clone(&self.uris);
+        let task = tokio::spawn(async move {
+            while let Some(plan) = changes.next().await {
+                for uri in resources::about(plan) {
+                    if !lock(&uris).contains(&uri) {
+                        continue;
+                    }
+                    let told = ResourceUpdatedNotificationParam::new(uri);
+                    if peer.notify_resource_updated(told).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        *watching = Some(Watching(task.abort_handle()));
+    }
+
+    pub(super) fn remove(&self, uri: &str) {
+        let mut uris = lock(&self.uris);
+        uris.remove(uri);
+        if uris.is_empty() {
+            lock(&self.watching).take();
+        }
+    }
+}
+
+/// One `subscriptions/listen` of 2026-07-28, until it is cancelled or the server ends.
+pub(super) async fn listen(setup: &Setup, caller: Caller, context: SubscriptionContext) {
+    let mut changes = Changes::of(setup, caller);
+    let accepted = context.accepted().resource_subscriptions.clone();
+    let accepted = accepted.unwrap_or_default();
+    loop {
+        let plan = tokio::select! {
+            plan = changes.next() => plan,
+            () = context.cancelled() => return,
+        };
+        let Some(plan) = plan else { return };
+        for uri in resources::about(plan) {
+            if accepted.contains(&uri) && context.sink().notify_resource_updated(uri).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// The plans of one tenant that change, one by one.
+struct Changes {
+    engine: Engine,
+    caller: Caller,
+    heard: tokio::sync::broadcast::Receiver<onward_engine::Changed>,
+    closing: watch::Receiver<bool>,
+    /// Plans that changed from here on have changed. A little before the subscription: what was told
+    /// once too often harms nobody, and between asking and being watched nothing must get lost.
+    since: Timestamp,
+    /// How long the trail of each of the newest plans is.
+    known: HashMap<PlanId, u64>,
+    /// What has changed and was not told yet.
+    ready: Vec<PlanId>,
+    looked: bool,
+}
+
+impl Changes {
+    fn of(setup: &Setup, caller: Caller) -> Self {
+        let engine = setup.desk.engine.clone();
+        let now = engine.now();
+        Self {
+            heard: engine.watch(),
+            engine,
+            caller,
+            closing: setup.closing.clone(),
+            since: Timestamp::from_millis(now.as_millis().saturating_sub(BEFORE)),
+            known: HashMap::new(),
+            ready: Vec::new(),
+            looked: false,
+        }
+    }
+
+    /// None once the server ends.
+    async fn next(&mut self) -> Option<PlanId> {
+        loop {
+            if let Some(plan) = self.ready.pop() {
+                return Some(plan);
+            }
+            if !self.looked {
+                self.looked = true;
+                self.look().await;
+                continue;
+            }
+            let heard = tokio::select! {
+                heard = self.heard.recv() => Some(heard),
+                () = tokio::time::sleep(LOOK) => None,
+                _ = self.closing.wait_for(|closing| *closing) => return None,
+            };
+            let Some(heard) = heard else {
+                self.look().await;
+                continue;
+            };
+            match heard {
+                Ok(changed) if changed.tenant != self.caller.tenant => {}
+                Ok(changed) => {
+                    self.look().await;
+                    // A plan that was deleted is not to be seen, and has changed all the same.
+                    if !self.ready.contains(&changed.plan) {
+                        self.ready.push(changed.plan);
+                    }
+                }
+                Err(RecvError::Lagged(_)) => self.look().await,
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Looks at the newest plans; those with new entries in their trail have changed.
+    async fn look(&mut self) {
+        let query = PlanQuery {
+            limit: NEWEST,
+            finished: true,
+            ..PlanQuery::default()
+        };
+        // A database that is away is looked at again in a second.
+        let Ok(page) = self.engine.list_plans(&self.caller, query).await else {
+            return;
+        };
+        for listed in &page.plans {
+            let (head, at) = (&listed.sheet.head, listed.sheet.updated_at);
+            let before = self.known.insert(head.id, head.seq);
+            if before.is_some_and(|before| before != head.seq)
+                || (before.is_none() && at >= self.since)
+            {
+                self.ready.push(head.id);
+            }
+        }
+    }
+}
+
+fn lock<T>(held: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Whoever panicked while holding it left it whole: every use is one operation.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,166 @@
+//! What can be read without calling a tool: the plans, a plan as a person would read it, its audit
+//! trail, and who is asking.
+
+use onward_core::PlanId;
+use onward_engine::list::PlanQuery;
+use onward_engine::{Caller, Engine};
+use rmcp::model::{
+    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+use serde::Serialize;
+
+use super::error;
+use crate::markdown;
+use crate::wire::event::Audit;
+use crate::wire::plan::Plans;
+use crate::wire::profile::Profile;
+
+const PLANS: &str = "onward://plans";
+const PROFILE: &str = "onward://user/profile";
+const PLAN: &str = "onward://plan/";
+const AUDIT: &str = "/audit";
+const JSON: &str = "application/json";
+const MARKDOWN: &str = "text/markdown";
+
+/// How many plans are listed, and stand in `onward://plans`.
+const SHOWN: u32 = 100;
+/// How much of a trail is read at once.
+const PIECE: u32 = 1_000;
+
+/// What a URI names.
+enum Named {
+    Plans,
+    Profile,
+    Plan(PlanId),
+    Audit(PlanId),
+}
+
+fn named(uri: &str) -> Option<Named> {
+    match uri {
+        PLANS => Some(Named::Plans),
+        PROFILE => Some(Named::Profile),
+        uri => {
+            let plan = uri.strip_prefix(PLAN)?;
+            match plan.strip_suffix(AUDIT) {
+                Some(plan) => plan.parse().ok().map(Named::Audit),
+                None => plan.parse().ok().map(Named::Plan),
+            }
+        }
+    }
+}
+
+fn known(uri: &str) -> Result<Named, ErrorData> {
+    named(uri).ok_or_else(|| {
+        let uri: String = uri.chars().take(200).collect();
+        ErrorData::resource_not_found(format!("no resource `{uri}`"), None)
+    })
+}
+
+/// Whether a URI can name something here.
+pub(super) fn is_known(uri: &str) -> bool {
+    named(uri).is_some()
+}
+
+/// The URIs that tell something else once this plan has changed.
+pub(super) fn about(plan: PlanId) -> [String; 3] {
+    [
+        PLANS.to_owned(),
+        format!("{PLAN}{plan}"),
+        format!("{PLAN}{plan}{AUDIT}"),
+    ]
+}
+
+/// What there is to read: the plans that are not over, the newest change first.
+pub(super) async fn list(
+    engine: &Engine,
+    caller: &Caller,
+) -> Result<ListResourcesResult, ErrorData> {
+    let mut all = vec![
+        Resource::new(PLANS, "plans")
+            .with_title("Active plans")
+            .with_mime_type(JSON),
+        Resource::new(PROFILE, "profile")
+            .with_title("Who you are here")
+            .with_mime_type(JSON),
+    ];
+    let page = engine.list_plans(caller, active()).await.map_err(error)?;
+    all.extend(page.plans.iter().map(|listed| {
+        let sheet = &listed.sheet;
+        Resource::new(format!("{PLAN}{}", sheet.head.id), sheet.brief.name.clone())
+            .with_mime_type(MARKDOWN)
+    }));
+    Ok(ListResourcesResult::with_all_items(all))
+}
+
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    ListResourceTemplatesResult::with_all_items(vec![
+        ResourceTemplate::new(format!("{PLAN}{{planId}}"), "plan")
+            .with_title("A plan, for people to read")
+            .with_mime_type(MARKDOWN),
+        ResourceTemplate::new(format!("{PLAN}{{planId}}{AUDIT}"), "audit")
+            .with_title("Everything that happened to a plan")
+            .with_mime_type(JSON),
+    ])
+}
+
+/// Refuses a URI that names nothing.
+pub(super) async fn exists(engine: &Engine, caller: &Caller, uri: &str) -> Result<(), ErrorData> {
+    match known(uri)? {
+        Named::Plans | Named::Profile => {}
+        Named::Plan(plan) | Named::Audit(plan) => {
+            engine.sheet(caller, plan).await.map_err(error)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn read(
+    engine: &Engine,
+    caller: &Caller,
+    uri: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let (text, kind) = match known(uri)? {
+        Named::Plans => {
+            let page = engine.list_plans(caller, active()).await.map_err(error)?;
+            (json(&Plans::of(&page))?, JSON)
+        }
+        Named::Profile => (json(&Profile::of(caller))?, JSON),
+        Named::Plan(plan) => {
+            let whole = engine.whole_plan(caller, plan).await.map_err(error)?;
+            (markdown::plan(&whole), MARKDOWN)
+        }
+        Named::Audit(plan) => (json(&audit(engine, caller, plan).await?)?, JSON),
+    };
+    let contents = ResourceContents::text(text, uri).with_mime_type(kind);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+async fn audit(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<Audit, ErrorData> {
+    let mut trail = Vec::new();
+    loop {
+        let behind = trail.last().map_or(0, seq);
+        let piece = engine.trail(caller, plan, behind, PIECE);
+        let piece = piece.await.map_err(error)?;
+        let last = piece.len() < usize::try_from(PIECE).unwrap_or(usize::MAX);
+        trail.extend(piece);
+        if last {
+            return Ok(Audit::of(plan, trail));
+        }
+    }
+}
+
+fn seq(shown: &onward_engine::trail::Shown) -> u64 {
+    shown.entry.seq
+}
+
+fn active() -> PlanQuery {
+    PlanQuery {
+        limit: SHOWN,
+        ..PlanQuery::default()
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String, ErrorData> {
+    serde_json::to_string(value).map_err(|why| ErrorData::internal_error(why.to_string(), None))
+}
