@@ -51,7 +51,8 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, Changed, Entry, Excerpt, Faults, Feedback, Listed, PlanCursor, Recent, Sheet, StepBrief, StepLine, Tenant, Token, WholePlan, schema,
+    Address, Artifact, Changed, Entry, Excerpt, Faults, Feedback, Listed, PlanCursor, Recent,
+    Sheet, StepBrief, StepLine, Tenant, Token, ToolCall, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

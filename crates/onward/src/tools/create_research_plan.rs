@@ -32,7 +32,6 @@ pub(super) struct Input {
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,
     /// Same key, same plan: safe to retry
-    #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
 

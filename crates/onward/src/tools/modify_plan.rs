@@ -21,7 +21,6 @@ pub(super) struct Input {
     plan_id: String,
     action: Action,
     /// add_steps: as in `create_research_plan`
-    #[schemars(length(min = 1, max = 10_000))]
     steps: Option<Vec<Map<String, Value>>>,
     /// add_steps: 0 = first; default last
     insert_after_order: Option<u32>,
@@ -29,7 +28,6 @@ pub(super) struct Input {
     /// reorder_steps: all ids
     step_ids: Option<Vec<String>>,
     /// update_step_instructions
-    #[schemars(length(min = 1, max = 100_000))]
     instructions: Option<String>,
     /// fail_step
     reason: Option<String>,

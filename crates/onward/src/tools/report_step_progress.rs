@@ -15,7 +15,6 @@ pub(super) struct ReportStepProgress;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
     step_id: String,
-    #[schemars(length(max = 10_000))]
     note: Option<String>,
     #[schemars(range(min = 0, max = 100))]
     percent: Option<f64>,

@@ -24,7 +24,6 @@ pub(super) struct Input {
     /// What the person reads; on approval it is the step's result
     #[schemars(length(min = 1, max = 20_000))]
     summary: String,
-    #[schemars(length(max = 50))]
     questions: Option<Vec<String>>,
     claim_token: Option<String>,
     session_id: Option<String>,

@@ -16,7 +16,6 @@ pub(super) struct Input {
     step_id: String,
     decision: Decision,
     /// `modify` needs it
-    #[schemars(length(max = 10_000))]
     feedback: Option<String>,
     #[serde(rename = "claimToken")]
     _claim_token: Option<String>,

@@ -111,6 +111,13 @@ impl Agent {
         input.flush().expect("it takes a line");
     }
 
+    /// Writes what is not even a line.
+    pub(crate) fn write_without_end(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(bytes).expect("it takes bytes");
+        input.flush().expect("it takes bytes");
+    }
+
     pub(crate) fn say(&mut self, message: &Value) {
         self.write(message.to_string().as_bytes());
     }

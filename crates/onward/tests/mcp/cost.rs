@@ -8,7 +8,7 @@ use crate::works;
 
 /// The tokens of what a model is shown of the tools.
 fn tokens(tools: &[Map<String, Value>]) -> usize {
-    let tokenizer = tiktoken_rs::o200k_base().expect("it is built in");
+    let tokenizer = tiktoken_rs::o200k_base_singleton();
     let shown = tools.iter().map(|tool| {
         json!({
             "name": tool["name"],

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use onward_engine::engine::Settings;
+use onward_engine::{Address, Caller, Engine, ToolCall};
 use onward_testbed::Cluster;
 use serde_json::Value;
 
@@ -56,6 +58,27 @@ impl Place {
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{args:?}: {told}");
         String::from_utf8(output.stdout).expect("standard output is UTF-8")
+    }
+
+    /// Does something with the engine, beside the binary.
+    pub(crate) fn engine<T>(&self, ask: impl AsyncFnOnce(&Engine, &Caller) -> T) -> T {
+        let address = Address::parse(&self.database).expect("an address");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        runtime.block_on(async {
+            let engine = Engine::open(&address, Settings::default()).await;
+            let engine = engine.expect("the database opens");
+            let answer = ask(&engine, &Caller::local("test")).await;
+            engine.close().await;
+            answer
+        })
+    }
+
+    /// The log of calls, newest first.
+    pub(crate) fn calls(&self) -> Vec<ToolCall> {
+        self.engine(async |engine, caller| engine.calls(caller, 100).await.expect("a log"))
     }
 
     /// The same, as JSON.
