@@ -42,9 +42,9 @@ stalled.\n\
 4. `submit_step_result` with that `claimToken`; with `claimNext` its answer holds the next step.\n\
 5. Repeat until `status` is `plan_complete`, then write the output.\n\
 Where a person must decide: `request_user_review`, tell them, and pass their words on with \
-`submit_user_decision`. Where the plan turns out wrong: `modify_plan`. After a break, \
-`get_next_step` with `includeStalled` takes over what a lost session left. A refusal says in `hint` \
-what to call instead.";
+`submit_user_decision`. Where the plan turns out wrong: `modify_plan`. To go on with what another \
+session began: `get_research_context`, then `get_next_step` with `includeStalled`. A refusal says in \
+`hint` what to call instead.";
 
 /// Which tools are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

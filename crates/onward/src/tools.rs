@@ -9,15 +9,19 @@ mod create_research_plan;
 pub(crate) mod error;
 mod get_next_step;
 mod get_plan_status;
+mod get_research_context;
+mod get_step_context;
 mod given;
 mod input;
 mod list_active_plans;
 mod list_plan_steps;
+mod log_skill_execution;
 mod modify_plan;
 mod ping;
 mod report_step_progress;
 pub(crate) mod request_user_review;
 mod schema;
+mod submit_feedback;
 mod submit_step_result;
 pub(crate) mod submit_user_decision;
 
@@ -163,7 +167,7 @@ impl Tool {
     }
 }
 
-static TOOLS: [Tool; 11] = [
+static TOOLS: [Tool; 15] = [
     Tool::of::<ping::Ping>(),
     Tool::of::<create_research_plan::CreateResearchPlan>(),
     Tool::of::<list_active_plans::ListActivePlans>(),
@@ -175,6 +179,10 @@ static TOOLS: [Tool; 11] = [
     Tool::of::<report_step_progress::ReportStepProgress>(),
     Tool::of::<request_user_review::RequestUserReview>(),
     Tool::of::<submit_user_decision::SubmitUserDecision>(),
+    Tool::of::<get_step_context::GetStepContext>(),
+    Tool::of::<get_research_context::GetResearchContext>(),
+    Tool::of::<log_skill_execution::LogSkillExecution>(),
+    Tool::of::<submit_feedback::SubmitFeedback>(),
 ];
 
 /// Every tool, in the order in which they are listed.

@@ -4,15 +4,18 @@
 //! not on the types of the core, which change as the core does. Instants are RFC 3339 in UTC with
 //! milliseconds, spans are milliseconds in a field that ends in `Ms`.
 
+pub(crate) mod context;
 pub(crate) mod created;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod feedback;
 pub(crate) mod modified;
 pub(crate) mod next;
 pub(crate) mod plan;
 pub(crate) mod pong;
 pub(crate) mod profile;
 pub(crate) mod review;
+pub(crate) mod skill;
 pub(crate) mod step;
 pub(crate) mod submitted;
 pub(crate) mod token;

@@ -77,15 +77,19 @@ impl Subscribed {
 
 /// One `subscriptions/listen` of 2026-07-28, until it is cancelled or the server ends.
 pub(super) async fn listen(setup: &Setup, caller: Caller, context: SubscriptionContext) {
-    let mut changes = Changes::of(setup, caller);
+    let mut closing = setup.closing.clone();
+    // The end comes first: what is being told then finds nobody who would take it on.
+    tokio::select! {
+        () = tell(Changes::of(setup, caller), &context) => {}
+        () = context.cancelled() => {}
+        _ = closing.wait_for(|closing| *closing) => {}
+    }
+}
+
+async fn tell(mut changes: Changes, context: &SubscriptionContext) {
     let accepted = context.accepted().resource_subscriptions.clone();
     let accepted = accepted.unwrap_or_default();
-    loop {
-        let plan = tokio::select! {
-            plan = changes.next() => plan,
-            () = context.cancelled() => return,
-        };
-        let Some(plan) = plan else { return };
+    while let Some(plan) = changes.next().await {
         for uri in resources::about(plan) {
             if accepted.contains(&uri) && context.sink().notify_resource_updated(uri).await.is_err()
             {

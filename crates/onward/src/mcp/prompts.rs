@@ -104,8 +104,8 @@ fn run(Plan { id, name }: &Plan) -> String {
 
 fn resume(Plan { id, name }: &Plan) -> String {
     format!(
-        "Go on with the plan \"{name}\", which another session began. First call `get_plan_status` \
-         with planId `{id}`, and read what is done: do not do it again. Then call `get_next_step` \
+        "Go on with the plan \"{name}\", which another session began. First call \
+         `get_research_context` with planId `{id}`, and read what is done: do not do it again. Then call `get_next_step` \
          with planId `{id}` and `includeStalled: true`, so that a step which the other session left \
          behind comes first; look for what it may have done already. {LOOP}"
     )

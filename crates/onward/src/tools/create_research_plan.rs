@@ -85,6 +85,6 @@ impl Spec for CreateResearchPlan {
             session: given::session(input.session_id),
         };
         let made = engine.create_plan(caller, command, input.idempotency_key);
-        Ok(Created::of(&*made.await?))
+        Ok(Created::of(&made.await?))
     }
 }

@@ -135,6 +135,7 @@ fn of_refusal(refusal: &Refusal) -> Map<String, Value> {
         }
         Refusal::LimitExceeded { limit, asked, .. } => json!({ "limit": limit, "asked": asked }),
         Refusal::InvalidDependency(_)
+        | Refusal::IllegalSkillMove(_)
         | Refusal::StepNotFound(_)
         | Refusal::StepNotRemovable(_)
         | Refusal::FeedbackRequired

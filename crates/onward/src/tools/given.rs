@@ -70,7 +70,8 @@ pub(super) async fn keep(desk: &Desk, caller: &Caller, arguments: &Value) -> Opt
     kept.await.ok()
 }
 
-fn cut(name: &str) -> String {
+/// As much of a name as is repeated in an answer.
+pub(super) fn cut(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 

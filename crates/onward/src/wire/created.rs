@@ -1,8 +1,8 @@
 //! A plan that came into being: the answer of `create_research_plan`.
 
 use onward_core::PlanStatus;
-use onward_core::event::Created as Made;
 use onward_core::step::NewStep;
+use onward_engine::create::NewPlan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub(crate) struct Created {
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_step: Option<FirstStep>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill_execution_id: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -36,7 +38,8 @@ struct FirstStep {
 }
 
 impl Created {
-    pub(crate) fn of(made: &Made) -> Self {
+    pub(crate) fn of(plan: &NewPlan) -> Self {
+        let made = &plan.created;
         let step = |(order, step): (u32, &NewStep)| Step {
             step_id: step.id.to_string(),
             step_order: order,
@@ -53,6 +56,7 @@ impl Created {
                 step: step((1, first)),
                 instructions: first.instructions.clone(),
             }),
+            skill_execution_id: plan.skill.map(|skill| skill.to_string()),
         }
     }
 }
