@@ -77,6 +77,14 @@ pub(crate) struct Setup {
 
 pub(crate) use form::Forms;
 
+/// Waits until no more is coming.
+async fn closed(mut closing: watch::Receiver<bool>) {
+    if closing.wait_for(|closing| *closing).await.is_err() {
+        // Whoever could have said so is gone, and did not.
+        std::future::pending().await
+    }
+}
+
 /// One connection; of 2026-07-28 over HTTP, one request.
 pub(crate) struct Server {
     setup: Setup,
@@ -314,6 +322,11 @@ fn error(why: onward_engine::Error) -> ErrorData {
             ErrorData::resource_not_found(message, details)
         }
         Error::Refused { .. } | Error::Ambiguous(_) => ErrorData::invalid_params(message, details),
-        _ => ErrorData::internal_error(message, details),
+        Error::Conflict { .. } | Error::Unauthorized(_) | Error::Store(_) | _ => {
+            ErrorData::internal_error(message, details)
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

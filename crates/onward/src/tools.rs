@@ -288,3 +288,6 @@ fn run<S: Spec>(desk: Desk, caller: Caller, arguments: Arc<Value>) -> Running {
         serde_json::to_value(output).map_err(|_| Refused::broken(S::NAME))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::{Setup, resources};
+use super::{Setup, closed, resources};
 
 /// How often the newest plans are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -77,12 +77,11 @@ impl Subscribed {
 
 /// One `subscriptions/listen` of 2026-07-28, until it is cancelled or the server ends.
 pub(super) async fn listen(setup: &Setup, caller: Caller, context: SubscriptionContext) {
-    let mut closing = setup.closing.clone();
     // The end comes first: what is being told then finds nobody who would take it on.
     tokio::select! {
         () = tell(Changes::of(setup, caller), &context) => {}
         () = context.cancelled() => {}
-        _ = closing.wait_for(|closing| *closing) => {}
+        () = closed(setup.closing.clone()) => {}
     }
 }
 
@@ -145,7 +144,7 @@ impl Changes {
             let heard = tokio::select! {
                 heard = self.heard.recv() => Some(heard),
                 () = tokio::time::sleep(LOOK) => None,
-                _ = self.closing.wait_for(|closing| *closing) => return None,
+                () = closed(self.closing.clone()) => return None,
             };
             let Some(heard) = heard else {
                 self.look().await;

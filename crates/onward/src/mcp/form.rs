@@ -24,7 +24,7 @@ use rmcp::service::RequestContext;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Setup, result};
+use super::{Setup, closed, result};
 use crate::tools::submit_user_decision::Decision;
 use crate::tools::{Call, Desk, Refused, Tool};
 use crate::wire::review::Reviewing;
@@ -197,14 +197,13 @@ fn params(message: String) -> Option<ElicitRequestParams> {
 /// Asks the client and waits. None where nothing was decided.
 async fn ask(setup: &Setup, context: &RequestContext<RoleServer>, message: String) -> Option<Form> {
     let params = params(message)?;
-    let mut closing = setup.closing.clone();
     let asked = context
         .peer
         .create_elicitation_with_timeout(params, Some(setup.forms.wait));
     tokio::select! {
         answer = asked => read(answer.ok()?),
         () = context.ct.cancelled() => None,
-        _ = closing.wait_for(|closing| *closing) => None,
+        () = closed(setup.closing.clone()) => None,
         () = still_there(context) => None,
     }
 }
@@ -276,10 +275,10 @@ async fn come_back(
         .and_then(|(_, answer)| read(serde_json::from_value(answer).ok()?));
     let step: StepId = state.step.parse().map_err(|_| unknown(&state))?;
     let (sheet, stands) = setup.desk.engine.step(caller, step).await?;
-    let open = match &stands.state {
-        StepState::AwaitingInput { review, .. } => review.id.to_string() == state.review,
-        _ => false,
-    };
+    let mut open = false;
+    if let StepState::AwaitingInput { review, .. } = &stands.state {
+        open = review.id.to_string() == state.review;
+    }
     match form {
         Some(form) if open => decide(&setup.desk, caller, &state, form).await,
         form => {

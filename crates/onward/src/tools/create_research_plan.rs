@@ -22,12 +22,12 @@ pub(super) struct Input {
     research_question: String,
     #[schemars(length(min = 1, max = 10_000))]
     steps: Vec<Step>,
-    /// Tried in order after their step completes; the first that is true acts
+    /// Tried in order after their step; the first true one acts
     branching_conditions: Option<Vec<Branch>>,
     session_id: Option<String>,
     plan_design_rationale: Option<String>,
     output_formatting_notes: Option<String>,
-    /// Silence after which a step counts as stalled; default 30 minutes
+    /// Silence until a step is stalled; default 30 min
     #[schemars(range(min = 1, max = 31_536_000_000_u64))]
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,

@@ -77,10 +77,10 @@ impl Refused {
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
-        let mut details = match &error {
-            Error::Refused { refusal, .. } => of_refusal(refusal),
-            _ => Map::new(),
-        };
+        let mut details = Map::new();
+        if let Error::Refused { refusal, .. } = &error {
+            details = of_refusal(refusal);
+        }
         if let Some(kept) = error.kept() {
             details.insert("keptArtifactId".to_owned(), kept.to_string().into());
         }
@@ -141,8 +141,9 @@ fn of_refusal(refusal: &Refusal) -> Map<String, Value> {
         | Refusal::FeedbackRequired
         | Refusal::Forbidden(_) => return Map::new(),
     };
-    match details {
-        Value::Object(details) => details,
-        _ => Map::new(),
+    if let Value::Object(details) = details {
+        details
+    } else {
+        Map::new()
     }
 }

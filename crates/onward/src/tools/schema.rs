@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// What a tool takes.
 pub(super) fn of_input<T: JsonSchema>() -> Map<String, Value> {
-    let mut schema = made::<T>();
+    let mut schema = made::<T>(SchemaSettings::draft2020_12());
     trim(&mut schema);
     // Said once, at the top: that a misspelt field is refused holds everywhere.
     schema.insert("additionalProperties".to_owned(), false.into());
@@ -24,20 +24,13 @@ pub(super) fn of_input<T: JsonSchema>() -> Map<String, Value> {
 
 /// What a tool answers.
 pub(super) fn of_output<T: JsonSchema>() -> Map<String, Value> {
-    let mut settings = SchemaSettings::draft2020_12().for_serialize();
-    settings.inline_subschemas = true;
-    settings.meta_schema = None;
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    let mut schema = object(schema.to_value());
-    plain(&mut schema);
-    schema.remove("description");
+    let mut schema = made::<T>(SchemaSettings::draft2020_12().for_serialize());
     // One of several shapes is an object all the same, and clients insist on the word.
     schema.insert("type".to_owned(), "object".into());
     schema
 }
 
-fn made<T: JsonSchema>() -> Map<String, Value> {
-    let mut settings = SchemaSettings::draft2020_12();
+fn made<T: JsonSchema>(mut settings: SchemaSettings) -> Map<String, Value> {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -48,9 +41,10 @@ fn made<T: JsonSchema>() -> Map<String, Value> {
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
+    if let Value::Object(object) = value {
+        object
+    } else {
+        Map::new()
     }
 }
 
