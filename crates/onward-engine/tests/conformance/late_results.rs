@@ -2,7 +2,7 @@
 //! submitted again is kept once.
 
 use onward_core::id::{ArtifactId, ClaimToken};
-use onward_core::{PlanId, StepId};
+use onward_core::{Code, PlanId, StepId};
 use onward_engine::step::{Progress, Question};
 use onward_engine::submit::Submission;
 use onward_store::Artifact;
@@ -186,7 +186,43 @@ async fn a_refused_result_stays_refused_and_the_next_one_is_accepted(desk: &Desk
     assert_eq!(submitted.plan_status.as_str(), "completed");
 }
 
+async fn work_that_could_not_be_read_is_kept_as_it_came(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    let step = desk.take(plan.id).await;
+    let keep = async |step: &str, words: &str| {
+        let work = json!({ "resultSummary": words, "confidence": "hi\u{0}gh" });
+        let engine = &desk.engine;
+        let kept = engine.keep_unread(&desk.me, step, work, Code::InvalidInput);
+        kept.await.unwrap()
+    };
+    let named = step.step.to_string();
+    let one = keep(&named, "a").await;
+    assert_eq!(keep(&named, "a").await, one, "kept once");
+    assert_ne!(keep(&named, "b").await, one);
+    let kept = artifacts(desk, plan.id).await;
+    assert_eq!(kept.len(), 2);
+    let found = kept.iter().find(|artifact| artifact.id == one).unwrap();
+    assert_eq!(found.step, Some(step.step));
+    let content: Value = serde_json::from_str(&found.content).unwrap();
+    let as_it_came = json!({ "resultSummary": "a", "confidence": "hi\u{fffd}gh" });
+    assert_eq!(content, as_it_came);
+    assert_eq!(
+        desk.trail(plan.id).await.last().unwrap(),
+        "late_result_kept"
+    );
+    // For a step that is none it belongs to no plan, and each name has its own.
+    let (nowhere, elsewhere) = (
+        keep("nowhere", "a").await,
+        keep("else\u{0}where", "a").await,
+    );
+    assert_ne!(nowhere, elsewhere);
+    assert_eq!(artifacts(desk, plan.id).await.len(), 2);
+    // The step is as it was.
+    desk.hand_in(&step, "a").await;
+}
+
 on_both_databases![
+    work_that_could_not_be_read_is_kept_as_it_came,
     a_refused_result_is_kept_with_all_that_it_said,
     the_same_refused_result_is_kept_once_and_another_one_beside_it,
     a_result_for_a_step_that_never_was_is_kept_without_a_plan,

@@ -10,7 +10,7 @@ use onward_core::event::{Decision, Sign};
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
-use onward_core::{PlanId, Role, StepId, StepType};
+use onward_core::{Code, PlanId, Role, StepId, StepType};
 use onward_engine::feedback::Opinion;
 use onward_engine::list::PlanQuery;
 use onward_engine::step::{Progress, Question};
@@ -122,6 +122,10 @@ pub(crate) fn makers() -> Vec<Call> {
         call!("log_skill without a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, None))
         }),
+        call!("keep_unread", [Work], |e, c, ids| {
+            let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "words" }));
+            async move { e.keep_unread(&c, &step, work, Code::InvalidInput).await }
+        }),
         call!("import", [CreatePlan], |e, c, ids| e
             .import(&c, &serde_json::Value::Null)),
         call!("create_token", [ManageTokens], |e, c, ids| {
@@ -213,6 +217,7 @@ pub(crate) fn reads() -> Vec<Call> {
         call!("plan_context of a session", [Read], |e, c, ids| {
             e.plan_context(&c, ids.plan, session(), None)
         }),
+        call!("step", [Read], |e, c, ids| e.step(&c, ids.step)),
         call!("find_plan", [Read], |e, c, ids| {
             let id = ids.plan.to_string();
             async move { e.find_plan(&c, &id).await }
