@@ -47,6 +47,7 @@ fn help_is_data_and_names_the_commands() {
     let run = onward(&["--help"]);
     assert!(run.stdout.contains("Usage: onward"), "{}", run.stdout);
     for command in [
+        "mcp",
         "status",
         "plan",
         "review",
