@@ -1,9 +1,12 @@
 //! Standard input and output on a bad day: what is no message, what is too long, who hangs up, who is
 //! told to stop.
 
+use std::io::Write;
+use std::process::Stdio;
+
 use serde_json::json;
 
-use crate::agent::{Agent, ERAS, Era, done};
+use crate::agent::{Agent, ERAS, Era, Refusal, done};
 use crate::place::Place;
 use crate::works;
 
@@ -258,4 +261,61 @@ fn two_servers_on_one_file_work_on_one_plan() {
         }
     }
     assert_eq!(steps.len(), 20);
+}
+
+#[test]
+fn it_ends_when_nobody_takes_its_answers_any_more() {
+    let place = Place::file();
+    let mut command = place.onward();
+    let mut child = command
+        .arg("mcp")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().expect("it has an input");
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    input.write_all(ping.as_bytes()).expect("it takes a line");
+    // Its input stays open: it ends by itself.
+    assert!(child.wait().expect("it ends").success());
+    drop(input);
+}
+
+#[test]
+fn it_serves_the_tenant_that_it_is_told_to_and_no_other() {
+    let place = Place::file();
+    place.run(&["tenant", "create", "acme"]);
+    let mut local = Agent::start(&place, Era::Handshake);
+    let plan = works::created(&mut local, 1);
+    let mut command = place.onward();
+    command.args(["--tenant", "acme", "mcp"]);
+    let mut acme = Agent::of(&mut command, Era::Handshake, json!({}));
+    assert_eq!(acme.call("ping", json!({}))["tenant"], "acme");
+    let theirs = acme.refused("get_plan_status", json!({ "planId": plan }));
+    let never = "00000000-0000-4000-8000-000000000000";
+    let nobodys = acme.refused("get_plan_status", json!({ "planId": never }));
+    let bytes = |refused: &Refusal, id: &str| refused.error.to_string().replace(id, "…");
+    assert_eq!(bytes(&theirs, &plan), bytes(&nobodys, never));
+    let uri = format!("onward://plan/{plan}");
+    let read = acme.ask("resources/read", json!({ "uri": uri }));
+    assert_eq!(read["error"]["code"], -32002);
+    assert_eq!(
+        acme.call("list_active_plans", json!({}))["plans"],
+        json!([])
+    );
+}
+
+#[test]
+fn a_server_that_cannot_start_says_so_and_nothing_else() {
+    let place = Place::file();
+    let mut command = place.onward();
+    let output = command
+        .args(["--tenant", "nobody", "mcp"])
+        .output()
+        .expect("the binary starts");
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.stdout, b"");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.starts_with("error: no tenant `nobody`"), "{told}");
 }
