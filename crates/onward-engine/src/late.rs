@@ -8,7 +8,7 @@ use onward_core::command::{KeepLateResult, LateResult};
 use onward_core::id::ArtifactId;
 use onward_core::role::Permission;
 use onward_core::{Code, Command, PlanId, StepId};
-use onward_store::{Artifact, Tx};
+use onward_store::{Artifact, Tx, With};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Builder;
@@ -39,7 +39,7 @@ impl Engine {
             Box::pin(async move {
                 let (mut plan, step) = (None, named.parse().ok());
                 if let Some(step) = step {
-                    plan = tx.step(step, false).await?.map(|facts| facts.head.id);
+                    plan = tx.step(step, With::Head).await?.map(|facts| facts.head.id);
                 }
                 let late = Late {
                     id: name(step, &named, &content),
