@@ -1,16 +1,19 @@
 //! The log of tool calls: written after the answer, by a task of its own, many at once. It never
-//! delays a call and never fails one; at the end, what is queued is written.
+//! delays a call and never fails one; at the end, what is queued is written. Calls are gathered for a
+//! moment before they are written: a sync for each would cost as much as the calls themselves.
 //!
 //! Where more comes in than can be written, calls are left out of the log and counted, and the next
 //! entry that fits says how many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use onward_store::{Store, ToolCall};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -21,6 +24,8 @@ use crate::error::Error;
 const QUEUE: usize = 10_000;
 /// How many are written in one transaction.
 const TOGETHER: usize = 256;
+/// How long calls are gathered, at most.
+const GATHERED: Duration = Duration::from_millis(250);
 /// Texts that are longer than this are cut out.
 const LONGEST: usize = 500;
 /// Data that is nested deeper than this is cut off.
@@ -40,7 +45,7 @@ pub struct Answered {
     /// What was answered.
     pub response: Value,
     /// How long it took.
-    pub took: std::time::Duration,
+    pub took: Duration,
     /// Whether it was refused, or failed.
     pub is_error: bool,
 }
@@ -101,7 +106,8 @@ async fn write(store: Store, mut calls: mpsc::Receiver<Entry>) {
         if calls.recv_many(&mut batch, TOGETHER).await == 0 {
             return;
         }
-        let ends = batch.iter().any(|(tenant, _)| tenant.is_empty());
+        gather(&mut batch, &mut calls).await;
+        let ends = is_end(&batch);
         batch.retain(|(tenant, _)| !tenant.is_empty());
         while let Some(tenant) = batch.first().map(|(tenant, _)| Arc::clone(tenant)) {
             let own: Vec<ToolCall> = batch
@@ -121,6 +127,22 @@ async fn write(store: Store, mut calls: mpsc::Receiver<Entry>) {
         }
         if ends {
             return;
+        }
+    }
+}
+
+fn is_end(batch: &[Entry]) -> bool {
+    batch.iter().any(|(tenant, _)| tenant.is_empty())
+}
+
+/// Waits a moment for more, unless there is enough, or nothing comes after it.
+async fn gather(batch: &mut Vec<Entry>, calls: &mut mpsc::Receiver<Entry>) {
+    let until = Instant::now() + GATHERED;
+    while batch.len() < TOGETHER && !is_end(batch) {
+        let more = calls.recv_many(batch, TOGETHER - batch.len());
+        match timeout_at(until, more).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
         }
     }
 }
