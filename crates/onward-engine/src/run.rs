@@ -69,8 +69,8 @@ impl Done {
 struct Decided {
     head: PlanHead,
     steps: Vec<Step>,
-    /// The steps that wait for the first of these, where they were looked up.
-    dependents: Option<Vec<StepId>>,
+    /// It is known that no step waits for the first of these.
+    frees_nobody: bool,
     /// What could be handed out before any of this, where it was looked up.
     ready: Option<Step>,
     events: Result<Vec<Event>, Refusal>,
@@ -133,9 +133,8 @@ fn claim_ready(decided: &mut Decided, next: &StartNext, now: Timestamp) -> Resul
         )
     };
     let is_new = decided.steps.iter().all(|step| step.id() != ready.id());
-    let frees_nobody = decided.dependents.as_ref().is_some_and(Vec::is_empty);
     let stays = !events.is_empty() && events.iter().all(keeps_what_is_ready);
-    if !(is_new && frees_nobody && stays) {
+    if !(is_new && decided.frees_nobody && stays) {
         return Ok(false);
     }
     let mut head = decided.head.clone();
@@ -204,7 +203,7 @@ fn of_head(events: Result<Vec<Event>, Refusal>, head: PlanHead) -> Decided {
     Decided {
         head,
         steps: Vec::new(),
-        dependents: None,
+        frees_nobody: false,
         ready: None,
         events,
     }
@@ -269,7 +268,7 @@ async fn on_step(
     Ok(Some(Decided {
         head: facts.head,
         steps,
-        dependents: facts.dependents,
+        frees_nobody: !facts.needed,
         ready: facts.ready,
         events,
     }))
@@ -315,7 +314,7 @@ async fn start_next(
     Ok(Some(Decided {
         head: facts.head,
         steps,
-        dependents: None,
+        frees_nobody: false,
         ready: None,
         events,
     }))
@@ -359,7 +358,7 @@ async fn modify(
     Ok(Some(Decided {
         head,
         steps: found.step.into_iter().collect(),
-        dependents: None,
+        frees_nobody: false,
         ready: None,
         events,
     }))
@@ -389,7 +388,7 @@ async fn handle_stalls(
     Ok(Some(Decided {
         head,
         steps,
-        dependents: None,
+        frees_nobody: false,
         ready: None,
         events,
     }))

@@ -54,8 +54,8 @@ pub struct StepAfter {
     pub stalls_at: Option<Timestamp>,
     /// Its instructions are others than before.
     pub rewritten: bool,
-    /// The steps that wait for it, where they were looked up.
-    pub dependents: Option<Vec<StepId>>,
+    /// It is known that no other step waits for it.
+    pub frees_nobody: bool,
 }
 
 /// When the sweep must look at a plan.
@@ -126,21 +126,9 @@ impl Tx {
         for after in commit.steps {
             let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
             self.queue(self.statement("step_update", params).touching(1));
-            if after.rewritten {
-                self.rewrite(&after.step);
-            }
-        }
-        for event in commit.events {
-            if let Event::StepCompleted { step, .. }
-            | Event::StepFailed { step, .. }
-            | Event::StepSkipped { step, .. } = event
-            {
-                self.release(commit, *step);
-            }
         }
         let seqs = commit.before.saturating_add(1)..;
-        for (seq, event) in seqs.zip(commit.events) {
-            self.change_list(commit, seq, event);
+        for (seq, event) in seqs.clone().zip(commit.events) {
             let entry = Entry {
                 seq,
                 commit_seq: commit.commit_seq,
@@ -151,6 +139,20 @@ impl Tx {
             self.log(plan, &entry);
         }
         self.due(plan, commit.due);
+        // What most transitions have nothing of comes behind what all of them have: PostgreSQL is
+        // sent that as one statement.
+        for after in commit.steps.iter().filter(|after| after.rewritten) {
+            self.rewrite(&after.step);
+        }
+        for (seq, event) in seqs.zip(commit.events) {
+            if let Event::StepCompleted { step, .. }
+            | Event::StepFailed { step, .. }
+            | Event::StepSkipped { step, .. } = event
+            {
+                self.release(commit, *step);
+            }
+            self.change_list(commit, seq, event);
+        }
         self.note(plan);
     }
 
@@ -242,15 +244,9 @@ impl Tx {
     /// Those that wait for a step wait for one less.
     fn release(&mut self, commit: &Commit<'_>, ended: StepId) {
         let known = commit.steps.iter().find(|after| after.step.id() == ended);
-        match known.and_then(|after| after.dependents.as_ref()) {
-            // Mostly nobody waits, and a statement that finds that out costs as much as a write.
-            Some(dependents) => {
-                for step in dependents {
-                    let params = params![step.as_uuid()];
-                    self.queue(self.statement("dependent_release", params).touching(1));
-                }
-            }
-            None => self.queue(self.statement("dependents_release", params![ended.as_uuid()])),
+        // Mostly nobody waits, and a statement that finds that out costs as much as a write.
+        if known.is_none_or(|after| !after.frees_nobody) {
+            self.queue(self.statement("dependents_release", params![ended.as_uuid()]));
         }
     }
 

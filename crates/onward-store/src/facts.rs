@@ -20,7 +20,7 @@ use crate::value::{Row, params};
 pub enum With {
     /// The head of its plan alone.
     Head,
-    /// Also its branches, and who waits for it: it may end.
+    /// Also its branches: it may end.
     Branches,
     /// Also the step of the same plan that would be handed out at this moment.
     Ready,
@@ -35,8 +35,8 @@ pub struct StepFacts {
     pub step: Step,
     /// Its branches, where they were asked for, in the order in which they were made.
     pub branches: Vec<Branch>,
-    /// The steps that wait for it, where its branches were asked for: it may end.
-    pub dependents: Option<Vec<StepId>>,
+    /// Whether another step waits for it.
+    pub needed: bool,
     /// The first pending step of the plan that waits for nothing, where it was asked for.
     pub ready: Option<Step>,
 }
@@ -109,32 +109,29 @@ impl Tx {
     /// A step and its plan's head, held until the commit, with what else is asked for.
     pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
         let by_id = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
-        let mut questions = vec![by_id(self, "plan_of_step_locked"), by_id(self, "step")];
+        let mut questions = vec![
+            by_id(self, "plan_of_step_locked"),
+            by_id(self, "step_and_needed"),
+        ];
         if with != With::Head {
             questions.push(by_id(self, "branches_after"));
-            questions.push(by_id(self, "dependents"));
         }
         if with == With::Ready {
             questions.push(by_id(self, "steps_ready_beside"));
         }
         let mut answers = self.ask(questions).await?.into_iter();
         let head = self.head(answers.next())?;
-        let step = first(answers.next(), step::step)?;
+        let step = first(answers.next(), step::step_and_needed)?;
         let branches = answers.next().unwrap_or_default();
         let branches: Result<Vec<Branch>, Error> =
             branches.into_iter().map(branch::branch).collect();
         let branches = branches?;
-        let dependents = match answers.next() {
-            Some(rows) => Some(all_ids(Some(rows), "dependencies", "step_id")?),
-            None => None,
-        };
-        let dependents = dependents.map(|ids| ids.map(StepId::new).collect());
         let ready = first(answers.next(), step::step)?.map(|(_, step)| step);
-        Ok(head.zip(step).map(|(head, (_, step))| StepFacts {
+        Ok(head.zip(step).map(|(head, (step, needed))| StepFacts {
             head,
             step,
             branches,
-            dependents,
+            needed,
             ready,
         }))
     }

@@ -18,7 +18,7 @@ pub(super) fn commit(
     let Decided {
         mut head,
         mut steps,
-        mut dependents,
+        mut frees_nobody,
         ready: _,
         events,
     } = decided;
@@ -32,11 +32,11 @@ pub(super) fn commit(
         }
         let mut after = Vec::new();
         for step in &mut steps {
-            // Only the first step's were looked up.
-            let dependents = dependents.take();
+            // Known of the first step alone.
+            let frees_nobody = std::mem::take(&mut frees_nobody);
             if let Some(changed) = follow(step, &head, &events, moment.now)? {
                 after.push(StepAfter {
-                    dependents,
+                    frees_nobody,
                     ..changed
                 });
             }
@@ -80,7 +80,7 @@ fn follow(
         stalls_at: stalls_at(step, threshold),
         step: step.clone(),
         rewritten,
-        dependents: None,
+        frees_nobody: false,
     }))
 }
 

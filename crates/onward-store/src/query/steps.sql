@@ -15,6 +15,12 @@ failure_words, updated_at
 -- name: step
 SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
+-- name: step_and_needed
+-- With whether another step waits for it.
+SELECT {step}, CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE tenant_id = $1 AND needs = $2)
+    THEN CAST(1 AS bigint) ELSE 0 END AS needed
+FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
 -- name: steps_ready
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND stalls_at IS NULL
@@ -187,9 +193,6 @@ DELETE FROM steps WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: dependents
 SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2 ORDER BY step_id;
-
--- name: dependent_release
-UPDATE steps SET open_dependencies = open_dependencies - 1 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: dependents_release
 UPDATE steps SET open_dependencies = open_dependencies - 1

@@ -19,6 +19,13 @@ pub(crate) fn step(row: Row) -> Result<(PlanId, Step), Error> {
     read(&mut row.cells("steps"))
 }
 
+/// Reads a row of `{step}, needed`.
+pub(crate) fn step_and_needed(row: Row) -> Result<(Step, bool), Error> {
+    let mut cells = row.cells("steps");
+    let (_, step) = read(&mut cells)?;
+    Ok((step, cells.int("needed")? != 0))
+}
+
 /// Reads a row of `{step}, open_dependencies`.
 pub(crate) fn step_and_open(row: Row) -> Result<(Step, u32), Error> {
     let mut cells = row.cells("steps");

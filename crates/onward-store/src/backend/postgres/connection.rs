@@ -15,18 +15,13 @@ use std::time::Duration;
 use deadpool_postgres::{ClientWrapper, Object};
 use tokio::time::timeout;
 use tokio_postgres::Row as Answer;
-use tokio_postgres::types::ToSql;
 
 use super::batch::Batch;
 use super::error;
 use super::pipeline::{Broken, Sent, in_order};
 use crate::error::Error;
 use crate::tx::Statement;
-use crate::value::{IntoValue as _, Row};
-
-/// What every transaction begins with: the role that row security binds, and the tenant.
-const SETTINGS: &str =
-    "SELECT set_config('role', 'onward_tenant', true), set_config('onward.tenant', $1, true)";
+use crate::value::Row;
 
 /// A connection in a transaction.
 pub(crate) struct Connection {
@@ -152,15 +147,10 @@ impl Connection {
         let batch = Batch::prepare(client, statements)
             .await
             .map_err(State::Failed)?;
-        // Known to the server before anything is sent: no statement may overtake the settings.
-        let settings = client.prepare_cached(SETTINGS).await;
-        let settings = settings.map_err(|why| State::Failed(error::doing(&why, "settings")))?;
-        let tenant = (&self.tenant).into_value();
-        let params: [&(dyn ToSql + Sync); 1] = [&tenant];
-        let mut messages: Vec<Sent<'_, _>> = Vec::with_capacity(statements.len() + 3);
+        let beginning = self.beginning();
+        let mut messages: Vec<Sent<'_, _>> = Vec::with_capacity(statements.len() + 2);
         if begins {
-            messages.push(control(client, self.beginning()));
-            messages.push(Box::pin(client.query(&settings, &params)));
+            messages.push(control(client, &beginning));
         }
         let ahead = messages.len();
         messages.extend(batch.messages(client));
@@ -181,12 +171,20 @@ impl Connection {
         }
     }
 
-    fn beginning(&self) -> &'static str {
-        if self.read_only {
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    /// What every transaction begins with: the role that row security binds, and the tenant. One
+    /// message, since each costs as much as a small statement.
+    fn beginning(&self) -> String {
+        let mode = if self.read_only {
+            "REPEATABLE READ READ ONLY"
         } else {
-            "BEGIN ISOLATION LEVEL READ COMMITTED"
-        }
+            "READ COMMITTED"
+        };
+        // Quoted so that it means the same however the server reads backslashes.
+        let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
+        format!(
+            "BEGIN ISOLATION LEVEL {mode}; SET LOCAL ROLE onward_tenant; \
+             SET LOCAL onward.tenant = E'{tenant}'"
+        )
     }
 
     /// Takes back what was not committed, without waiting for it.
@@ -221,7 +219,7 @@ impl Drop for Connection {
 }
 
 /// A message without parameters or rows.
-fn control<'s>(client: &'s ClientWrapper, text: &'static str) -> Sent<'s, Vec<Answer>> {
+fn control<'s>(client: &'s ClientWrapper, text: &'s str) -> Sent<'s, Vec<Answer>> {
     Box::pin(async move { client.batch_execute(text).await.map(|()| Vec::new()) })
 }
 
