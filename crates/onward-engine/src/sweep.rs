@@ -112,7 +112,16 @@ impl Engine {
     }
 
     /// Sweeps until it is told to stop: as soon as no other process on the database does.
-    pub async fn keep_sweeping(&self, mut stop: watch::Receiver<bool>) {
+    pub async fn keep_sweeping(&self, stop: watch::Receiver<bool>) {
+        self.keep_sweeping_and_tell(stop, |_| {}).await;
+    }
+
+    /// The same, and tells of every round.
+    pub async fn keep_sweeping_and_tell(
+        &self,
+        mut stop: watch::Receiver<bool>,
+        mut tell: impl FnMut(&Result<Round, Error>) + Send,
+    ) {
         while !*stop.borrow() {
             let leading = tokio::select! {
                 leading = self.store.lead() => leading,
@@ -126,7 +135,9 @@ impl Engine {
             };
             let mut watcher = self.watcher();
             while !leading.is_lost() {
-                let pause = match self.sweep(&mut watcher).await {
+                let round = self.sweep(&mut watcher).await;
+                tell(&round);
+                let pause = match round {
                     Ok(round) => self.until(round.next_at),
                     // The database is away: what is due stays due.
                     Err(_) => PAUSE,

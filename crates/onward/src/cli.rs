@@ -6,7 +6,7 @@
 //! for data.
 //!
 //! Each command has its own file under `cli/`, named as the command. Those that need a database open
-//! it through `cli/database.rs`, on a runtime of one thread; the others start none.
+//! it through `cli/database.rs`, on a runtime of one thread (`serve` on several); the others start none.
 
 mod backup;
 mod completions;
@@ -20,6 +20,7 @@ mod mcp;
 mod migrate;
 mod plan;
 mod review;
+mod serve;
 mod status;
 mod tenant;
 mod token;
@@ -30,6 +31,7 @@ use std::cell::RefCell;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use onward_engine::Engine;
+use tokio::runtime::Builder;
 
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
@@ -60,6 +62,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Mcp(mcp::Mcp),
+    Serve(serve::Serve),
     Status(status::Status),
     /// Plans: where they stand, what happened, what comes next
     #[command(subcommand)]
@@ -144,6 +147,11 @@ fn dispatch(cli: Cli) -> Result {
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Config(_) => config::run(&read()?),
         Command::Mcp(args) => wait(read(), async |cx| mcp::run(&args, cx).await),
+        Command::Serve(args) => {
+            let mut cx = read()?;
+            args.settle(&mut cx.config)?;
+            serve(cx, &args)
+        }
         Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
         Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
         Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
@@ -160,11 +168,18 @@ fn dispatch(cli: Cli) -> Result {
 
 /// Runs what needs the engine, on this thread, and closes what it opened, however it ended.
 fn wait(cx: Result<Context>, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
-    let cx = cx?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|why| {
+    on(Builder::new_current_thread(), cx?, command)
+}
+
+/// Runs what answers many at once, on as many threads as there are cores.
+fn serve(cx: Context, args: &serve::Serve) -> Result {
+    on(Builder::new_multi_thread(), cx, async |cx| {
+        serve::run(args, cx).await
+    })
+}
+
+fn on(mut runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
+    let runtime = runtime.enable_all().build().map_err(|why| {
         Failure::failed(
             format!("nothing can be run: {why}"),
             "free some resources of the system",

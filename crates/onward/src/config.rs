@@ -2,9 +2,11 @@
 //! over the user's `config.toml` over what is built in.
 //!
 //! A value keeps where it came from, so that `onward config` can say it and an error can point there.
-//! How a file is read stands in `config/file.rs`. Nothing is opened here, and nothing is made.
+//! How a file is read stands in `config/file.rs`, what only `onward serve` needs in
+//! `config/serve.rs`. Nothing is opened here, and nothing is made.
 
 mod file;
+mod serve;
 
 use std::env;
 use std::fmt;
@@ -17,6 +19,8 @@ use onward_engine::caller::LOCAL;
 use onward_engine::retention::Retention;
 
 use crate::failure::{Failure, Result};
+
+pub(crate) use serve::{Issuer, Limits, Serve};
 
 /// The project's file: in the current directory, or the nearest one above it.
 const PROJECT_FILE: &str = "onward.toml";
@@ -56,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) tool_calls_days: Setting<Option<u32>>,
     /// How long a person is asked in their agent's own window; 0 asks nobody.
     pub(crate) form_seconds: Setting<u32>,
+    /// What holds for `onward serve`.
+    pub(crate) serve: Serve,
     /// The files that were read, the one that counts more first.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -143,6 +149,7 @@ impl Config {
                 from_file(|file| &file.tool_calls_days),
             )?,
             form_seconds: form_seconds(from_file(|file| &file.form_seconds))?,
+            serve: Serve::read(&files)?,
             files: paths,
         })
     }

@@ -3,7 +3,8 @@
 //!
 //! Nothing is decided here, and no database is touched: this crate may not even depend on
 //! `onward-store`. What the command line accepts stands in `cli`, how it speaks in `output`, how
-//! a run can end in `exit`; `transcript` reads what agents have saved.
+//! a run can end in `exit`; `tools` is what agents and programs ask for, `web` carries it over HTTP;
+//! `transcript` reads what agents have saved.
 
 mod cli;
 mod config;
@@ -12,8 +13,10 @@ mod failure;
 mod markdown;
 mod mcp;
 mod output;
+mod telemetry;
 mod tools;
 mod transcript;
+mod web;
 mod wire;
 
 use std::process::ExitCode;

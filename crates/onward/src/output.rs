@@ -88,9 +88,14 @@ impl Output {
 
     /// Tells a person something that few want to hear.
     pub(crate) fn detail(self, text: &str) {
-        if self.verbose && !self.quiet {
+        if self.is_verbose() {
             tell(&format!("{text}\n"));
         }
+    }
+
+    /// Whether somebody wants to hear what few want to hear.
+    pub(crate) fn is_verbose(self) -> bool {
+        self.verbose && !self.quiet
     }
 
     /// Tells a person about something that was left out.
@@ -103,10 +108,16 @@ impl Output {
         match self.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => {
-                let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                !refused && io::stdout().is_terminal()
-            }
+            Color::Auto => wants_colour() && io::stdout().is_terminal(),
+        }
+    }
+
+    /// Whether what goes to standard error is coloured.
+    pub(crate) fn is_log_coloured(self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => wants_colour() && io::stderr().is_terminal(),
         }
     }
 
@@ -137,6 +148,10 @@ impl Tone {
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
+}
+
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Asks a person at a terminal; nobody is asked in a pipe.

@@ -11,7 +11,7 @@ mod get_next_step;
 mod get_plan_status;
 mod get_research_context;
 mod get_step_context;
-mod given;
+pub(crate) mod given;
 mod input;
 mod list_active_plans;
 mod list_plan_steps;
@@ -20,6 +20,7 @@ mod modify_plan;
 mod ping;
 mod report_step_progress;
 pub(crate) mod request_user_review;
+pub(crate) mod running;
 mod schema;
 mod submit_feedback;
 mod submit_step_result;
@@ -61,13 +62,13 @@ pub(crate) struct Hints {
 
 impl Hints {
     /// It looks.
-    const READS: Hints = Hints {
+    pub(crate) const READS: Hints = Hints {
         read_only: true,
         idempotent: true,
         destructive: false,
     };
     /// It adds, each time that it is asked.
-    const ADDS: Hints = Hints {
+    pub(crate) const ADDS: Hints = Hints {
         read_only: false,
         idempotent: false,
         destructive: false,
@@ -75,7 +76,7 @@ impl Hints {
 }
 
 /// What a tool's file says about it.
-trait Spec {
+pub(crate) trait Spec {
     /// What it takes.
     type Input: DeserializeOwned + JsonSchema + Send;
     /// What it answers.
@@ -93,6 +94,8 @@ trait Spec {
     const IN_CORE: bool;
     /// Its input is work: where it is refused, it is kept.
     const BRINGS_WORK: bool = false;
+    /// Its calls are in the log.
+    const LOGGED: bool = true;
 
     /// Does it.
     fn run(
@@ -117,6 +120,7 @@ pub(crate) struct Tool {
     /// Whether the loop needs it.
     pub(crate) in_core: bool,
     brings_work: bool,
+    logged: bool,
     input: Schema,
     output: Schema,
     run: fn(Desk, Caller, Arc<Value>) -> Running,
@@ -142,7 +146,8 @@ impl Schema {
 }
 
 impl Tool {
-    const fn of<S: Spec>() -> Self {
+    /// The tool that a file is about.
+    pub(crate) const fn of<S: Spec>() -> Self {
         Self {
             name: S::NAME,
             title: S::TITLE,
@@ -150,6 +155,7 @@ impl Tool {
             hints: S::HINTS,
             in_core: S::IN_CORE,
             brings_work: S::BRINGS_WORK,
+            logged: S::LOGGED,
             input: Schema::new(schema::of_input::<S::Input>),
             output: Schema::new(schema::of_output::<S::Output>),
             run: run::<S>,
@@ -243,9 +249,10 @@ impl Call {
             .unwrap_or_else(|_| Err(Refused::broken(self.tool.name)))
     }
 
-    /// Puts it into the log with what was answered.
+    /// Counts it, and puts it into the log with what was answered.
     pub(crate) fn log(self, desk: &Desk, caller: &Caller, answer: &Result<Value, Refused>) {
-        if self.tool.name == ping::NAME {
+        running::count(self.tool.name, answer, self.began.elapsed());
+        if !self.tool.logged {
             return;
         }
         let session = self.arguments.get("sessionId").and_then(Value::as_str);
@@ -271,6 +278,7 @@ async fn done(
     arguments: Arc<Value>,
     issues: Vec<Issue>,
 ) -> Result<Value, Refused> {
+    let _running = running::begin();
     if issues.is_empty() {
         return (tool.run)(desk, caller, arguments).await;
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
-use crate::config::{Setting, Source, shown};
+use crate::config::{self, Config, Setting, Source, shown};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::table::Table;
@@ -21,7 +21,28 @@ use crate::output::table::Table;
     finished_plans_days = 365       # plans that are over; kept for ever without it\n  \
     tool_calls_days = 30            # the log of tool calls; kept for ever without it\n\n  \
     [reviews]\n  \
-    form_seconds = 60               # how long an agent's own window asks you; 0: not at all")]
+    form_seconds = 60               # how long an agent's own window asks you; 0: not at all\n\n  \
+    [serve]\n  \
+    bind = \"127.0.0.1:7171\"         # also ONWARD_SERVE_BIND, and so on for all below\n  \
+    public_url = \"https://onward.example.org\"  # behind a reverse proxy\n  \
+    allowed_origins = []            # further web pages that may call\n\n  \
+    [access]\n  \
+    require_tokens = false          # even on this machine\n\n  \
+    [access.issuer]                 # an identity provider, beside tokens\n  \
+    url = \"https://id.example.org\"\n  \
+    audience = \"https://onward.example.org/mcp\"\n  \
+    jwks_url = \"https://…\"          # from its discovery document without it\n  \
+    scopes = []                     # every one of them is needed\n  \
+    tenant_claim = \"org\"            # all are of `tenant` without it\n  \
+    role_claim = \"role\"\n  \
+    default_role = \"agent\"\n\n  \
+    [limits]\n  \
+    token_calls_per_second = 1000\n  \
+    tenant_calls_per_second = 5000\n  \
+    body_bytes = 16777216\n  \
+    request_seconds = 30\n  \
+    requests = 512                  # at once\n  \
+    streams = 2000                  # at once")]
 pub(crate) struct Show {}
 
 #[derive(Serialize)]
@@ -31,7 +52,49 @@ struct Answer {
     tenant: Value<String>,
     retention: Retention,
     reviews: Reviews,
+    serve: Serve,
+    access: Access,
+    limits: Limits,
     files: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Serve {
+    bind: Value<String>,
+    public_url: Value<Option<String>>,
+    allowed_origins: Value<Vec<String>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Access {
+    require_tokens: Value<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<Issuer>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Issuer {
+    url: Value<String>,
+    audience: Value<String>,
+    jwks_url: Value<Option<String>>,
+    scopes: Value<Vec<String>>,
+    tenant_claim: Value<Option<String>>,
+    role_claim: Value<String>,
+    default_role: Value<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Limits {
+    token_calls_per_second: Value<u32>,
+    tenant_calls_per_second: Value<u32>,
+    body_bytes: Value<u32>,
+    request_seconds: Value<u32>,
+    requests: Value<u32>,
+    streams: Value<u32>,
 }
 
 #[derive(Serialize)]
@@ -80,50 +143,162 @@ impl<T> Value<T> {
     }
 }
 
-pub(super) fn run(cx: &Context) -> Result {
-    let config = &cx.config;
-    let database = shown(&config.database.value);
-    if cx.output.json {
-        let days = |setting: &Setting<Option<u32>>| Value::new(setting.value, &setting.from);
-        cx.output.print_json(&Answer {
-            database: Value::new(database, &config.database.from),
-            tenant: Value::new(config.tenant.value.clone(), &config.tenant.from),
+fn value<T: Clone>(setting: &Setting<T>) -> Value<T> {
+    Value::new(setting.value.clone(), &setting.from)
+}
+
+impl Answer {
+    fn of(config: &Config) -> Self {
+        let serve = &config.serve;
+        let limits = &serve.limits;
+        let files = config.files.iter().map(|path| path.display().to_string());
+        Self {
+            database: Value::new(shown(&config.database.value), &config.database.from),
+            tenant: value(&config.tenant),
             retention: Retention {
-                finished_plans_days: days(&config.finished_plans_days),
-                tool_calls_days: days(&config.tool_calls_days),
+                finished_plans_days: value(&config.finished_plans_days),
+                tool_calls_days: value(&config.tool_calls_days),
             },
             reviews: Reviews {
-                form_seconds: Value::new(config.form_seconds.value, &config.form_seconds.from),
+                form_seconds: value(&config.form_seconds),
             },
-            files: config
-                .files
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect(),
-        })?;
+            serve: Serve {
+                bind: Value::new(serve.bind.value.to_string(), &serve.bind.from),
+                public_url: value(&serve.public_url),
+                allowed_origins: value(&serve.allowed_origins),
+            },
+            access: Access {
+                require_tokens: value(&serve.require_tokens),
+                issuer: serve.issuer.as_ref().map(Issuer::of),
+            },
+            limits: Limits {
+                token_calls_per_second: value(&limits.token_calls_per_second),
+                tenant_calls_per_second: value(&limits.tenant_calls_per_second),
+                body_bytes: value(&limits.body_bytes),
+                request_seconds: value(&limits.request_seconds),
+                requests: value(&limits.requests),
+                streams: value(&limits.streams),
+            },
+            files: files.collect(),
+        }
+    }
+}
+
+impl Issuer {
+    fn of(issuer: &config::Issuer) -> Self {
+        let role = &issuer.default_role;
+        Self {
+            url: value(&issuer.url),
+            audience: value(&issuer.audience),
+            jwks_url: value(&issuer.jwks_url),
+            scopes: value(&issuer.scopes),
+            tenant_claim: value(&issuer.tenant_claim),
+            role_claim: value(&issuer.role_claim),
+            default_role: Value::new(role.value.as_str(), &role.from),
+        }
+    }
+}
+
+pub(super) fn run(cx: &Context) -> Result {
+    let config = &cx.config;
+    if cx.output.json {
+        cx.output.print_json(&Answer::of(config))?;
         return Ok(Exit::Done);
     }
     let mut table = Table::new(&["NAME", "VALUE", "FROM"]);
-    let mut row = |name: &str, value: &str, from: &Source| {
+    for (name, value, from) in rows(config) {
         table.row([name.into(), value.into(), from.to_string().into()]);
-    };
-    let days = |setting: &Setting<Option<u32>>| match setting.value {
-        Some(days) => days.to_string(),
-        None => "for ever".to_owned(),
-    };
-    row("database", &database, &config.database.from);
-    row("tenant", &config.tenant.value, &config.tenant.from);
-    for (name, setting) in [
-        ("retention.finished_plans_days", &config.finished_plans_days),
-        ("retention.tool_calls_days", &config.tool_calls_days),
-    ] {
-        row(name, &days(setting), &setting.from);
     }
-    let Setting { value, from } = &config.form_seconds;
-    row("reviews.form_seconds", &value.to_string(), from);
     cx.output.print(&table.render(cx.output, ""))?;
     if config.files.is_empty() {
         cx.output.say("no configuration file was found");
     }
     Ok(Exit::Done)
+}
+
+type Row<'a> = (&'static str, String, &'a Source);
+
+fn rows(config: &Config) -> Vec<Row<'_>> {
+    let days = |setting: &Setting<Option<u32>>| {
+        let days = setting.value;
+        days.map_or_else(|| "for ever".to_owned(), |days| days.to_string())
+    };
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+    let list = |list: &[String]| match list {
+        [] => "none".to_owned(),
+        list => list.join(" "),
+    };
+    let (plans, calls) = (&config.finished_plans_days, &config.tool_calls_days);
+    let (serve, forms) = (&config.serve, &config.form_seconds);
+    let (database, tenant) = (&config.database, &config.tenant);
+    let (bind, public, origins) = (&serve.bind, &serve.public_url, &serve.allowed_origins);
+    let required = &serve.require_tokens;
+    let mut rows = vec![
+        ("database", shown(&database.value), &database.from),
+        ("tenant", tenant.value.clone(), &tenant.from),
+        ("retention.finished_plans_days", days(plans), &plans.from),
+        ("retention.tool_calls_days", days(calls), &calls.from),
+        ("reviews.form_seconds", forms.value.to_string(), &forms.from),
+        ("serve.bind", bind.value.to_string(), &bind.from),
+        ("serve.public_url", text(&public.value), &public.from),
+        ("serve.allowed_origins", list(&origins.value), &origins.from),
+        (
+            "access.require_tokens",
+            required.value.to_string(),
+            &required.from,
+        ),
+    ];
+    match &serve.issuer {
+        None => rows.push(("access.issuer", "none".to_owned(), &Source::Default)),
+        Some(issuer) => {
+            let (jwks, claim) = (&issuer.jwks_url, &issuer.tenant_claim);
+            let (role, scopes) = (&issuer.default_role, &issuer.scopes);
+            rows.extend([
+                (
+                    "access.issuer.url",
+                    issuer.url.value.clone(),
+                    &issuer.url.from,
+                ),
+                (
+                    "access.issuer.audience",
+                    issuer.audience.value.clone(),
+                    &issuer.audience.from,
+                ),
+                ("access.issuer.jwks_url", text(&jwks.value), &jwks.from),
+                ("access.issuer.scopes", list(&scopes.value), &scopes.from),
+                (
+                    "access.issuer.tenant_claim",
+                    text(&claim.value),
+                    &claim.from,
+                ),
+                (
+                    "access.issuer.role_claim",
+                    issuer.role_claim.value.clone(),
+                    &issuer.role_claim.from,
+                ),
+                (
+                    "access.issuer.default_role",
+                    role.value.to_string(),
+                    &role.from,
+                ),
+            ]);
+        }
+    }
+    let limits = &serve.limits;
+    let limits = [
+        (
+            "limits.token_calls_per_second",
+            &limits.token_calls_per_second,
+        ),
+        (
+            "limits.tenant_calls_per_second",
+            &limits.tenant_calls_per_second,
+        ),
+        ("limits.body_bytes", &limits.body_bytes),
+        ("limits.request_seconds", &limits.request_seconds),
+        ("limits.requests", &limits.requests),
+        ("limits.streams", &limits.streams),
+    ];
+    rows.extend(limits.map(|(name, limit)| (name, limit.value.to_string(), &limit.from)));
+    rows
 }

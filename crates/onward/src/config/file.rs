@@ -9,14 +9,52 @@ use toml::Spanned;
 use super::Source;
 use crate::failure::{Failure, Result};
 
+/// What a file may say about one key: the value, and where it stands.
+pub(super) type Said<T> = Option<(T, Source)>;
+
 /// What a file says.
 #[derive(Debug, Default)]
 pub(super) struct File {
-    pub(super) database: Option<(String, Source)>,
-    pub(super) tenant: Option<(String, Source)>,
-    pub(super) finished_plans_days: Option<(u32, Source)>,
-    pub(super) tool_calls_days: Option<(u32, Source)>,
-    pub(super) form_seconds: Option<(u32, Source)>,
+    pub(super) database: Said<String>,
+    pub(super) tenant: Said<String>,
+    pub(super) finished_plans_days: Said<u32>,
+    pub(super) tool_calls_days: Said<u32>,
+    pub(super) form_seconds: Said<u32>,
+    pub(super) serve: Serve,
+}
+
+/// What a file says about `onward serve`.
+#[derive(Debug, Default)]
+pub(super) struct Serve {
+    pub(super) bind: Said<String>,
+    pub(super) public_url: Said<String>,
+    pub(super) allowed_origins: Said<Vec<String>>,
+    pub(super) require_tokens: Said<bool>,
+    pub(super) issuer: Issuer,
+    pub(super) limits: Limits,
+}
+
+/// What a file says about an identity provider.
+#[derive(Debug, Default)]
+pub(super) struct Issuer {
+    pub(super) url: Said<String>,
+    pub(super) audience: Said<String>,
+    pub(super) jwks_url: Said<String>,
+    pub(super) scopes: Said<Vec<String>>,
+    pub(super) tenant_claim: Said<String>,
+    pub(super) role_claim: Said<String>,
+    pub(super) default_role: Said<String>,
+}
+
+/// What a file says about limits.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    pub(super) token_calls_per_second: Said<u32>,
+    pub(super) tenant_calls_per_second: Said<u32>,
+    pub(super) body_bytes: Said<u32>,
+    pub(super) request_seconds: Said<u32>,
+    pub(super) requests: Said<u32>,
+    pub(super) streams: Said<u32>,
 }
 
 /// What stands in it.
@@ -25,21 +63,62 @@ pub(super) struct File {
 struct Text {
     database: Option<Spanned<String>>,
     tenant: Option<Spanned<String>>,
-    retention: Option<Retention>,
-    reviews: Option<Reviews>,
+    retention: Option<RetentionText>,
+    reviews: Option<ReviewsText>,
+    serve: Option<ServeText>,
+    access: Option<AccessText>,
+    limits: Option<LimitsText>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Retention {
+struct RetentionText {
     finished_plans_days: Option<Spanned<u32>>,
     tool_calls_days: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reviews {
+struct ReviewsText {
     form_seconds: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServeText {
+    bind: Option<Spanned<String>>,
+    public_url: Option<Spanned<String>>,
+    allowed_origins: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccessText {
+    require_tokens: Option<Spanned<bool>>,
+    issuer: Option<IssuerText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IssuerText {
+    url: Option<Spanned<String>>,
+    audience: Option<Spanned<String>>,
+    jwks_url: Option<Spanned<String>>,
+    scopes: Option<Spanned<Vec<String>>>,
+    tenant_claim: Option<Spanned<String>>,
+    role_claim: Option<Spanned<String>>,
+    default_role: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsText {
+    token_calls_per_second: Option<Spanned<u32>>,
+    tenant_calls_per_second: Option<Spanned<u32>>,
+    body_bytes: Option<Spanned<u32>>,
+    request_seconds: Option<Spanned<u32>>,
+    requests: Option<Spanned<u32>>,
+    streams: Option<Spanned<u32>>,
 }
 
 /// Reads a file, which must be there.
@@ -60,32 +139,74 @@ pub(super) fn read(path: &Path) -> Result<File> {
             "`onward config --help` shows what can stand there",
         )
     })?;
-    let known = |span: std::ops::Range<usize>| Source::File {
-        path: path.to_owned(),
-        line: line(&text, span.start),
+    let page = Page { path, text: &text };
+    let mut file = File {
+        database: page.said(parsed.database),
+        tenant: page.said(parsed.tenant),
+        ..File::default()
     };
-    let text_at = |value: Spanned<String>| {
-        let from = known(value.span());
-        (value.into_inner(), from)
-    };
-    let number_at = |value: Spanned<u32>| {
-        let from = known(value.span());
-        (value.into_inner(), from)
-    };
-    let (plans, calls) = match parsed.retention {
-        Some(retention) => (retention.finished_plans_days, retention.tool_calls_days),
-        None => (None, None),
-    };
-    Ok(File {
-        database: parsed.database.map(text_at),
-        tenant: parsed.tenant.map(text_at),
-        finished_plans_days: plans.map(number_at),
-        tool_calls_days: calls.map(number_at),
-        form_seconds: parsed
-            .reviews
-            .and_then(|reviews| reviews.form_seconds)
-            .map(number_at),
-    })
+    if let Some(retention) = parsed.retention {
+        file.finished_plans_days = page.said(retention.finished_plans_days);
+        file.tool_calls_days = page.said(retention.tool_calls_days);
+    }
+    if let Some(reviews) = parsed.reviews {
+        file.form_seconds = page.said(reviews.form_seconds);
+    }
+    if let Some(serve) = parsed.serve {
+        file.serve.bind = page.said(serve.bind);
+        file.serve.public_url = page.said(serve.public_url);
+        file.serve.allowed_origins = page.said(serve.allowed_origins);
+    }
+    if let Some(access) = parsed.access {
+        file.serve.require_tokens = page.said(access.require_tokens);
+        if let Some(issuer) = access.issuer {
+            file.serve.issuer = page.issuer(issuer);
+        }
+    }
+    if let Some(limits) = parsed.limits {
+        file.serve.limits = page.limits(limits);
+    }
+    Ok(file)
+}
+
+/// A file that knows its lines.
+struct Page<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Page<'_> {
+    fn said<T>(&self, value: Option<Spanned<T>>) -> Said<T> {
+        let value = value?;
+        let from = Source::File {
+            path: self.path.to_owned(),
+            line: line(self.text, value.span().start),
+        };
+        Some((value.into_inner(), from))
+    }
+
+    fn issuer(&self, issuer: IssuerText) -> Issuer {
+        Issuer {
+            url: self.said(issuer.url),
+            audience: self.said(issuer.audience),
+            jwks_url: self.said(issuer.jwks_url),
+            scopes: self.said(issuer.scopes),
+            tenant_claim: self.said(issuer.tenant_claim),
+            role_claim: self.said(issuer.role_claim),
+            default_role: self.said(issuer.default_role),
+        }
+    }
+
+    fn limits(&self, limits: LimitsText) -> Limits {
+        Limits {
+            token_calls_per_second: self.said(limits.token_calls_per_second),
+            tenant_calls_per_second: self.said(limits.tenant_calls_per_second),
+            body_bytes: self.said(limits.body_bytes),
+            request_seconds: self.said(limits.request_seconds),
+            requests: self.said(limits.requests),
+            streams: self.said(limits.streams),
+        }
+    }
 }
 
 /// The line, from 1, that a byte of a text stands in.

@@ -19,7 +19,7 @@ use super::{Desk, Refused, input, schema};
 const LONGEST_NAME: usize = 100;
 
 /// The plan that is named.
-pub(super) fn plan(id: &str) -> Result<PlanId, Refused> {
+pub(crate) fn plan(id: &str) -> Result<PlanId, Refused> {
     id.parse().map_err(|_| Error::PlanNotFound(cut(id)).into())
 }
 

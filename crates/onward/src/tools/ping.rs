@@ -7,8 +7,6 @@ use serde::Deserialize;
 use super::{Desk, Hints, Refused, Spec};
 use crate::wire::pong::Pong;
 
-pub(super) const NAME: &str = "ping";
-
 pub(super) struct Ping;
 
 #[derive(Deserialize, JsonSchema)]
@@ -19,11 +17,12 @@ impl Spec for Ping {
     type Input = Input;
     type Output = Pong;
 
-    const NAME: &'static str = NAME;
+    const NAME: &'static str = "ping";
     const TITLE: &'static str = "Ping";
     const DESCRIPTION: &'static str = "Check that Onward answers, and as whom it knows you.";
     const HINTS: Hints = Hints::READS;
     const IN_CORE: bool = false;
+    const LOGGED: bool = false;
 
     async fn run(_: &Desk, caller: &Caller, _: Input) -> Result<Pong, Refused> {
         Ok(Pong::to(caller))

@@ -3,17 +3,18 @@
 use onward_core::PlanId;
 use onward_core::id::SessionId;
 use onward_engine::trail::Shown;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Audit {
     plan_id: String,
     events: Vec<Event>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Event {
     seq: u64,

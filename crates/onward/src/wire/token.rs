@@ -1,9 +1,10 @@
 //! Tokens and tenants. The token itself is in one answer: the one to whoever made it.
 
 use onward_engine::{Tenant as Kept, Token as Stored};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Token {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +38,7 @@ impl Token {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tenant {
     name: String,

@@ -1,0 +1,231 @@
+//! `onward serve`: MCP at `/mcp`, the API at `/api/v1`, health and figures, over HTTP.
+//!
+//! One file per thing. Every request comes through one gate (`gate.rs`), which says who asks; whether
+//! they may is decided by the engine, and what they ask for is a tool of `tools.rs`. So there is
+//! nothing here that an agent could not do, too, and no route that could forget to ask.
+
+mod api;
+mod events;
+mod gate;
+mod health;
+mod issuer;
+mod keys;
+mod limits;
+mod listen;
+mod metadata;
+mod metrics;
+mod openapi;
+mod place;
+mod problem;
+mod trace;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use metrics_exporter_prometheus::PrometheusHandle;
+use onward_core::Code;
+use onward_engine::{Caller, Engine};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::tools::{Desk, running};
+use gate::Gate;
+use issuer::Issuer;
+use limits::Limits;
+use place::Place;
+use problem::Problem;
+
+/// How long what runs may take when the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long answers that are done have to get onto the line.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What every request needs.
+struct Site {
+    engine: Engine,
+    desk: Desk,
+    gate: Gate,
+    limits: Limits,
+    figures: PrometheusHandle,
+    /// The server's own tenant.
+    tenant: Arc<str>,
+    /// True once the server stops.
+    stop: watch::Receiver<bool>,
+}
+
+/// A server that is ready to answer.
+pub(crate) struct Server {
+    site: Arc<Site>,
+    listener: TcpListener,
+    connections: usize,
+    stop: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// Prepares to answer on an address that is already taken, for the caller who started it.
+    pub(crate) async fn new(
+        engine: Engine,
+        caller: Caller,
+        config: &Config,
+        listener: TcpListener,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self> {
+        let serve = &config.serve;
+        let on_loopback = serve.bind.value.ip().is_loopback();
+        let tenant = Arc::clone(&caller.tenant);
+        let issuer = match &serve.issuer {
+            Some(issuer) => Some(Issuer::of(issuer, &tenant).map_err(|why| {
+                let message = format!("the identity provider cannot be asked: {why}");
+                Failure::failed(message, "check the authorities that this system trusts")
+            })?),
+            None => None,
+        };
+        let closed = serve.require_tokens.value || issuer.is_some();
+        if !on_loopback && !closed && !has_token(&engine).await? {
+            return Err(unguarded(config));
+        }
+        let figures = metrics::start().map_err(|why| {
+            Failure::failed(
+                format!("nothing can be counted: {why}"),
+                "this is a bug of Onward",
+            )
+        })?;
+        let limits = &serve.limits;
+        let at_once = u64::from(limits.streams.value) + 2 * u64::from(limits.requests.value);
+        let public = serve.public_url.value.clone();
+        let desk = Desk {
+            engine: engine.clone(),
+            base_url: public.as_deref().map(Arc::from),
+        };
+        let site = Arc::new(Site {
+            gate: Gate {
+                place: Place {
+                    guarded: on_loopback || public.is_some(),
+                    public,
+                    origins: serve.allowed_origins.value.clone(),
+                },
+                open: (on_loopback && !closed).then_some(caller),
+                issuer,
+                hasher: std::hash::RandomState::new(),
+            },
+            limits: Limits::of(limits),
+            figures,
+            tenant,
+            stop: stop.clone(),
+            desk,
+            engine,
+        });
+        Ok(Self {
+            site,
+            listener,
+            connections: usize::try_from(at_once).unwrap_or(usize::MAX),
+            stop,
+        })
+    }
+
+    /// Answers until it is told to stop. What runs then is given its time; what streams is ended.
+    pub(crate) async fn run(self) {
+        let Self {
+            site,
+            listener,
+            connections,
+            mut stop,
+        } = self;
+        let engine = site.engine.clone();
+        let sweep = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
+        let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
+        let answering = listen::listen(listener, router(site), connections, stop.clone());
+        let ending = async {
+            // Whoever could say it is gone: then it is the end, too.
+            drop(stop.wait_for(|stop| *stop).await);
+            let quiet = tokio::time::timeout(GRACE, running::none()).await;
+            tokio::time::sleep(LAST_WORDS).await;
+            if quiet.is_ok() {
+                tokio::time::sleep(GRACE).await;
+            }
+            tracing::warn!("some requests did not end in time");
+        };
+        let all = async { tokio::join!(answering, sweep) };
+        tokio::select! {
+            _ = all => {}
+            () = ending => {}
+        }
+        upkeep.abort();
+    }
+}
+
+/// Every route, behind the gate.
+fn router(site: Arc<Site>) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(metrics::show))
+        .route(metadata::OF_SERVER, get(metadata::show))
+        .route(metadata::OF_MCP, get(metadata::show))
+        .merge(api::router())
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(Arc::clone(&site), limits::hold))
+        .layer(from_fn_with_state(Arc::clone(&site), gate::pass))
+        .layer(CatchPanicLayer::custom(broken))
+        .layer(from_fn(trace::observe))
+        .with_state(site)
+}
+
+async fn nowhere(request: Request) -> Response {
+    Problem::nowhere(request.uri().path()).into_response()
+}
+
+async fn wrong_method(request: Request) -> Response {
+    Problem::wrong_method(request.method().as_str(), request.uri().path()).into_response()
+}
+
+/// A bug must not end the connection without a word.
+fn broken(_: Box<dyn Any + Send + 'static>) -> Response {
+    Problem::new(
+        Code::Unavailable,
+        "the server broke off: this is a bug of Onward",
+        "ask where the plan stands, then call again",
+    )
+    .status(axum::http::StatusCode::INTERNAL_SERVER_ERROR)
+    .into_response()
+}
+
+/// Whether anybody at all could come in.
+async fn has_token(engine: &Engine) -> Result<bool> {
+    let now = engine.now();
+    for tenant in engine.tenants().await? {
+        let operator = engine.operator(&tenant.name, "serve").await?;
+        let tokens = engine.tokens(&operator).await?;
+        let opens = |token: &onward_engine::Token| {
+            token.revoked_at.is_none() && token.expires_at.is_none_or(|at| at > now)
+        };
+        if tokens.iter().any(opens) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn unguarded(config: &Config) -> Failure {
+    Failure::new(
+        Exit::Refused,
+        Code::NotConfigured,
+        format!(
+            "`{}` can be reached from other machines, and nobody would have to say who they are",
+            config.serve.bind.value
+        ),
+        "make a token first (`onward token create NAME --role ROLE`), or configure \
+         `[access.issuer]`; on `127.0.0.1` none is needed",
+    )
+}

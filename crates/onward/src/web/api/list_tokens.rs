@@ -1,0 +1,36 @@
+//! `list_tokens`: the tenant's tokens, each by how it begins.
+
+use onward_engine::Caller;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::wire::token::Token;
+
+pub(super) struct ListTokens;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Tokens {
+    tokens: Vec<Token>,
+}
+
+impl Spec for ListTokens {
+    type Input = Input;
+    type Output = Tokens;
+
+    const NAME: &'static str = "list_tokens";
+    const TITLE: &'static str = "List tokens";
+    const DESCRIPTION: &'static str = "The tokens of the tenant, the oldest first.";
+    const HINTS: Hints = Hints::READS;
+    const IN_CORE: bool = false;
+
+    async fn run(desk: &Desk, caller: &Caller, _: Input) -> Result<Tokens, Refused> {
+        let tokens = desk.engine.tokens(caller).await?;
+        let tokens = tokens.iter().map(|token| Token::of(token, None)).collect();
+        Ok(Tokens { tokens })
+    }
+}

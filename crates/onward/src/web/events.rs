@@ -1,0 +1,114 @@
+//! `/api/v1/events`: which plans of the caller's tenant change, as they do (server-sent events).
+//!
+//! `ready` comes first: what changes from then on is told. `plan_changed` names a plan; where it
+//! stands is asked with the next call. Whoever reads more slowly than plans change is told `missed`,
+//! and should look at all that it shows; nothing is kept for it. Comments keep the line alive. What
+//! other processes do to an SQLite file is not heard here.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use onward_core::PlanId;
+use onward_core::role::Permission;
+use onward_engine::{Caller, Error};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+
+use super::Site;
+use super::problem::Problem;
+
+/// How often a line is written where nothing happens.
+const ALIVE: Duration = Duration::from_secs(15);
+/// For how long it is believed that somebody may still listen.
+const BELIEVED: Duration = Duration::from_secs(5);
+
+/// Somebody who listens.
+struct Listener {
+    site: Arc<Site>,
+    headers: HeaderMap,
+    caller: Caller,
+    changes: broadcast::Receiver<onward_engine::Changed>,
+    stop: watch::Receiver<bool>,
+    checked_at: Instant,
+    greeted: bool,
+}
+
+pub(super) async fn listen(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+        return Problem::from(Error::Unauthorized("a token is needed")).into_response();
+    };
+    if let Err(forbidden) = caller.allow(Permission::Read) {
+        return Problem::from(Error::from(forbidden)).into_response();
+    }
+    let listener = Listener {
+        changes: site.engine.watch(),
+        stop: site.stop.clone(),
+        headers: request.headers().clone(),
+        site,
+        caller,
+        checked_at: Instant::now(),
+        greeted: false,
+    };
+    let events = stream::unfold(listener, |mut listener| async move {
+        let event = listener.next().await?;
+        Some((Ok::<Event, Infallible>(event), listener))
+    });
+    let alive = KeepAlive::new().interval(ALIVE);
+    Sse::new(events).keep_alive(alive).into_response()
+}
+
+impl Listener {
+    /// What is told next; nothing where the stream ends.
+    async fn next(&mut self) -> Option<Event> {
+        if !self.greeted {
+            self.greeted = true;
+            return Some(Event::default().event("ready").data("{}"));
+        }
+        loop {
+            let heard = tokio::select! {
+                heard = self.changes.recv() => heard,
+                _ = self.stop.wait_for(|stop| *stop) => return None,
+            };
+            match heard {
+                Ok(changed) if changed.tenant == self.caller.tenant => {
+                    return match self.may_still_listen().await {
+                        true => Some(event(changed.plan)),
+                        false => None,
+                    };
+                }
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => {
+                    return Some(Event::default().event("missed").data("{}"));
+                }
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// A token may have been revoked since the stream was opened.
+    async fn may_still_listen(&mut self) -> bool {
+        if self.checked_at.elapsed() < BELIEVED {
+            return true;
+        }
+        self.checked_at = Instant::now();
+        let who = self.site.gate.who(&self.site.engine, &self.headers).await;
+        who.is_ok_and(|guest| {
+            guest.caller.tenant == self.caller.tenant
+                && guest.caller.allow(Permission::Read).is_ok()
+        })
+    }
+}
+
+fn event(plan: PlanId) -> Event {
+    let data = json!({ "planId": plan.to_string() });
+    Event::default()
+        .event("plan_changed")
+        .data(data.to_string())
+}

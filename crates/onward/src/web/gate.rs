@@ -1,0 +1,191 @@
+//! The one gate: every request comes through here, and leaves with a [`Caller`] or with a refusal.
+//!
+//! On loopback, where nobody configured anything, whoever is on this machine is its user. Else it
+//! takes a token of ours or, where an identity provider is configured, one of its. A token that is
+//! there and wrong is refused everywhere: somebody believes to be somebody, and is mistaken. What the
+//! caller may then do is decided further in, by the engine.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use onward_core::Code;
+use onward_engine::{Caller, Engine, Error};
+
+use super::issuer::{self, Issuer};
+use super::place::Place;
+use super::problem::Problem;
+use super::{Site, metadata};
+
+/// How our own tokens begin.
+const OURS: &str = "onw_";
+
+/// What everybody may ask: whether the server lives, and how to sign in.
+const OPEN: [&str; 4] = ["/healthz", "/readyz", metadata::OF_SERVER, metadata::OF_MCP];
+
+/// Who comes in, and as what.
+pub(super) struct Gate {
+    pub(super) place: Place,
+    /// The user of this machine, where nobody has to say who they are.
+    pub(super) open: Option<Caller>,
+    /// Whose tokens are accepted beside our own.
+    pub(super) issuer: Option<Issuer>,
+    /// Tells callers apart for the limits, without keeping their secrets.
+    pub(super) hasher: std::hash::RandomState,
+}
+
+/// Somebody who came in.
+#[derive(Clone)]
+pub(super) struct Guest {
+    pub(super) caller: Caller,
+    /// Which token, or which user, for the limits.
+    pub(super) key: u64,
+}
+
+/// Why somebody did not come in.
+pub(super) enum Refused {
+    /// They did not say who they are.
+    Nobody,
+    /// What they said is wrong.
+    Wrong(&'static str),
+    /// Their token is not good for this.
+    Scope(Vec<String>),
+    /// It could not be found out.
+    Failed(Problem),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        if let Error::Unauthorized(why) = error {
+            Refused::Wrong(why)
+        } else {
+            Refused::Failed(error.into())
+        }
+    }
+}
+
+impl Gate {
+    /// Who it is.
+    pub(super) async fn who(&self, engine: &Engine, headers: &HeaderMap) -> Result<Guest, Refused> {
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let Some(first) = given.next() else {
+            let caller = self.open.clone().ok_or(Refused::Nobody)?;
+            return Ok(self.guest("", caller));
+        };
+        if given.next().is_some() {
+            return Err(Refused::Wrong("there is more than one `Authorization`"));
+        }
+        let token = first.to_str().ok().and_then(bearer);
+        let token = token.ok_or(Refused::Wrong(
+            "`Authorization` is not `Bearer` and a token",
+        ))?;
+        if token.starts_with(OURS) {
+            let caller = engine.authenticate(token).await?;
+            return Ok(self.guest(token, caller));
+        }
+        let Some(issuer) = &self.issuer else {
+            return Err(Refused::Wrong("the token is unknown, expired or revoked"));
+        };
+        let caller = issuer.caller(engine, token).await?;
+        let name = caller.name.clone();
+        Ok(self.guest(&name, caller))
+    }
+
+    fn guest(&self, name: &str, caller: Caller) -> Guest {
+        Guest {
+            key: self.hasher.hash_one((&caller.tenant, name)),
+            caller,
+        }
+    }
+
+    /// How a refusal is answered: with how to sign in.
+    fn refuse(&self, refused: Refused, base: &str, path: &str) -> Problem {
+        let metadata = format!("{base}{}", metadata::path_for(path));
+        match refused {
+            Refused::Failed(problem) => problem,
+            Refused::Nobody => Problem::new(
+                Code::Unauthorized,
+                "a token is needed",
+                "send `Authorization: Bearer onw_…`; `onward token create` makes one",
+            )
+            .header(
+                WWW_AUTHENTICATE,
+                format!("Bearer resource_metadata=\"{metadata}\""),
+            ),
+            Refused::Wrong(why) => Problem::new(
+                Code::Unauthorized,
+                why,
+                "ask an owner or admin of the tenant for a token",
+            )
+            .header(
+                WWW_AUTHENTICATE,
+                format!("Bearer error=\"invalid_token\", resource_metadata=\"{metadata}\""),
+            ),
+            Refused::Scope(missing) => Problem::new(
+                Code::Forbidden,
+                format!("the token lacks the scope `{}`", missing.join(" ")),
+                "sign in again, and ask for that scope",
+            )
+            .header(WWW_AUTHENTICATE, {
+                let scopes = issuer::wanted(self.issuer.as_ref());
+                format!(
+                    "Bearer error=\"insufficient_scope\", scope=\"{scopes}\", \
+                     resource_metadata=\"{metadata}\""
+                )
+            }),
+        }
+    }
+}
+
+/// What stands behind `Bearer`.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Lets a request through, or not.
+pub(super) async fn pass(
+    State(site): State<Arc<Site>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Err(problem) = site.gate.place.check(&request) {
+        return problem.into_response();
+    }
+    let path = request.uri().path();
+    let read = [Method::GET, Method::HEAD].contains(request.method());
+    if read && OPEN.contains(&path) {
+        return next.run(request).await;
+    }
+    let guest = match site.gate.who(&site.engine, request.headers()).await {
+        Ok(guest) => guest,
+        Err(refused) => {
+            let base = site.gate.place.base(&request);
+            return site.gate.refuse(refused, &base, path).into_response();
+        }
+    };
+    if let Err(problem) = site.limits.call(&guest) {
+        return problem.into_response();
+    }
+    request.extensions_mut().insert(guest.caller);
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer;
+
+    #[test]
+    fn a_token_stands_behind_its_scheme() {
+        assert_eq!(bearer("Bearer abc"), Some("abc"));
+        assert_eq!(bearer("bearer  abc "), Some("abc"));
+        for wrong in ["", "abc", "Bearer", "Bearer ", "Basic abc", "Bearerabc"] {
+            assert_eq!(bearer(wrong), None, "{wrong}");
+        }
+    }
+}

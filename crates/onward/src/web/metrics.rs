@@ -1,0 +1,133 @@
+//! `/metrics`: what happened, counted, in the text format of Prometheus.
+//!
+//! The figures are about the whole server, so they are for whoever runs it: the user of this machine,
+//! or a token of the server's own tenant. No label names a tenant, a plan or a person.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use onward_core::Code;
+use onward_engine::sweep::Round;
+use onward_engine::{Caller, Error};
+
+use super::Site;
+use super::problem::Problem;
+
+/// The text format, as Prometheus asks for it.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// How often what was observed is brought together, so that it does not pile up.
+const UPKEEP: Duration = Duration::from_secs(5);
+/// Seconds that durations are sorted by.
+const SECONDS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+];
+
+/// Counts from now on, for the whole process.
+pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .install_recorder()?;
+    describe_counter!("onward_tool_calls_total", "Tool calls, by tool and outcome");
+    describe_histogram!(
+        "onward_tool_call_seconds",
+        "How long a tool call took, by tool"
+    );
+    describe_counter!(
+        "onward_http_requests_total",
+        "Requests, by route, method and status"
+    );
+    describe_histogram!(
+        "onward_http_request_seconds",
+        "Until a request was answered, by route"
+    );
+    describe_gauge!("onward_open_streams", "Streams that are open");
+    describe_gauge!(
+        "onward_plans",
+        "Plans of the server's own tenant, by status"
+    );
+    describe_counter!(
+        "onward_sweep_rounds_total",
+        "Rounds of the sweep, by outcome"
+    );
+    describe_counter!(
+        "onward_sweep_plans_looked_at_total",
+        "Plans that the sweep looked at"
+    );
+    describe_counter!(
+        "onward_sweep_plans_acted_on_total",
+        "Plans whose stalls the sweep acted on"
+    );
+    describe_counter!(
+        "onward_sweep_plans_failed_total",
+        "Plans that could not be looked at"
+    );
+    gauge!("onward_open_streams").set(0);
+    for outcome in ["ok", "failed"] {
+        counter!("onward_sweep_rounds_total", "outcome" => outcome).absolute(0);
+    }
+    counter!("onward_sweep_plans_looked_at_total").absolute(0);
+    counter!("onward_sweep_plans_acted_on_total").absolute(0);
+    counter!("onward_sweep_plans_failed_total").absolute(0);
+    Ok(handle)
+}
+
+/// Keeps memory bounded where nobody asks for the figures.
+pub(super) async fn keep_up(figures: PrometheusHandle) {
+    let mut tick = tokio::time::interval(UPKEEP);
+    loop {
+        tick.tick().await;
+        figures.run_upkeep();
+    }
+}
+
+/// Counts a round of the sweep, and tells the log about what it could not do.
+pub(super) fn swept(round: &Result<Round, Error>) {
+    let count = |list: usize| u64::try_from(list).unwrap_or(u64::MAX);
+    match round {
+        Ok(round) => {
+            counter!("onward_sweep_rounds_total", "outcome" => "ok").increment(1);
+            counter!("onward_sweep_plans_looked_at_total").increment(count(round.looked_at));
+            counter!("onward_sweep_plans_acted_on_total").increment(count(round.acted_on.len()));
+            counter!("onward_sweep_plans_failed_total").increment(count(round.failed.len()));
+            for (tenant, plan, why) in &round.failed {
+                tracing::error!(%tenant, %plan, %why, "a plan cannot be looked at");
+            }
+            for (tenant, plan) in &round.acted_on {
+                tracing::info!(%tenant, %plan, "the sweep acted on a stall");
+            }
+        }
+        Err(why) => {
+            counter!("onward_sweep_rounds_total", "outcome" => "failed").increment(1);
+            tracing::warn!(%why, "the sweep cannot work");
+        }
+    }
+}
+
+pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let caller = request.extensions().get::<Caller>();
+    let Some(caller) = caller.filter(|caller| *caller.tenant == *site.tenant) else {
+        return Problem::new(
+            Code::Forbidden,
+            "the figures are about the whole server",
+            format!("ask with a token of the tenant `{}`", site.tenant),
+        )
+        .into_response();
+    };
+    match site.engine.count_plans(caller).await {
+        Ok(counts) => {
+            for status in onward_core::PlanStatus::ALL {
+                let of_status = counts.iter().filter(|(counted, _)| *counted == status);
+                let plans: u64 = of_status.map(|(_, plans)| plans).sum();
+                #[allow(clippy::cast_precision_loss, reason = "a gauge is a float")]
+                gauge!("onward_plans", "status" => status.as_str()).set(plans as f64);
+            }
+        }
+        Err(why) => tracing::warn!(%why, "plans cannot be counted"),
+    }
+    ([(CONTENT_TYPE, TEXT)], site.figures.render()).into_response()
+}

@@ -1,0 +1,204 @@
+//! `/api/v1/openapi.json`: what the API is, made from the table of routes and the schemas of the tools.
+//!
+//! OpenAPI 3.1 speaks JSON Schema, so what a tool's schema says is said here in the same words; only
+//! what stands in the path or in the query is taken out of it, field by field.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::api::{BASE, ROUTES, Route, Verb};
+use super::problem::{self, MEDIA_TYPE};
+use crate::tools::Tool;
+
+pub(super) async fn show() -> Response {
+    Json(document()).into_response()
+}
+
+/// The whole description.
+fn document() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in &ROUTES {
+        if let Some(tool) = route.tool() {
+            add(
+                &mut paths,
+                route.path,
+                method(route.method),
+                operation(route, tool),
+            );
+        }
+    }
+    add(&mut paths, "/events", "get", events());
+    add(&mut paths, "/openapi.json", "get", this());
+    json!({
+        "openapi": "3.1.1",
+        "info": {
+            "title": "Onward",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Durable plans for agents' work, and a watch for what has stopped. \
+                The same use cases as the MCP tools at `/mcp`.",
+        },
+        "servers": [{ "url": BASE }],
+        "security": [{ "token": [] }, {}],
+        "paths": paths,
+        "components": {
+            "schemas": { "Problem": problem_schema() },
+            "responses": {
+                "Problem": {
+                    "description": "Why it was not done, and what to do next",
+                    "content": content(MEDIA_TYPE, json!({ "$ref": "#/components/schemas/Problem" })),
+                },
+            },
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token of `onward token create`, or one of the identity \
+                        provider. On loopback none is needed, unless the configuration says so.",
+                },
+            },
+        },
+    })
+}
+
+fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
+    let item = paths.entry(path).or_insert_with(|| json!({}));
+    if let Value::Object(item) = item {
+        item.insert(method.to_owned(), operation);
+    }
+}
+
+fn method(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "get",
+        Verb::Post | Verb::Make => "post",
+        Verb::Delete => "delete",
+    }
+}
+
+fn operation(route: &Route, tool: &Tool) -> Value {
+    let mut input = (**tool.input_schema()).clone();
+    let mut parameters = Vec::new();
+    for name in in_path(route.path) {
+        let schema = take(&mut input, name).map_or_else(|| json!({}), |(schema, _)| schema);
+        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+    }
+    let mut operation = json!({
+        "operationId": tool.name,
+        "summary": tool.title,
+        "description": tool.description,
+        "responses": {
+            route.method.status().as_str(): {
+                "description": "Done",
+                "content": content("application/json", Value::Object((**tool.output_schema()).clone())),
+            },
+            "default": { "$ref": "#/components/responses/Problem" },
+        },
+    });
+    if route.method.has_body() {
+        let required = input.get("required").is_some();
+        operation["requestBody"] = json!({
+            "required": required,
+            "content": content("application/json", Value::Object(input)),
+        });
+    } else {
+        for name in fields(&input) {
+            if let Some((mut schema, required)) = take(&mut input, &name) {
+                let said = schema
+                    .as_object_mut()
+                    .and_then(|schema| schema.remove("description"));
+                let mut parameter =
+                    json!({ "name": name, "in": "query", "required": required, "schema": schema });
+                if let Some(said) = said {
+                    parameter["description"] = said;
+                }
+                parameters.push(parameter);
+            }
+        }
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    operation
+}
+
+fn events() -> Value {
+    json!({
+        "operationId": "listen",
+        "summary": "Hear of changes",
+        "description": "Server-sent events: `ready` first, then `plan_changed` with `{\"planId\"}` \
+            for every plan of the tenant that changes, and `missed` where you read too slowly: then \
+            look at everything again.",
+        "responses": {
+            "200": {
+                "description": "Events, until one side ends it",
+                "content": content("text/event-stream", json!({ "type": "string" })),
+            },
+            "default": { "$ref": "#/components/responses/Problem" },
+        },
+    })
+}
+
+fn this() -> Value {
+    json!({
+        "operationId": "describe",
+        "summary": "Describe the API",
+        "responses": {
+            "200": {
+                "description": "This document",
+                "content": content("application/json", json!({ "type": "object" })),
+            },
+            "default": { "$ref": "#/components/responses/Problem" },
+        },
+    })
+}
+
+fn content(kind: &str, schema: Value) -> Value {
+    json!({ kind: { "schema": schema } })
+}
+
+/// What stands in braces.
+fn in_path(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn fields(schema: &Map<String, Value>) -> Vec<String> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    fields.into_iter().flat_map(Map::keys).cloned().collect()
+}
+
+/// Takes a field out of a schema; and whether it must be given.
+fn take(schema: &mut Map<String, Value>, name: &str) -> Option<(Value, bool)> {
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    let field = fields.and_then(|fields| fields.remove(name))?;
+    let mut required = false;
+    if let Some(Value::Array(names)) = schema.get_mut("required") {
+        let all = names.len();
+        names.retain(|given| given != name);
+        required = names.len() < all;
+        if names.is_empty() {
+            schema.remove("required");
+        }
+    }
+    Some((field, required))
+}
+
+fn problem_schema() -> Value {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let schema = settings
+        .into_generator()
+        .into_root_schema_for::<problem::Wire>();
+    let mut schema = schema.to_value();
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for field in fields.into_iter().flat_map(Map::values_mut) {
+        if let Some(field) = field.as_object_mut() {
+            // Of `uint16` clients only warn.
+            field.remove("format");
+        }
+    }
+    schema
+}
