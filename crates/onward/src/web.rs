@@ -225,7 +225,7 @@ fn unguarded(config: &Config) -> Failure {
             "`{}` can be reached from other machines, and nobody would have to say who they are",
             config.serve.bind.value
         ),
-        "make a token first (`onward token create NAME --role ROLE`), or configure \
+        "make a token first (`onward token create --name NAME --role ROLE`), or configure \
          `[access.issuer]`; on `127.0.0.1` none is needed",
     )
 }

@@ -48,6 +48,7 @@ fn help_is_data_and_names_the_commands() {
     assert!(run.stdout.contains("Usage: onward"), "{}", run.stdout);
     for command in [
         "mcp",
+        "serve",
         "status",
         "plan",
         "review",
@@ -154,6 +155,7 @@ fn every_command_says_what_it_is_for() {
         &["token", "revoke"],
         &["tenant", "create"],
         &["tenant", "list"],
+        &["serve"],
         &["status"],
         &["export"],
         &["import"],

@@ -153,7 +153,15 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
 
     has(
         &read(&scene, "onward config --json"),
-        &["database", "tenant", "retention", "files"],
+        &[
+            "database",
+            "tenant",
+            "retention",
+            "serve",
+            "access",
+            "limits",
+            "files",
+        ],
     );
     assert_eq!(read(&scene, "onward doctor --json")["ok"], true);
     assert_eq!(
