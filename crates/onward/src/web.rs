@@ -12,6 +12,7 @@ mod issuer;
 mod keys;
 mod limits;
 mod listen;
+mod mcp;
 mod metadata;
 mod metrics;
 mod openapi;
@@ -27,10 +28,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use metrics_exporter_prometheus::PrometheusHandle;
 use onward_core::Code;
 use onward_engine::{Caller, Engine};
+use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -38,10 +40,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::mcp::Forms;
 use crate::tools::{Desk, running};
 use gate::Gate;
 use issuer::Issuer;
 use limits::Limits;
+use mcp::Mount;
 use place::Place;
 use problem::Problem;
 
@@ -56,6 +60,7 @@ struct Site {
     desk: Desk,
     gate: Gate,
     limits: Limits,
+    mcp: Mount,
     figures: PrometheusHandle,
     /// The server's own tenant.
     tenant: Arc<str>,
@@ -101,6 +106,7 @@ impl Server {
             )
         })?;
         let limits = &serve.limits;
+        let body = usize::try_from(limits.body_bytes.value).unwrap_or(usize::MAX);
         let at_once = u64::from(limits.streams.value) + 2 * u64::from(limits.requests.value);
         let public = serve.public_url.value.clone();
         let desk = Desk {
@@ -118,6 +124,7 @@ impl Server {
                 issuer,
                 hasher: std::hash::RandomState::new(),
             },
+            mcp: Mount::new(desk.clone(), forms(config)?, body, stop.clone()),
             limits: Limits::of(limits),
             figures,
             tenant,
@@ -144,15 +151,21 @@ impl Server {
         let engine = site.engine.clone();
         let sweep = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
         let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
-        let answering = listen::listen(listener, router(site), connections, stop.clone());
+        let answering = listen::listen(
+            listener,
+            router(Arc::clone(&site)),
+            connections,
+            stop.clone(),
+        );
         let ending = async {
             // Whoever could say it is gone: then it is the end, too.
             drop(stop.wait_for(|stop| *stop).await);
-            let quiet = tokio::time::timeout(GRACE, running::none()).await;
+            let deadline = tokio::time::Instant::now() + GRACE;
+            // Calls are answered on streams, too, so those end when no call runs any more.
+            drop(tokio::time::timeout(GRACE - 2 * LAST_WORDS, running::none()).await);
             tokio::time::sleep(LAST_WORDS).await;
-            if quiet.is_ok() {
-                tokio::time::sleep(GRACE).await;
-            }
+            site.mcp.end();
+            tokio::time::sleep_until(deadline).await;
             tracing::warn!("some requests did not end in time");
         };
         let all = async { tokio::join!(answering, sweep) };
@@ -172,6 +185,7 @@ fn router(site: Arc<Site>) -> Router {
         .route("/metrics", get(metrics::show))
         .route(metadata::OF_SERVER, get(metadata::show))
         .route(metadata::OF_MCP, get(metadata::show))
+        .route("/mcp", any(mcp::answer))
         .merge(api::router())
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
@@ -199,6 +213,23 @@ fn broken(_: Box<dyn Any + Send + 'static>) -> Response {
     )
     .status(axum::http::StatusCode::INTERNAL_SERVER_ERROR)
     .into_response()
+}
+
+/// How people are asked in their agent's own window. Servers that share their clients share the secret:
+/// who is asked by one may answer to another.
+fn forms(config: &Config) -> Result<Forms> {
+    let mut key = [0; 32];
+    match &config.serve.secret.value {
+        Some(secret) => key.copy_from_slice(&Sha256::digest(secret.as_bytes())),
+        None => getrandom::fill(&mut key).map_err(|why| {
+            Failure::failed(
+                format!("the system has no randomness: {why}"),
+                "free some resources of the system",
+            )
+        })?,
+    }
+    let wait = Duration::from_secs(config.form_seconds.value.into());
+    Ok(Forms::new(key, wait))
 }
 
 /// Whether anybody at all could come in.

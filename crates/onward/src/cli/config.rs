@@ -25,7 +25,8 @@ use crate::output::table::Table;
     [serve]\n  \
     bind = \"127.0.0.1:7171\"         # also ONWARD_SERVE_BIND, and so on for all below\n  \
     public_url = \"https://onward.example.org\"  # behind a reverse proxy\n  \
-    allowed_origins = []            # further web pages that may call\n\n  \
+    allowed_origins = []            # further web pages that may call\n  \
+    secret = \"…\"                    # the same for all servers behind one name\n\n  \
     [access]\n  \
     require_tokens = false          # even on this machine\n\n  \
     [access.issuer]                 # an identity provider, beside tokens\n  \
@@ -64,6 +65,8 @@ struct Serve {
     bind: Value<String>,
     public_url: Value<Option<String>>,
     allowed_origins: Value<Vec<String>>,
+    /// Whether there is one: it is not shown.
+    secret: Value<bool>,
 }
 
 #[derive(Serialize)]
@@ -166,6 +169,7 @@ impl Answer {
                 bind: Value::new(serve.bind.value.to_string(), &serve.bind.from),
                 public_url: value(&serve.public_url),
                 allowed_origins: value(&serve.allowed_origins),
+                secret: Value::new(serve.secret.value.is_some(), &serve.secret.from),
             },
             access: Access {
                 require_tokens: value(&serve.require_tokens),
@@ -233,6 +237,7 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
     let (database, tenant) = (&config.database, &config.tenant);
     let (bind, public, origins) = (&serve.bind, &serve.public_url, &serve.allowed_origins);
     let required = &serve.require_tokens;
+    let secret = serve.secret.value.as_ref().map_or("none", |_| "…");
     let mut rows = vec![
         ("database", shown(&database.value), &database.from),
         ("tenant", tenant.value.clone(), &tenant.from),
@@ -242,6 +247,7 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
         ("serve.bind", bind.value.to_string(), &bind.from),
         ("serve.public_url", text(&public.value), &public.from),
         ("serve.allowed_origins", list(&origins.value), &origins.from),
+        ("serve.secret", secret.to_owned(), &serve.secret.from),
         (
             "access.require_tokens",
             required.value.to_string(),

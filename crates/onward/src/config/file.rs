@@ -29,6 +29,7 @@ pub(super) struct Serve {
     pub(super) bind: Said<String>,
     pub(super) public_url: Said<String>,
     pub(super) allowed_origins: Said<Vec<String>>,
+    pub(super) secret: Said<String>,
     pub(super) require_tokens: Said<bool>,
     pub(super) issuer: Issuer,
     pub(super) limits: Limits,
@@ -89,6 +90,7 @@ struct ServeText {
     bind: Option<Spanned<String>>,
     public_url: Option<Spanned<String>>,
     allowed_origins: Option<Spanned<Vec<String>>>,
+    secret: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +158,7 @@ pub(super) fn read(path: &Path) -> Result<File> {
         file.serve.bind = page.said(serve.bind);
         file.serve.public_url = page.said(serve.public_url);
         file.serve.allowed_origins = page.said(serve.allowed_origins);
+        file.serve.secret = page.said(serve.secret);
     }
     if let Some(access) = parsed.access {
         file.serve.require_tokens = page.said(access.require_tokens);

@@ -17,6 +17,9 @@ const BIND: &str = "127.0.0.1:7171";
 /// More than this is no limit.
 const MOST: u32 = 1_000_000_000;
 
+/// A secret that is shorter can be guessed.
+const SHORTEST: usize = 32;
+
 /// What holds for `onward serve`.
 #[derive(Debug)]
 pub(crate) struct Serve {
@@ -26,6 +29,8 @@ pub(crate) struct Serve {
     pub(crate) public_url: Setting<Option<String>>,
     /// Further origins whose pages may speak to it.
     pub(crate) allowed_origins: Setting<Vec<String>>,
+    /// What servers sign with that answer under one name.
+    pub(crate) secret: Setting<Option<String>>,
     /// Whether even the user of this machine needs a token.
     pub(crate) require_tokens: Setting<bool>,
     /// Whose JSON web tokens are accepted beside our own tokens.
@@ -102,6 +107,7 @@ impl Serve {
                 "ONWARD_SERVE_ALLOWED_ORIGINS",
                 |serve| &serve.allowed_origins,
             )?)?,
+            secret: said.secret()?,
             require_tokens: said.require_tokens()?,
             issuer: said.issuer()?,
             limits: said.limits()?,
@@ -179,6 +185,18 @@ impl Files<'_> {
             }
             Some((value, from)) => Ok(Setting { value, from }),
             None => Ok(nothing(default)),
+        }
+    }
+
+    fn secret(&self) -> Result<Setting<Option<String>>> {
+        let what = "serve.secret";
+        let said = self.text(what, "ONWARD_SERVE_SECRET", |serve| &serve.secret)?;
+        match said {
+            Some((secret, from)) if secret.len() < SHORTEST => Err(from.refuses(
+                what,
+                format_args!("must have at least {SHORTEST} characters, of chance"),
+            )),
+            said => Ok(maybe(said)),
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -137,6 +137,8 @@ impl Drop for Stream {
 /// Answers a request within the limits. What it streams afterwards is counted as a stream.
 pub(super) async fn hold(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let limits = &site.limits;
+    // What was asked for with a body has been done by then: its answer is not withheld.
+    let may_refuse = request.method() == Method::GET;
     let announced = request.headers().get(CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| usize::try_from(length).unwrap_or(usize::MAX) > limits.body) {
@@ -164,7 +166,8 @@ pub(super) async fn hold(State(site): State<Arc<Site>>, request: Request, next: 
     }
     let stream = match limits.stream() {
         Ok(stream) => stream,
-        Err(problem) => return problem.into_response(),
+        Err(problem) if may_refuse => return problem.into_response(),
+        Err(_) => return response,
     };
     response.map(|body| {
         axum::body::Body::from_stream(body.into_data_stream().map(move |piece| {

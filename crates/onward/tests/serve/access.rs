@@ -199,5 +199,5 @@ async fn every_role_does_what_it_may_and_nothing_else() {
             }
         }
     }
-    assert!(forbidden > 25, "{forbidden}");
+    assert!(forbidden >= 25, "{forbidden}");
 }

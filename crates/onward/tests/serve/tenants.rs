@@ -55,8 +55,8 @@ async fn tried(house: House) {
     let theirs_step = made["firstStep"]["stepId"].as_str().expect("an id");
     let tokens = server.get_as(&theirs, "/api/v1/tokens").await.done();
     let theirs_token = tokens["tokens"][0]["tokenId"].as_str().expect("an id");
-    let export = format!("/api/v1/plans/{theirs_plan}/export");
-    let before = server.get_as(&theirs, &export).await.done();
+    let audit = format!("/api/v1/plans/{theirs_plan}/audit");
+    let before = server.get_as(&theirs, &audit).await.done();
 
     let foreign = [theirs_plan, theirs_step, theirs_token];
     let [plan, step, token] = foreign;
@@ -95,5 +95,5 @@ async fn tried(house: House) {
             assert!(!list.text.contains(id), "{list:?}");
         }
     }
-    assert_eq!(server.get_as(&theirs, &export).await.done(), before);
+    assert_eq!(server.get_as(&theirs, &audit).await.done(), before);
 }
