@@ -29,6 +29,16 @@ const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
+/// What others' parts are allowed to tell.
+const DISCREET: [&str; 7] = [
+    "rmcp=warn",
+    "hyper=info",
+    "hyper_util=info",
+    "reqwest=info",
+    "rustls=info",
+    "tokio_postgres=info",
+    "tower_http=info",
+];
 /// How long a delivery may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -49,6 +59,9 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
         None if verbose => EnvFilter::new("warn,onward=info"),
         None => EnvFilter::new("warn"),
     };
+    // Whatever is asked for: below this, these tell of headers and bodies.
+    let discreet = DISCREET.iter().filter_map(|part| part.parse().ok());
+    let filter = discreet.fold(filter, EnvFilter::add_directive);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match variable(FORMAT).as_deref() {
         Some("json") => lines::layer().json().with_writer(io::stderr).boxed(),
         Some("text") | None => lines::layer()

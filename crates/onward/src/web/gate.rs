@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use onward_core::Code;
 use onward_engine::{Caller, Engine, Error};
 
 use super::issuer::{self, Issuer};
-use super::place::Place;
+use super::place::{self, Place};
 use super::problem::Problem;
 use super::{Site, metadata};
 
@@ -25,7 +25,7 @@ use super::{Site, metadata};
 const OURS: &str = "onw_";
 
 /// What everybody may ask: whether the server lives, and how to sign in.
-const OPEN: [&str; 4] = ["/healthz", "/readyz", metadata::OF_SERVER, metadata::OF_MCP];
+pub(super) const OPEN: [&str; 4] = ["/healthz", "/readyz", metadata::OF_SERVER, metadata::OF_MCP];
 
 /// Who comes in, and as what.
 pub(super) struct Gate {
@@ -149,14 +149,24 @@ fn bearer(header: &str) -> Option<&str> {
 }
 
 /// Lets a request through, or not.
-pub(super) async fn pass(
-    State(site): State<Arc<Site>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn pass(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     if let Err(problem) = site.gate.place.check(&request) {
         return problem.into_response();
     }
+    let page = site.gate.place.page(request.headers());
+    let mut response = match (&page, request.method()) {
+        // A browser asks before it lets a page of another origin ask; nothing is done for that.
+        (Some(_), &Method::OPTIONS) => StatusCode::NO_CONTENT.into_response(),
+        (Some(_) | None, _) => known(site, request, next).await,
+    };
+    if let Some(page) = page {
+        place::invite(response.headers_mut(), page);
+    }
+    response
+}
+
+/// Lets somebody through who says who they are.
+async fn known(site: Arc<Site>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let read = [Method::GET, Method::HEAD].contains(request.method());
     if read && OPEN.contains(&path) {

@@ -19,7 +19,7 @@ use onward_core::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Site;
-use super::gate::Guest;
+use super::gate::{Guest, OPEN};
 use super::problem::Problem;
 use crate::config;
 
@@ -144,9 +144,11 @@ pub(super) async fn hold(State(site): State<Arc<Site>>, request: Request, next: 
     if announced.is_some_and(|length| usize::try_from(length).unwrap_or(usize::MAX) > limits.body) {
         return limits.too_large().into_response();
     }
-    let Ok(place) = limits.requests.try_acquire() else {
+    let place = limits.requests.try_acquire();
+    // A server that has much to do is not a dead one.
+    if place.is_err() && !OPEN.contains(&request.uri().path()) {
         return busy("too many requests are being answered").into_response();
-    };
+    }
     let answered = tokio::time::timeout(limits.patience, next.run(request)).await;
     drop(place);
     let Ok(response) = answered else {

@@ -5,8 +5,11 @@
 //! the configuration gives; and a request that a page sent is answered only where the page came from
 //! here, or from an origin that is allowed. Programs send no `Origin` and are not concerned.
 
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, Request};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, HOST, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request};
 use onward_core::Code;
 
 use super::problem::Problem;
@@ -80,6 +83,13 @@ impl Place {
         }
     }
 
+    /// The origin of a page that comes from elsewhere and may: its browser wants to be told.
+    pub(super) fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(ORIGIN)?;
+        let named = origin.to_str().ok()?.to_ascii_lowercase();
+        self.origins.contains(&named).then(|| origin.clone())
+    }
+
     fn is_public(&self, host: &str) -> bool {
         let public = self.public.as_deref().unwrap_or_default();
         public
@@ -94,6 +104,26 @@ impl Place {
             (None, Some(host)) => format!("http://{host}"),
             (None, None) => String::new(),
         }
+    }
+}
+
+/// Tells a browser that a page of this origin may ask, and see what is answered.
+pub(super) fn invite(headers: &mut HeaderMap, page: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, page);
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    for (name, value) in [
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            "authorization, content-type, last-event-id, mcp-method, mcp-name, \
+             mcp-protocol-version, mcp-session-id",
+        ),
+        (
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            "mcp-session-id, retry-after, www-authenticate",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
     }
 }
 

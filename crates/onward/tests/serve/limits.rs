@@ -161,6 +161,10 @@ async fn one_request_too_many_is_refused_at_once() {
     let (slow, rest) = Slow::begin(&server).await;
     let refused = server.get("/api/v1/ping").await;
     refused.refused(503, "unavailable");
+    assert!(
+        server.get("/healthz").await.status.is_success(),
+        "busy is not dead"
+    );
     let said = slow.finish(&rest).await;
     assert!(said.starts_with("HTTP/1.1 201"), "{said}");
     assert!(server.get("/api/v1/ping").await.status.is_success());

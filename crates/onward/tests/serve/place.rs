@@ -94,3 +94,42 @@ async fn behind_a_proxy_the_public_name_is_ours() {
         "https://onward.example.org/mcp"
     );
 }
+
+#[tokio::test]
+async fn a_page_that_may_come_is_told_so_and_no_other_is() {
+    let server = House::new("pages")
+        .configured("[serve]\nallowed_origins = [\"https://app.example.org\"]")
+        .configured("[access]\nrequire_tokens = true")
+        .serve();
+    let from = async |method: Method, origin: &str| {
+        let request = server.ask(method, "/api/v1/plans").header("origin", origin);
+        request.send().await.expect("it answers")
+    };
+    let asked = from(Method::OPTIONS, "https://app.example.org").await;
+    assert_eq!(asked.status().as_u16(), 204);
+    let headers = asked.headers();
+    assert_eq!(
+        headers["access-control-allow-origin"],
+        "https://app.example.org"
+    );
+    let allowed = headers["access-control-allow-headers"]
+        .to_str()
+        .expect("a text");
+    assert!(allowed.contains("authorization") && allowed.contains("mcp-session-id"));
+    // That it may ask does not say who it is.
+    let refused = from(Method::GET, "https://app.example.org").await;
+    assert_eq!(refused.status().as_u16(), 401);
+    assert_eq!(
+        refused.headers()["access-control-allow-origin"],
+        "https://app.example.org"
+    );
+    for method in [Method::OPTIONS, Method::GET] {
+        let foreign = from(method, "https://evil.example").await;
+        assert_eq!(foreign.status().as_u16(), 403);
+        assert!(
+            !foreign
+                .headers()
+                .contains_key("access-control-allow-origin")
+        );
+    }
+}

@@ -15,7 +15,7 @@ use crate::house::House;
 #[tokio::test]
 async fn the_log_is_lines_of_json_where_that_is_wanted() {
     let house = House::new("log")
-        .with("ONWARD_LOG", "onward=debug")
+        .with("ONWARD_LOG", "trace,rmcp=trace")
         .with("ONWARD_LOG_FORMAT", "json");
     let token = house.token("local", "spy", "owner");
     let mut server = house.serve();
@@ -25,6 +25,23 @@ async fn the_log_is_lines_of_json_where_that_is_wanted() {
         .get_as(&wrong, "/api/v1/plans?query=hush")
         .await
         .refused(401, "unauthorized");
+    let call = serde_json::json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "hush", "version": "0" },
+        },
+    });
+    let hello = server
+        .ask(reqwest::Method::POST, "/mcp")
+        .bearer_auth(&token)
+        .json(&call);
+    let hello = hello
+        .header("accept", "application/json, text/event-stream")
+        .send()
+        .await;
+    assert!(hello.expect("it answers").status().is_success());
     server.signal("-TERM");
     assert_eq!(server.ended().code(), Some(0));
     let told = server.house.told();
