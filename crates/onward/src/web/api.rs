@@ -65,7 +65,7 @@ const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
 }
 
 /// Every route that is a tool.
-pub(super) static ROUTES: [Route; 20] = [
+pub(super) static ROUTES: [Route; 24] = [
     route(Verb::Get, "/ping", "ping"),
     route(Verb::Get, "/plans", "list_active_plans"),
     route(Verb::Make, "/plans", "create_research_plan"),
@@ -74,10 +74,17 @@ pub(super) static ROUTES: [Route; 20] = [
     route(Verb::Get, "/plans/{planId}/steps", "list_plan_steps"),
     route(Verb::Get, "/plans/{planId}/audit", "get_plan_audit"),
     route(Verb::Get, "/plans/{planId}/export", "export_plan"),
+    route(
+        Verb::Post,
+        "/plans/{planId}/context",
+        "get_research_context",
+    ),
     route(Verb::Post, "/plans/{planId}/next", "get_next_step"),
     route(Verb::Post, "/plans/{planId}/modify", "modify_plan"),
     route(Verb::Post, "/plans/{planId}/resume", "resume_plan"),
     route(Verb::Post, "/plans/{planId}/abandon", "abandon_plan"),
+    route(Verb::Make, "/plans/{planId}/feedback", "submit_feedback"),
+    route(Verb::Get, "/steps/{stepId}/context", "get_step_context"),
     route(Verb::Post, "/steps/{stepId}/result", "submit_step_result"),
     route(
         Verb::Post,
@@ -91,6 +98,7 @@ pub(super) static ROUTES: [Route; 20] = [
         "submit_user_decision",
     ),
     route(Verb::Get, "/reviews", "list_reviews"),
+    route(Verb::Make, "/skills", "log_skill_execution"),
     route(Verb::Get, "/tokens", "list_tokens"),
     route(Verb::Make, "/tokens", "create_token"),
     route(Verb::Delete, "/tokens/{tokenId}", "revoke_token"),

@@ -92,6 +92,32 @@ async fn both_signals_end_it_well() {
 
 /// The tools that were called, as the database remembers them.
 fn rows(house: &House) -> Vec<String> {
+    calls(house).into_iter().map(|(tool, _)| tool).collect()
+}
+
+#[tokio::test]
+async fn a_token_is_in_its_answer_and_not_in_the_log_of_calls() {
+    let mut server = House::new("log-of-calls").serve();
+    let asked = json!({ "name": "ci", "role": "agent" });
+    let made = server.post("/api/v1/tokens", asked).await.done();
+    let token = made["token"].as_str().expect("a token");
+    assert_eq!(
+        server.get_as(token, "/api/v1/plans").await.status.as_u16(),
+        200
+    );
+    server.get("/api/v1/tokens").await.done();
+    server.signal("-TERM");
+    assert_eq!(server.ended().code(), Some(0));
+    let calls = calls(&server.house);
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(
+        calls.iter().all(|(_, said)| !said.contains(token)),
+        "{calls:?}"
+    );
+}
+
+/// The calls with what was said, as the database remembers them.
+fn calls(house: &House) -> Vec<(String, String)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -104,7 +130,10 @@ fn rows(house: &House) -> Vec<String> {
             let caller = onward_engine::Caller::local("test");
             let calls = engine.calls(&caller, 100).await.expect("it reads");
             engine.close().await;
-            calls.into_iter().map(|call| call.tool).collect()
+            calls
+                .into_iter()
+                .map(|call| (call.tool, format!("{} {}", call.request, call.response)))
+                .collect()
         })
     });
     read.join().expect("it reads")

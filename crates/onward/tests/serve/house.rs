@@ -155,7 +155,7 @@ impl House {
             url,
             line,
             child,
-            client: Client::new(),
+            client: client(),
             house: self,
         }
     }
@@ -274,6 +274,14 @@ impl Drop for Server {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// Longer than anything takes; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn client() -> Client {
+    let client = Client::builder().timeout(PATIENCE).build();
+    client.expect("a client")
 }
 
 pub(crate) async fn send(request: RequestBuilder) -> Answer {

@@ -35,18 +35,16 @@ pub(crate) struct Key {
 impl Key {
     pub(crate) fn new(kid: &str, algorithm: Algorithm) -> Self {
         let random = SystemRandom::new();
-        let secret = match algorithm {
-            Algorithm::ES256 => {
-                let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
-                EncodingKey::from_ec_der(made.expect("a key").as_ref())
-            }
-            Algorithm::EdDSA => {
-                // The first form of such a document: the second, which `ring` writes, is not read.
-                let seed: [u8; 32] = ring::rand::generate(&random).expect("chance").expose();
-                EncodingKey::from_ed_der(&[ED25519, &seed].concat())
-            }
-            Algorithm::RS256 => EncodingKey::from_rsa_der(&RSA),
-            other => panic!("no key for {other:?}"),
+        let secret = if algorithm == Algorithm::ES256 {
+            let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
+            EncodingKey::from_ec_der(made.expect("a key").as_ref())
+        } else if algorithm == Algorithm::EdDSA {
+            // The first form of such a document: the second, which `ring` writes, is not read.
+            let seed: [u8; 32] = ring::rand::generate(&random).expect("chance").expose();
+            EncodingKey::from_ed_der(&[ED25519, &seed].concat())
+        } else {
+            assert_eq!(algorithm, Algorithm::RS256, "there is a key for it");
+            EncodingKey::from_rsa_der(&RSA)
         };
         Self {
             kid: kid.to_owned(),

@@ -54,7 +54,7 @@ fn fitting(operation: &str) -> (Option<Value>, &'static str) {
             "agent",
         ),
         "get_next_step" => (Some(json!({})), "agent"),
-        "get_research_context" => (Some(json!({ "sessionId": "s" })), "agent"),
+        "get_research_context" => (Some(json!({ "sessionId": "s" })), "viewer"),
         "modify_plan" => {
             let steps = json!([{ "stepType": "search", "instructions": "more" }]);
             (
