@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use onward_core::{Role, Timestamp};
@@ -73,10 +74,25 @@ impl House {
         command
     }
 
-    /// Runs another command on the same database.
+    /// Runs another command on the same database. One that does not end is ended.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        let output = self.command(arguments).output();
-        output.expect("the binary runs")
+        let mut command = self.command(arguments);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let child = child.expect("the binary runs");
+        let pid = child.id().to_string();
+        let (ended, end) = std::sync::mpsc::channel::<()>();
+        let watch = std::thread::spawn(move || {
+            if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                drop(Command::new("kill").args(["-KILL", &pid]).status());
+            }
+        });
+        let output = child.wait_with_output().expect("it can be waited for");
+        drop(ended);
+        watch.join().expect("it ends");
+        output
     }
 
     /// What a command prints that must be done.

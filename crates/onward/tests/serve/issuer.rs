@@ -62,7 +62,11 @@ impl Key {
 
     /// A token that says this.
     pub(crate) fn sign(&self, claims: &Value) -> String {
-        let mut header = Header::new(self.algorithm);
+        self.sign_with(Header::new(self.algorithm), claims)
+    }
+
+    /// The same, under another header.
+    pub(crate) fn sign_with(&self, mut header: Header, claims: &Value) -> String {
         header.kid = Some(self.kid.clone());
         encode(&header, claims, &self.secret).expect("it is signed")
     }
