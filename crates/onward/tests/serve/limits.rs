@@ -217,3 +217,95 @@ async fn what_runs_when_the_server_ends_is_answered() {
     let list = server.house.prints(&["--json", "plan", "list"]);
     assert!(list.contains("Tides"), "{list}");
 }
+
+/// Holds the table of plans on PostgreSQL, so that whoever writes waits.
+struct Held {
+    database: String,
+    holds: std::thread::JoinHandle<Result<String, String>>,
+}
+
+impl Held {
+    fn begin(database: &str) -> Self {
+        onward_testbed::psql(database, "create table released (at int)").expect("it is made");
+        let hold = "lock table plans in exclusive mode; \
+                    do $$ begin loop exit when exists (select from released); \
+                    perform pg_sleep(0.005); end loop; end $$";
+        let (at, hold) = (database.to_owned(), hold.to_owned());
+        let holds = std::thread::spawn(move || onward_testbed::psql(&at, &hold));
+        let held = Self {
+            database: database.to_owned(),
+            holds,
+        };
+        held.until(
+            "select count(*) from pg_locks where mode = 'ExclusiveLock' and granted \
+                    and relation = 'plans'::regclass",
+            1,
+        );
+        held
+    }
+
+    /// Looks until so many are counted.
+    fn until(&self, count: &str, wanted: usize) {
+        let counted = || onward_testbed::psql(&self.database, count).expect("it counts");
+        while counted().trim().parse() != Ok(wanted) {}
+    }
+
+    fn release(self) {
+        let released = onward_testbed::psql(&self.database, "insert into released values (1)");
+        released.expect("it is released");
+        self.holds.join().expect("it ends").expect("it held");
+    }
+}
+
+// One thread waits for the database while others ask.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_run_when_the_server_ends_are_answered_on_every_way() {
+    let database = onward_testbed::Cluster::shared().database();
+    let mut server = House::new("shutdown-calls").on(database.clone()).serve();
+    let held = Held::begin(&database);
+    let api = tokio::spawn(send(
+        server.ask(Method::POST, "/api/v1/plans").json(&plan()),
+    ));
+    let call = |meta| {
+        serde_json::json!({
+            "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+            "params": { "name": "create_research_plan", "arguments": plan(), "_meta": meta },
+        })
+    };
+    let about = |name: &str| format!("io.modelcontextprotocol/{name}");
+    let meta = serde_json::json!({
+        about("protocolVersion"): "2026-07-28",
+        about("clientCapabilities"): {},
+        about("clientInfo"): { "name": "test", "version": "0" },
+    });
+    let mcp = server.ask(Method::POST, "/mcp").json(&call(meta));
+    let mcp = mcp
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "create_research_plan");
+    let stateless = tokio::spawn(send(mcp));
+    let (session, hello) = crate::mcp::speak(&server, None, None, crate::mcp::hello()).await;
+    assert!(hello.status.is_success(), "{hello:?}");
+    let session = session.expect("a session");
+    let spoken = crate::mcp::spoken(&server, None, Some(&session), call(serde_json::json!({})));
+    let legacy = tokio::spawn(send(spoken));
+    held.until(
+        "select count(*) from pg_locks where not granted and relation = 'plans'::regclass",
+        3,
+    );
+    server.signal("-TERM");
+    let at = address(&server);
+    while TcpStream::connect(at).await.is_ok() {
+        // It still takes others in.
+    }
+    held.release();
+    for answer in [api.await, stateless.await, legacy.await] {
+        let answer = answer.expect("it is answered");
+        assert!(answer.status.is_success(), "{answer:?}");
+        assert!(answer.text.contains("\"planId\""), "{answer:?}");
+    }
+    assert_eq!(server.ended().code(), Some(0), "{}", server.house.told());
+    let list = server.house.prints(&["--json", "plan", "list"]);
+    assert_eq!(list.matches("\"planId\"").count(), 3, "{list}");
+}

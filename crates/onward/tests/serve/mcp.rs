@@ -1,7 +1,7 @@
 //! `/mcp`: a real client drives a whole plan in both eras; whose session it is; and how calls end with
 //! the server.
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -142,28 +142,41 @@ async fn every_tool_has_a_route_that_says_the_same() {
     }
 }
 
-/// Speaks as a client of 2025-11-25 does, by hand.
-async fn speak(
+/// A message as a client of 2025-11-25 sends it, by hand.
+pub(crate) fn spoken(
     server: &Server,
-    token: &str,
+    token: Option<&str>,
     session: Option<&str>,
     message: Value,
-) -> (Option<String>, Answer) {
+) -> RequestBuilder {
     let mut request = server
         .ask(Method::POST, "/mcp")
-        .bearer_auth(token)
         .header("accept", "application/json, text/event-stream")
         .json(&message);
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
     if let Some(session) = session {
         request = request.header("mcp-session-id", session);
     }
-    let response = request.send().await.expect("it answers");
+    request
+}
+
+/// Says it; which session began, and what was answered.
+pub(crate) async fn speak(
+    server: &Server,
+    token: Option<&str>,
+    session: Option<&str>,
+    message: Value,
+) -> (Option<String>, Answer) {
+    let response = spoken(server, token, session, message).send().await;
+    let response = response.expect("it answers");
     let begun = response.headers().get("mcp-session-id");
     let begun = begun.map(|id| id.to_str().expect("a text").to_owned());
     (begun, Answer::of(response).await)
 }
 
-fn hello() -> Value {
+pub(crate) fn hello() -> Value {
     json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -181,14 +194,14 @@ async fn a_session_is_there_for_whoever_began_it_alone() {
     let ours_too = house.token("acme", "other", "owner");
     let theirs = house.token("globex", "ours", "owner");
     let server = house.serve();
-    let (session, answer) = speak(&server, &theirs, None, hello()).await;
+    let (session, answer) = speak(&server, Some(&theirs), None, hello()).await;
     assert!(answer.status.is_success(), "{answer:?}");
     let session = session.expect("a session");
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} });
     let never = "00000000-0000-0000-0000-000000000000";
     for token in [&ours, &ours_too] {
-        let (_, foreign) = speak(&server, token, Some(&session), list.clone()).await;
-        let (_, nothing) = speak(&server, token, Some(never), list.clone()).await;
+        let (_, foreign) = speak(&server, Some(token), Some(&session), list.clone()).await;
+        let (_, nothing) = speak(&server, Some(token), Some(never), list.clone()).await;
         foreign.refused(404, "invalid_input");
         assert_eq!(foreign, nothing, "it is as one that never was");
         for method in [Method::GET, Method::DELETE] {
@@ -199,7 +212,7 @@ async fn a_session_is_there_for_whoever_began_it_alone() {
                 .refused(404, "invalid_input");
         }
     }
-    let (_, own) = speak(&server, &theirs, Some(&session), list).await;
+    let (_, own) = speak(&server, Some(&theirs), Some(&session), list).await;
     assert!(
         own.status.is_success() && own.text.contains("get_next_step"),
         "{own:?}"
