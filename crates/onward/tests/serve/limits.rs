@@ -299,6 +299,11 @@ async fn calls_that_run_when_the_server_ends_are_answered_on_every_way() {
     while TcpStream::connect(at).await.is_ok() {
         // It still takes others in.
     }
+    // Longer than answers are given to get onto the line: a server that did not wait for calls would
+    // have ended their streams by then.
+    for _ in 0..40 {
+        onward_testbed::psql(&database, "select 1").expect("it answers");
+    }
     held.release();
     for answer in [api.await, stateless.await, legacy.await] {
         let answer = answer.expect("it is answered");
