@@ -28,7 +28,7 @@ const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
     retry-after: 1\r\n\
     connection: close\r\n\
-    content-length: 214\r\n\r\n\
+    content-length: 212\r\n\r\n\
     {\"type\":\"urn:onward:problem:unavailable\",\"title\":\"Not available at the moment\",\
     \"status\":503,\"detail\":\"too many connections are open\",\"code\":\"unavailable\",\
     \"hint\":\"wait a second, then call again; nothing was done\"}";
