@@ -6,7 +6,7 @@
 //! whose requests carry everything with them. The transport of `onward mcp` is `mcp/stdio.rs`; HTTP
 //! mounts the same [`Server`], with who asks in each request.
 
-mod changes;
+pub(crate) mod changes;
 mod complete;
 mod form;
 mod prompts;

@@ -6,6 +6,7 @@
 
 mod api;
 mod events;
+mod feed;
 mod gate;
 mod health;
 mod issuer;
@@ -42,6 +43,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::mcp::Forms;
 use crate::tools::{Desk, running};
+use feed::Feeds;
 use gate::Gate;
 use issuer::Issuer;
 use limits::Limits;
@@ -61,6 +63,7 @@ struct Site {
     gate: Gate,
     limits: Limits,
     mcp: Mount,
+    feeds: Feeds,
     figures: PrometheusHandle,
     /// The server's own tenant.
     tenant: Arc<str>,
@@ -126,6 +129,7 @@ impl Server {
             },
             mcp: Mount::new(desk.clone(), forms(config)?, body, stop.clone()),
             limits: Limits::of(limits),
+            feeds: Feeds::default(),
             figures,
             tenant,
             stop: stop.clone(),

@@ -99,7 +99,7 @@ async fn tell(mut changes: Changes, context: &SubscriptionContext) {
 }
 
 /// The plans of one tenant that change, one by one.
-struct Changes {
+pub(crate) struct Changes {
     engine: Engine,
     caller: Caller,
     heard: tokio::sync::broadcast::Receiver<onward_engine::Changed>,
@@ -117,12 +117,17 @@ struct Changes {
 impl Changes {
     fn of(setup: &Setup, caller: Caller) -> Self {
         let engine = setup.desk.engine.clone();
+        Self::new(engine, caller, setup.closing.clone())
+    }
+
+    /// Those of the caller's tenant, from now on, until the server ends.
+    pub(crate) fn new(engine: Engine, caller: Caller, closing: watch::Receiver<bool>) -> Self {
         let now = engine.now();
         Self {
             heard: engine.watch(),
             engine,
             caller,
-            closing: setup.closing.clone(),
+            closing,
             since: Timestamp::from_millis(now.as_millis().saturating_sub(BEFORE)),
             known: HashMap::new(),
             ready: Vec::new(),
@@ -131,7 +136,7 @@ impl Changes {
     }
 
     /// None once the server ends.
-    async fn next(&mut self) -> Option<PlanId> {
+    pub(crate) async fn next(&mut self) -> Option<PlanId> {
         loop {
             if let Some(plan) = self.ready.pop() {
                 return Some(plan);

@@ -3,7 +3,7 @@
 //! `ready` comes first: what changes from then on is told. `plan_changed` names a plan; where it
 //! stands is asked with the next call. Whoever reads more slowly than plans change is told `missed`,
 //! and should look at all that it shows; nothing is kept for it. Comments keep the line alive. What
-//! other processes do to an SQLite file is not heard here.
+//! changed just before, or twice at once, may be told once too often or once for both.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,9 +19,10 @@ use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 use super::Site;
+use super::feed::Listening;
 use super::problem::Problem;
 
 /// How often a line is written where nothing happens.
@@ -34,7 +35,7 @@ struct Listener {
     site: Arc<Site>,
     headers: HeaderMap,
     caller: Caller,
-    changes: broadcast::Receiver<onward_engine::Changed>,
+    listening: Listening,
     stop: watch::Receiver<bool>,
     checked_at: Instant,
     greeted: bool,
@@ -48,7 +49,7 @@ pub(super) async fn listen(State(site): State<Arc<Site>>, request: Request) -> R
         return Problem::from(Error::from(forbidden)).into_response();
     }
     let listener = Listener {
-        changes: site.engine.watch(),
+        listening: site.feeds.listen(&site.engine, &caller, &site.stop),
         stop: site.stop.clone(),
         headers: request.headers().clone(),
         site,
@@ -71,24 +72,14 @@ impl Listener {
             self.greeted = true;
             return Some(Event::default().event("ready").data("{}"));
         }
-        loop {
-            let heard = tokio::select! {
-                heard = self.changes.recv() => heard,
-                _ = self.stop.wait_for(|stop| *stop) => return None,
-            };
-            match heard {
-                Ok(changed) if changed.tenant == self.caller.tenant => {
-                    return match self.may_still_listen().await {
-                        true => Some(event(changed.plan)),
-                        false => None,
-                    };
-                }
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => {
-                    return Some(Event::default().event("missed").data("{}"));
-                }
-                Err(RecvError::Closed) => return None,
-            }
+        let heard = tokio::select! {
+            heard = self.listening.plans.recv() => heard,
+            _ = self.stop.wait_for(|stop| *stop) => return None,
+        };
+        match heard {
+            Ok(plan) => self.may_still_listen().await.then(|| event(plan)),
+            Err(RecvError::Lagged(_)) => Some(Event::default().event("missed").data("{}")),
+            Err(RecvError::Closed) => None,
         }
     }
 

@@ -93,3 +93,23 @@ async fn hears(house: House) {
     assert_eq!(ear.next().await, None);
     assert_eq!(server.ended().code(), Some(0));
 }
+
+#[tokio::test]
+async fn what_another_process_does_to_the_file_is_heard() {
+    let server = House::new("events-file").serve();
+    let mut ears = [
+        Ear::open(&server, None).await,
+        Ear::open(&server, None).await,
+    ];
+    // A plan from elsewhere: nobody in this process has ever heard of it.
+    let elsewhere = House::new("events-elsewhere").serve();
+    let made = elsewhere.post("/api/v1/plans", plan()).await.done();
+    let id = made["planId"].as_str().expect("an id");
+    let document = elsewhere.get(&format!("/api/v1/plans/{id}/export")).await;
+    let file = server.house.folder.join("plan.json");
+    std::fs::write(file, document.text).expect("it is written");
+    server.house.prints(&["import", "plan.json"]);
+    for ear in &mut ears {
+        assert_eq!(ear.next().await, changed(&made["planId"]));
+    }
+}
