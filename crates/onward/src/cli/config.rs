@@ -220,17 +220,23 @@ pub(super) fn run(cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
+fn text(text: &Option<String>) -> String {
+    text.clone().unwrap_or_else(|| "none".to_owned())
+}
+
+fn list(list: &[String]) -> String {
+    match list {
+        [] => "none".to_owned(),
+        list => list.join(" "),
+    }
+}
+
 type Row<'a> = (&'static str, String, &'a Source);
 
 fn rows(config: &Config) -> Vec<Row<'_>> {
     let days = |setting: &Setting<Option<u32>>| {
         let days = setting.value;
         days.map_or_else(|| "for ever".to_owned(), |days| days.to_string())
-    };
-    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    let list = |list: &[String]| match list {
-        [] => "none".to_owned(),
-        list => list.join(" "),
     };
     let (plans, calls) = (&config.finished_plans_days, &config.tool_calls_days);
     let (serve, forms) = (&config.serve, &config.form_seconds);
@@ -254,42 +260,49 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
             &required.from,
         ),
     ];
-    match &serve.issuer {
-        None => rows.push(("access.issuer", "none".to_owned(), &Source::Default)),
-        Some(issuer) => {
-            let (jwks, claim) = (&issuer.jwks_url, &issuer.tenant_claim);
-            let (role, scopes) = (&issuer.default_role, &issuer.scopes);
-            rows.extend([
-                (
-                    "access.issuer.url",
-                    issuer.url.value.clone(),
-                    &issuer.url.from,
-                ),
-                (
-                    "access.issuer.audience",
-                    issuer.audience.value.clone(),
-                    &issuer.audience.from,
-                ),
-                ("access.issuer.jwks_url", text(&jwks.value), &jwks.from),
-                ("access.issuer.scopes", list(&scopes.value), &scopes.from),
-                (
-                    "access.issuer.tenant_claim",
-                    text(&claim.value),
-                    &claim.from,
-                ),
-                (
-                    "access.issuer.role_claim",
-                    issuer.role_claim.value.clone(),
-                    &issuer.role_claim.from,
-                ),
-                (
-                    "access.issuer.default_role",
-                    role.value.to_string(),
-                    &role.from,
-                ),
-            ]);
-        }
-    }
+    rows.extend(issuer_rows(serve));
+    rows.extend(limit_rows(serve));
+    rows
+}
+
+fn issuer_rows(serve: &config::Serve) -> Vec<Row<'_>> {
+    let Some(issuer) = &serve.issuer else {
+        return vec![("access.issuer", "none".to_owned(), &Source::Default)];
+    };
+    let (jwks, claim) = (&issuer.jwks_url, &issuer.tenant_claim);
+    let (role, scopes) = (&issuer.default_role, &issuer.scopes);
+    vec![
+        (
+            "access.issuer.url",
+            issuer.url.value.clone(),
+            &issuer.url.from,
+        ),
+        (
+            "access.issuer.audience",
+            issuer.audience.value.clone(),
+            &issuer.audience.from,
+        ),
+        ("access.issuer.jwks_url", text(&jwks.value), &jwks.from),
+        ("access.issuer.scopes", list(&scopes.value), &scopes.from),
+        (
+            "access.issuer.tenant_claim",
+            text(&claim.value),
+            &claim.from,
+        ),
+        (
+            "access.issuer.role_claim",
+            issuer.role_claim.value.clone(),
+            &issuer.role_claim.from,
+        ),
+        (
+            "access.issuer.default_role",
+            role.value.to_string(),
+            &role.from,
+        ),
+    ]
+}
+
+fn limit_rows(serve: &config::Serve) -> Vec<Row<'_>> {
     let limits = &serve.limits;
     let limits = [
         (
@@ -305,6 +318,6 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
         ("limits.requests", &limits.requests),
         ("limits.streams", &limits.streams),
     ];
-    rows.extend(limits.map(|(name, limit)| (name, limit.value.to_string(), &limit.from)));
-    rows
+    let rows = limits.map(|(name, limit)| (name, limit.value.to_string(), &limit.from));
+    rows.into()
 }

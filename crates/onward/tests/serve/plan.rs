@@ -20,8 +20,9 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-async fn carried(server: Server) {
-    let made = json!({
+/// A plan with a branch and a question.
+fn boats() -> Value {
+    json!({
         "name": "Boats",
         "researchQuestion": "Which one?",
         "steps": [
@@ -37,7 +38,11 @@ async fn carried(server: Server) {
             "actionParams": { "targetStepOrder": 3 },
         }],
         "idempotencyKey": "once",
-    });
+    })
+}
+
+async fn carried(server: Server) {
+    let made = boats();
     let answer = server.post("/api/v1/plans", made.clone()).await;
     assert_eq!(answer.status.as_u16(), 201);
     let plan = answer.done();
