@@ -1,9 +1,12 @@
 //! Forgetting what nobody wants to keep. Off unless somebody asks for it; it says what it did.
+//!
+//! Several servers may do it at once: what another one has forgotten meanwhile is gone, and that is all.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::{PlanId, Timestamp};
+use tokio::sync::watch;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -11,6 +14,9 @@ use crate::error::Error;
 
 /// How many plans are looked up at once.
 const PIECE: u32 = 100;
+
+/// How often a server forgets.
+const OFTEN: Duration = Duration::from_secs(3600);
 
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +37,33 @@ pub struct Forgotten {
 }
 
 impl Engine {
+    /// Forgets at once and then every hour, of every tenant, until the end is told. What came of it
+    /// is told for each tenant.
+    pub async fn keep_forgetting(
+        &self,
+        retention: Retention,
+        mut stop: watch::Receiver<bool>,
+        mut tell: impl FnMut(&str, Result<Forgotten, Error>),
+    ) {
+        if retention == Retention::default() {
+            return;
+        }
+        loop {
+            match self.tenants().await {
+                Ok(tenants) => {
+                    for tenant in tenants {
+                        tell(&tenant.name, self.forget(&tenant.name, retention).await);
+                    }
+                }
+                Err(why) => tell("", Err(why)),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(OFTEN) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
     /// Forgets what is older than it may be, of one tenant.
     pub async fn forget(
         &self,
@@ -49,8 +82,11 @@ impl Engine {
                     break;
                 }
                 for plan in old {
-                    self.delete(&caller, plan, "plan_forgotten").await?;
-                    forgotten.plans.push(plan);
+                    match self.delete(&caller, plan, "plan_forgotten").await {
+                        Ok(_) => forgotten.plans.push(plan),
+                        Err(Error::PlanNotFound(_)) => {}
+                        Err(why) => return Err(why),
+                    }
                 }
             }
         }

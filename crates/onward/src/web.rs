@@ -32,6 +32,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use metrics_exporter_prometheus::PrometheusHandle;
 use onward_core::Code;
+use onward_engine::retention::Retention;
 use onward_engine::{Caller, Engine};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -76,6 +77,7 @@ pub(crate) struct Server {
     site: Arc<Site>,
     listener: TcpListener,
     connections: usize,
+    retention: Retention,
     stop: watch::Receiver<bool>,
 }
 
@@ -140,6 +142,7 @@ impl Server {
             site,
             listener,
             connections: usize::try_from(at_once).unwrap_or(usize::MAX),
+            retention: config.retention(),
             stop,
         })
     }
@@ -150,10 +153,12 @@ impl Server {
             site,
             listener,
             connections,
+            retention,
             mut stop,
         } = self;
         let engine = site.engine.clone();
         let sweep = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
+        let forget = engine.keep_forgetting(retention, stop.clone(), metrics::forgotten);
         let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
         let answering = listen::listen(
             listener,
@@ -172,7 +177,7 @@ impl Server {
             tokio::time::sleep_until(deadline).await;
             tracing::warn!("some requests did not end in time");
         };
-        let all = async { tokio::join!(answering, sweep) };
+        let all = async { tokio::join!(answering, sweep, forget) };
         tokio::select! {
             _ = all => {}
             () = ending => {}

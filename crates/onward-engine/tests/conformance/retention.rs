@@ -55,6 +55,25 @@ async fn plans_that_ended_long_enough_ago_go_and_others_stay(desk: &Desk) {
     assert_eq!(log[0].actor, "retention");
 }
 
+async fn a_server_forgets_by_itself_and_says_what(desk: &Desk) {
+    let (open, done) = (desk.plan(1).await, desk.plan(1).await);
+    desk.work_off(done.id, 1).await;
+    desk.advance(2 * DAY);
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut told = Vec::new();
+    let forgetting = desk
+        .engine
+        .keep_forgetting(after(DAY), stopped, |tenant, forgotten| {
+            told.push((tenant.to_owned(), forgotten.unwrap()));
+            // Once is enough for this test.
+            stop.send_replace(true);
+        });
+    forgetting.await;
+    let own = told.iter().find(|(tenant, _)| **tenant == *desk.me.tenant);
+    assert_eq!(own.unwrap().1.plans, [done.id]);
+    assert_eq!(left(desk).await, [open.id]);
+}
+
 async fn nothing_is_forgotten_unless_somebody_asks(desk: &Desk) {
     let plan = desk.plan(1).await;
     desk.work_off(plan.id, 1).await;
@@ -130,6 +149,7 @@ async fn old_calls_go_and_newer_ones_stay(desk: &Desk) {
 }
 
 on_both_databases![
+    a_server_forgets_by_itself_and_says_what,
     plans_that_ended_long_enough_ago_go_and_others_stay,
     nothing_is_forgotten_unless_somebody_asks,
     other_tenants_keep_theirs,

@@ -2,7 +2,7 @@
 //!
 //! Nothing but the protocol goes to standard output. It ends when the agent closes its end, when it
 //! is gone, or by SIGTERM and SIGINT: what runs is finished, what was queued is written. Meanwhile it
-//! sweeps, unless another process on the database does.
+//! sweeps, unless another process on the database does, and forgets what `[retention]` names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,11 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         ),
         closing: closing.clone(),
     };
-    let sweep = tokio::spawn(async move { engine.keep_sweeping(closing).await });
+    let retention = cx.config.retention();
+    let sweep = tokio::spawn(async move {
+        let forget = engine.keep_forgetting(retention, closing.clone(), |_, _| {});
+        tokio::join!(engine.keep_sweeping(closing), forget)
+    });
     // No handshake is waited for: clients of 2026-07-28 have none, and what comes out of order from
     // the others is answered like anything else.
     let server = rmcp::service::serve_directly(Server::new(setup), transport, None);

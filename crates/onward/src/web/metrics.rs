@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use onward_core::Code;
+use onward_engine::retention::Forgotten;
 use onward_engine::sweep::Round;
 use onward_engine::{Caller, Error};
 
@@ -130,4 +131,18 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
         Err(why) => tracing::warn!(%why, "plans cannot be counted"),
     }
     ([(CONTENT_TYPE, TEXT)], site.figures.render()).into_response()
+}
+
+/// Tells the log what was forgotten.
+pub(super) fn forgotten(tenant: &str, forgotten: Result<Forgotten, Error>) {
+    match forgotten {
+        Ok(forgotten) if forgotten == Forgotten::default() => {}
+        Ok(forgotten) => tracing::info!(
+            tenant,
+            plans = forgotten.plans.len(),
+            tool_calls = forgotten.tool_calls,
+            "forgot what is older than `[retention]` says"
+        ),
+        Err(why) => tracing::warn!(tenant, %why, "nothing could be forgotten"),
+    }
 }
