@@ -75,6 +75,12 @@ impl Engine {
         self.store.watch()
     }
 
+    /// A number that is another one whenever somebody has changed the database, also another process on
+    /// the same file. None where [`Self::watch`] hears of everything.
+    pub async fn version(&self) -> Result<Option<i64>, Error> {
+        Ok(self.store.version().await?)
+    }
+
     /// Copies an SQLite database to a file that does not exist yet, while it is in use.
     pub async fn back_up(&self, to: std::path::PathBuf) -> Result<(), Error> {
         Ok(self.store.back_up(to).await?)

@@ -209,6 +209,17 @@ impl Store {
         self.watchers.subscribe()
     }
 
+    /// A number that is another one whenever somebody has changed the database, for whoever watches a
+    /// file that other processes change too. None where [`Self::watch`] hears of everything.
+    pub async fn version(&self) -> Result<Option<i64>, Error> {
+        let Backend::Sqlite { readers, .. } = &self.backend else {
+            return Ok(None);
+        };
+        let readers = readers.clone();
+        let asking = tokio::task::spawn_blocking(move || readers.version());
+        asking.await.unwrap_or_else(|_| Err(gone())).map(Some)
+    }
+
     /// Waits until no other process sweeps this database, and keeps them from it from then on.
     pub async fn lead(&self) -> Result<Leadership, Error> {
         match &self.backend {

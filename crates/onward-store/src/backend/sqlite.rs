@@ -54,12 +54,10 @@ impl Connection {
         if writes {
             wait::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
         }
-        // Room for the pages that many plans at once go back to: SQLite's own 2 MB are soon used up.
         // The log is copied back after this many pages: rarer than by default, since a page that
         // is written again and again needs copying once.
         file.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
-             PRAGMA cache_size = -16000;
              PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF;",
         )
         .map_err(failed)?;
@@ -69,7 +67,12 @@ impl Connection {
             true,
         )
         .map_err(failed)?;
-        if !writes {
+        if writes {
+            // Room for the pages that many plans at once go back to: SQLite's own 2 MB are soon used
+            // up. Readers are several, and keep to those.
+            file.pragma_update(None, "cache_size", -16_000)
+                .map_err(failed)?;
+        } else {
             file.pragma_update(None, "query_only", true)
                 .map_err(failed)?;
         }
@@ -109,6 +112,14 @@ impl Connection {
             answer.push(Row::new(Arc::clone(columns), values));
         }
         Ok(answer)
+    }
+
+    /// Another number than before where another connection has committed meanwhile.
+    pub(crate) fn data_version(&self) -> Result<i64, Error> {
+        let asked = self
+            .file
+            .pragma_query_value(None, "data_version", |row| row.get(0));
+        asked.map_err(|why| error::running(why, "data_version"))
     }
 
     /// A statement of this file alone: `BEGIN`, `COMMIT` and their like.

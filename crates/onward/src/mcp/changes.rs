@@ -1,8 +1,9 @@
 //! Who subscribed to what, and the way from a change to a notification.
 //!
 //! A change in this process, or of another server on the same PostgreSQL, is heard at once. Another
-//! process on the same SQLite file tells nobody, so while there are subscriptions the newest plans are
-//! looked at once a second, and what has new entries in its trail has changed.
+//! process on the same SQLite file tells nobody, so while there are subscriptions the file is asked once
+//! a second whether anything was committed; then the newest plans are looked at, and what has new
+//! entries in its trail has changed. So a change may be told twice, which harms nobody.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,6 +112,8 @@ pub(crate) struct Changes {
     known: HashMap<PlanId, u64>,
     /// What has changed and was not told yet.
     ready: Vec<PlanId>,
+    /// The version of the database when the plans were looked at.
+    version: Option<i64>,
     looked: bool,
 }
 
@@ -131,6 +134,7 @@ impl Changes {
             since: Timestamp::from_millis(now.as_millis().saturating_sub(BEFORE)),
             known: HashMap::new(),
             ready: Vec::new(),
+            version: None,
             looked: false,
         }
     }
@@ -152,20 +156,27 @@ impl Changes {
                 () = closed(self.closing.clone()) => return None,
             };
             let Some(heard) = heard else {
-                self.look().await;
+                self.look_if_changed().await;
                 continue;
             };
             match heard {
                 Ok(changed) if changed.tenant != self.caller.tenant => {}
-                Ok(changed) => {
-                    self.look().await;
-                    // A plan that was deleted is not to be seen, and has changed all the same.
-                    if !self.ready.contains(&changed.plan) {
-                        self.ready.push(changed.plan);
-                    }
-                }
+                Ok(changed) => return Some(changed.plan),
                 Err(RecvError::Lagged(_)) => self.look().await,
                 Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Looks where there may be something that nobody told of.
+    async fn look_if_changed(&mut self) {
+        match self.engine.version().await {
+            // Whatever changes is heard, or a database that is away is asked again in a second.
+            Ok(None) | Err(_) => {}
+            Ok(version) if version == self.version => {}
+            Ok(version) => {
+                self.version = version;
+                self.look().await;
             }
         }
     }

@@ -14,6 +14,9 @@ use crate::tx::{self, Tx};
 pub(crate) struct Readers {
     path: Arc<PathBuf>,
     idle: Arc<Mutex<Vec<Tx>>>,
+    /// The one that is asked whether anything was committed: only the answers of one connection can
+    /// be compared with each other.
+    pulse: Arc<Mutex<Option<Connection>>>,
     faults: Faults,
 }
 
@@ -25,6 +28,7 @@ impl Readers {
         Self {
             path: Arc::new(path.to_owned()),
             idle: Arc::default(),
+            pulse: Arc::default(),
             faults,
         }
     }
@@ -54,9 +58,22 @@ impl Readers {
         }
     }
 
+    /// A number that is another one whenever somebody, here or in another process, has committed.
+    pub(crate) fn version(&self) -> Result<i64, Error> {
+        // Whoever panicked held a connection, or none: both are whole.
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match pulse.take() {
+            Some(connection) => connection,
+            None => Connection::open(&self.path, false)?,
+        };
+        pulse.insert(connection).data_version()
+    }
+
     /// Closes those that are not in use.
     pub(crate) fn close(&self) {
         self.lock().clear();
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        pulse.take();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Tx>> {
