@@ -3,22 +3,26 @@
 //! The gate has checked host and origin and said who asks; the handler finds the [`Caller`] with each
 //! request. Clients of 2026-07-28 bring everything along. The sessions of those before live in this
 //! process, for hours, since agents think long; there are so many at most, and each belongs to whoever
-//! began it: to everybody else it does not exist.
+//! began it: to everybody else it does not exist. A stream ends soon after its token was revoked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
 use onward_core::Code;
 use onward_engine::Caller;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::Site;
+use super::gate::Refused;
 use super::problem::Problem;
 use crate::mcp::{Forms, Offered, Server, Setup};
 
@@ -28,6 +32,8 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// A session ends after so long without a word.
 const SILENCE: Duration = Duration::from_secs(8 * 60 * 60);
+/// For how long it is believed that somebody may still have their stream.
+const BELIEVED: Duration = Duration::from_secs(5);
 /// How many sessions there are at most.
 const MOST: usize = 5_000;
 
@@ -145,6 +151,23 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
+fn is_stream(headers: &HeaderMap) -> bool {
+    text(headers, &CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// Waits until whoever opened a stream may not have it any more. A database that is away turns nobody
+/// away.
+async fn turned_away(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
+    loop {
+        tokio::time::sleep(BELIEVED).await;
+        match site.gate.who(&site.engine, &headers).await {
+            Ok(guest) if Owner::of(&guest.caller) == owner => {}
+            Err(Refused::Failed(_)) => {}
+            Ok(_) | Err(Refused::Nobody | Refused::Wrong(_) | Refused::Scope(_)) => return,
+        }
+    }
+}
+
 pub(super) async fn answer(State(site): State<Arc<Site>>, request: Request) -> Response {
     let Some(owner) = request.extensions().get().map(Owner::of) else {
         // No route stands before the gate; one that did would be closed.
@@ -158,8 +181,14 @@ pub(super) async fn answer(State(site): State<Arc<Site>>, request: Request) -> R
         return problem.into_response();
     }
     let named = request.headers().contains_key(SESSION);
+    let headers = request.headers().clone();
     let answered = site.mcp.service.handle(request).await;
-    let response = answered.map(axum::body::Body::new);
+    let mut response = answered.map(Body::new);
+    if is_stream(response.headers()) {
+        let turned_away = turned_away(Arc::clone(&site), headers, owner.clone());
+        response =
+            response.map(|body| Body::from_stream(body.into_data_stream().take_until(turned_away)));
+    }
     let begun = text(response.headers(), &SESSION).map(str::to_owned);
     if let Some(session) = begun.filter(|_| !named) {
         site.mcp.remember(session, owner).await;

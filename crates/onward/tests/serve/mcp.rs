@@ -232,3 +232,22 @@ async fn open_streams_of_agents_do_not_hold_up_the_end() {
         server.house.told()
     );
 }
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_is_taken_back() {
+    let house = House::new("mcp-revoked").configured("[access]\nrequire_tokens = true");
+    let token = house.token("local", "passing", "owner");
+    let server = house.serve();
+    let (session, _) = speak(&server, Some(&token), None, hello()).await;
+    let stream = server
+        .ask(Method::GET, "/mcp")
+        .bearer_auth(&token)
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", session.expect("a session"));
+    let stream = stream.send().await.expect("a stream");
+    assert!(stream.status().is_success(), "{stream:?}");
+    server.house.prints(&["token", "revoke", "passing"]);
+    // It would stay open for hours otherwise; how it is cut off does not matter.
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), stream.text()).await;
+    assert!(ended.is_ok(), "the stream is still open");
+}
