@@ -37,7 +37,8 @@
 //! One step goes through `detector`, each of its calls through `judge`. The parts of the rule are in
 //! files of their own: `lines` (news by the line), `mask` (what varies without meaning, the only list
 //! of it), `echo` (answers that give back their question), `noop`, `poll`, and `intent` with `shell`
-//! (what a call is for, and so what its silence means).
+//! (what a call is for, and so what its silence means). What is done about a stall stands in
+//! [`ladder`]; [`secret`] takes out of a preview what nobody should keep.
 
 mod clean;
 mod detector;
@@ -46,12 +47,15 @@ mod evidence;
 mod hash;
 mod intent;
 mod judge;
+pub mod ladder;
 mod lines;
 mod mask;
 mod memory;
 mod noop;
 mod policy;
 mod poll;
+mod record;
+pub mod secret;
 mod shell;
 
 use std::fmt;
@@ -61,8 +65,10 @@ use serde_json::Value;
 use crate::time::Timestamp;
 
 pub use detector::{ProgressDetector, State};
-pub use evidence::{Evidence, Nothing};
+pub use evidence::{Evidence, Nothing, preview};
+pub use ladder::{LoopControl, OnStall};
 pub use policy::{Parts, Rule, TurnPolicy, WAIT_PER_STEP};
+pub use record::{Judgement, TurnEnd};
 
 /// What one step of a turn looked like from outside: one model response with all the calls of its
 /// batch.

@@ -105,7 +105,7 @@ impl fmt::Display for Evidence {
 }
 
 /// The beginning of a text, on one line.
-pub(crate) fn preview(text: &str) -> String {
+pub fn preview(text: &str) -> String {
     let mut words = text.split_whitespace();
     let mut line = words.next().unwrap_or_default().to_owned();
     for word in words {

@@ -9,6 +9,7 @@
 
 mod desk;
 mod doing;
+mod ladder;
 mod learning;
 mod masking;
 mod plain;
