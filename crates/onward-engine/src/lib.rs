@@ -16,6 +16,7 @@
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
 //! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
+//! | [`session`] | agents' sessions: turns, steps, what is done about a turn that gets nowhere |
 //! | [`calls`] | the log of tool calls |
 //! | [`access`] | tenants and tokens |
 //! | [`transfer`], [`verify`], [`retention`] | export and import; checks; forgetting |
@@ -37,6 +38,7 @@ pub mod next;
 pub mod plan;
 pub mod retention;
 mod run;
+pub mod session;
 pub mod skill;
 pub mod status;
 pub mod step;
@@ -51,8 +53,9 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, Changed, Entry, Excerpt, Faults, Feedback, Listed, PlanCursor, Recent,
-    Sheet, StepBrief, StepLine, Tenant, Token, ToolCall, WholePlan, schema,
+    Address, Artifact, CallLine, Changed, Entry, Excerpt, Faults, Feedback, Listed, PlanCursor,
+    Recent, Session, SessionLine, Sheet, StepBrief, StepLine, Tenant, Token, ToolCall, Turn,
+    TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

@@ -25,6 +25,8 @@ pub struct Retention {
     pub finished_plans: Option<Duration>,
     /// The log of tool calls; for ever where nothing is said.
     pub tool_calls: Option<Duration>,
+    /// Sessions of agents, from when they were last heard of; for ever where nothing is said.
+    pub sessions: Option<Duration>,
 }
 
 /// What was forgotten.
@@ -34,6 +36,8 @@ pub struct Forgotten {
     pub plans: Vec<PlanId>,
     /// Calls in the log.
     pub tool_calls: u64,
+    /// Sessions of agents, each with its turns.
+    pub sessions: u64,
 }
 
 impl Engine {
@@ -95,6 +99,12 @@ impl Engine {
                 Box::pin(async move { tx.forget_calls(before).await })
             });
             forgotten.tool_calls = calls.await?;
+        }
+        if let Some(before) = retention.sessions.map(|kept| self.before(kept)) {
+            let sessions = self.store.write(tenant, move |tx| {
+                Box::pin(async move { tx.forget_sessions(before).await })
+            });
+            forgotten.sessions = sessions.await?;
         }
         Ok(forgotten)
     }

@@ -95,6 +95,12 @@ impl Engine {
                 while let Some(last) = tx.feedback_page(behind, PIECE).await? {
                     behind = Some(last);
                 }
+                for line in tx.sessions(LINES).await? {
+                    let session = &line.session.id;
+                    for turn in tx.turns(session, LINES).await? {
+                        tx.turn_steps(session, &turn, LINES).await?;
+                    }
+                }
                 Ok::<(), onward_store::Error>(())
             })
         });

@@ -16,6 +16,7 @@ mod plan;
 mod read;
 mod review;
 mod step;
+mod turn;
 mod write;
 
 use onward_core::branch::Action;
@@ -23,6 +24,7 @@ use onward_core::{Event, StepId};
 use serde_json::Value;
 
 use read::Fields;
+pub use turn::{decode_turn, encode_turn};
 
 /// The key under which a claim's token stands.
 const CLAIM_TOKEN: &str = "claimToken";

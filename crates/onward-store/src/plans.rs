@@ -211,6 +211,7 @@ impl Tx {
             "artifacts_orphan",
             "skills_delete_ended",
             "skills_orphan",
+            "directory_plans_delete",
             "due_clear",
         ] {
             self.queue(self.statement(name, params![id.as_uuid()]));

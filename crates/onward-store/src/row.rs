@@ -4,5 +4,6 @@
 pub(crate) mod branch;
 pub(crate) mod event;
 pub(crate) mod plan;
+pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod step;

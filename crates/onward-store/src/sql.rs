@@ -16,7 +16,7 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     include_str!("query/plans.sql"),
     include_str!("query/steps.sql"),
     include_str!("query/branches.sql"),
@@ -24,6 +24,7 @@ const FILES: [&str; 13] = [
     include_str!("query/artifacts.sql"),
     include_str!("query/skills.sql"),
     include_str!("query/feedback.sql"),
+    include_str!("query/sessions.sql"),
     include_str!("query/context.sql"),
     include_str!("query/due.sql"),
     include_str!("query/tenants.sql"),

@@ -1,6 +1,9 @@
 //! The database refuses by itself what the law forbids, whoever asks it: rows that fit no state,
 //! changes of the audit trail, other tenants' rows.
 
+use onward_core::turn::LoopControl;
+use onward_engine::session::{Fingerprint, Heard};
+
 use crate::desk::Desk;
 use crate::on_both_databases;
 use crate::place::Kind;
@@ -147,6 +150,15 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
     let (tenant, id) = (&desk.me.tenant, desk.literal(plan.id));
     let skill =
         |set: &str| format!("UPDATE skill_executions SET {set} WHERE tenant_id = '{tenant}'");
+    let heard = Heard {
+        session: "one".to_owned(),
+        agent: "codex".to_owned(),
+        ..Heard::default()
+    };
+    let (engine, control) = (&desk.engine, LoopControl::default());
+    let begun = engine.begin_turn(&desk.me, heard, Fingerprint::None, control);
+    begun.await.unwrap();
+    let turn = |set: &str| format!("UPDATE turns SET {set} WHERE tenant_id = '{tenant}'");
     let feedback = |rating: &str, comment: &str| {
         format!(
             "INSERT INTO feedback (tenant_id, feedback_id, plan_id, rating, comment, actor, \
@@ -176,6 +188,16 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
             skill("ended_at = 1"),
             skill("error_message = 'x'"),
             skill("metadata = NULL"),
+            turn("why_ended = 'answered'"),
+            turn("ended_at = 1"),
+            turn("verdict = 'idle'"),
+            turn("steps = 1"),
+            turn("held = 'bored', steps = 1, verdict = 'idle'"),
+            turn("threshold = 0"),
+            format!("UPDATE sessions SET switched_off = 2 WHERE tenant_id = '{tenant}'"),
+            format!("UPDATE sessions SET session_id = '' WHERE tenant_id = '{tenant}'"),
+            format!("UPDATE sessions SET last_seen_at = 1 WHERE tenant_id = '{tenant}'"),
+            format!("UPDATE session_agents SET batches = 2 WHERE tenant_id = '{tenant}'"),
             feedback("0", "NULL"),
             feedback("6", "NULL"),
             feedback("NULL", "NULL"),
@@ -232,7 +254,8 @@ async fn a_query_that_forgets_its_tenant_sees_nothing(desk: &Desk) {
     desk.plan(1).await;
     let tenant = &desk.me.tenant;
     let tables = "tenants plans steps dependencies branches branch_needs events resumed_sessions \
-                  idempotency_keys artifacts tenant_log tool_calls tokens skill_executions feedback";
+                  idempotency_keys artifacts tenant_log tool_calls tokens skill_executions feedback \
+                  sessions session_agents turns turn_steps directory_plans";
     let counts: Vec<String> = tables
         .split_whitespace()
         .map(|table| format!("SELECT count(*) FROM {table}"))

@@ -48,6 +48,7 @@ mod retention;
 mod reviews;
 mod roles;
 mod schedule;
+mod sessions;
 mod skills;
 mod stalls;
 mod statements;

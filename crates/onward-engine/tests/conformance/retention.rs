@@ -15,7 +15,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 fn after(finished_plans: Duration) -> Retention {
     Retention {
         finished_plans: Some(finished_plans),
-        tool_calls: None,
+        ..Retention::default()
     }
 }
 
@@ -136,8 +136,8 @@ async fn old_calls_go_and_newer_ones_stay(desk: &Desk) {
     }
     engine.close().await;
     let retention = Retention {
-        finished_plans: None,
         tool_calls: Some(DAY),
+        ..Retention::default()
     };
     desk.engine
         .forget(&desk.me.tenant, retention)

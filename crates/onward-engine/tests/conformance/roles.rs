@@ -15,6 +15,7 @@ async fn each_role_may_do_exactly_what_the_table_says(desk: &Desk) {
         step: StepId::from_u128(1),
         token: "no token".to_owned(),
         skill: SkillExecutionId::from_u128(1),
+        session: "no session".to_owned(),
     };
     let calls = || {
         [makers(), changes(), reads(), lists()]

@@ -153,7 +153,7 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
 }
 
 /// Those that every call, or every look at a list, needs, with parameters for them.
-const HOT: [(&str, &str); 16] = [
+const HOT: [(&str, &str); 22] = [
     ("plan_locked", "'t', {id}"),
     ("plan_of_step_locked", "'t', {id}"),
     ("step", "'t', {id}"),
@@ -170,6 +170,12 @@ const HOT: [(&str, &str); 16] = [
     ("skill_free_locked", "'t', 's'"),
     ("skills_of_plan", "'t', {id}, 1"),
     ("feedback_of_plan", "'t', {id}, 1"),
+    ("session", "'t', 's'"),
+    ("session_agent", "'t', 's', ''"),
+    ("turn_last", "'t', 's', ''"),
+    ("directory_plan_open", "'t', '/d'"),
+    ("sessions_latest", "'t', 1"),
+    ("turn_steps_latest", "'t', 's', '', 1, 1"),
 ];
 
 async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
@@ -184,12 +190,20 @@ async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
                 let plan = desk.sql(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
                 // `SEARCH due USING … INDEX` is how the least of an index is found, too.
                 let searches = plan.contains("USING") && plan.contains("SEARCH");
-                // `page` is what the list has found already.
-                let scans = plan.replace("SCAN page", "").contains("SCAN");
+                // `page` and `latest` are what a list has found already.
+                let found = plan.replace("SCAN page", "").replace("SCAN latest", "");
+                let scans = found.contains("SCAN");
                 assert!(searches && !scans, "{hot}:\n{plan}");
                 let sorts = plan.contains("TEMP B-TREE");
                 // Few rows: what has stalled; what changed within the same ten seconds.
-                let few = ["steps_stalled", "plans_active"].contains(&hot);
+                // Few rows, too: the plans of one directory; what a list has found already.
+                let few = [
+                    "steps_stalled",
+                    "plans_active",
+                    "directory_plan_open",
+                    "turn_steps_latest",
+                ]
+                .contains(&hot);
                 assert!(!sorts || few, "{hot}:\n{plan}");
             }
             Kind::Postgres => {

@@ -10,9 +10,11 @@ use onward_core::event::{Decision, Sign};
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
+use onward_core::turn::LoopControl;
 use onward_core::{Code, PlanId, Role, StepId, StepType};
 use onward_engine::feedback::Opinion;
 use onward_engine::list::PlanQuery;
+use onward_engine::session::{Fingerprint, Heard, SeenStep};
 use onward_engine::step::{Progress, Question};
 use onward_engine::{Caller, Engine, Error};
 
@@ -27,6 +29,8 @@ pub(crate) struct Ids {
     pub(crate) token: String,
     /// A skill's execution.
     pub(crate) skill: SkillExecutionId,
+    /// An agent's session.
+    pub(crate) session: String,
 }
 
 /// What came of a call: its answer as text.
@@ -98,6 +102,24 @@ fn opinion(plan: PlanId) -> Opinion {
     }
 }
 
+fn heard() -> Heard {
+    Heard {
+        session: "session".to_owned(),
+        agent: "claude-code".to_owned(),
+        ..Heard::default()
+    }
+}
+
+fn nothing_seen() -> SeenStep {
+    SeenStep {
+        calls: Vec::new(),
+        whole: true,
+        fingerprint: Fingerprint::None,
+        background: false,
+        plans: Vec::new(),
+    }
+}
+
 fn draft(engine: &Engine) -> CreatePlan {
     let steps = vec![StepSpec::new(engine.fresh_step(), StepType::Custom, "do")];
     CreatePlan::new(engine.fresh_plan(), "name", "question", steps)
@@ -126,6 +148,23 @@ pub(crate) fn makers() -> Vec<Call> {
             let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "words" }));
             async move { e.keep_unread(&c, &step, work, Code::InvalidInput).await }
         }),
+        call!("begin_session", [Record], |e, c, ids| e
+            .begin_session(&c, heard())),
+        call!("begin_turn", [Record], |e, c, ids| {
+            let control = LoopControl::default();
+            e.begin_turn(&c, heard(), Fingerprint::None, control)
+        }),
+        call!("observe_step", [Record], |e, c, ids| {
+            let control = LoopControl::default();
+            e.observe_step(&c, heard(), nothing_seen(), control)
+        }),
+        call!("before_call", [Record], |e, c, ids| {
+            let control = LoopControl::default();
+            e.before_call(&c, heard(), None, true, control)
+        }),
+        call!("end_turn", [Record], |e, c, ids| e.end_turn(&c, heard())),
+        call!("end_session", [Record], |e, c, ids| e
+            .end_session(&c, heard())),
         call!("import", [CreatePlan], |e, c, ids| e
             .import(&c, &serde_json::Value::Null)),
         call!("create_token", [ManageTokens], |e, c, ids| {
@@ -193,6 +232,9 @@ pub(crate) fn changes() -> Vec<Call> {
             .submit_feedback(&c, opinion(ids.plan))),
         call!("delete_plan", [DeletePlan], |e, c, ids| e
             .delete_plan(&c, ids.plan)),
+        call!("switch_session", [Intervene], |e, c, ids| {
+            async move { e.switch_session(&c, &ids.session, true).await }
+        }),
         call!("revoke_token", [ManageTokens], |e, c, ids| e
             .revoke_token(&c, &ids.token)),
     ]
@@ -226,6 +268,12 @@ pub(crate) fn reads() -> Vec<Call> {
             let id = ids.step.to_string();
             async move { e.find_step(&c, &id).await }
         }),
+        call!("find_session", [Read], |e, c, ids| {
+            async move { e.find_session(&c, &ids.session).await }
+        }),
+        call!("show_session", [Read], |e, c, ids| {
+            async move { e.show_session(&c, &ids.session, 9, 9).await }
+        }),
     ]
 }
 
@@ -242,5 +290,6 @@ pub(crate) fn lists() -> Vec<Call> {
         call!("tokens", [ManageTokens], |e, c, ids| e.tokens(&c)),
         call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
         call!("calls", [Read], |e, c, ids| e.calls(&c, 9)),
+        call!("list_sessions", [Read], |e, c, ids| e.list_sessions(&c, 9)),
     ]
 }

@@ -2,8 +2,10 @@
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
 use onward_core::id::SkillExecutionId;
+use onward_core::turn::LoopControl;
 use onward_core::{PlanId, Role, StepId};
 use onward_engine::engine::Settings;
+use onward_engine::session::{Fingerprint, Heard};
 use onward_engine::{Caller, Engine, Error};
 
 use crate::desk::Desk;
@@ -31,11 +33,23 @@ async fn other(desk: &Desk) -> Other {
         .create_token(&caller, "theirs", Role::Owner, None)
         .await
         .unwrap();
+    let heard = Heard {
+        session: "theirs".to_owned(),
+        agent: "codex".to_owned(),
+        directory: Some("/work".to_owned()),
+        ..Heard::default()
+    };
+    let control = LoopControl::default();
+    desk.engine
+        .begin_turn(&caller, heard, Fingerprint::None, control)
+        .await
+        .unwrap();
     let ids = Ids {
         plan: plan.id,
         step: plan.steps[0],
         token: token.id.to_string(),
         skill: desk.start_skill(&caller, "survey", "theirs", None).await,
+        session: "theirs".to_owned(),
     };
     Other { caller, plan, ids }
 }
@@ -46,6 +60,7 @@ fn never_were() -> Ids {
         step: StepId::from_u128(0xbeef),
         token: "f00df00d-0000-4000-8000-000000000000".to_owned(),
         skill: SkillExecutionId::from_u128(0xfeed),
+        session: "nobody's".to_owned(),
     }
 }
 
@@ -57,7 +72,7 @@ async fn all_of(desk: &Desk, other: &Other) -> String {
         let made = (call.make)(desk.engine.clone(), other.caller.clone(), other.ids.clone());
         seen.push_str(&made.await.unwrap());
     }
-    for table in ["skill_executions", "feedback"] {
+    for table in ["skill_executions", "feedback", "sessions", "turns"] {
         let tenant = &other.caller.tenant;
         let rows = desk.sql(&format!(
             "SELECT * FROM {table} WHERE tenant_id = '{tenant}'"
@@ -76,6 +91,7 @@ fn said(why: &Error, ids: &Ids) -> String {
         ids.step.to_string(),
         ids.token.clone(),
         ids.skill.to_string(),
+        ids.session.clone(),
     ]
     .iter()
     .fold(said, |said, id| said.replace(id.as_str(), "…"))

@@ -3,7 +3,8 @@
 //!
 //! [`events`] makes events with hostile [`content`], and [`kinds`] sees to it that none is left out;
 //! [`round_trip`] holds the way there and back, [`wire`] shows the JSON in full, so that a change of
-//! it is seen, and [`hostile`] feeds the decoder with what nobody wrote.
+//! it is seen, and [`hostile`] feeds the decoder with what nobody wrote. [`turns`] is the same for
+//! what a detector remembers.
 
 #![allow(
     clippy::expect_used,
@@ -16,6 +17,7 @@ mod events;
 mod hostile;
 mod kinds;
 mod round_trip;
+mod turns;
 mod wire;
 
 use proptest::test_runner::Config;

@@ -12,9 +12,10 @@ use super::error;
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     include_str!("../../../migrations/postgres/0001_plans.sql"),
     include_str!("../../../migrations/postgres/0002_skills.sql"),
+    include_str!("../../../migrations/postgres/0003_sessions.sql"),
 ];
 
 /// The version that this program needs.

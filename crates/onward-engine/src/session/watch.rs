@@ -1,0 +1,521 @@
+//! Takes in what hooks tell: prompts, steps, calls that are about to be made, ends.
+//!
+//! A turn begins with a prompt, or with the first that is heard of it where the prompt was missed. A
+//! call that was refused is no step, and a call that is told of twice, alone and in its batch, counts
+//! once. A turn that was stopped stays closed until the next prompt: calls of one batch ask side by
+//! side, and the last of them must not slip through.
+
+use onward_core::role::Permission;
+use onward_core::turn::ladder::{self, Gate, REFUSAL_OPENING, Rung, Standing};
+use onward_core::turn::secret::mask;
+use onward_core::turn::{
+    Call, Judgement, LoopControl, Observation, OnStall, Outside, ProgressDetector, State, TurnEnd,
+    Verdict, preview,
+};
+use onward_core::{PlanId, Timestamp};
+use onward_store::{CallLine, Sheet, Turn, TurnStep, Tx, Watched};
+
+use super::{Fingerprint, Gated, Heard, Observed, SeenCall, SeenStep};
+use crate::caller::Caller;
+use crate::clean;
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// How many calls are remembered by their ids.
+const KNOWN: usize = 64;
+/// How many calls of a step are kept.
+const SHOWN: usize = 32;
+/// How far into an output the echo of a refusal is looked for.
+const ECHO: usize = 300;
+/// A longer id is cut: it is the agent's, and may be anything.
+const LONGEST_ID: usize = 200;
+
+impl Engine {
+    /// A person's message: a new turn. The fingerprint is its baseline.
+    pub async fn begin_turn(
+        &self,
+        caller: &Caller,
+        heard: Heard,
+        fingerprint: Fingerprint,
+        control: LoopControl,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (heard, now) = (heard.cleaned()?, self.now());
+        let begun = self.store.write(&caller.tenant, move |tx| {
+            let (heard, fingerprint) = (heard.clone(), fingerprint.clone());
+            Box::pin(async move {
+                let known = hear(tx, &heard, now).await?;
+                let mut desk = Desk::fresh(tx, &heard, known, control, now);
+                desk.look(&fingerprint);
+                desk.keep(tx, &heard);
+                Ok::<(), Error>(())
+            })
+        });
+        begun.await
+    }
+
+    /// A step, or one call where the agent tells of each alone.
+    pub async fn observe_step(
+        &self,
+        caller: &Caller,
+        heard: Heard,
+        step: SeenStep,
+        control: LoopControl,
+    ) -> Result<Observed, Error> {
+        caller.allow(Permission::Record)?;
+        let (heard, now) = (heard.cleaned()?, self.now());
+        let observed = self.store.write(&caller.tenant, move |tx| {
+            let (heard, step) = (heard.clone(), step.clone());
+            Box::pin(async move { observe(tx, &heard, step, control, now).await })
+        });
+        observed.await
+    }
+
+    /// A call is about to be made. Who can stop the turn says so, and the turn is then over.
+    pub async fn before_call(
+        &self,
+        caller: &Caller,
+        heard: Heard,
+        call: Option<String>,
+        can_stop: bool,
+        control: LoopControl,
+    ) -> Result<Gated, Error> {
+        caller.allow(Permission::Record)?;
+        let heard = heard.cleaned()?;
+        // Nearly always nothing is wrong, and nothing need be written.
+        if !self.is_closed(caller, &heard, control).await? {
+            return Ok(open());
+        }
+        let now = self.now();
+        let gated = self.store.write(&caller.tenant, move |tx| {
+            let (heard, call) = (heard.clone(), call.clone());
+            Box::pin(async move {
+                let known = hear(tx, &heard, now).await?;
+                if known.off || !is_closed(known.turn.as_ref(), &heard, control) {
+                    return Ok(open());
+                }
+                let mut desk = Desk::go_on(tx, &heard, known, control, now);
+                let gate = control.before_call(&mut desk.turn.standing);
+                desk.remember(call);
+                if gate == Gate::Stopped && can_stop {
+                    desk.turn.ended.get_or_insert((now, TurnEnd::Stopped));
+                }
+                let standing = desk.turn.standing;
+                let to_agent = ladder::refusal(&standing, &desk.watched.state.evidence);
+                desk.keep(tx, &heard);
+                Ok::<_, Error>(Gated {
+                    gate,
+                    to_agent,
+                    to_person: ladder::for_person(&standing),
+                })
+            })
+        });
+        gated.await
+    }
+
+    /// Whether the next model step must be text. Reads only, for those who can take the tools away.
+    pub async fn is_closed(
+        &self,
+        caller: &Caller,
+        heard: &Heard,
+        control: LoopControl,
+    ) -> Result<bool, Error> {
+        caller.allow(Permission::Record)?;
+        let heard = heard.clone().cleaned()?;
+        let closed = self.store.read(&caller.tenant, move |tx| {
+            let heard = heard.clone();
+            Box::pin(async move {
+                let known = tx.known_session(&heard.session, &heard.subagent).await?;
+                Ok::<_, Error>(known.is_some_and(|(session, turn)| {
+                    !session.switched_off && is_closed(turn.as_ref(), &heard, control)
+                }))
+            })
+        });
+        closed.await
+    }
+
+    /// The agent answered: the turn is over.
+    pub async fn end_turn(&self, caller: &Caller, heard: Heard) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (heard, now) = (heard.cleaned()?, self.now());
+        let ended = self.store.write(&caller.tenant, move |tx| {
+            let heard = heard.clone();
+            Box::pin(async move {
+                let known = hear(tx, &heard, now).await?;
+                if let Some(mut turn) = known.turn.filter(|turn| turn.ended.is_none()) {
+                    turn.ended = Some((now, TurnEnd::Answered));
+                    tx.write_turn(&heard.session, &turn);
+                }
+                if let Some(mut watched) = known.watched {
+                    watched.state = State::default();
+                    tx.keep_watched(&heard.session, &watched);
+                }
+                Ok::<(), Error>(())
+            })
+        });
+        ended.await
+    }
+
+    /// A session begins or goes on; the open plan that was worked on last from its directory.
+    pub async fn begin_session(
+        &self,
+        caller: &Caller,
+        heard: Heard,
+    ) -> Result<Option<Sheet>, Error> {
+        caller.allow(Permission::Record)?;
+        let (heard, now) = (heard.cleaned()?, self.now());
+        let offered = self.store.write(&caller.tenant, move |tx| {
+            let heard = heard.clone();
+            Box::pin(async move {
+                hear(tx, &heard, now).await?;
+                let Some(directory) = &heard.directory else {
+                    return Ok(None);
+                };
+                match tx.plan_of_directory(directory).await? {
+                    Some(plan) => Ok::<_, Error>(tx.sheet(plan).await?),
+                    None => Ok(None),
+                }
+            })
+        });
+        offered.await
+    }
+
+    /// A session is over, and so are its turns.
+    pub async fn end_session(&self, caller: &Caller, heard: Heard) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (heard, now) = (heard.cleaned()?, self.now());
+        let ended = self.store.write(&caller.tenant, move |tx| {
+            let heard = heard.clone();
+            Box::pin(async move {
+                hear(tx, &heard, now).await?;
+                tx.end_session(&heard.session, now);
+                Ok::<(), Error>(())
+            })
+        });
+        ended.await
+    }
+}
+
+fn open() -> Gated {
+    Gated {
+        gate: Gate::Open,
+        to_agent: String::new(),
+        to_person: String::new(),
+    }
+}
+
+impl Heard {
+    /// With texts that can be stored.
+    fn cleaned(mut self) -> Result<Self, Error> {
+        for text in [&mut self.session, &mut self.agent, &mut self.subagent] {
+            clean::text(text);
+            cut(text);
+        }
+        clean::maybe(&mut self.directory);
+        clean::maybe(&mut self.turn);
+        self.turn.iter_mut().for_each(cut);
+        match self.session.is_empty() {
+            true => Err(Error::invalid("session", "is empty")),
+            false => Ok(self),
+        }
+    }
+}
+
+fn cut(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_ID) {
+        text.truncate(end);
+    }
+}
+
+/// What is known of an agent before something is heard of it.
+struct Known {
+    off: bool,
+    watched: Option<Watched>,
+    turn: Option<Turn>,
+}
+
+/// Whether the turn that is being told of has to end in text.
+fn is_closed(turn: Option<&Turn>, heard: &Heard, control: LoopControl) -> bool {
+    let turn = turn.filter(|turn| goes_on(turn, heard));
+    turn.is_some_and(|turn| control.is_closed(&turn.standing))
+}
+
+/// Whether a turn is the one that is being told of: it is not over, or it was stopped and nobody has
+/// begun another.
+fn goes_on(turn: &Turn, heard: &Heard) -> bool {
+    let same = match (&turn.key, &heard.turn) {
+        (Some(known), Some(told)) => known == told,
+        (None, _) | (_, None) => true,
+    };
+    same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
+}
+
+async fn hear(tx: &mut Tx, heard: &Heard, now: Timestamp) -> Result<Known, Error> {
+    let directory = heard.directory.as_deref();
+    let (session, watched, turn) = tx
+        .hear_of_session(
+            &heard.session,
+            &heard.agent,
+            directory,
+            &heard.subagent,
+            now,
+        )
+        .await?;
+    Ok(Known {
+        off: session.switched_off,
+        watched,
+        turn,
+    })
+}
+
+/// A turn that is going on, and what is remembered of it.
+struct Desk {
+    watched: Watched,
+    turn: Turn,
+}
+
+impl Desk {
+    /// The turn that is going on; a new one where there is none, or another is told of.
+    fn go_on(
+        tx: &mut Tx,
+        heard: &Heard,
+        known: Known,
+        control: LoopControl,
+        now: Timestamp,
+    ) -> Self {
+        let Known { off, watched, turn } = known;
+        match turn {
+            Some(mut turn) if goes_on(&turn, heard) => {
+                let mut watched = watched.unwrap_or_default();
+                if watched.turn != turn.number {
+                    watched.state = State::default();
+                }
+                watched.agent.clone_from(&heard.subagent);
+                watched.turn = turn.number;
+                turn.key = turn.key.or_else(|| heard.turn.clone());
+                turn.threshold = control.turn.stall_threshold.max(1);
+                Self { watched, turn }
+            }
+            turn => {
+                let known = Known { off, watched, turn };
+                Self::fresh(tx, heard, known, control, now)
+            }
+        }
+    }
+
+    /// A new turn; one that was going on is over.
+    fn fresh(
+        tx: &mut Tx,
+        heard: &Heard,
+        known: Known,
+        control: LoopControl,
+        now: Timestamp,
+    ) -> Self {
+        let number = known.turn.as_ref().map_or(1, |last| last.number + 1);
+        if let Some(mut last) = known.turn.filter(|turn| turn.ended.is_none()) {
+            last.ended = Some((now, TurnEnd::NextPrompt));
+            tx.write_turn(&heard.session, &last);
+        }
+        let mut watched = known.watched.unwrap_or_default();
+        watched.agent.clone_from(&heard.subagent);
+        watched.turn = number;
+        watched.state = State::default();
+        watched.unreadable = None;
+        Self {
+            watched,
+            turn: Turn {
+                number,
+                agent: heard.subagent.clone(),
+                key: heard.turn.clone(),
+                began_at: now,
+                progressed_at: None,
+                ended: None,
+                standing: Standing::default(),
+                threshold: control.turn.stall_threshold.max(1),
+                judgement: None,
+            },
+        }
+    }
+
+    /// Takes a look at the world outside for a baseline.
+    fn look(&mut self, fingerprint: &Fingerprint) {
+        self.watched.fingerprint = match fingerprint {
+            Fingerprint::Of(print) => Some(print.clone()),
+            Fingerprint::None | Fingerprint::Late => None,
+        };
+    }
+
+    /// What the world outside says, compared with the last look.
+    fn outside(&mut self, fingerprint: &Fingerprint) -> Outside {
+        match fingerprint {
+            Fingerprint::Late => Outside::Late,
+            Fingerprint::None => Outside::Unknown,
+            Fingerprint::Of(print) => {
+                let last = self.watched.fingerprint.replace(print.clone());
+                Outside::between(last.as_ref(), Some(print))
+            }
+        }
+    }
+
+    /// Remembers a call by its id, and says whether it was known.
+    fn remember(&mut self, id: Option<String>) -> bool {
+        let Some(mut id) = id else { return false };
+        clean::text(&mut id);
+        cut(&mut id);
+        let known = &mut self.watched.known_calls;
+        if known.contains(&id) {
+            return true;
+        }
+        known.push(id);
+        let surplus = known.len().saturating_sub(KNOWN);
+        known.drain(..surplus);
+        false
+    }
+
+    fn keep(&self, tx: &mut Tx, heard: &Heard) {
+        tx.write_turn(&heard.session, &self.turn);
+        tx.keep_watched(&heard.session, &self.watched);
+    }
+}
+
+async fn observe(
+    tx: &mut Tx,
+    heard: &Heard,
+    step: SeenStep,
+    mut control: LoopControl,
+    now: Timestamp,
+) -> Result<Observed, Error> {
+    let known = hear(tx, heard, now).await?;
+    if known.off {
+        control.on_stall = OnStall::Off;
+    }
+    let mut desk = Desk::go_on(tx, heard, known, control, now);
+    link(tx, heard, &step.plans, now);
+    let unreadable = desk.watched.unreadable.take();
+    // Who tells of batches tells of each of these calls once more.
+    let told_again = desk.watched.batches && !step.whole;
+    desk.watched.batches |= step.whole;
+    let mut calls = if told_again { Vec::new() } else { step.calls };
+    calls.retain_mut(|call| !desk.remember(call.id.take()) && !is_echo(&call.output));
+    if calls.is_empty() || desk.turn.ended.is_some() {
+        desk.keep(tx, heard);
+        return Ok(Observed {
+            unreadable,
+            ..Observed::default()
+        });
+    }
+    let outside = desk.outside(&step.fingerprint);
+    let state = std::mem::take(&mut desk.watched.state);
+    let mut detector = ProgressDetector::resume(control.turn, state);
+    let shown: Vec<Call<'_>> = calls.iter().map(shown).collect();
+    let verdict = detector.observe(&Observation {
+        calls: &shown,
+        outside,
+        at: Some(now),
+        background: step.background,
+    });
+    desk.watched.state = detector.state();
+    let rung = control.after_step(&mut desk.turn.standing, &verdict);
+    note(tx, heard, &mut desk, &verdict, &calls, now);
+    desk.keep(tx, heard);
+    let (standing, evidence) = (&desk.turn.standing, &desk.watched.state.evidence);
+    let mut observed = Observed {
+        unreadable,
+        ..Observed::default()
+    };
+    match rung {
+        Rung::Ground => {}
+        Rung::Nudge => observed.to_agent = Some(ladder::nudge(standing, outside)),
+        Rung::Reminder => observed.to_agent = Some(ladder::reminder(standing, outside, evidence)),
+        Rung::Warning => observed.to_person = Some(ladder::for_person(standing)),
+    }
+    Ok(observed)
+}
+
+/// Writes a step that was judged into the record.
+fn note(
+    tx: &mut Tx,
+    heard: &Heard,
+    desk: &mut Desk,
+    verdict: &Verdict,
+    calls: &[SeenCall],
+    now: Timestamp,
+) {
+    let Some(judgement) = Judgement::of(verdict) else {
+        return;
+    };
+    desk.turn.judgement = Some(judgement);
+    let why = match verdict {
+        Verdict::Progress { why } => Some(why.to_string()),
+        Verdict::Idle { .. }
+        | Verdict::Stalled { .. }
+        | Verdict::Unjudged { .. }
+        | Verdict::Ended => None,
+    };
+    if judgement == Judgement::Progress {
+        desk.turn.progressed_at = Some(now);
+    }
+    let step = TurnStep {
+        number: desk.turn.standing.steps,
+        at: now,
+        judgement,
+        why,
+        idle_steps: desk.turn.standing.idle_steps,
+        calls: calls.iter().take(SHOWN).map(line).collect(),
+    };
+    tx.add_turn_step(&heard.session, &desk.turn, &step);
+}
+
+fn link(tx: &mut Tx, heard: &Heard, plans: &[PlanId], now: Timestamp) {
+    if let Some(directory) = &heard.directory {
+        for plan in plans {
+            tx.link_directory(directory, *plan, now);
+        }
+    }
+}
+
+fn shown(call: &SeenCall) -> Call<'_> {
+    Call {
+        tool: &call.tool,
+        input: &call.input,
+        ok: call.ok,
+        output: &call.output,
+    }
+}
+
+/// Whether an output is what we said when we refused the call.
+fn is_echo(output: &str) -> bool {
+    let end = output
+        .char_indices()
+        .nth(ECHO)
+        .map_or(output.len(), |(end, _)| end);
+    output
+        .get(..end)
+        .is_some_and(|head| head.contains(REFUSAL_OPENING))
+}
+
+/// What is kept of a call: beginnings, without secrets.
+fn line(call: &SeenCall) -> CallLine {
+    let short = |text: &str| {
+        let mut short = mask(&preview(text));
+        clean::text(&mut short);
+        short
+    };
+    CallLine {
+        tool: short(&call.tool),
+        input: short(&call.command_line()),
+        ok: call.ok,
+        output: short(&call.output),
+    }
+}
+
+impl SeenCall {
+    /// The command, where it is one, and else the whole input.
+    fn command_line(&self) -> String {
+        let command = self
+            .input
+            .get("command")
+            .and_then(|command| command.as_str());
+        command.map_or_else(|| self.input.to_string(), str::to_owned)
+    }
+}

@@ -1,0 +1,96 @@
+-- Agents' sessions as hooks see them: turns, steps, what the detector remembers. Differs from
+-- SQLite's as the first schema does.
+
+CREATE TABLE sessions (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL CHECK (session_id <> ''),
+    agent text NOT NULL,
+    directory text,
+    started_at bigint NOT NULL,
+    last_seen_at bigint NOT NULL,
+    ended_at bigint,
+    switched_off bigint NOT NULL CHECK (switched_off IN (0, 1)),
+    PRIMARY KEY (tenant_id, session_id),
+    CHECK (last_seen_at >= started_at)
+);
+CREATE INDEX sessions_by_time ON sessions (tenant_id, last_seen_at, session_id);
+
+-- One agent of a session, or one of its subagents, with what its detector remembers of the turn. The
+-- agent itself has no name.
+CREATE TABLE session_agents (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn bigint NOT NULL CHECK (turn >= 0),
+    state text NOT NULL,
+    fingerprint text,
+    known_calls text NOT NULL,
+    batches bigint NOT NULL CHECK (batches IN (0, 1)),
+    PRIMARY KEY (tenant_id, session_id, agent_id)
+);
+
+CREATE TABLE turns (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn bigint NOT NULL CHECK (turn >= 1),
+    turn_key text,
+    began_at bigint NOT NULL,
+    progressed_at bigint,
+    ended_at bigint,
+    why_ended text CHECK (why_ended IN ('answered', 'next_prompt', 'stopped', 'session_ended')),
+    steps bigint NOT NULL CHECK (steps >= 0),
+    idle_steps bigint NOT NULL CHECK (idle_steps >= 0),
+    threshold bigint NOT NULL CHECK (threshold >= 1),
+    verdict text CHECK (verdict IN ('progress', 'idle', 'stalled', 'unjudged')),
+    held text CHECK (held IN ('stalled', 'max_steps')),
+    nudged bigint NOT NULL CHECK (nudged IN (0, 1)),
+    refusals bigint NOT NULL CHECK (refusals >= 0),
+    PRIMARY KEY (tenant_id, session_id, agent_id, turn),
+    CHECK ((ended_at IS NULL) = (why_ended IS NULL)),
+    CHECK ((verdict IS NULL) = (steps = 0))
+);
+
+CREATE TABLE turn_steps (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn bigint NOT NULL,
+    step bigint NOT NULL CHECK (step >= 1),
+    at bigint NOT NULL,
+    verdict text NOT NULL CHECK (verdict IN ('progress', 'idle', 'stalled', 'unjudged')),
+    why text,
+    idle_steps bigint NOT NULL CHECK (idle_steps >= 0),
+    calls text NOT NULL,
+    PRIMARY KEY (tenant_id, session_id, agent_id, turn, step),
+    CHECK (why IS NULL OR verdict = 'progress')
+);
+
+-- Which plans were worked on from which directory, so that the next session there can go on.
+CREATE TABLE directory_plans (
+    tenant_id text NOT NULL,
+    directory text NOT NULL,
+    plan_id uuid NOT NULL,
+    seen_at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, directory, plan_id)
+);
+CREATE INDEX directory_plans_of_plan ON directory_plans (tenant_id, plan_id);
+
+-- As for the tables of the first schema: each tenant sees and writes its own rows.
+DO $$
+DECLARE
+    guarded text;
+    own text := $own$tenant_id = NULLIF(current_setting('onward.tenant', true), '')$own$;
+BEGIN
+    FOREACH guarded IN ARRAY ARRAY['sessions', 'session_agents', 'turns', 'turn_steps', 'directory_plans']
+    LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', guarded);
+        EXECUTE format('CREATE POLICY own_tenant ON %I USING (%s) WITH CHECK (%s)',
+            guarded, own, own);
+    END LOOP;
+END;
+$$;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON sessions, session_agents, turns, turn_steps, directory_plans
+    TO onward_tenant;

@@ -1,0 +1,132 @@
+//! What a detector remembers of a turn, as one bounded text.
+//!
+//! JSON with a version; hashes stand in it as hexadecimal digits without gaps, for there are thousands
+//! of them. Previews go in without their secrets. A text of another version, or one that is longer than
+//! any that was written, is [`Undecodable`]; whoever reads it begins a fresh turn then.
+
+use std::fmt::Write;
+
+use onward_core::Timestamp;
+use onward_core::turn::secret::mask;
+use onward_core::turn::{Evidence, Nothing, State};
+use serde_json::{Value, json};
+
+use super::Undecodable;
+use super::read::Fields;
+
+const VERSION: u32 = 1;
+
+/// More than the fullest state takes.
+const LONGEST: usize = 256 * 1024;
+
+/// The state as a text.
+pub fn encode_turn(state: &State) -> String {
+    let evidence: Vec<Value> = state.evidence.iter().map(written).collect();
+    let mut whole = json!({
+        "version": VERSION,
+        "step": state.step,
+        "idleHalves": state.idle_halves,
+        "lines": digits(state.lines.iter().map(|line| (u64::from(*line), 8))),
+        "outputs": digits(state.outputs.iter().map(|output| (*output, 16))),
+        "calls": digits(state.calls.iter().flat_map(|(call, done, (head, tail))| {
+            [(*call, 16), (*done, 16), (u64::from(*head), 8), (u64::from(*tail), 8)]
+        })),
+        "evidence": evidence,
+    });
+    if let (Some(at), Some(fields)) = (state.counted_at, whole.as_object_mut()) {
+        fields.insert("countedAt".to_owned(), at.to_string().into());
+    }
+    whole.to_string()
+}
+
+/// Reads what [`encode_turn`] has written.
+pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
+    if text.len() > LONGEST {
+        return Err(whole(format!("it has {} bytes, too many", text.len())));
+    }
+    let value: Value =
+        serde_json::from_str(text).map_err(|why| whole(format!("no JSON: {why}")))?;
+    let fields = Fields::of_whole("the state's fields", &value)?;
+    let version: u32 = fields.get("version")?;
+    if version != VERSION {
+        return Err(whole(format!(
+            "it has version {version}, expected {VERSION}"
+        )));
+    }
+    let calls = numbers(&fields, "calls", &[16, 16, 8, 8])?;
+    Ok(State {
+        step: fields.get("step")?,
+        idle_halves: fields.get("idleHalves")?,
+        counted_at: fields.get_some::<Timestamp>("countedAt")?,
+        lines: (numbers(&fields, "lines", &[8])?.into_iter())
+            .map(narrow)
+            .collect(),
+        outputs: numbers(&fields, "outputs", &[16])?,
+        calls: (calls.chunks_exact(4))
+            .map(|of| (of[0], of[1], (narrow(of[2]), narrow(of[3]))))
+            .collect(),
+        evidence: fields.objects("evidence", evidence)?,
+    })
+}
+
+fn written(evidence: &Evidence) -> Value {
+    let clean = |text: &str| mask(text).replace('\0', "\u{FFFD}");
+    json!({
+        "step": evidence.step,
+        "tool": clean(&evidence.tool),
+        "input": clean(&evidence.input),
+        "output": clean(&evidence.output),
+        "why": evidence.why.as_str(),
+    })
+}
+
+fn evidence(fields: &Fields<'_>) -> Result<Evidence, Undecodable> {
+    Ok(Evidence {
+        step: fields.get("step")?,
+        tool: fields.get("tool")?,
+        input: fields.get("input")?,
+        output: fields.get("output")?,
+        why: fields.word("why", &Nothing::ALL, Nothing::as_str)?,
+    })
+}
+
+/// Numbers one after the other, each with so many digits.
+fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
+    numbers.fold(String::new(), |mut text, (number, width)| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{number:0width$x}");
+        text
+    })
+}
+
+/// Numbers of these widths, again and again up to the end.
+fn numbers(fields: &Fields<'_>, key: &str, widths: &[usize]) -> Result<Vec<u64>, Undecodable> {
+    let text: &str = fields.get(key)?;
+    let all: usize = widths.iter().sum();
+    if !text.len().is_multiple_of(all) {
+        return Err(fields.refused(key, "it is cut short"));
+    }
+    let mut rest = text;
+    let mut numbers = Vec::with_capacity(text.len() / all * widths.len());
+    for width in widths.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (digits, after) = rest
+            .split_at_checked(*width)
+            .ok_or_else(|| fields.refused(key, "it is no row of digits"))?;
+        rest = after;
+        let number = u64::from_str_radix(digits, 16);
+        numbers.push(number.map_err(|why| fields.refused(key, why))?);
+    }
+    Ok(numbers)
+}
+
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn whole(why: String) -> Undecodable {
+    let path = String::new();
+    Undecodable { path, why }
+}

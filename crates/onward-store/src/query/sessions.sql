@@ -1,0 +1,127 @@
+-- Agents' sessions, their turns and steps, and what the detector remembers.
+
+-- fragment: session
+session_id, agent, directory, started_at, last_seen_at, ended_at, switched_off
+
+-- fragment: turn
+turn, agent_id, turn_key, began_at, progressed_at, ended_at, why_ended, steps, idle_steps, threshold,
+verdict, held, nudged, refusals
+
+-- name: session_touch
+-- Notes that a session was heard of, and holds it until the commit. Clocks may differ: the latest
+-- instant stays. A session that is heard of goes on, though it was over.
+INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
+    switched_off)
+VALUES ($1, $2, $3, $4, $5, $5, NULL, 0)
+ON CONFLICT (tenant_id, session_id) DO UPDATE SET
+    agent = excluded.agent,
+    directory = coalesce(excluded.directory, sessions.directory),
+    last_seen_at = CASE WHEN excluded.last_seen_at > sessions.last_seen_at
+        THEN excluded.last_seen_at ELSE sessions.last_seen_at END,
+    ended_at = NULL;
+
+-- name: session_end
+UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_switch
+UPDATE sessions SET switched_off = $3 WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session
+SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: sessions_beginning
+-- Two are enough to know that a beginning fits more than one.
+SELECT {session} FROM sessions
+WHERE tenant_id = $1 AND session_id >= $2 AND substr(session_id, 1, length($2)) = $2
+ORDER BY session_id LIMIT 2;
+
+-- name: sessions_latest
+SELECT {session}, (SELECT count(*) FROM turns WHERE turns.tenant_id = $1
+    AND turns.session_id = sessions.session_id) AS turns,
+  (SELECT count(*) FROM turns WHERE turns.tenant_id = $1
+    AND turns.session_id = sessions.session_id AND held IS NOT NULL) AS held
+FROM sessions WHERE tenant_id = $1 ORDER BY last_seen_at DESC, session_id DESC LIMIT $2;
+
+-- name: session_agent
+SELECT agent_id, turn, state, fingerprint, known_calls, batches FROM session_agents
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3;
+
+-- name: session_agent_write
+INSERT INTO session_agents (tenant_id, session_id, agent_id, turn, state, fingerprint, known_calls,
+    batches)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (tenant_id, session_id, agent_id) DO UPDATE SET
+    turn = excluded.turn, state = excluded.state, fingerprint = excluded.fingerprint,
+    known_calls = excluded.known_calls, batches = excluded.batches;
+
+-- name: turn_last
+SELECT {turn} FROM turns WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3
+ORDER BY turn DESC LIMIT 1;
+
+-- name: turn_write
+INSERT INTO turns (tenant_id, session_id, agent_id, turn, turn_key, began_at, progressed_at, ended_at,
+    why_ended, steps, idle_steps, threshold, verdict, held, nudged, refusals)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+ON CONFLICT (tenant_id, session_id, agent_id, turn) DO UPDATE SET
+    turn_key = excluded.turn_key, progressed_at = excluded.progressed_at,
+    ended_at = excluded.ended_at, why_ended = excluded.why_ended,
+    steps = excluded.steps, idle_steps = excluded.idle_steps, threshold = excluded.threshold,
+    verdict = excluded.verdict, held = excluded.held, nudged = excluded.nudged,
+    refusals = excluded.refusals;
+
+-- name: turns_end
+UPDATE turns SET ended_at = $3, why_ended = 'session_ended'
+WHERE tenant_id = $1 AND session_id = $2 AND ended_at IS NULL;
+
+-- name: turns_of_session
+-- The latest, in the order in which they began.
+SELECT {turn} FROM (SELECT {turn} FROM turns WHERE tenant_id = $1 AND session_id = $2
+    ORDER BY began_at DESC, turn DESC, agent_id DESC LIMIT $3) AS latest
+ORDER BY began_at, turn, agent_id;
+
+-- name: turn_step_insert
+INSERT INTO turn_steps (tenant_id, session_id, agent_id, turn, step, at, verdict, why, idle_steps,
+    calls)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: turn_steps_latest
+SELECT step, at, verdict, why, idle_steps, calls FROM (SELECT step, at, verdict, why, idle_steps,
+    calls FROM turn_steps
+    WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4
+    ORDER BY step DESC LIMIT $5) AS latest
+ORDER BY step;
+
+-- name: directory_plan_write
+INSERT INTO directory_plans (tenant_id, directory, plan_id, seen_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id, directory, plan_id) DO UPDATE SET seen_at = excluded.seen_at;
+
+-- name: directory_plan_open
+-- The open plan that was worked on last from a directory.
+SELECT plans.plan_id AS plan_id FROM directory_plans JOIN plans
+    ON plans.tenant_id = directory_plans.tenant_id AND plans.plan_id = directory_plans.plan_id
+WHERE directory_plans.tenant_id = $1 AND directory_plans.directory = $2 AND plans.ended_at IS NULL
+ORDER BY directory_plans.seen_at DESC, plans.plan_id LIMIT 1;
+
+-- name: directory_plans_delete
+DELETE FROM directory_plans WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: sessions_count_before
+SELECT count(*) AS sessions FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2;
+
+-- name: turn_steps_delete_before
+DELETE FROM turn_steps WHERE tenant_id = $1 AND session_id IN
+    (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
+
+-- name: turns_delete_before
+DELETE FROM turns WHERE tenant_id = $1 AND session_id IN
+    (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
+
+-- name: session_agents_delete_before
+DELETE FROM session_agents WHERE tenant_id = $1 AND session_id IN
+    (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
+
+-- name: sessions_delete_before
+DELETE FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2;
+
+-- name: directory_plans_delete_before
+DELETE FROM directory_plans WHERE tenant_id = $1 AND seen_at < $2;

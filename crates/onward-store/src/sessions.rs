@@ -1,0 +1,162 @@
+//! Agents' sessions. What a step is worth and what is done about it was decided before it got here.
+
+use onward_core::{PlanId, Timestamp};
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::row::session::{
+    self, Session, SessionLine, Turn, TurnStep, Watched, of_calls, of_turn, of_watched,
+};
+use crate::tx::Tx;
+use crate::value::params;
+
+impl Tx {
+    /// Notes that a session was heard of, and holds it until the commit: whoever else hears of it
+    /// waits. Then: the session, what is remembered of one of its agents, and that agent's last turn.
+    pub async fn hear_of_session(
+        &mut self,
+        id: &str,
+        agent: &str,
+        directory: Option<&str>,
+        subagent: &str,
+        now: Timestamp,
+    ) -> Result<(Session, Option<Watched>, Option<Turn>), Error> {
+        let touch = self.statement("session_touch", params![id, agent, directory, now]);
+        self.queue(touch.touching(1));
+        let questions = vec![
+            self.statement("session", params![id]),
+            self.statement("session_agent", params![id, subagent]),
+            self.statement("turn_last", params![id, subagent]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let session = first(answers.next(), session::session)?;
+        let session = session.ok_or_else(|| {
+            Error::Refused("a session that was just written is not there".to_owned())
+        })?;
+        Ok((
+            session,
+            first(answers.next(), session::watched)?,
+            first(answers.next(), session::turn)?,
+        ))
+    }
+
+    /// A session and the last turn of one of its agents, without noting or holding anything.
+    pub async fn known_session(
+        &mut self,
+        id: &str,
+        subagent: &str,
+    ) -> Result<Option<(Session, Option<Turn>)>, Error> {
+        let questions = vec![
+            self.statement("session", params![id]),
+            self.statement("turn_last", params![id, subagent]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let Some(session) = first(answers.next(), session::session)? else {
+            return Ok(None);
+        };
+        let turn = first(answers.next(), session::turn)?;
+        Ok(Some((session, turn)))
+    }
+
+    /// Writes what is remembered of an agent.
+    pub fn keep_watched(&mut self, session: &str, watched: &Watched) {
+        let mut row = params![session];
+        row.extend(of_watched(watched));
+        self.queue(self.statement("session_agent_write", row).touching(1));
+    }
+
+    /// Writes a turn, be it there or not.
+    pub fn write_turn(&mut self, session: &str, turn: &Turn) {
+        let mut row = params![session];
+        row.extend(of_turn(turn));
+        self.queue(self.statement("turn_write", row).touching(1));
+    }
+
+    /// Adds a step to a turn.
+    pub fn add_turn_step(&mut self, session: &str, turn: &Turn, step: &TurnStep) {
+        let row = params![
+            session,
+            &turn.agent,
+            turn.number,
+            step.number,
+            step.at,
+            step.judgement.as_str(),
+            step.why.as_deref(),
+            step.idle_steps,
+            &of_calls(&step.calls),
+        ];
+        self.queue(self.statement("turn_step_insert", row).touching(1));
+    }
+
+    /// Ends a session, and every turn of it that is not over.
+    pub fn end_session(&mut self, id: &str, now: Timestamp) {
+        self.queue(self.statement("turns_end", params![id, now]));
+        self.queue(self.statement("session_end", params![id, now]).touching(1));
+    }
+
+    /// Has a session left alone, or watched again.
+    pub fn switch_session(&mut self, id: &str, off: bool) {
+        let statement = self.statement("session_switch", params![id, off]);
+        self.queue(statement.touching(1));
+    }
+
+    /// Sessions whose id is this or begins with it; two at most.
+    pub async fn sessions_beginning(&mut self, id: &str) -> Result<Vec<Session>, Error> {
+        let rows = self.rows("sessions_beginning", params![id]).await?;
+        rows.into_iter().map(session::session).collect()
+    }
+
+    /// The sessions that were heard of last.
+    pub async fn sessions(&mut self, limit: u32) -> Result<Vec<SessionLine>, Error> {
+        let rows = self.rows("sessions_latest", params![limit]).await?;
+        rows.into_iter().map(session::line).collect()
+    }
+
+    /// The last turns of a session, in the order in which they began.
+    pub async fn turns(&mut self, id: &str, limit: u32) -> Result<Vec<Turn>, Error> {
+        let rows = self.rows("turns_of_session", params![id, limit]).await?;
+        rows.into_iter().map(session::turn).collect()
+    }
+
+    /// The last steps of a turn, in their order.
+    pub async fn turn_steps(
+        &mut self,
+        id: &str,
+        turn: &Turn,
+        limit: u32,
+    ) -> Result<Vec<TurnStep>, Error> {
+        let params = params![id, &turn.agent, turn.number, limit];
+        let rows = self.rows("turn_steps_latest", params).await?;
+        rows.into_iter().map(session::step).collect()
+    }
+
+    /// Notes that a plan was worked on from a directory.
+    pub fn link_directory(&mut self, directory: &str, plan: PlanId, now: Timestamp) {
+        let row = params![directory, plan.as_uuid(), now];
+        self.queue(self.statement("directory_plan_write", row));
+    }
+
+    /// The open plan that was worked on last from a directory.
+    pub async fn plan_of_directory(&mut self, directory: &str) -> Result<Option<PlanId>, Error> {
+        let rows = self.rows("directory_plan_open", params![directory]).await?;
+        first(Some(rows), |row| {
+            row.cells("directory_plans").id("plan_id").map(PlanId::new)
+        })
+    }
+
+    /// Forgets sessions that were last heard of before this instant, and says how many.
+    pub async fn forget_sessions(&mut self, before: Timestamp) -> Result<u64, Error> {
+        let rows = self.rows("sessions_count_before", params![before]).await?;
+        for name in [
+            "turn_steps_delete_before",
+            "turns_delete_before",
+            "session_agents_delete_before",
+            "sessions_delete_before",
+            "directory_plans_delete_before",
+        ] {
+            self.queue(self.statement(name, params![before]));
+        }
+        let count = first(Some(rows), |row| row.cells("sessions").u64("sessions"))?;
+        Ok(count.unwrap_or(0))
+    }
+}
