@@ -3,9 +3,11 @@
 //!
 //! A value keeps where it came from, so that `onward config` can say it and an error can point there.
 //! How a file is read stands in `config/file.rs`, what only `onward serve` needs in
-//! `config/serve.rs`. Nothing is opened here, and nothing is made.
+//! `config/serve.rs`, how turns are judged in `config/loop_control.rs`. Nothing is opened here, and
+//! nothing is made.
 
 mod file;
+pub(crate) mod loop_control;
 mod serve;
 
 use std::env;
@@ -58,6 +60,10 @@ pub(crate) struct Config {
     pub(crate) finished_plans_days: Setting<Option<u32>>,
     /// How long the log of tool calls is kept.
     pub(crate) tool_calls_days: Setting<Option<u32>>,
+    /// How long agents' sessions are kept that have been silent.
+    pub(crate) sessions_days: Setting<Option<u32>>,
+    /// How turns are judged, and what is done about one that goes round in circles.
+    pub(crate) loop_control: loop_control::Settings,
     /// How long a person is asked in their agent's own window; 0 asks nobody.
     pub(crate) form_seconds: Setting<u32>,
     /// What holds for `onward serve`.
@@ -135,6 +141,8 @@ impl Config {
         let from_file = |read: fn(&file::File) -> &Option<(u32, Source)>| {
             files.iter().find_map(|file| read(file).clone())
         };
+        let tables: Vec<&loop_control::Said> =
+            files.iter().map(|file| &file.loop_control).collect();
         Ok(Self {
             database: address(database)?,
             tenant: name(tenant)?,
@@ -148,6 +156,12 @@ impl Config {
                 "ONWARD_RETENTION_TOOL_CALLS_DAYS",
                 from_file(|file| &file.tool_calls_days),
             )?,
+            sessions_days: days(
+                "retention.sessions_days",
+                "ONWARD_RETENTION_SESSIONS_DAYS",
+                from_file(|file| &file.sessions_days),
+            )?,
+            loop_control: loop_control::Settings::read(&tables)?,
             form_seconds: form_seconds(from_file(|file| &file.form_seconds))?,
             serve: Serve::read(&files)?,
             files: paths,
@@ -160,6 +174,7 @@ impl Config {
         Retention {
             finished_plans: self.finished_plans_days.value.map(span),
             tool_calls: self.tool_calls_days.value.map(span),
+            sessions: self.sessions_days.value.map(span),
         }
     }
 }

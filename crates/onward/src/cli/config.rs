@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
-use crate::config::{self, Config, Setting, Source, shown};
+use crate::config::{self, Config, Setting, Source, loop_control, shown};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::table::Table;
@@ -19,7 +19,14 @@ use crate::output::table::Table;
     tenant = \"local\"                # also ONWARD_TENANT\n\n  \
     [retention]\n  \
     finished_plans_days = 365       # plans that are over; kept for ever without it\n  \
-    tool_calls_days = 30            # the log of tool calls; kept for ever without it\n\n  \
+    tool_calls_days = 30            # the log of tool calls; kept for ever without it\n  \
+    sessions_days = 90              # what hooks saw of sessions; kept for ever without it\n\n  \
+    [loop_control]                  # also ONWARD_LOOP_CONTROL__ON_STALL, and so on\n  \
+    progress_stall_threshold = 8    # idle steps in a row that make a stall\n  \
+    progress_min_info_gain_length = 60  # characters that an output needs to be news\n  \
+    max_steps_per_turn = 0          # 0: no limit of ours\n  \
+    on_stall = \"text_only\"          # or \"nudge\", \"warn\", \"off\"\n  \
+    progress_rule = \"default\"       # or \"plain\"\n\n  \
     [reviews]\n  \
     form_seconds = 60               # how long an agent's own window asks you; 0: not at all\n\n  \
     [serve]\n  \
@@ -52,6 +59,7 @@ struct Answer {
     database: Value<String>,
     tenant: Value<String>,
     retention: Retention,
+    loop_control: LoopControl,
     reviews: Reviews,
     serve: Serve,
     access: Access,
@@ -105,6 +113,30 @@ struct Limits {
 struct Retention {
     finished_plans_days: Value<Option<u32>>,
     tool_calls_days: Value<Option<u32>>,
+    sessions_days: Value<Option<u32>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LoopControl {
+    progress_stall_threshold: Value<u32>,
+    progress_min_info_gain_length: Value<u32>,
+    max_steps_per_turn: Value<u32>,
+    on_stall: Value<&'static str>,
+    progress_rule: Value<&'static str>,
+}
+
+impl LoopControl {
+    fn of(settings: &loop_control::Settings) -> Self {
+        let (on_stall, rule) = (&settings.on_stall, &settings.progress_rule);
+        Self {
+            progress_stall_threshold: value(&settings.progress_stall_threshold),
+            progress_min_info_gain_length: value(&settings.progress_min_info_gain_length),
+            max_steps_per_turn: value(&settings.max_steps_per_turn),
+            on_stall: Value::new(on_stall.value.as_str(), &on_stall.from),
+            progress_rule: Value::new(rule.value.as_str(), &rule.from),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -161,7 +193,9 @@ impl Answer {
             retention: Retention {
                 finished_plans_days: value(&config.finished_plans_days),
                 tool_calls_days: value(&config.tool_calls_days),
+                sessions_days: value(&config.sessions_days),
             },
+            loop_control: LoopControl::of(&config.loop_control),
             reviews: Reviews {
                 form_seconds: value(&config.form_seconds),
             },
@@ -239,6 +273,7 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
         days.map_or_else(|| "for ever".to_owned(), |days| days.to_string())
     };
     let (plans, calls) = (&config.finished_plans_days, &config.tool_calls_days);
+    let sessions = &config.sessions_days;
     let (serve, forms) = (&config.serve, &config.form_seconds);
     let (database, tenant) = (&config.database, &config.tenant);
     let (bind, public, origins) = (&serve.bind, &serve.public_url, &serve.allowed_origins);
@@ -249,6 +284,7 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
         ("tenant", tenant.value.clone(), &tenant.from),
         ("retention.finished_plans_days", days(plans), &plans.from),
         ("retention.tool_calls_days", days(calls), &calls.from),
+        ("retention.sessions_days", days(sessions), &sessions.from),
         ("reviews.form_seconds", forms.value.to_string(), &forms.from),
         ("serve.bind", bind.value.to_string(), &bind.from),
         ("serve.public_url", text(&public.value), &public.from),
@@ -260,9 +296,53 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
             &required.from,
         ),
     ];
+    rows.extend(turn_rows(&config.loop_control));
     rows.extend(issuer_rows(serve));
     rows.extend(limit_rows(serve));
     rows
+}
+
+fn turn_rows(turns: &loop_control::Settings) -> Vec<Row<'_>> {
+    let number = |name, setting: &'_ Setting<u32>| (name, setting.value.to_string());
+    let (threshold, length) = (
+        &turns.progress_stall_threshold,
+        &turns.progress_min_info_gain_length,
+    );
+    let (steps, on_stall, rule) = (
+        &turns.max_steps_per_turn,
+        &turns.on_stall,
+        &turns.progress_rule,
+    );
+    let numbers = [
+        (
+            number("loop_control.progress_stall_threshold", threshold),
+            &threshold.from,
+        ),
+        (
+            number("loop_control.progress_min_info_gain_length", length),
+            &length.from,
+        ),
+        (
+            number("loop_control.max_steps_per_turn", steps),
+            &steps.from,
+        ),
+    ];
+    let numbers = numbers
+        .into_iter()
+        .map(|((name, value), from)| (name, value, from));
+    let words = [
+        (
+            "loop_control.on_stall",
+            on_stall.value.as_str().to_owned(),
+            &on_stall.from,
+        ),
+        (
+            "loop_control.progress_rule",
+            rule.value.as_str().to_owned(),
+            &rule.from,
+        ),
+    ];
+    numbers.chain(words).collect()
 }
 
 fn issuer_rows(serve: &config::Serve) -> Vec<Row<'_>> {

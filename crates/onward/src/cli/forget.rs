@@ -13,7 +13,8 @@ use crate::output::words;
 /// Delete what is older than `[retention]` in the configuration says
 ///
 /// Nothing is deleted unless the configuration asks for it: `finished_plans_days` for plans that are
-/// over, `tool_calls_days` for the log of tool calls. A plan that is not over is never touched.
+/// over, `tool_calls_days` for the log of tool calls, `sessions_days` for agents' sessions that have
+/// been silent. A plan that is not over is never touched.
 #[derive(Args)]
 pub(crate) struct Forget {}
 
@@ -22,17 +23,20 @@ pub(crate) struct Forget {}
 struct Forgotten {
     plans: Vec<String>,
     tool_calls: u64,
+    sessions: u64,
     finished_plans_days: Option<u32>,
     tool_calls_days: Option<u32>,
+    sessions_days: Option<u32>,
 }
 
 pub(super) async fn run(cx: &Context) -> Result {
     let retention = cx.config.retention();
-    let (plans_days, calls_days) = (
+    let (plans_days, calls_days, sessions_days) = (
         cx.config.finished_plans_days.value,
         cx.config.tool_calls_days.value,
+        cx.config.sessions_days.value,
     );
-    let (mut plans, mut tool_calls) = (Vec::new(), 0);
+    let (mut plans, mut tool_calls, mut sessions) = (Vec::new(), 0, 0);
     if retention == Retention::default() {
         cx.output.say(
             "nothing is forgotten: `[retention]` is not in the configuration\n\
@@ -44,17 +48,16 @@ pub(super) async fn run(cx: &Context) -> Result {
         must_exist(cx)?;
         let Database { engine, caller, .. } = Database::open(cx).await?;
         let forgotten = engine.forget(&caller.tenant, retention).await?;
-        tool_calls = forgotten.tool_calls;
+        (tool_calls, sessions) = (forgotten.tool_calls, forgotten.sessions);
         plans.extend(forgotten.plans.iter().map(ToString::to_string));
-        if let Some(days) = plans_days {
-            let number = u64::try_from(plans.len()).unwrap_or(u64::MAX);
-            let number = words::count(number, "finished plan", "finished plans");
-            let days = words::count(days, "day", "days");
-            cx.output
-                .say(&format!("{number} older than {days} deleted"));
-        }
-        if let Some(days) = calls_days {
-            let number = words::count(tool_calls, "tool call", "tool calls");
+        let finished = u64::try_from(plans.len()).unwrap_or(u64::MAX);
+        for (days, number, one, many) in [
+            (plans_days, finished, "finished plan", "finished plans"),
+            (calls_days, tool_calls, "tool call", "tool calls"),
+            (sessions_days, sessions, "session", "sessions"),
+        ] {
+            let Some(days) = days else { continue };
+            let number = words::count(number, one, many);
             let days = words::count(days, "day", "days");
             cx.output
                 .say(&format!("{number} older than {days} deleted"));
@@ -64,8 +67,10 @@ pub(super) async fn run(cx: &Context) -> Result {
         cx.output.print_json(&Forgotten {
             plans,
             tool_calls,
+            sessions,
             finished_plans_days: plans_days,
             tool_calls_days: calls_days,
+            sessions_days,
         })?;
     } else {
         let lines: String = plans.iter().map(|plan| format!("{plan}\n")).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Source;
+use super::{Source, loop_control};
 use crate::failure::{Failure, Result};
 
 /// What a file may say about one key: the value, and where it stands.
@@ -19,6 +19,8 @@ pub(super) struct File {
     pub(super) tenant: Said<String>,
     pub(super) finished_plans_days: Said<u32>,
     pub(super) tool_calls_days: Said<u32>,
+    pub(super) sessions_days: Said<u32>,
+    pub(super) loop_control: loop_control::Said,
     pub(super) form_seconds: Said<u32>,
     pub(super) serve: Serve,
 }
@@ -65,6 +67,7 @@ struct Text {
     database: Option<Spanned<String>>,
     tenant: Option<Spanned<String>>,
     retention: Option<RetentionText>,
+    loop_control: Option<loop_control::Text>,
     reviews: Option<ReviewsText>,
     serve: Option<ServeText>,
     access: Option<AccessText>,
@@ -76,6 +79,7 @@ struct Text {
 struct RetentionText {
     finished_plans_days: Option<Spanned<u32>>,
     tool_calls_days: Option<Spanned<u32>>,
+    sessions_days: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -150,6 +154,10 @@ pub(super) fn read(path: &Path) -> Result<File> {
     if let Some(retention) = parsed.retention {
         file.finished_plans_days = page.said(retention.finished_plans_days);
         file.tool_calls_days = page.said(retention.tool_calls_days);
+        file.sessions_days = page.said(retention.sessions_days);
+    }
+    if let Some(table) = parsed.loop_control {
+        file.loop_control = table.placed(|span| page.at(span));
     }
     if let Some(reviews) = parsed.reviews {
         file.form_seconds = page.said(reviews.form_seconds);
@@ -179,12 +187,16 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    fn at(&self, span: std::ops::Range<usize>) -> Source {
+        Source::File {
+            path: self.path.to_owned(),
+            line: line(self.text, span.start),
+        }
+    }
+
     fn said<T>(&self, value: Option<Spanned<T>>) -> Said<T> {
         let value = value?;
-        let from = Source::File {
-            path: self.path.to_owned(),
-            line: line(self.text, value.span().start),
-        };
+        let from = self.at(value.span());
         Some((value.into_inner(), from))
     }
 
