@@ -15,12 +15,14 @@ mod database;
 mod doctor;
 mod export;
 mod forget;
+mod hook;
 mod import;
 mod mcp;
 mod migrate;
 mod plan;
 mod review;
 mod serve;
+mod session;
 mod status;
 mod tenant;
 mod token;
@@ -70,6 +72,10 @@ enum Command {
     /// Reviews: what agents ask, and your decision
     #[command(subcommand)]
     Review(review::Command),
+    /// Agents' sessions: their turns, and which of them got stuck
+    #[command(subcommand)]
+    Session(session::Command),
+    Hook(hook::Hook),
     Export(export::Export),
     Import(import::Import),
     /// Saved sessions of agents: look back at what happened
@@ -106,6 +112,11 @@ pub(crate) fn run() -> Exit {
                 failure.tell(json);
                 failure.exit
             })
+        }
+        // An agent reads wrong usage as a veto, and must not be stopped by ours.
+        Err(error) if error.use_stderr() && asks_for_hook() => {
+            hook::complain(&message(&error));
+            Exit::Done
         }
         // Help and version arrive as errors too: whatever ends the parsing does.
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -145,6 +156,7 @@ fn dispatch(cli: Cli) -> Result {
     match command {
         Command::Transcript(command) => Ok(transcript::run(&command, output)),
         Command::Completions(shell) => completions::run(&shell, output),
+        Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
         Command::Config(_) => config::run(&read()?),
         Command::Mcp(args) => wait(read(), async |cx| mcp::run(&args, cx).await),
         Command::Serve(args) => {
@@ -155,6 +167,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
         Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
         Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
+        Command::Session(command) => wait(read(), async |cx| session::run(&command, cx).await),
         Command::Export(args) => wait(read(), async |cx| export::run(&args, cx).await),
         Command::Import(args) => wait(read(), async |cx| import::run(&args, cx).await),
         Command::Token(command) => wait(read(), async |cx| token::run(&command, cx).await),
@@ -193,6 +206,21 @@ fn on(mut runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> 
         }
         answer
     })
+}
+
+/// Whether the command is `hook`, whatever else the arguments say.
+fn asks_for_hook() -> bool {
+    let takes_value =
+        |flag: &str| ["--database", "--config", "--tenant", "--color"].contains(&flag);
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some(flag) if takes_value(flag) => drop(words.next()),
+            Some(flag) if flag.starts_with('-') => {}
+            word => return word == Some("hook"),
+        }
+    }
+    false
 }
 
 /// What is wrong, in clap's words: its first paragraph. The usage and the tips that follow are

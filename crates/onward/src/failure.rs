@@ -121,6 +121,9 @@ fn hint(error: &Error) -> String {
              wait for a decision"
         }
         Error::NotFound { what: "tenant", .. } => "`onward tenant list` shows the tenants",
+        Error::NotFound {
+            what: "session", ..
+        } => "`onward session list` shows the sessions",
         Error::NotFound { what: "token", .. } => "`onward token list` shows the tokens",
         Error::Refused { refusal, .. } => return refused(refusal).to_owned(),
         Error::Ambiguous(_)

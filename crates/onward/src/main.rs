@@ -4,12 +4,15 @@
 //! Nothing is decided here, and no database is touched: this crate may not even depend on
 //! `onward-store`. What the command line accepts stands in `cli`, how it speaks in `output`, how
 //! a run can end in `exit`; `tools` is what agents and programs ask for, `web` carries it over HTTP;
-//! `transcript` reads what agents have saved.
+//! `transcript` reads what agents have saved, `hooks` what they tell while they run, and `fingerprint`
+//! looks at the working tree meanwhile.
 
 mod cli;
 mod config;
 mod exit;
 mod failure;
+mod fingerprint;
+mod hooks;
 mod markdown;
 mod mcp;
 mod output;

@@ -15,6 +15,7 @@ pub(crate) mod plan;
 pub(crate) mod pong;
 pub(crate) mod profile;
 pub(crate) mod review;
+pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod step;
 pub(crate) mod submitted;

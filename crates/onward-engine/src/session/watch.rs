@@ -31,14 +31,14 @@ const ECHO: usize = 300;
 const LONGEST_ID: usize = 200;
 
 impl Engine {
-    /// A person's message: a new turn. The fingerprint is its baseline.
+    /// A person's message: a new turn, and which one. The fingerprint is its baseline.
     pub async fn begin_turn(
         &self,
         caller: &Caller,
         heard: Heard,
         fingerprint: Fingerprint,
         control: LoopControl,
-    ) -> Result<(), Error> {
+    ) -> Result<u32, Error> {
         caller.allow(Permission::Record)?;
         let (heard, now) = (heard.cleaned()?, self.now());
         let begun = self.store.write(&caller.tenant, move |tx| {
@@ -48,7 +48,7 @@ impl Engine {
                 let mut desk = Desk::fresh(tx, &heard, known, control, now);
                 desk.look(&fingerprint);
                 desk.keep(tx, &heard);
-                Ok::<(), Error>(())
+                Ok::<u32, Error>(desk.turn.number)
             })
         });
         begun.await

@@ -1,0 +1,118 @@
+//! `onward hook`: one event of an agent, from standard input to standard output.
+//!
+//! An agent waits for every hook, and reads some of their failures as a veto. So whatever is wrong
+//! here, be it the arguments, the configuration, the input, the database or this program, the agent
+//! goes on: exit code 0, nothing on standard output, one line on standard error. The work is done in a
+//! thread of its own and waited for so long and no longer; the file is not tidied up at the end, which
+//! would take longer than all the rest.
+
+use std::cell::RefCell;
+use std::io::Read;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::Context;
+use super::database::Database;
+use crate::config::{Config, Flags};
+use crate::exit::Exit;
+use crate::hooks::{Agent, act};
+use crate::output::{Output, tell, words};
+
+/// Nothing here takes this long unless something is wrong.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// No agent says more at once.
+const LONGEST: u64 = 64 << 20;
+
+/// Take one event of an agent's hook from standard input, and answer it
+///
+/// `onward install AGENT` sets this up. Whatever goes wrong, the agent is not kept from going on: the
+/// exit code is always 0.
+#[derive(Args)]
+pub(crate) struct Hook {
+    /// Which agent
+    #[arg(value_name = "AGENT")]
+    agent: Agent,
+}
+
+/// What came of it: what to print, and what is worth a line on standard error.
+type Said = (Option<String>, Option<String>);
+
+pub(super) fn run(args: &Hook, flags: &Flags, output: Output) -> Exit {
+    // A panic is told in one line like everything else.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (says, heard) = channel();
+    let (agent, flags) = (args.agent, flags.clone());
+    let thread = std::thread::Builder::new().spawn(move || {
+        // Whoever waits may have given up.
+        says.send(work(agent, &flags, output)).ok();
+    });
+    let said = match thread {
+        Ok(_) => heard.recv_timeout(PATIENCE),
+        Err(_) => Err(RecvTimeoutError::Disconnected),
+    };
+    match said {
+        Ok(Ok((reply, note))) => {
+            if let Some(reply) = reply {
+                // An agent that is gone reads nothing.
+                output.print(&format!("{reply}\n")).ok();
+            }
+            if let Some(note) = note {
+                complain(&note);
+            }
+        }
+        Ok(Err(why)) => complain(&why),
+        Err(RecvTimeoutError::Timeout) => complain("it takes too long"),
+        Err(RecvTimeoutError::Disconnected) => complain("it broke; this is a fault of `onward`"),
+    }
+    Exit::Done
+}
+
+/// Tells what is wrong, in one line, whatever it holds.
+pub(super) fn complain(why: &str) {
+    tell(&format!(
+        "onward hook: {}; the agent goes on without it\n",
+        words::line(why)
+    ));
+}
+
+fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
+    let mut input = Vec::new();
+    let read = std::io::stdin().take(LONGEST).read_to_end(&mut input);
+    read.map_err(|why| format!("standard input cannot be read: {why}"))?;
+    let payload: Value = serde_json::from_slice(&input)
+        .map_err(|why| format!("standard input is no JSON: {why}"))?;
+    if !payload.is_object() {
+        return Err("standard input is no JSON object".to_owned());
+    }
+    let Some(event) = agent.read(&payload) else {
+        return Ok((None, None));
+    };
+    if event.heard.session.is_empty() {
+        return Err(format!("`{}` names no session", event.name));
+    }
+    let config = Config::read(flags).map_err(|failure| failure.message)?;
+    let control = config.loop_control.control();
+    let cx = Context {
+        output,
+        config,
+        opened: RefCell::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| why.to_string())?;
+    runtime.block_on(async {
+        let database = Database::open(&cx)
+            .await
+            .map_err(|failure| failure.message)?;
+        let Database { engine, caller, .. } = database;
+        let answer = act(agent, &event, &engine, &caller, control).await;
+        // Closing the file would copy its log back, and an agent waits: the system closes it.
+        std::mem::forget(engine);
+        let answer = answer.map_err(|error| error.to_string())?;
+        Ok((agent.write(&event, &answer.reply), answer.note))
+    })
+}

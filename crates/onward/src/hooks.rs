@@ -1,0 +1,147 @@
+//! What agents tell through their hooks, and what they are answered: one file per agent.
+//!
+//! An agent's file reads its payloads into an [`Event`], and writes a [`Reply`] in the agent's own
+//! format; what happens between the two is the same for all, and stands in `act`. An event that is of
+//! no use here is passed over. What an agent's hooks cannot do (stop a turn, speak to the model) its
+//! file leaves out, and `docs/hooks.md` says.
+
+mod act;
+mod claude_code;
+mod codex;
+mod cursor;
+mod gemini;
+mod kimi;
+mod opencode;
+mod payload;
+
+use clap::ValueEnum;
+use onward_engine::session::{Heard, SeenCall};
+use serde_json::Value;
+
+pub(crate) use act::act;
+
+/// The agents whose hooks are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Agent {
+    /// Claude Code
+    ClaudeCode,
+    /// Codex CLI
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// Kimi Code
+    Kimi,
+    /// Cursor
+    Cursor,
+    /// opencode
+    Opencode,
+}
+
+impl Agent {
+    /// Its name, as the command line takes it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Agent::ClaudeCode => "claude-code",
+            Agent::Codex => "codex",
+            Agent::Gemini => "gemini",
+            Agent::Kimi => "kimi",
+            Agent::Cursor => "cursor",
+            Agent::Opencode => "opencode",
+        }
+    }
+
+    /// What a payload tells; nothing where it is of no use here.
+    pub(crate) fn read(self, payload: &Value) -> Option<Event> {
+        match self {
+            Agent::ClaudeCode => claude_code::read(payload),
+            Agent::Codex => codex::read(payload),
+            Agent::Gemini => gemini::read(payload),
+            Agent::Kimi => kimi::read(payload),
+            Agent::Cursor => cursor::read(payload),
+            Agent::Opencode => opencode::read(payload),
+        }
+    }
+
+    /// A reply as the agent reads it; nothing where it cannot be told.
+    pub(crate) fn write(self, event: &Event, reply: &Reply) -> Option<String> {
+        match self {
+            Agent::ClaudeCode => claude_code::write(event, reply),
+            Agent::Codex => codex::write(event, reply),
+            Agent::Gemini => gemini::write(event, reply),
+            Agent::Kimi => kimi::write(event, reply),
+            Agent::Cursor => cursor::write(event, reply),
+            Agent::Opencode => opencode::write(event, reply),
+        }
+    }
+
+    /// Whether its hooks can end a turn.
+    const fn can_stop(self) -> bool {
+        match self {
+            Agent::ClaudeCode | Agent::Gemini | Agent::Opencode => true,
+            Agent::Codex | Agent::Kimi | Agent::Cursor => false,
+        }
+    }
+}
+
+/// What an agent tells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    /// The agent's own name for it.
+    pub(crate) name: String,
+    /// Who tells.
+    pub(crate) heard: Heard,
+    /// What.
+    pub(crate) what: What,
+}
+
+/// What an agent tells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum What {
+    /// A session begins, or goes on.
+    SessionStarted,
+    /// A person has written, or a subagent was set its task: a turn begins.
+    Prompted,
+    /// The model is about to be asked, and its tools can be taken away.
+    AboutToAsk,
+    /// A tool is about to be called.
+    AboutToCall {
+        /// The call's id.
+        call: Option<String>,
+    },
+    /// Calls were answered.
+    Stepped {
+        /// Which.
+        calls: Vec<SeenCall>,
+        /// Whether these are all the calls of one model response.
+        whole: bool,
+    },
+    /// The agent has answered: the turn is over.
+    Answered,
+    /// The session is over.
+    SessionEnded,
+}
+
+/// What an agent is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Nothing: it goes on as it would.
+    Nothing,
+    /// Something for the model to know.
+    Context(String),
+    /// Something for the person to know.
+    Warning(String),
+    /// The model is asked without its tools.
+    NoTools,
+    /// The call is not made.
+    Refused {
+        /// Why, for the model.
+        reason: String,
+    },
+    /// The call is not made, and the turn is over.
+    Stopped {
+        /// Why, for the model.
+        reason: String,
+        /// Why, for the person.
+        to_person: String,
+    },
+}

@@ -1,0 +1,157 @@
+//! From an event to a reply: the same for all agents.
+
+use std::path::Path;
+
+use onward_core::turn::ladder::Gate;
+use onward_core::turn::{LoopControl, OnStall};
+use onward_engine::session::{Fingerprint, Gated, SeenCall, SeenStep};
+use onward_engine::{Caller, Engine, Error, Sheet};
+
+use super::{Agent, Event, Reply, What, payload};
+use crate::fingerprint;
+
+/// What to answer, and what is worth a line on standard error.
+pub(crate) struct Answer {
+    pub(crate) reply: Reply,
+    pub(crate) note: Option<String>,
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Self {
+        let note = None;
+        Self { reply, note }
+    }
+}
+
+/// Takes in what an agent tells, and says what to answer.
+pub(crate) async fn act(
+    agent: Agent,
+    event: &Event,
+    engine: &Engine,
+    caller: &Caller,
+    control: LoopControl,
+) -> Result<Answer, Error> {
+    let heard = event.heard.clone();
+    match &event.what {
+        What::SessionStarted => {
+            let plan = engine.begin_session(caller, heard).await?;
+            Ok(plan.map_or(Reply::Nothing, offer).into())
+        }
+        What::Prompted => {
+            let print = look(event, control);
+            let first = engine
+                .begin_turn(caller, heard.clone(), print, control)
+                .await?
+                == 1;
+            // Kimi listens to nothing before the first prompt.
+            if first && agent == Agent::Kimi && event.heard.subagent.is_empty() {
+                let plan = engine.begin_session(caller, heard).await?;
+                return Ok(plan.map_or(Reply::Nothing, offer).into());
+            }
+            Ok(Reply::Nothing.into())
+        }
+        What::AboutToAsk => {
+            let closed = engine.is_closed(caller, &heard, control).await?;
+            let reply = if closed {
+                Reply::NoTools
+            } else {
+                Reply::Nothing
+            };
+            Ok(reply.into())
+        }
+        What::AboutToCall { call } => {
+            let stops = agent.can_stop();
+            let gated = engine.before_call(caller, heard, call.clone(), stops, control);
+            Ok(gate(gated.await?, stops).into())
+        }
+        What::Stepped { calls, whole } => step(event, calls, *whole, engine, caller, control).await,
+        What::Answered => {
+            engine.end_turn(caller, heard).await?;
+            Ok(Reply::Nothing.into())
+        }
+        What::SessionEnded => {
+            engine.end_session(caller, heard).await?;
+            Ok(Reply::Nothing.into())
+        }
+    }
+}
+
+async fn step(
+    event: &Event,
+    calls: &[SeenCall],
+    whole: bool,
+    engine: &Engine,
+    caller: &Caller,
+    control: LoopControl,
+) -> Result<Answer, Error> {
+    if control.on_stall == OnStall::Off {
+        return Ok(Reply::Nothing.into());
+    }
+    let step = SeenStep {
+        calls: calls.to_vec(),
+        whole,
+        fingerprint: look(event, control),
+        background: calls.iter().any(is_in_background),
+        plans: payload::plans(calls),
+    };
+    let seen = engine
+        .observe_step(caller, event.heard.clone(), step, control)
+        .await?;
+    let note = seen.unreadable.map(|why| {
+        format!("what was remembered of the turn cannot be read, and begins anew: {why}")
+    });
+    let reply = match (seen.to_agent, seen.to_person) {
+        (Some(text), _) => Reply::Context(text),
+        (None, Some(text)) => Reply::Warning(text),
+        (None, None) => Reply::Nothing,
+    };
+    Ok(Answer { reply, note })
+}
+
+/// Whether a call has sent something to the background, or asks for what runs there.
+fn is_in_background(call: &SeenCall) -> bool {
+    let sent = call.input.get("run_in_background") == Some(&true.into());
+    sent || call.output.contains("<status>running</status>")
+}
+
+fn look(event: &Event, control: LoopControl) -> Fingerprint {
+    match &event.heard.directory {
+        Some(directory) if control.on_stall != OnStall::Off => {
+            fingerprint::take(Path::new(directory), fingerprint::BUDGET)
+        }
+        Some(_) | None => Fingerprint::None,
+    }
+}
+
+fn gate(gated: Gated, stops: bool) -> Reply {
+    let Gated {
+        gate,
+        to_agent: reason,
+        to_person,
+    } = gated;
+    match gate {
+        Gate::Open => Reply::Nothing,
+        Gate::Refused => Reply::Refused { reason },
+        Gate::Stopped => Reply::Stopped {
+            reason,
+            to_person: match stops {
+                true => format!("Onward stopped this turn: {to_person}"),
+                false => format!("Onward refuses the calls of this turn: {to_person}"),
+            },
+        },
+    }
+}
+
+/// An unfinished plan, for the model to know of.
+fn offer(sheet: Sheet) -> Reply {
+    let head = &sheet.head;
+    Reply::Context(format!(
+        "This directory has an unfinished plan in Onward: `{}` (planId {}), {}, {}% of {} steps done. \
+         `get_research_context` with its planId tells where it stands; `get_next_step` goes on with it.",
+        sheet.brief.name,
+        head.id,
+        head.status(),
+        head.counts.progress(),
+        head.counts.total(),
+    ))
+}

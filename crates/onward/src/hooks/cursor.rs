@@ -1,0 +1,82 @@
+//! Cursor. A turn is a `generation_id` of a `conversation_id`; results are JSON inside of a text, and
+//! those of failed calls come with an event of their own. In print mode it tells neither of prompts nor
+//! of ends: the generation alone separates the turns.
+//!
+//! Before a call it reads anything but an object as a veto, so an empty one says that nothing is said;
+//! `allow` would approve the call in the person's place. It cannot be stopped; every call is refused.
+
+use onward_engine::session::{Heard, SeenCall};
+use serde_json::{Value, json};
+
+use super::payload::{call, output, text};
+use super::{Agent, Event, Reply, What};
+
+pub(super) fn read(payload: &Value) -> Option<Event> {
+    let name = text(payload, "hook_event_name")?;
+    let what = match name.as_str() {
+        "sessionStart" => What::SessionStarted,
+        "beforeSubmitPrompt" => What::Prompted,
+        "preToolUse" => What::AboutToCall {
+            call: text(payload, "tool_use_id"),
+        },
+        "postToolUse" => alone(call(payload, Some(true), result(payload))),
+        "postToolUseFailure" => {
+            let error = text(payload, "error_message").unwrap_or_default();
+            alone(call(payload, Some(false), error))
+        }
+        "stop" => What::Answered,
+        "sessionEnd" => What::SessionEnded,
+        _ => return None,
+    };
+    Some(Event {
+        name,
+        heard: heard(payload),
+        what,
+    })
+}
+
+fn heard(payload: &Value) -> Heard {
+    let session = text(payload, "conversation_id").or_else(|| text(payload, "session_id"));
+    let folders = payload.get("workspace_roots");
+    let folder = folders.and_then(|folders| folders.get(0)?.as_str());
+    Heard {
+        session: session.unwrap_or_default(),
+        agent: Agent::Cursor.as_str().to_owned(),
+        directory: text(payload, "cwd").or_else(|| folder.map(str::to_owned)),
+        subagent: String::new(),
+        turn: text(payload, "generation_id"),
+    }
+}
+
+fn alone(call: SeenCall) -> What {
+    What::Stepped {
+        calls: vec![call],
+        whole: false,
+    }
+}
+
+/// The text of a result, out of the JSON that it comes in.
+fn result(payload: &Value) -> String {
+    let told = payload.get("tool_output").unwrap_or(&Value::Null);
+    let inner = told
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok());
+    output(&inner.unwrap_or_else(|| told.clone()))
+}
+
+pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
+    let said = match (reply, &event.what) {
+        (Reply::Nothing, What::AboutToCall { .. }) => json!({}),
+        (Reply::Context(text), _) => json!({ "additional_context": text }),
+        (Reply::Refused { reason }, _) => {
+            json!({ "permission": "deny", "agent_message": reason })
+        }
+        (Reply::Stopped { reason, to_person }, _) => json!({
+            "permission": "deny",
+            "user_message": to_person,
+            "agent_message": reason,
+        }),
+        (Reply::Nothing | Reply::Warning(_) | Reply::NoTools, _) => return None,
+    };
+    Some(said.to_string())
+}

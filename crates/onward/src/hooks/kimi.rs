@@ -1,0 +1,59 @@
+//! Kimi Code. Only three of its events listen to an answer: before a call, at a prompt and at the end.
+//! So the one way to the model within a turn is the reason of a refusal, and there is no nudge; what a
+//! session start would offer is said with the first prompt, as plain text. Results are told
+//! beside the agent's own work, with their first 2,000 characters, and may come after the next call is
+//! asked for; they are counted whenever they come.
+
+use onward_engine::session::SeenCall;
+use serde_json::{Value, json};
+
+use super::payload::{heard, output, text};
+use super::{Agent, Event, Reply, What};
+
+pub(super) fn read(payload: &Value) -> Option<Event> {
+    let name = text(payload, "hook_event_name")?;
+    let what = match name.as_str() {
+        "SessionStart" => What::SessionStarted,
+        "UserPromptSubmit" => What::Prompted,
+        "PreToolUse" => What::AboutToCall {
+            call: text(payload, "tool_call_id"),
+        },
+        "PostToolUse" => answered(payload, Some(true), "tool_output"),
+        "PostToolUseFailure" => answered(payload, Some(false), "error"),
+        "Stop" | "StopFailure" | "Interrupt" => What::Answered,
+        "SessionEnd" => What::SessionEnded,
+        _ => return None,
+    };
+    let heard = heard(payload, Agent::Kimi);
+    Some(Event { name, heard, what })
+}
+
+fn answered(payload: &Value, ok: Option<bool>, key: &str) -> What {
+    let call = SeenCall {
+        id: text(payload, "tool_call_id"),
+        tool: text(payload, "tool_name").unwrap_or_default(),
+        input: payload.get("tool_input").cloned().unwrap_or_default(),
+        ok,
+        output: payload.get(key).map(output).unwrap_or_default(),
+    };
+    What::Stepped {
+        calls: vec![call],
+        whole: false,
+    }
+}
+
+pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
+    match (reply, &event.what) {
+        (Reply::Context(text), What::Prompted) => Some(text.clone()),
+        (Reply::Refused { reason } | Reply::Stopped { reason, .. }, _) => {
+            let said = json!({
+                "hookSpecificOutput": {
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": reason,
+                },
+            });
+            Some(said.to_string())
+        }
+        (Reply::Nothing | Reply::NoTools | Reply::Context(_) | Reply::Warning(_), _) => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! Agents' sessions, their turns and steps.
+
+use onward_engine::session::SessionView;
+use onward_engine::{CallLine, Session as Stored, SessionLine, Turn as Kept, TurnStep};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Sessions {
+    sessions: Vec<Listed>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    #[serde(flatten)]
+    session: Head,
+    turns: u64,
+    held_turns: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    session_id: String,
+    agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
+    started_at: String,
+    last_seen_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    switched_off: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Session {
+    #[serde(flatten)]
+    session: Head,
+    turns: Vec<Turn>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Turn {
+    turn: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagent: Option<String>,
+    began_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_ended: Option<&'static str>,
+    step_count: u32,
+    idle_steps: u32,
+    threshold: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_progress_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<&'static str>,
+    refusals: u32,
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Step {
+    step: u32,
+    at: String,
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    idle_steps: u32,
+    calls: Vec<Call>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Call {
+    tool: String,
+    input: String,
+    ok: Option<bool>,
+    output: String,
+}
+
+impl Sessions {
+    pub(crate) fn of(lines: &[SessionLine]) -> Self {
+        let sessions = lines.iter().map(|line| Listed {
+            session: Head::of(&line.session),
+            turns: line.turns,
+            held_turns: line.held,
+        });
+        Self {
+            sessions: sessions.collect(),
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn of(view: &SessionView) -> Self {
+        let turns = view.turns.iter().map(|(turn, steps)| Turn::of(turn, steps));
+        Self {
+            session: Head::of(&view.session),
+            turns: turns.collect(),
+        }
+    }
+}
+
+impl Head {
+    fn of(session: &Stored) -> Self {
+        Self {
+            session_id: session.id.clone(),
+            agent: session.agent.clone(),
+            directory: session.directory.clone(),
+            started_at: super::at(session.started_at),
+            last_seen_at: super::at(session.last_seen_at),
+            ended_at: session.ended_at.map(super::at),
+            switched_off: session.switched_off,
+        }
+    }
+}
+
+impl Turn {
+    fn of(turn: &Kept, steps: &[TurnStep]) -> Self {
+        let standing = &turn.standing;
+        Self {
+            turn: turn.number,
+            subagent: (!turn.agent.is_empty()).then(|| turn.agent.clone()),
+            began_at: super::at(turn.began_at),
+            ended_at: turn.ended.map(|(at, _)| super::at(at)),
+            why_ended: turn.ended.map(|(_, why)| why.as_str()),
+            step_count: standing.steps,
+            idle_steps: standing.idle_steps,
+            threshold: turn.threshold,
+            verdict: turn.judgement.map(|judgement| judgement.as_str()),
+            last_progress_at: turn.progressed_at.map(super::at),
+            held: standing.held.map(|held| held.as_str()),
+            refusals: standing.refusals,
+            steps: steps.iter().map(Step::of).collect(),
+        }
+    }
+}
+
+impl Step {
+    fn of(step: &TurnStep) -> Self {
+        Self {
+            step: step.number,
+            at: super::at(step.at),
+            verdict: step.judgement.as_str(),
+            why: step.why.clone(),
+            idle_steps: step.idle_steps,
+            calls: step.calls.iter().map(Call::of).collect(),
+        }
+    }
+}
+
+impl Call {
+    fn of(call: &CallLine) -> Self {
+        Self {
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            ok: call.ok,
+            output: call.output.clone(),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Hooks of one session that run at once, each in a process of its own.
+
+use std::io::Write;
+
+use crate::desk::{Answer, Desk};
+
+#[test]
+fn steps_that_are_told_of_at_once_are_all_counted() {
+    let desk = Desk::new("steps-at-once", "codex");
+    desk.tell("prompt").is_silent();
+    let hooks: Vec<_> = (0..16)
+        .map(|_| {
+            let payload = desk.payload("idle");
+            let mut child = desk.onward(&["hook", "codex"]).spawn().unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(payload.as_bytes())
+                .unwrap();
+            child
+        })
+        .collect();
+    let mut told = 0;
+    for hook in hooks {
+        let answer = Answer::of(hook.wait_with_output().unwrap());
+        assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
+        told += usize::from(!answer.stdout.is_empty());
+    }
+    assert_eq!(told, 2, "one nudge and one reminder");
+    let session = desk.ask(&["session", "show", "019a", "--json"]);
+    let turn = &session["turns"][0];
+    assert_eq!(
+        (&turn["stepCount"], &turn["idleSteps"]),
+        (&16.into(), &16.into())
+    );
+    assert_eq!(turn["steps"].as_array().unwrap().len(), 16);
+}
+
+#[test]
+fn calls_that_are_asked_for_at_once_are_all_refused() {
+    let desk = Desk::new("calls-at-once", "claude-code");
+    desk.tell("prompt").is_silent();
+    desk.idle(8);
+    let hooks: Vec<_> = (0..8)
+        .map(|_| {
+            let payload = desk.payload("before");
+            let mut child = desk.onward(&["hook", "claude-code"]).spawn().unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(payload.as_bytes())
+                .unwrap();
+            child
+        })
+        .collect();
+    let answers: Vec<Answer> = hooks
+        .into_iter()
+        .map(|hook| Answer::of(hook.wait_with_output().unwrap()))
+        .collect();
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.stdout.contains("\"deny\""))
+    );
+    let stopped = |answer: &&Answer| answer.stdout.contains("\"continue\":false");
+    assert_eq!(
+        answers.iter().filter(stopped).count(),
+        6,
+        "all but the first two"
+    );
+}
