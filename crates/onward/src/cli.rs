@@ -17,6 +17,7 @@ mod export;
 mod forget;
 mod hook;
 mod import;
+mod install;
 mod mcp;
 mod migrate;
 mod plan;
@@ -75,6 +76,7 @@ enum Command {
     /// Agents' sessions: their turns, and which of them got stuck
     #[command(subcommand)]
     Session(session::Command),
+    Install(install::Install),
     Hook(hook::Hook),
     Export(export::Export),
     Import(import::Import),
@@ -157,6 +159,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Transcript(command) => Ok(transcript::run(&command, output)),
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
+        Command::Install(args) => install::run(&args, output),
         Command::Config(_) => config::run(&read()?),
         Command::Mcp(args) => wait(read(), async |cx| mcp::run(&args, cx).await),
         Command::Serve(args) => {

@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod fingerprint;
 mod hooks;
+mod install;
 mod markdown;
 mod mcp;
 mod output;
