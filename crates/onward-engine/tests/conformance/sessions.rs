@@ -26,7 +26,7 @@ fn heard() -> Heard {
     Heard {
         session: "one".to_owned(),
         agent: "claude-code".to_owned(),
-        directory: Some("/work/tides".to_owned()),
+        directory: Some("/src/tides".to_owned()),
         ..Heard::default()
     }
 }
@@ -350,7 +350,7 @@ async fn an_unfinished_plan_of_the_directory_is_offered(desk: &Desk) {
     desk.engine.delete_plan(&desk.me, second.id).await.unwrap();
     assert_eq!(begin().await, None);
     let elsewhere = Heard {
-        directory: Some("/work".to_owned()),
+        directory: Some("/src".to_owned()),
         ..heard()
     };
     assert_eq!(

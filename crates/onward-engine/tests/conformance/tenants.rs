@@ -36,7 +36,7 @@ async fn other(desk: &Desk) -> Other {
     let heard = Heard {
         session: "theirs".to_owned(),
         agent: "codex".to_owned(),
-        directory: Some("/work".to_owned()),
+        directory: Some("/src".to_owned()),
         ..Heard::default()
     };
     let control = LoopControl::default();

@@ -3,8 +3,10 @@
 //! An agent waits for every hook, and reads some of their failures as a veto. So whatever is wrong
 //! here, be it the arguments, the configuration, the input, the database or this program, the agent
 //! goes on: exit code 0, nothing on standard output, one line on standard error. The work is done in a
-//! thread of its own and waited for so long and no longer; the file is not tidied up at the end, which
-//! would take longer than all the rest.
+//! thread of its own and waited for so long and no longer.
+//!
+//! Closing an SQLite file copies its log back, which takes longer than all the rest, so the file is
+//! left to the system; but whoever opens it next reads the log, so a long one is copied back.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -12,6 +14,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use clap::Args;
+use onward_engine::Address;
 use serde_json::Value;
 
 use super::Context;
@@ -23,6 +26,8 @@ use crate::output::{Output, tell, words};
 
 /// Nothing here takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// A log that is longer takes longer to read than to copy back.
+const LOG: u64 = 1 << 20;
 /// No agent says more at once.
 const LONGEST: u64 = 64 << 20;
 
@@ -110,9 +115,22 @@ fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
             .map_err(|failure| failure.message)?;
         let Database { engine, caller, .. } = database;
         let answer = act(agent, &event, &engine, &caller, control).await;
-        // Closing the file would copy its log back, and an agent waits: the system closes it.
-        std::mem::forget(engine);
+        match log_is_long(&cx.config.database.value) {
+            true => engine.close().await,
+            // The system closes the file.
+            false => std::mem::forget(engine),
+        }
         let answer = answer.map_err(|error| error.to_string())?;
         Ok((agent.write(&event, &answer.reply), answer.note))
     })
+}
+
+/// Whether a file's log has grown so long that it should be copied back.
+fn log_is_long(address: &Address) -> bool {
+    let Address::File(path) = address else {
+        return false;
+    };
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|about| about.len() > LOG)
 }

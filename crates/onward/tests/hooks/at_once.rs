@@ -71,3 +71,21 @@ fn calls_that_are_asked_for_at_once_are_all_refused() {
         "all but the first two"
     );
 }
+
+#[test]
+fn the_log_that_the_next_hook_reads_stays_short() {
+    let desk = Desk::new("log", "claude-code");
+    desk.tell("prompt").is_silent();
+    let log = desk.folder.join("onward.db-wal");
+    let mut longest = 0;
+    for _ in 0..60 {
+        desk.tell("news").is_silent();
+        let length = std::fs::metadata(&log).map_or(0, |about| about.len());
+        longest = longest.max(length);
+    }
+    assert!(
+        longest > 100_000,
+        "the file is not closed after every step: {longest}"
+    );
+    assert!(longest < 1_200_000, "{longest}");
+}

@@ -66,9 +66,16 @@ fn what_changes_the_working_tree_is_progress() {
     // The first look that was in time may be this one.
     in_time(&desk);
     assert_eq!(in_time(&desk), "idle");
-    let changes: [(&str, &dyn Fn()); 7] = [
+    let changes: [(&str, &dyn Fn()); 8] = [
         ("a second edit of a dirty file", &|| {
             write(&desk, "a.txt", "six\n")
+        }),
+        ("an edit that leaves size and time as they were", &|| {
+            let path = desk.work().join("a.txt");
+            let at = std::fs::metadata(&path).unwrap().modified().unwrap();
+            write(&desk, "a.txt", "ten\n");
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(at).unwrap();
         }),
         ("an edit of a clean file", &|| {
             write(&desk, "b.txt", "two\n")
@@ -123,5 +130,8 @@ fn a_fifo_a_link_into_nowhere_and_a_long_file_hold_up_nobody() {
     assert_eq!(in_time(&desk), "idle");
     // The end of a long file counts.
     std::os::unix::fs::FileExt::write_at(&long, b"x", (8 << 30) - 1).unwrap();
+    assert_eq!(in_time(&desk), "the outside changed");
+    // In the middle nobody reads, but its time tells.
+    std::os::unix::fs::FileExt::write_at(&long, b"x", 4 << 30).unwrap();
     assert_eq!(in_time(&desk), "the outside changed");
 }
