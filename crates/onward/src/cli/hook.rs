@@ -48,18 +48,9 @@ type Said = (Option<String>, Option<String>);
 pub(super) fn run(args: &Hook, flags: &Flags, output: Output) -> Exit {
     // A panic is told in one line like everything else.
     std::panic::set_hook(Box::new(|_| {}));
-    let (says, heard) = channel();
     let (agent, flags) = (args.agent, flags.clone());
-    let thread = std::thread::Builder::new().spawn(move || {
-        // Whoever waits may have given up.
-        says.send(work(agent, &flags, output)).ok();
-    });
-    let said = match thread {
-        Ok(_) => heard.recv_timeout(PATIENCE),
-        Err(_) => Err(RecvTimeoutError::Disconnected),
-    };
-    match said {
-        Ok(Ok((reply, note))) => {
+    match in_time(PATIENCE, move || work(agent, &flags, output)) {
+        Ok((reply, note)) => {
             if let Some(reply) = reply {
                 // An agent that is gone reads nothing.
                 output.print(&format!("{reply}\n")).ok();
@@ -68,11 +59,31 @@ pub(super) fn run(args: &Hook, flags: &Flags, output: Output) -> Exit {
                 complain(&note);
             }
         }
-        Ok(Err(why)) => complain(&why),
-        Err(RecvTimeoutError::Timeout) => complain("it takes too long"),
-        Err(RecvTimeoutError::Disconnected) => complain("it broke; this is a fault of `onward`"),
+        Err(why) => complain(&why),
     }
     Exit::Done
+}
+
+/// Does the work in a thread of its own, and waits for it so long and no longer.
+fn in_time(
+    patience: Duration,
+    work: impl FnOnce() -> Result<Said, String> + Send + 'static,
+) -> Result<Said, String> {
+    let (says, heard) = channel();
+    let thread = std::thread::Builder::new().spawn(move || {
+        // Whoever waits may have given up.
+        says.send(work()).ok();
+    });
+    let said = match thread {
+        Ok(_) => heard.recv_timeout(patience),
+        Err(_) => Err(RecvTimeoutError::Disconnected),
+    };
+    said.unwrap_or_else(|why| {
+        Err(match why {
+            RecvTimeoutError::Timeout => "it takes too long".to_owned(),
+            RecvTimeoutError::Disconnected => "it broke; this is a fault of `onward`".to_owned(),
+        })
+    })
 }
 
 /// Tells what is wrong, in one line, whatever it holds.
@@ -133,4 +144,38 @@ fn log_is_long(address: &Address) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     std::fs::metadata(log).is_ok_and(|about| about.len() > LOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_panics_is_told_of_in_words() {
+        let said = in_time(Duration::from_secs(60), || panic!("on purpose"));
+        assert_eq!(
+            said,
+            Err("it broke; this is a fault of `onward`".to_owned())
+        );
+    }
+
+    #[test]
+    fn work_that_never_ends_is_not_waited_for() {
+        let (ends, never) = channel::<()>();
+        let said = in_time(Duration::from_millis(1), move || {
+            // It ends with the test: nobody sends anything.
+            never.recv().ok();
+            Ok((None, None))
+        });
+        assert_eq!(said, Err("it takes too long".to_owned()));
+        drop(ends);
+    }
+
+    #[test]
+    fn work_that_is_done_is_answered() {
+        let said = in_time(Duration::from_secs(60), || {
+            Ok((Some("{}".to_owned()), None))
+        });
+        assert_eq!(said, Ok((Some("{}".to_owned()), None)));
+    }
 }
