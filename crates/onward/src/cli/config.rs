@@ -285,6 +285,9 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
         ("retention.finished_plans_days", days(plans), &plans.from),
         ("retention.tool_calls_days", days(calls), &calls.from),
         ("retention.sessions_days", days(sessions), &sessions.from),
+    ];
+    rows.extend(turn_rows(&config.loop_control));
+    rows.extend([
         ("reviews.form_seconds", forms.value.to_string(), &forms.from),
         ("serve.bind", bind.value.to_string(), &bind.from),
         ("serve.public_url", text(&public.value), &public.from),
@@ -295,8 +298,7 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
             required.value.to_string(),
             &required.from,
         ),
-    ];
-    rows.extend(turn_rows(&config.loop_control));
+    ]);
     rows.extend(issuer_rows(serve));
     rows.extend(limit_rows(serve));
     rows

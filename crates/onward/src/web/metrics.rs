@@ -141,6 +141,7 @@ pub(super) fn forgotten(tenant: &str, forgotten: Result<Forgotten, Error>) {
             tenant,
             plans = forgotten.plans.len(),
             tool_calls = forgotten.tool_calls,
+            sessions = forgotten.sessions,
             "forgot what is older than `[retention]` says"
         ),
         Err(why) => tracing::warn!(tenant, %why, "nothing could be forgotten"),
