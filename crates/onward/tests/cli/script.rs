@@ -227,3 +227,13 @@ fn a_server_refuses_what_is_for_files() {
     let bless = std::env::var_os("ONWARD_BLESS").is_some();
     compare_or("server", &scene.with_plans(), bless);
 }
+
+#[test]
+fn sessions_are_listed_shown_and_switched_off() {
+    on_sqlite("sessions");
+}
+
+#[test]
+fn sessions_read_the_same_on_postgres() {
+    on_postgres("sessions");
+}
