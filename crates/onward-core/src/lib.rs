@@ -121,11 +121,13 @@
 //! | [`progress`], [`stall`], [`watcher`] | how far it is; whether it stopped; whether the watcher slept |
 //! | [`skill`] | executions of agents' skills, which may be linked to a plan |
 //! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
+//! | [`call`] | whether a tool call will ever answer; what is said where it will not |
 //! | [`policy`], [`role`] | what an owner sets; who may do what |
 //! | [`id`], [`time`] | names and instants |
 
 pub mod apply;
 pub mod branch;
+pub mod call;
 pub mod command;
 pub mod condition;
 pub mod decide;
@@ -144,6 +146,7 @@ pub mod turn;
 pub mod watcher;
 
 pub use apply::Plan;
+pub use call::{CallPolicy, DEFAULT_CALL_TIMEOUT, STALE_GRACE};
 pub use command::Command;
 pub use decide::decide;
 pub use event::Event;
