@@ -122,6 +122,7 @@
 //! | [`skill`] | executions of agents' skills, which may be linked to a plan |
 //! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
 //! | [`call`] | whether a tool call will ever answer; what is said where it will not |
+//! | [`transcript`] | conversations with calls that were never answered, put right |
 //! | [`policy`], [`role`] | what an owner sets; who may do what |
 //! | [`id`], [`time`] | names and instants |
 
@@ -142,6 +143,7 @@ pub mod skill;
 pub mod stall;
 pub mod step;
 pub mod time;
+pub mod transcript;
 pub mod turn;
 pub mod watcher;
 

@@ -1,0 +1,156 @@
+//! Rows of Anthropic's Messages: results are blocks of the user's rows.
+//!
+//! Blocks that are run by the server itself (`server_tool_use` and its results) are answered where they
+//! stand, within the row of the model, and are left alone.
+
+use std::collections::BTreeMap;
+
+use super::history::{HistoryRow, Piece, Place};
+use super::json::{self, Object};
+use super::{Call, Message, Part, Role, Standing, open};
+use crate::call::words::for_model;
+
+/// A row; none where it is none.
+pub(super) fn read<'a>(row: &Object<'a>) -> Option<Message<'a>> {
+    let role = match row.string("role")?.as_ref() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return None,
+    };
+    let content = row.get("content")?;
+    let parts = match json::string(content) {
+        Some(text) => vec![Part::Text(text)],
+        None => {
+            let blocks = json::elements(content)?;
+            let blocks = blocks.into_iter().filter_map(|span| content.get(span));
+            blocks.map(|block| part(block, role)).collect()
+        }
+    };
+    Some(Message {
+        role,
+        parts,
+        is_queued: false,
+        is_plain: row.has_only(&["role", "content"]),
+    })
+}
+
+fn part(block: &str, role: Role) -> Part<'_> {
+    let Some(block) = Object::of(block) else {
+        return Part::Other;
+    };
+    let part = match block.string("type").as_deref() {
+        Some("text") => block.string("text").map(Part::Text),
+        Some("tool_use") if role == Role::Assistant => block.string("id").map(|id| {
+            Part::Call(Call {
+                id,
+                tool: block.string("name"),
+                input: block.get("input").unwrap_or_default().into(),
+                standing: Standing::Open(open()),
+            })
+        }),
+        Some("tool_result") => block.string("tool_use_id").map(Part::Answer),
+        Some(_) | None => None,
+    };
+    part.unwrap_or(Part::Other)
+}
+
+/// A row as text. Of a row that was there, everything but the content stays as it was.
+pub(super) fn write(row: &HistoryRow, sources: &[&str]) -> String {
+    let mut cut = Cut {
+        sources,
+        contents: BTreeMap::new(),
+    };
+    let mut blocks = Vec::new();
+    for piece in &row.pieces {
+        match piece {
+            Piece::Kept(place) => blocks.extend(cut.kept(*place)),
+            Piece::Orphan(place) => blocks.extend(orphan(cut.block(*place))),
+            Piece::Synthetic { call, cause } => {
+                let call = cut.block(*call).and_then(Object::of);
+                blocks.push(format!(
+                    r#"{{"type":"tool_result","tool_use_id":{},"content":{},"is_error":true}}"#,
+                    call.and_then(|call| call.get("id")).unwrap_or("\"\""),
+                    json::quoted(&for_model(*cause, None)),
+                ));
+            }
+        }
+    }
+    let content = format!("[{}]", blocks.join(","));
+    let source = row.from.and_then(|from| sources.get(from));
+    let span = source.and_then(|source| Object::of(source)?.span("content"));
+    match (source, span) {
+        (Some(source), Some(span)) => {
+            let (before, after) = (source.get(..span.start), source.get(span.end..));
+            [
+                before.unwrap_or_default(),
+                &content,
+                after.unwrap_or_default(),
+            ]
+            .concat()
+        }
+        (Some(_) | None, _) => {
+            let role = match row.role {
+                Role::Assistant => "assistant",
+                Role::User | Role::Tool | Role::Other => "user",
+            };
+            format!(r#"{{"role":"{role}","content":{content}}}"#)
+        }
+    }
+}
+
+/// The contents of rows, each cut into its blocks once.
+struct Cut<'a, 'b> {
+    sources: &'b [&'a str],
+    contents: BTreeMap<usize, Content<'a>>,
+}
+
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<&'a str>),
+}
+
+impl<'a> Cut<'a, '_> {
+    fn content(&mut self, row: usize) -> &Content<'a> {
+        let source = self.sources.get(row).copied().unwrap_or_default();
+        self.contents.entry(row).or_insert_with(|| {
+            let content = Object::of(source).and_then(|row| row.get("content"));
+            let content = content.unwrap_or_default();
+            match json::elements(content) {
+                Some(spans) => Content::Blocks(
+                    spans
+                        .into_iter()
+                        .filter_map(|span| content.get(span))
+                        .collect(),
+                ),
+                None => Content::Text(content),
+            }
+        })
+    }
+
+    fn block(&mut self, place: Place) -> Option<&'a str> {
+        match self.content(place.row) {
+            Content::Text(_) => None,
+            Content::Blocks(blocks) => blocks.get(place.part).copied(),
+        }
+    }
+
+    /// The text of a block; of a content that is a string, a block with it, unless it says nothing.
+    fn kept(&mut self, place: Place) -> Option<String> {
+        if let Content::Text(content) = self.content(place.row) {
+            let says_nothing = json::string(content).is_some_and(|text| text.trim().is_empty());
+            return (!says_nothing).then(|| format!(r#"{{"type":"text","text":{content}}}"#));
+        }
+        self.block(place).map(str::to_owned)
+    }
+}
+
+/// A result without a call, as blocks of text; pictures and the like stay what they are.
+fn orphan(block: Option<&str>) -> Vec<String> {
+    let block = block.and_then(Object::of);
+    let id = block.as_ref().and_then(|block| block.string("tool_use_id"));
+    let head = super::orphan_head(&id.unwrap_or_default());
+    let content = block
+        .and_then(|block| block.get("content"))
+        .unwrap_or("\"\"");
+    super::with_head(&head, content, "text")
+}

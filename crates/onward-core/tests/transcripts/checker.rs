@@ -1,0 +1,126 @@
+//! What each API accepts, written down from their documentation and without a look at the code that is
+//! tried here: on parsed values, row by row.
+
+use serde_json::Value;
+
+/// What is wrong with an Anthropic conversation.
+pub(crate) fn anthropic(rows: &[Value]) -> Result<(), String> {
+    let mut owed: Vec<&str> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let blocks = row["content"].as_array().cloned().unwrap_or_default();
+        let results = blocks
+            .iter()
+            .take_while(|block| block["type"] == "tool_result")
+            .count();
+        let all = blocks
+            .iter()
+            .filter(|block| block["type"] == "tool_result")
+            .count();
+        if results != all {
+            return Err(format!("row {index}: a result behind something else"));
+        }
+        let given: Vec<&str> = blocks[..results]
+            .iter()
+            .filter_map(|b| b["tool_use_id"].as_str())
+            .collect();
+        if row["role"] == "assistant" && !given.is_empty() {
+            return Err(format!("row {index}: the model gives a result"));
+        }
+        if given != owed {
+            return Err(format!("row {index}: owed {owed:?}, given {given:?}"));
+        }
+        owed = ids(row, "assistant");
+        let same = index > 0 && rows[index - 1]["role"] == row["role"];
+        if same
+            && ["user", "assistant"]
+                .iter()
+                .any(|role| row["role"] == *role)
+            && is_plain(row)
+        {
+            return Err(format!("row {index}: the role of the row before"));
+        }
+    }
+    if owed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("owed in the end: {owed:?}"))
+    }
+}
+
+fn is_plain(row: &Value) -> bool {
+    row.as_object()
+        .is_some_and(|row| row.keys().all(|key| key == "role" || key == "content"))
+}
+
+fn ids<'a>(row: &'a Value, role: &str) -> Vec<&'a str> {
+    let blocks = row["content"].as_array().into_iter().flatten();
+    blocks
+        .filter(|block| row["role"] == role && block["type"] == "tool_use")
+        .filter_map(|block| block["id"].as_str())
+        .collect()
+}
+
+/// What is wrong with a conversation of Chat Completions.
+pub(crate) fn chat(rows: &[Value]) -> Result<(), String> {
+    let mut owed: Vec<&str> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        if row["role"] == "tool" {
+            if owed.is_empty() || row["tool_call_id"] != owed[0] {
+                return Err(format!(
+                    "row {index}: owed {owed:?}, given {}",
+                    row["tool_call_id"]
+                ));
+            }
+            owed.remove(0);
+            continue;
+        }
+        if !owed.is_empty() {
+            return Err(format!("row {index}: still owed {owed:?}"));
+        }
+        if row["role"] == "assistant" {
+            let calls = row["tool_calls"].as_array().into_iter().flatten();
+            owed = calls.filter_map(|call| call["id"].as_str()).collect();
+        }
+    }
+    if owed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("owed in the end: {owed:?}"))
+    }
+}
+
+/// What is wrong with the items of Responses.
+pub(crate) fn responses(items: &[Value]) -> Result<(), String> {
+    let mut owed: Vec<&str> = Vec::new();
+    let mut paying = false;
+    for (index, item) in items.iter().enumerate() {
+        match item["type"].as_str() {
+            Some("function_call") => {
+                if paying && !owed.is_empty() {
+                    return Err(format!("item {index}: still owed {owed:?}"));
+                }
+                paying = false;
+                owed.extend(item["call_id"].as_str());
+            }
+            Some("function_call_output") => {
+                paying = true;
+                if owed.is_empty() || item["call_id"] != owed[0] {
+                    return Err(format!(
+                        "item {index}: owed {owed:?}, given {}",
+                        item["call_id"]
+                    ));
+                }
+                owed.remove(0);
+            }
+            Some("reasoning") if !paying => {}
+            _ if item["role"] == "assistant" && !paying => {}
+            _ if !owed.is_empty() => return Err(format!("item {index}: still owed {owed:?}")),
+            _ => {}
+        }
+    }
+    if owed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("owed in the end: {owed:?}"))
+    }
+}
