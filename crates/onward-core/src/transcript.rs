@@ -32,7 +32,7 @@ mod dangling_calls;
 mod document;
 mod doubled_tail;
 mod history;
-mod json;
+pub mod json;
 mod repair;
 mod responses;
 mod stale_calls;
@@ -42,7 +42,8 @@ use std::borrow::Cow;
 use crate::call::{CallPolicy, CallStatus, CallTimestamp, Cause, Limit};
 use crate::time::Timestamp;
 
-pub use answers::{Fit, Walk, settle};
+pub use answers::{Fit, Walk};
+pub use anthropic::orphan_as_text;
 pub use document::{Repaired, repair_document};
 pub use history::{Api, Frontier, History, HistoryRow, Piece, Place, repair_history};
 pub use repair::{Repair, What};

@@ -80,7 +80,7 @@ enum Command {
     Hook(hook::Hook),
     Export(export::Export),
     Import(import::Import),
-    /// Saved sessions of agents: look back at what happened
+    /// Saved sessions of agents: look back at what happened, put right what is broken
     #[command(subcommand)]
     Transcript(transcript::Command),
     /// Tokens: what programs sign in with
@@ -156,7 +156,7 @@ fn dispatch(cli: Cli) -> Result {
         })
     };
     match command {
-        Command::Transcript(command) => Ok(transcript::run(&command, output)),
+        Command::Transcript(command) => transcript::run(&command, output),
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
         Command::Install(args) => install::run(&args, output),

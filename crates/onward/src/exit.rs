@@ -39,6 +39,7 @@ impl From<&transcript::Error> for Exit {
             | transcript::Error::NotJson { .. }
             | transcript::Error::Misshapen { .. }
             | transcript::Error::NoMessages { .. }
+            | transcript::Error::NotRepairable { .. }
             | transcript::Error::UnknownFormat { .. } => Exit::Failed,
         }
     }

@@ -16,6 +16,7 @@ mod lines;
 mod messages;
 mod openai;
 mod outside;
+pub(crate) mod repair;
 pub(crate) mod score;
 mod swe_agent;
 mod turns;

@@ -7,8 +7,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Message, Part, Standing};
-
 /// A walk over a conversation, in its order. `P` says where a call stands.
 #[derive(Debug)]
 pub struct Walk<P> {
@@ -79,33 +77,5 @@ impl<P> Walk<P> {
     pub fn unanswered(self) -> impl Iterator<Item = P> {
         let waiting = self.calls.into_values().flat_map(|waiting| waiting.calls);
         self.superseded.into_iter().chain(waiting)
-    }
-}
-
-/// Marks the calls as settled that have a result in the conversation.
-pub fn settle(messages: &mut [Message<'_>]) {
-    let mut walk = Walk::default();
-    let mut answered = Vec::new();
-    for (row, message) in messages.iter().enumerate() {
-        walk.begin_row();
-        for (part, piece) in message.parts.iter().enumerate() {
-            match piece {
-                Part::Call(call) => walk.call(&call.id, (row, part)),
-                Part::Answer(of) => {
-                    if let Fit::Answers(place) = walk.answer(of) {
-                        answered.push(place);
-                    }
-                }
-                Part::Text(_) | Part::Other => {}
-            }
-        }
-    }
-    for (row, part) in answered {
-        let part = messages
-            .get_mut(row)
-            .and_then(|row| row.parts.get_mut(part));
-        if let Some(Part::Call(call)) = part {
-            call.standing = Standing::Settled;
-        }
     }
 }

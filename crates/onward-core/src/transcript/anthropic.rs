@@ -64,7 +64,9 @@ pub(super) fn write(row: &HistoryRow, sources: &[&str]) -> String {
     for piece in &row.pieces {
         match piece {
             Piece::Kept(place) => blocks.extend(cut.kept(*place)),
-            Piece::Orphan(place) => blocks.extend(orphan(cut.block(*place))),
+            Piece::Orphan(place) => {
+                blocks.extend(orphan_as_text(cut.block(*place).unwrap_or_default()));
+            }
             Piece::Synthetic { call, cause } => {
                 let call = cut.block(*call).and_then(Object::of);
                 blocks.push(format!(
@@ -144,9 +146,9 @@ impl<'a> Cut<'a, '_> {
     }
 }
 
-/// A result without a call, as blocks of text; pictures and the like stay what they are.
-fn orphan(block: Option<&str>) -> Vec<String> {
-    let block = block.and_then(Object::of);
+/// A block with a result that has no call, as blocks of text; pictures and the like stay what they are.
+pub fn orphan_as_text(block: &str) -> Vec<String> {
+    let block = Object::of(block);
     let id = block.as_ref().and_then(|block| block.string("tool_use_id"));
     let head = super::orphan_head(&id.unwrap_or_default());
     let content = block

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-/// The spans of the elements of an array.
-pub(super) fn elements(text: &str) -> Option<Vec<Range<usize>>> {
+/// The spans of the elements of an array, in the text that it is.
+pub fn elements(text: &str) -> Option<Vec<Range<usize>>> {
     let mut spans = Vec::new();
     each(text, b'[', b']', |at| {
         let end = value_end(text.as_bytes(), at)?;
@@ -22,13 +22,15 @@ pub(super) fn elements(text: &str) -> Option<Vec<Range<usize>>> {
 }
 
 /// An object, cut into members.
-pub(super) struct Object<'a> {
+#[derive(Debug, Clone)]
+pub struct Object<'a> {
     text: &'a str,
     members: Vec<(Cow<'a, str>, Range<usize>)>,
 }
 
 impl<'a> Object<'a> {
-    pub(super) fn of(text: &'a str) -> Option<Self> {
+    /// The object that a piece of text is.
+    pub fn of(text: &'a str) -> Option<Self> {
         let mut members = Vec::new();
         each(text, b'{', b'}', |at| {
             let bytes = text.as_bytes();
@@ -47,23 +49,23 @@ impl<'a> Object<'a> {
     }
 
     /// The span of a member's value. Of two with one name the last counts, as for most readers.
-    pub(super) fn span(&self, key: &str) -> Option<Range<usize>> {
+    pub fn span(&self, key: &str) -> Option<Range<usize>> {
         let found = self.members.iter().rev().find(|(name, _)| name == key);
         found.map(|(_, span)| span.clone())
     }
 
     /// The text of a member's value.
-    pub(super) fn get(&self, key: &str) -> Option<&'a str> {
+    pub fn get(&self, key: &str) -> Option<&'a str> {
         self.text.get(self.span(key)?)
     }
 
     /// A member that is a string.
-    pub(super) fn string(&self, key: &str) -> Option<Cow<'a, str>> {
+    pub fn string(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(string)
     }
 
     /// Whether there is no other member than these.
-    pub(super) fn has_only(&self, keys: &[&str]) -> bool {
+    pub fn has_only(&self, keys: &[&str]) -> bool {
         self.members
             .iter()
             .all(|(name, _)| keys.contains(&name.as_ref()))
@@ -71,7 +73,7 @@ impl<'a> Object<'a> {
 }
 
 /// The string that a piece of text is.
-pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
+pub fn string(text: &str) -> Option<Cow<'_, str>> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     if !inside.contains('\\') {
         return Some(Cow::Borrowed(inside));
@@ -80,7 +82,7 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A string as JSON.
-pub(super) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 

@@ -1,7 +1,7 @@
 //! The passes together, and which result belongs to which call.
 
 use onward_core::call::Cause;
-use onward_core::transcript::{Fit, Part, Standing, Walk, What, settle};
+use onward_core::transcript::{Fit, Part, Standing, Walk, What};
 
 use crate::desk::{call, clean, found, is_untouched, model, open, standings, text, user};
 
@@ -90,18 +90,4 @@ fn a_result_before_its_call_has_none() {
     walk.begin_row();
     walk.call("a", ());
     assert_eq!(walk.unanswered().count(), 1);
-}
-
-#[test]
-fn calls_with_a_result_are_settled_and_no_others() {
-    let mut messages = vec![
-        model(vec![open("a"), open("b")]),
-        user(vec![Part::Answer("b".into())]),
-        model(vec![open("a")]),
-        user(vec![Part::Answer("a".into())]),
-    ];
-    settle(&mut messages);
-    let (rows, repairs) = clean(&messages, 1);
-    assert_eq!(found(&repairs), [(What::Dangling, 0)]);
-    assert_eq!(standings(&rows[0]), [Some(Cause::OutcomeUnknown), None]);
 }

@@ -66,7 +66,7 @@ fn detect_document(lines: &mut Lines, name: &str) -> Result<Format, Error> {
 }
 
 /// The format that a value can only have.
-fn sign(value: &Value) -> Option<Format> {
+pub(super) fn sign(value: &Value) -> Option<Format> {
     if let Some(messages) = value.as_array() {
         return dialect(messages);
     }

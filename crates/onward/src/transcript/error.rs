@@ -37,6 +37,8 @@ pub(crate) enum Error {
         /// Of the JSON values in the file, from 1.
         number: usize,
     },
+    #[error("`{name}` holds `{}`, in which there is nothing to repair", format.name())]
+    NotRepairable { name: String, format: Format },
     #[error("`{name}` is in no format that can be read")]
     UnknownFormat { name: String },
 }
@@ -101,6 +103,10 @@ impl Error {
             }
             Error::Misshapen { .. } | Error::NoMessages { .. } => {
                 format!("name the format with `--format`: {}", formats())
+            }
+            Error::NotRepairable { .. } => {
+                "it can be a log of Claude Code, or messages of OpenAI's or Anthropic's API"
+                    .to_owned()
             }
             Error::UnknownFormat { .. } => format!("it can be one of: {}", formats()),
         }
