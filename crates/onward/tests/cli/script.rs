@@ -1,7 +1,7 @@
 //! Runs transcripts again, and compares.
 //!
 //! A line that begins with `$ ` is a command for `sh`, in a directory of its own; `{name}` in it is an
-//! id of the scene. What follows is its answer: standard output as it is, standard error behind `! `,
+//! id of the scene, `{fixtures}` the folder of saved sessions. What follows is its answer: standard output as it is, standard error behind `! `,
 //! and `[code]` where that is not 0. Lines that begin with `#` before the first command are kept.
 
 use std::fmt::Write;
@@ -47,7 +47,8 @@ fn transcript(scene: &Scene, script: &str) -> String {
         let _ = writeln!(transcript, "{line}");
     }
     for command in script.lines().filter_map(|line| line.strip_prefix("$ ")) {
-        let mut given = command.to_owned();
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/transcript");
+        let mut given = command.replace("{fixtures}", fixtures);
         for (name, id) in &scene.names {
             given = given.replace(&format!("{{{name}}}"), id);
             // The beginning of a plan's id, as people type it.
@@ -214,6 +215,11 @@ fn a_first_start_teaches() {
 #[test]
 fn configuration_says_where_it_comes_from() {
     compare("config", &Scene::empty("config"));
+}
+
+#[test]
+fn a_saved_session_is_checked_and_put_right() {
+    compare("transcripts", &Scene::empty("transcripts"));
 }
 
 #[test]

@@ -178,6 +178,6 @@ fn a_folder_that_cannot_be_written_loses_nothing() {
     let run = scratch.run(&["repair", "--in-place", &name]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("cannot be repaired"), "{run:?}");
-    assert_eq!(scratch.names(), [name.clone()]);
+    assert_eq!(scratch.names(), std::slice::from_ref(&name));
     assert_eq!(scratch.read(&name), broken());
 }
