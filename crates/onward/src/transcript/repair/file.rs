@@ -183,3 +183,37 @@ fn first_free(names: impl Iterator<Item = PathBuf>) -> io::Result<(File, PathBuf
     }
     Err(io::Error::other("no name is free"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_not_replaced() {
+        let folder = std::env::temp_dir().join(format!("onward-repair-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.jsonl");
+        fs::write(&path, "{}\n").unwrap();
+        let before = Before::of(&path).unwrap();
+        fs::write(&path, "{}\n{}\n").unwrap();
+        let written = before.write_in_place(&Examined::nothing(Vec::new()));
+        assert!(written.is_err_and(|why| why.to_string() == "it changed while it was read"));
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n{}\n");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_new_name_keeps_the_ending() {
+        let name = |name: &str| repaired_name(Path::new(name), 0);
+        assert_eq!(name("a/session.jsonl"), "session.repaired.jsonl");
+        assert_eq!(name("session.jsonl.gz"), "session.repaired.jsonl.gz");
+        assert_eq!(name("session"), "session.repaired");
+        assert_eq!(name(".hidden"), ".hidden.repaired");
+        assert_eq!(
+            repaired_name(Path::new("a.b.json"), 2),
+            "a.b.repaired2.json"
+        );
+    }
+}
