@@ -1,6 +1,6 @@
 //! OpenAI's Chat Completions: what breaks a conversation there, and what comes out.
 
-use onward_core::transcript::{Api, What};
+use onward_core::transcript::{Api, Frontier, What, repair_document};
 
 use crate::desk::{UNKNOWN, repairs_to, stays};
 
@@ -125,4 +125,13 @@ fn a_tail_that_is_doubled_only_after_the_repair_goes_too() {
         &[TWO, &tool("a", "1"), &tool("b", "2"), two],
         &[(What::Doubled, 4), (What::DoubledRow, 5)],
     );
+}
+
+#[test]
+fn older_rows_are_answered_also_where_the_last_one_is_left_alone() {
+    let document = format!("[{TWO},{USER},{TWO}]");
+    let repaired = repair_document(Api::Chat, &document, Frontier::Leave);
+    let rows: Vec<usize> = repaired.repairs.iter().map(|repair| repair.row).collect();
+    assert_eq!(rows, [0, 0]);
+    assert!(repaired.text.ends_with(&format!("{USER},{TWO}]")));
 }

@@ -106,7 +106,7 @@ impl Planner<'_> {
             if gone == self.log.entries[*line].size {
                 self.edit(*line).goes = true;
                 // The first result must stay on the way up from whatever follows.
-                let parent = if self.leads_up(*line, |line| line == *first).is_some() {
+                let parent = if self.leads_up(*line, &HashSet::from([*first])).is_some() {
                     self.parents[*line]
                 } else {
                     Some(*first)
@@ -137,16 +137,19 @@ impl Planner<'_> {
         }
     }
 
-    /// The first line on the way up, this one included, for which something holds.
-    fn leads_up(&self, line: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
-        let mut next = Some(line);
-        // A circle of parents leads nowhere.
-        for _ in 0..=self.parents.len() {
-            let line = next?;
-            if holds(line) {
+    /// The nearest of some lines on the way up from one, itself included.
+    fn leads_up(&self, line: usize, to: &HashSet<usize>) -> Option<usize> {
+        // Parents come first, so above the first of them there is nothing to find.
+        let first = to.iter().map(|line| self.position[*line]).min()?;
+        let mut next = Some(line).filter(|line| self.position[*line] >= first);
+        while let Some(line) = next {
+            if to.contains(&line) {
                 return Some(line);
             }
-            next = self.parents[line];
+            // A circle of parents leads nowhere.
+            let is_above = |parent: &usize| self.position[*parent] < self.position[line];
+            next = self.parents[line].filter(is_above);
+            next = next.filter(|parent| self.position[*parent] >= first);
         }
         None
     }
@@ -159,9 +162,7 @@ impl Planner<'_> {
             .copied()
             .filter(|line| !self.gone.contains_key(line))
             .collect();
-        let way = row
-            .next
-            .and_then(|next| self.leads_up(next, |line| cluster.contains(&line)));
+        let way = row.next.and_then(|next| self.leads_up(next, &cluster));
         // Where the conversation went on from before the call, it left the call behind.
         let made = row.calls.iter().map(|call| self.position[call.line]).max();
         let way = way.filter(|line| Some(self.position[*line]) >= made);
