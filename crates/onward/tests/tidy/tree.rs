@@ -36,7 +36,8 @@ impl File {
     }
 
     pub(crate) fn is_script(&self) -> bool {
-        self.path.starts_with("script/") || self.path == ".ci/run"
+        // What has an ending is a program that a script runs, in the language that it says.
+        (self.path.starts_with("script/") && !self.name().contains('.')) || self.path == ".ci/run"
     }
 
     /// A finding about one line, in the form that editors can open.
