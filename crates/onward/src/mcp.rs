@@ -8,6 +8,8 @@
 
 pub(crate) mod changes;
 mod complete;
+#[cfg(feature = "conformance")]
+mod conformance;
 mod form;
 mod prompts;
 mod resources;
@@ -120,8 +122,11 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
-            .enable_completions()
-            .build();
+            .enable_completions();
+        #[cfg(feature = "conformance")]
+        #[allow(deprecated, reason = "the suite asks for it")]
+        let capabilities = capabilities.enable_logging();
+        let capabilities = capabilities.build();
         let server = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(server.with_title("Onward"))
@@ -148,9 +153,10 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = tools::all().iter();
         let offered = offered.filter(|tool| self.setup.offered.has(tool));
-        Ok(ListToolsResult::with_all_items(
-            offered.map(listed).collect(),
-        ))
+        let offered = offered.map(listed);
+        #[cfg(feature = "conformance")]
+        let offered = offered.chain(conformance::tools());
+        Ok(ListToolsResult::with_all_items(offered.collect()))
     }
 
     async fn call_tool(
@@ -159,6 +165,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
+        #[cfg(feature = "conformance")]
+        if let Some(answer) = conformance::call(&self.setup, &request, &context).await {
+            return answer;
+        }
         let tool = self.find(&request.name)?;
         if tool.name == request_user_review::NAME {
             return Ok(form::call(&self.setup, &caller, tool, request, &context).await);
@@ -197,7 +207,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        resources::list(&self.setup.desk.engine, &caller).await
+        let listed = resources::list(&self.setup.desk.engine, &caller).await?;
+        #[cfg(feature = "conformance")]
+        let listed = conformance::with_resources(listed);
+        Ok(listed)
     }
 
     async fn list_resource_templates(
@@ -205,7 +218,10 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates())
+        let templates = resources::templates();
+        #[cfg(feature = "conformance")]
+        let templates = conformance::with_template(templates);
+        Ok(templates)
     }
 
     async fn read_resource(
@@ -214,8 +230,13 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
+        #[cfg(feature = "conformance")]
+        if let Some(read) = conformance::read(&request.uri) {
+            return Ok(read?.into());
+        }
         let read = resources::read(&self.setup.desk.engine, &caller, &request.uri);
-        Ok(read.await?.into())
+        let read = read.await.map_err(resources::naming(&request.uri))?;
+        Ok(read.into())
     }
 
     #[allow(deprecated, reason = "clients of 2025-11-25 subscribe this way")]
@@ -225,7 +246,13 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        resources::exists(&self.setup.desk.engine, &caller, &request.uri).await?;
+        #[cfg(feature = "conformance")]
+        if conformance::is_watched(&request.uri) {
+            return Ok(());
+        }
+        resources::exists(&self.setup.desk.engine, &caller, &request.uri)
+            .await
+            .map_err(resources::naming(&request.uri))?;
         self.subscribed
             .add(&self.setup, caller, request.uri, context.peer);
         Ok(())
@@ -265,7 +292,10 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(prompts::list())
+        let listed = prompts::list();
+        #[cfg(feature = "conformance")]
+        let listed = conformance::with_prompts(listed);
+        Ok(listed)
     }
 
     async fn get_prompt(
@@ -274,6 +304,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
+        #[cfg(feature = "conformance")]
+        if let Some(answer) = conformance::prompt(&self.setup, &request) {
+            return answer;
+        }
         let prompt = prompts::get(&self.setup.desk.engine, &caller, &request);
         Ok(prompt.await?.into())
     }
@@ -285,6 +319,24 @@ impl ServerHandler for Server {
     ) -> Result<CompleteResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
         complete::complete(&self.setup.desk.engine, &caller, &request.argument).await
+    }
+
+    /// The headers of a request are held against it; no tool of ours has any.
+    #[cfg(feature = "conformance")]
+    fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
+        conformance::tools()
+            .into_iter()
+            .find(|tool| tool.name == name)
+    }
+
+    #[cfg(feature = "conformance")]
+    #[allow(deprecated, reason = "the suite asks for it")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
     }
 }
 

@@ -29,9 +29,11 @@ const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
-/// What others' parts are allowed to tell.
-const DISCREET: [&str; 7] = [
+/// What others' parts are allowed to tell. A client that asks for what is not there, or hangs up, is
+/// nothing that whoever runs the server can do something about.
+const DISCREET: [&str; 8] = [
     "rmcp=warn",
+    "rmcp::service=off",
     "hyper=info",
     "hyper_util=info",
     "reqwest=info",

@@ -41,7 +41,7 @@ const LONGEST: usize = 4_000;
 /// How forms are shown.
 #[derive(Clone)]
 pub(crate) struct Forms {
-    codec: RequestStateCodec,
+    pub(super) codec: RequestStateCodec,
     /// How long a call waits for an answer. Zero: no forms.
     wait: Duration,
 }

@@ -5,10 +5,11 @@ use onward_core::PlanId;
 use onward_engine::list::PlanQuery;
 use onward_engine::{Caller, Engine};
 use rmcp::model::{
-    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
+    ErrorCode, ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate,
 };
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::error;
 use crate::markdown;
@@ -52,9 +53,31 @@ fn named(uri: &str) -> Option<Named> {
 
 fn known(uri: &str) -> Result<Named, ErrorData> {
     named(uri).ok_or_else(|| {
-        let uri: String = uri.chars().take(200).collect();
-        ErrorData::resource_not_found(format!("no resource `{uri}`"), None)
+        let message = format!("no resource `{}`", shown(uri));
+        ErrorData::resource_not_found(message, None)
     })
+}
+
+/// As much of a URI as is worth repeating.
+fn shown(uri: &str) -> String {
+    uri.chars().take(200).collect()
+}
+
+/// Where there is no such resource, the error says which one, as the protocol wants it.
+pub(super) fn naming(uri: &str) -> impl Fn(ErrorData) -> ErrorData {
+    move |mut error| {
+        if error.code == ErrorCode::RESOURCE_NOT_FOUND {
+            let mut data = error
+                .data
+                .take()
+                .unwrap_or_else(|| Value::Object(Map::new()));
+            if let Value::Object(data) = &mut data {
+                data.insert("uri".to_owned(), shown(uri).into());
+            }
+            error.data = Some(data);
+        }
+        error
+    }
 }
 
 /// Whether a URI can name something here.

@@ -19,6 +19,7 @@ mod document;
 mod inputs;
 mod lines;
 mod place;
+mod product;
 mod resources;
 mod reviews;
 mod subscriptions;

@@ -92,6 +92,7 @@ fn what_is_not_there_is_not_found() {
         ] {
             let answer = agent.ask("resources/read", json!({ "uri": uri }));
             assert_eq!(answer["error"]["code"], code, "{uri}: {answer}");
+            assert_eq!(answer["error"]["data"]["uri"], uri, "{answer}");
         }
     }
 }
