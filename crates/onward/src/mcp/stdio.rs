@@ -107,6 +107,11 @@ impl Transport<RoleServer> for Stdio {
             };
             let Some(line) = line else {
                 self.closing.send_replace(true);
+                // Whoever has sent something waits to hear from the SDK's loop that it is sent, and the
+                // loop ends with this answer. The first turn lets what is under way be sent, the second
+                // lets the loop see that before it sees the end.
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
                 return None;
             };
             let (error, to) = match line {
