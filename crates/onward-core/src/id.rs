@@ -80,6 +80,10 @@ id! {
     ArtifactId
 }
 id! {
+    /// One version of a plan's deliverable.
+    OutputId
+}
+id! {
     /// One execution of an agent's skill.
     SkillExecutionId
 }

@@ -123,6 +123,7 @@
 //! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
 //! | [`call`] | whether a tool call will ever answer; what is said where it will not |
 //! | [`transcript`] | conversations with calls that were never answered, put right |
+//! | [`search`] | what makes a text findable: its chunks and words |
 //! | [`policy`], [`role`] | what an owner sets; who may do what |
 //! | [`id`], [`time`] | names and instants |
 
@@ -139,6 +140,7 @@ pub mod policy;
 pub mod progress;
 pub mod refusal;
 pub mod role;
+pub mod search;
 pub mod skill;
 pub mod stall;
 pub mod step;

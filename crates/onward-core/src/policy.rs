@@ -51,6 +51,14 @@ pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
 pub const MAX_SKILL_NAME: usize = 200;
 /// Bytes of what is said about a skill's execution beside its status, as JSON.
 pub const MAX_METADATA_BYTES: usize = 64 * 1024;
+/// Characters of an artifact's or an output's title.
+pub const MAX_ARTIFACT_TITLE: usize = 500;
+/// Bytes of an artifact's or an output's content.
+pub const MAX_CONTENT_BYTES: usize = 1024 * 1024;
+/// Characters of the address that an artifact came from.
+pub const MAX_URL: usize = 4_000;
+/// Characters of a search.
+pub const MAX_SEARCH: usize = 1_000;
 
 /// The longest gap between two signs of life that are recorded, other than a progress report.
 pub const SIGN_INTERVAL: Duration = Duration::from_secs(10);
