@@ -13,7 +13,7 @@ use onward_core::command::{
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::refusal::Issue;
 use onward_core::step::StepResult;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How deep a result may be nested.
 const DEPTH: usize = 100;
@@ -109,13 +109,18 @@ pub(crate) fn skill(report: &mut ReportSkill) -> Result<(), Refusal> {
     maybe(&mut report.error);
     report.error = report.error.take().filter(|error| !error.trim().is_empty());
     report.session = session(report.session.take());
-    let mut metadata = Value::Object(std::mem::take(&mut report.metadata));
-    if is_deeper(&metadata, DEPTH) {
+    metadata(&mut report.metadata)
+}
+
+/// Whatever else is known about something, without U+0000 in any of its texts.
+pub(crate) fn metadata(metadata: &mut Map<String, Value>) -> Result<(), Refusal> {
+    let mut all = Value::Object(std::mem::take(metadata));
+    if is_deeper(&all, DEPTH) {
         return Err(too_deep("metadata"));
     }
-    value(&mut metadata);
-    if let Value::Object(clean) = metadata {
-        report.metadata = clean;
+    value(&mut all);
+    if let Value::Object(clean) = all {
+        *metadata = clean;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use onward_core::id::SessionId;
 use onward_core::role::Permission;
 use onward_core::step::Review;
 use onward_core::{PlanId, StepId, StepStatus, StepType};
-use onward_store::{Excerpt, Recent, Sheet, StepBrief, Tx};
+use onward_store::{Excerpt, OutputExcerpt, Recent, Sheet, StepBrief, Tx};
 use serde_json::Value;
 
 use crate::caller::Caller;
@@ -32,7 +32,7 @@ pub const MAX_CHARS: usize = 1_000_000;
 
 /// What an entry of a list costs beside its texts: its ids, its numbers, the names of its fields.
 const ENTRY: usize = 170;
-/// How many artifacts are named at most.
+/// How many artifacts, or outputs, are named at most.
 const ARTIFACTS: u32 = 50;
 /// How many steps are looked up at once.
 const PAGE: u32 = 32;
@@ -53,6 +53,8 @@ pub struct StepContext {
     pub results: Vec<StepTold>,
     /// What was found or made: for this step, then for the plan, each time the newest first.
     pub artifacts: Vec<Excerpt>,
+    /// What the plan has delivered so far, the newest first.
+    pub outputs: Vec<OutputExcerpt>,
     /// What people said: about this step, then about the plan, each time the newest first.
     pub feedback: Vec<String>,
     /// Whether something was cut or left out.
@@ -102,6 +104,8 @@ pub struct PlanContext {
     pub steps_omitted: u32,
     /// What was found or made, the newest first.
     pub artifacts: Vec<Excerpt>,
+    /// What the plan has delivered so far, the newest first.
+    pub outputs: Vec<OutputExcerpt>,
     /// What a person is asked, and about which step.
     pub review: Option<(StepId, Review)>,
     /// The steps that others left in progress.
@@ -182,6 +186,28 @@ async fn artifacts(
             return Ok(named);
         }
         named.push(artifact);
+    }
+    if found.next().is_some() {
+        budget.cut();
+    }
+    Ok(named)
+}
+
+/// Beginnings of outputs, as many as there is room for.
+async fn outputs(
+    tx: &mut Tx,
+    plan: PlanId,
+    budget: &mut Budget,
+) -> Result<Vec<OutputExcerpt>, Error> {
+    let most = ARTIFACTS.saturating_add(1);
+    let mut found = tx.output_excerpts(plan, most).await?.into_iter();
+    let mut named = Vec::new();
+    for mut output in found.by_ref().take(count(ARTIFACTS)) {
+        let texts = cost(&output.title).saturating_add(cost(&output.media_type));
+        if !budget.entry(ENTRY.saturating_add(texts), &mut output.excerpt) {
+            return Ok(named);
+        }
+        named.push(output);
     }
     if found.next().is_some() {
         budget.cut();

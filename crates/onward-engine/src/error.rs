@@ -87,6 +87,9 @@ impl Error {
                 what: "skill execution",
                 ..
             } => "`log_skill_execution` without `executionId` starts one, and names it",
+            Error::NotFound { what: "output", .. } => {
+                "`get_research_context` shows the outputs of the plan with their ids"
+            }
             Error::NotFound { .. } => "list what there is, and name one of it",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",
             Error::Store(why) => why.hint(),

@@ -4,11 +4,11 @@
 //! A person's words about one step are a review's, in `step.rs`.
 
 use onward_core::PlanId;
-use onward_core::id::FeedbackId;
+use onward_core::id::{FeedbackId, OutputId};
 use onward_core::policy::MAX_REMARK;
 use onward_core::refusal::{Issue, Refusal};
 use onward_core::role::Permission;
-use onward_store::Feedback;
+use onward_store::{Feedback, Tx};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -27,7 +27,7 @@ pub struct Opinion {
     pub rating: Option<u32>,
     /// In their words.
     pub comment: Option<String>,
-    /// About which of the plan's outputs. There are none yet, so none can be named.
+    /// About which of the plan's outputs, as the caller names it.
     pub output: Option<String>,
 }
 
@@ -54,27 +54,38 @@ impl Engine {
             plan,
             rating,
             comment,
+            output: None,
             actor: caller.signature(),
             created_at: now,
         };
         let id = feedback.id;
         let kept = self.store.write(&caller.tenant, move |tx| {
-            let (feedback, output) = (feedback.clone(), output.clone());
+            let (mut feedback, output) = (feedback.clone(), output.clone());
             Box::pin(async move {
                 // Held until the commit, so that nobody deletes it meanwhile.
                 let found = tx.plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 if let Some(name) = output {
-                    let what = "output";
-                    return Err(Error::NotFound { what, name });
+                    feedback.output = Some(output_of(tx, plan, name).await?);
                 }
                 tx.add_feedback(&feedback);
-                Ok(())
+                Ok::<(), Error>(())
             })
         });
         kept.await?;
         Ok(id)
     }
+}
+
+/// The output of this plan that is named. One of another plan is as unknown as none.
+async fn output_of(tx: &mut Tx, plan: PlanId, name: String) -> Result<OutputId, Error> {
+    if let Ok(id) = name.parse()
+        && tx.plan_of_output(id).await? == Some(plan)
+    {
+        return Ok(id);
+    }
+    let what = "output";
+    Err(Error::NotFound { what, name })
 }
 
 /// Whether it says something, and not too much.

@@ -13,6 +13,7 @@
 //! | [`caller`] | who asks, and what they may |
 //! | [`create`], [`next`], [`submit`], [`step`], [`modify`], [`plan`] | the use cases that change plans |
 //! | [`skill`], [`feedback`] | what agents' skills do; what people say about plans |
+//! | [`research`], [`search`] | what is found and delivered is kept, and found again |
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
 //! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
@@ -36,8 +37,10 @@ pub mod list;
 pub mod modify;
 pub mod next;
 pub mod plan;
+pub mod research;
 pub mod retention;
 mod run;
+pub mod search;
 pub mod session;
 pub mod skill;
 pub mod status;
@@ -53,9 +56,9 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, CallLine, Changed, Entry, Excerpt, Faults, Feedback, Listed, PlanCursor,
-    Recent, Session, SessionLine, Sheet, StepBrief, StepLine, Tenant, Token, ToolCall, Turn,
-    TurnStep, WholePlan, schema,
+    Address, Artifact, CallLine, Changed, Entry, Excerpt, Faults, Feedback, Hit, Listed, Output,
+    OutputExcerpt, PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief, StepLine,
+    Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

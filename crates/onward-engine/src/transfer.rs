@@ -10,7 +10,7 @@ use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepState};
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
-use onward_store::{Artifact, Author, Entry, Feedback, LogLine, WholePlan, codec};
+use onward_store::{Artifact, Author, Entry, Feedback, LogLine, Output, WholePlan, codec};
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
@@ -36,6 +36,8 @@ pub struct Whole {
     pub trail: Vec<Entry>,
     /// What was found or made for it.
     pub artifacts: Vec<Artifact>,
+    /// What it delivered, every version, the oldest first.
+    pub outputs: Vec<Output>,
     /// The skills that are linked to it, the last one first.
     pub skills: Vec<SkillExecution>,
     /// What people said about it, the last one first.
@@ -54,6 +56,7 @@ impl Engine {
                     plan: rows,
                     trail: tx.whole_trail(plan).await?,
                     artifacts: tx.artifacts_of(plan, MOST).await?,
+                    outputs: tx.outputs_of(plan, MOST).await?,
                     skills: tx.skills_of(plan, MOST).await?,
                     feedback: tx.feedback_of(plan, MOST).await?,
                 })
@@ -89,7 +92,7 @@ impl Engine {
             "branches": whole.plan.branches.iter().map(branch).collect::<Vec<_>>(),
             "events": whole.trail.iter().map(event).collect::<Vec<_>>(),
             "artifacts": whole.artifacts.iter().map(beside::artifact).collect::<Vec<_>>(),
-            "outputs": [],
+            "outputs": whole.outputs.iter().map(beside::output).collect::<Vec<_>>(),
             "skillExecutions": whole.skills.iter().map(beside::skill).collect::<Vec<_>>(),
             "feedback": whole.feedback.iter().map(beside::said).collect::<Vec<_>>(),
         }))

@@ -101,6 +101,10 @@ impl Engine {
                         tx.turn_steps(session, &turn, LINES).await?;
                     }
                 }
+                let mut behind = None;
+                while let Some(last) = tx.outputs_page(behind, PIECE).await? {
+                    behind = Some(last);
+                }
                 Ok::<(), onward_store::Error>(())
             })
         });

@@ -181,8 +181,8 @@ impl Tx {
         self.note(plan);
     }
 
-    /// Keeps something that was found or made.
-    pub fn keep(&mut self, artifact: &Artifact) {
+    /// Keeps something that was found or made, and makes it findable; the number of its chunks.
+    pub fn keep(&mut self, artifact: &Artifact) -> usize {
         let params = params![
             artifact.id.as_uuid(),
             artifact.plan.map(|id| *id.as_uuid()),
@@ -195,6 +195,7 @@ impl Tx {
             artifact.created_at,
         ];
         self.queue(self.statement("artifact_insert", params));
+        self.index(*artifact.id.as_uuid(), &artifact.title, &artifact.content)
     }
 
     /// Gives an artifact that outlived its plan back to it. One that belongs to a plan stays there.

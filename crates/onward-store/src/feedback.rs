@@ -1,6 +1,6 @@
 //! What people say about plans as a whole. It goes with its plan.
 
-use onward_core::id::FeedbackId;
+use onward_core::id::{FeedbackId, OutputId};
 use onward_core::{PlanId, Timestamp};
 use uuid::Uuid;
 
@@ -19,6 +19,8 @@ pub struct Feedback {
     pub rating: Option<u32>,
     /// In their words.
     pub comment: Option<String>,
+    /// About which of its outputs, where it was about one.
+    pub output: Option<OutputId>,
     /// Who said it.
     pub actor: String,
     /// When.
@@ -33,6 +35,7 @@ impl Tx {
             feedback.plan.as_uuid(),
             feedback.rating,
             feedback.comment.as_deref(),
+            feedback.output.map(|id| *id.as_uuid()),
             &feedback.actor,
             feedback.created_at,
         ];
@@ -69,6 +72,7 @@ fn feedback(row: Row) -> Result<Feedback, Error> {
         plan: PlanId::new(cells.id("plan_id")?),
         rating: cells.maybe_u32("rating")?,
         comment: cells.maybe_string("comment")?,
+        output: cells.maybe_id("output_id")?.map(OutputId::new),
         actor: cells.string("actor")?,
         created_at: cells.at("created_at")?,
     })

@@ -191,8 +191,8 @@ impl Tx {
         }))
     }
 
-    /// Deletes a plan with its steps, branches and trail, what was said about it, and the skills
-    /// that have ended. Its artifacts stay, and so do the skills that are still at work, without it.
+    /// Deletes a plan with its steps, branches and trail, what it delivered, what was said about it,
+    /// and the skills that have ended. Its artifacts stay, and so do the skills that are still at work, without it.
     pub fn delete_plan(&mut self, id: PlanId) {
         // The plan first: the trail goes only with its plan.
         self.queue(
@@ -208,6 +208,8 @@ impl Tx {
             "resumed_sessions_delete",
             "idempotency_keys_delete",
             "feedback_delete",
+            "chunks_delete_of_outputs",
+            "outputs_delete",
             "artifacts_orphan",
             "skills_delete_ended",
             "skills_orphan",

@@ -16,12 +16,14 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 16] = [
     include_str!("query/plans.sql"),
     include_str!("query/steps.sql"),
     include_str!("query/branches.sql"),
     include_str!("query/events.sql"),
     include_str!("query/artifacts.sql"),
+    include_str!("query/outputs.sql"),
+    include_str!("query/chunks.sql"),
     include_str!("query/skills.sql"),
     include_str!("query/feedback.sql"),
     include_str!("query/sessions.sql"),

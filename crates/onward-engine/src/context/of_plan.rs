@@ -8,7 +8,7 @@ use onward_core::{PlanId, StepId, StepStatus, Timestamp};
 use onward_store::{Briefs, Recent, Sheet, StepBrief, StepLine, Tx, Which, codec};
 
 use super::budget::{Budget, cost, cost_of_data};
-use super::{ENTRY, PAGE, PlanContext, StepTold, add_data, artifacts, count, may_fit};
+use super::{ENTRY, PAGE, PlanContext, StepTold, add_data, artifacts, count, may_fit, outputs};
 use crate::error::Error;
 use crate::next::Working;
 
@@ -58,6 +58,9 @@ pub(super) async fn read(
     let mut share = budget.share(8);
     let artifacts = artifacts(tx, plan, None, &mut share).await?;
     budget.give_back(share);
+    let mut share = budget.share(8);
+    let outputs = outputs(tx, plan, &mut share).await?;
+    budget.give_back(share);
 
     let mut steps = steps_around(tx, plan, place, &mut budget).await?;
     let total = count(sheet.head.counts.total());
@@ -73,6 +76,7 @@ pub(super) async fn read(
         steps,
         steps_omitted: u32::try_from(omitted).unwrap_or(u32::MAX),
         artifacts,
+        outputs,
         review,
         interrupted,
         recent,

@@ -8,7 +8,9 @@ use onward_core::{Event, PlanId, Step, StepId};
 use onward_store::{Briefs, Sheet, Tx};
 
 use super::budget::{Budget, cost};
-use super::{ENTRY, PAGE, StepAtHand, StepContext, StepTold, add_data, artifacts, may_fit};
+use super::{
+    ENTRY, PAGE, StepAtHand, StepContext, StepTold, add_data, artifacts, may_fit, outputs,
+};
 use crate::error::Error;
 
 /// What the answer costs beside its texts and lists.
@@ -42,6 +44,9 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, room: usize) -> Result<StepCon
     let mut share = budget.share(4);
     let artifacts = artifacts(tx, plan, Some(id), &mut share).await?;
     budget.give_back(share);
+    let mut share = budget.share(8);
+    let outputs = outputs(tx, plan, &mut share).await?;
+    budget.give_back(share);
 
     let before = |below| Briefs::CompletedBelow(plan, below);
     let mut others = self::results(tx, before, order, &needed, &mut budget).await?;
@@ -54,6 +59,7 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, room: usize) -> Result<StepCon
         research_question,
         results,
         artifacts,
+        outputs,
         feedback,
         truncated: budget.is_cut(),
     })

@@ -1,10 +1,12 @@
-//! What stands beside a plan in its document: what was found or made for it, the skills that are
-//! linked to it, what people said about it. Out as JSON, and in again.
+//! What stands beside a plan in its document: what was found or made for it, what it delivered, the
+//! skills that are linked to it, what people said about it. Out as JSON, and in again.
 
-use onward_core::id::{ArtifactId, FeedbackId, SessionId, SkillExecutionId};
+use std::collections::BTreeSet;
+
+use onward_core::id::{ArtifactId, FeedbackId, OutputId, SessionId, SkillExecutionId};
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Entry, Feedback, Tx};
+use onward_store::{Artifact, Entry, Feedback, Output, Tx};
 use serde_json::{Map, Value, json};
 
 use super::{field, maybe, parsed, text};
@@ -16,13 +18,14 @@ use crate::skill;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Beside {
     artifacts: Vec<Artifact>,
+    outputs: Vec<Output>,
     skills: Vec<SkillExecution>,
     feedback: Vec<Feedback>,
 }
 
 impl Beside {
-    /// Reads what a document holds. One that was made before there were skills and feedback has
-    /// neither.
+    /// Reads what a document holds. One that was made before there were outputs, skills and feedback
+    /// has none.
     pub(super) fn read(document: &Value, plan: PlanId, trail: &[Entry]) -> Result<Self, Error> {
         let list = |key: &'static str| match document.get(key) {
             Some(Value::Array(list)) => Ok(list.as_slice()),
@@ -34,6 +37,7 @@ impl Beside {
             let path = format!("artifacts[{place}]");
             beside.artifacts.push(read_artifact(artifact, plan, &path)?);
         }
+        beside.outputs = read_outputs(list("outputs")?, plan)?;
         for (place, execution) in list("skillExecutions")?.iter().enumerate() {
             let path = format!("skillExecutions[{place}]");
             let execution = read_skill(execution, plan, &path)?;
@@ -44,7 +48,13 @@ impl Beside {
         }
         for (place, said) in list("feedback")?.iter().enumerate() {
             let path = format!("feedback[{place}]");
-            beside.feedback.push(read_feedback(said, plan, &path)?);
+            let said = read_feedback(said, plan, &path)?;
+            let is_there = |id| beside.outputs.iter().any(|output| output.id == id);
+            if said.output.is_some_and(|id| !is_there(id)) {
+                let path = format!("{path}.outputId");
+                return Err(Error::invalid(&path, "is none of `outputs`"));
+            }
+            beside.feedback.push(said);
         }
         Ok(beside)
     }
@@ -54,8 +64,17 @@ impl Beside {
         for artifact in &self.artifacts {
             match tx.artifact(artifact.id).await? {
                 Some(_) => tx.adopt(artifact),
-                None => tx.keep(artifact),
+                None => {
+                    tx.keep(artifact);
+                }
             }
+        }
+        for output in &self.outputs {
+            if tx.plan_of_output(output.id).await?.is_some() {
+                let taken = format!("another plan has an output `{}`", output.id);
+                return Err(super::taken(taken));
+            }
+            tx.add_output(output);
         }
         for execution in &self.skills {
             match tx.skill(execution.id).await? {
@@ -90,6 +109,18 @@ pub(super) fn artifact(artifact: &Artifact) -> Value {
     })
 }
 
+pub(super) fn output(output: &Output) -> Value {
+    json!({
+        "outputId": output.id.to_string(),
+        "title": output.title,
+        "version": output.version,
+        "mediaType": output.media_type,
+        "content": output.content,
+        "actor": output.actor,
+        "createdAt": output.created_at.to_string(),
+    })
+}
+
 pub(super) fn skill(execution: &SkillExecution) -> Value {
     let error = match &execution.state {
         SkillState::Failed { error, .. } => error.as_deref(),
@@ -113,6 +144,7 @@ pub(super) fn said(feedback: &Feedback) -> Value {
         "feedbackId": feedback.id.to_string(),
         "rating": feedback.rating,
         "comment": feedback.comment,
+        "outputId": feedback.output.map(|id| id.to_string()),
         "actor": feedback.actor,
         "createdAt": feedback.created_at.to_string(),
     })
@@ -134,6 +166,36 @@ fn read_artifact(artifact: &Value, plan: PlanId, path: &str) -> Result<Artifact,
         source_url: field(artifact, path, "sourceUrl", maybe(text))?,
         metadata: Value::Object(Map::clone(metadata)),
         created_at: field(artifact, path, "createdAt", parsed)?,
+    })
+}
+
+/// Outputs, the versions of each in their order: the last is the one that is searched.
+fn read_outputs(outputs: &[Value], plan: PlanId) -> Result<Vec<Output>, Error> {
+    let mut read = Vec::new();
+    let (mut ids, mut versions) = (BTreeSet::new(), BTreeSet::new());
+    for (place, output) in outputs.iter().enumerate() {
+        let path = format!("outputs[{place}]");
+        let output = read_output(output, plan, &path)?;
+        if !ids.insert(output.id) || !versions.insert((output.title.clone(), output.version)) {
+            return Err(Error::invalid(&path, "is there twice"));
+        }
+        read.push(output);
+    }
+    read.sort_by_key(|output| output.version);
+    Ok(read)
+}
+
+fn read_output(output: &Value, plan: PlanId, path: &str) -> Result<Output, Error> {
+    let count = |value: &Value| u32::try_from(value.as_u64()?).ok().filter(|it| *it > 0);
+    Ok(Output {
+        id: field::<OutputId>(output, path, "outputId", parsed)?,
+        plan,
+        title: field(output, path, "title", text)?,
+        version: field(output, path, "version", count)?,
+        media_type: field(output, path, "mediaType", text)?,
+        content: field(output, path, "content", text)?,
+        actor: field(output, path, "actor", text)?,
+        created_at: field(output, path, "createdAt", parsed)?,
     })
 }
 
@@ -173,6 +235,11 @@ fn read_feedback(said: &Value, plan: PlanId, path: &str) -> Result<Feedback, Err
         plan,
         rating: field(said, path, "rating", maybe(small))?,
         comment: field(said, path, "comment", maybe(text))?,
+        output: match said.get("outputId") {
+            // One that was made before there were outputs is about none.
+            None => None,
+            Some(_) => field(said, path, "outputId", maybe(parsed))?,
+        },
         actor: field(said, path, "actor", text)?,
         created_at: field(said, path, "createdAt", parsed)?,
     };

@@ -174,7 +174,7 @@ async fn an_older_schema_is_refused_where_it_must_be_kept(desk: &Desk) {
 }
 
 /// The first schema as it was made, before there was a second.
-fn make_the_first(place: &Place) {
+pub(crate) fn make_the_first(place: &Place) {
     let (folder, before, after) = match place.kind() {
         Kind::Sqlite => ("sqlite", "", "PRAGMA user_version = 1"),
         Kind::Postgres => (

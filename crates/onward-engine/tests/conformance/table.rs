@@ -14,10 +14,12 @@ use onward_core::turn::LoopControl;
 use onward_core::{Code, PlanId, Role, StepId, StepType};
 use onward_engine::feedback::Opinion;
 use onward_engine::list::PlanQuery;
+use onward_engine::search::Wanted;
 use onward_engine::session::{Fingerprint, Heard, SeenStep};
 use onward_engine::step::{Progress, Question};
 use onward_engine::{Caller, Engine, Error};
 
+use crate::research::{deliverable, finding};
 use crate::verbs::result_without_token;
 
 /// What a call is about.
@@ -93,6 +95,13 @@ fn report(status: SkillStatus, plan: Option<PlanId>) -> ReportSkill {
     }
 }
 
+fn words() -> Wanted {
+    Wanted {
+        query: "words theirs".to_owned(),
+        ..Wanted::default()
+    }
+}
+
 fn opinion(plan: PlanId) -> Opinion {
     Opinion {
         plan,
@@ -143,6 +152,9 @@ pub(crate) fn makers() -> Vec<Call> {
         )),
         call!("log_skill without a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, None))
+        }),
+        call!("store_research", [Work], |e, c, ids| {
+            e.store_research(&c, finding("Found", "words"))
         }),
         call!("keep_unread", [Work], |e, c, ids| {
             let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "words" }));
@@ -228,6 +240,19 @@ pub(crate) fn changes() -> Vec<Call> {
         call!("log_skill of an execution", [Work], |e, c, ids| {
             e.log_skill(&c, Some(ids.skill), report(SkillStatus::Completed, None))
         }),
+        call!("store_research with a plan", [Work], |e, c, ids| {
+            let mut found = finding("Found", "words");
+            found.plan = Some(ids.plan);
+            e.store_research(&c, found)
+        }),
+        call!("store_research with a step", [Work], |e, c, ids| {
+            let mut found = finding("Found", "words");
+            found.step = Some(ids.step);
+            e.store_research(&c, found)
+        }),
+        call!("store_output", [Work], |e, c, ids| {
+            e.store_output(&c, deliverable(ids.plan, "Answer", "words"))
+        }),
         call!("submit_feedback", [Work], |e, c, ids| e
             .submit_feedback(&c, opinion(ids.plan))),
         call!("delete_plan", [DeletePlan], |e, c, ids| e
@@ -259,6 +284,13 @@ pub(crate) fn reads() -> Vec<Call> {
         call!("plan_context of a session", [Read], |e, c, ids| {
             e.plan_context(&c, ids.plan, session(), None)
         }),
+        call!("search of a plan", [Read], |e, c, ids| {
+            let wanted = Wanted {
+                plan: Some(ids.plan),
+                ..words()
+            };
+            e.search(&c, wanted)
+        }),
         call!("step", [Read], |e, c, ids| e.step(&c, ids.step)),
         call!("find_plan", [Read], |e, c, ids| {
             let id = ids.plan.to_string();
@@ -283,6 +315,7 @@ pub(crate) fn lists() -> Vec<Call> {
         call!("list_plans", [Read], |e, c, ids| e
             .list_plans(&c, everything())),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
+        call!("search", [Read], |e, c, ids| e.search(&c, words())),
         call!("open_reviews", [Read], |e, c, ids| e.open_reviews(&c, 9)),
         call!("verify", [Read], |e, c, ids| e.verify(&c)),
         call!("verify_plan", [Read], |e, c, ids| e

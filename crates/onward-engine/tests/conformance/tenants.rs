@@ -11,6 +11,7 @@ use onward_engine::{Caller, Engine, Error};
 use crate::desk::Desk;
 use crate::on_both_databases;
 use crate::place::Place;
+use crate::research::{deliverable, finding};
 use crate::table::{Call, Ids, changes, lists, makers, reads};
 use crate::verbs::{Made, code, document, error, result_without_token};
 
@@ -44,6 +45,10 @@ async fn other(desk: &Desk) -> Other {
         .begin_turn(&caller, heard, Fingerprint::None, control)
         .await
         .unwrap();
+    let stored = finding("Theirs", "words of theirs");
+    desk.engine.store_research(&caller, stored).await.unwrap();
+    let output = deliverable(plan.id, "Theirs", "words of theirs");
+    desk.engine.store_output(&caller, output).await.unwrap();
     let ids = Ids {
         plan: plan.id,
         step: plan.steps[0],
@@ -72,7 +77,14 @@ async fn all_of(desk: &Desk, other: &Other) -> String {
         let made = (call.make)(desk.engine.clone(), other.caller.clone(), other.ids.clone());
         seen.push_str(&made.await.unwrap());
     }
-    for table in ["skill_executions", "feedback", "sessions", "turns"] {
+    for table in [
+        "skill_executions",
+        "feedback",
+        "sessions",
+        "turns",
+        "outputs",
+        "artifacts",
+    ] {
         let tenant = &other.caller.tenant;
         let rows = desk.sql(&format!(
             "SELECT * FROM {table} WHERE tenant_id = '{tenant}'"

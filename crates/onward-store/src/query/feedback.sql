@@ -1,11 +1,12 @@
 -- What people say about plans.
 
 -- fragment: feedback
-feedback_id, plan_id, rating, comment, actor, created_at
+feedback_id, plan_id, rating, comment, output_id, actor, created_at
 
 -- name: feedback_insert
-INSERT INTO feedback (tenant_id, feedback_id, plan_id, rating, comment, actor, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO feedback (tenant_id, feedback_id, plan_id, rating, comment, output_id, actor,
+    created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (tenant_id, feedback_id) DO NOTHING;
 
 -- name: feedback_of_plan

@@ -171,6 +171,7 @@ fn is_guard(said: &DbError) -> bool {
                 | "steps_pkey"
                 | "branches_pkey"
                 | "artifacts_pkey"
+                | "outputs_pkey"
         )
     )
 }

@@ -12,10 +12,11 @@ use super::error;
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("../../../migrations/postgres/0001_plans.sql"),
     include_str!("../../../migrations/postgres/0002_skills.sql"),
     include_str!("../../../migrations/postgres/0003_sessions.sql"),
+    include_str!("../../../migrations/postgres/0004_research.sql"),
 ];
 
 /// The version that this program needs.

@@ -7,10 +7,11 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 3] = [
+pub(crate) const STEPS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
     include_str!("../../../migrations/sqlite/0003_sessions.sql"),
+    include_str!("../../../migrations/sqlite/0004_research.sql"),
 ];
 
 /// The version that this program needs.

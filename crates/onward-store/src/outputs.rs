@@ -1,0 +1,155 @@
+//! What plans deliver. Each plan may have several outputs, by their titles, and each of them several
+//! versions; all are kept as long as the plan is, and the last version of each is searched.
+
+use onward_core::id::OutputId;
+use onward_core::{PlanId, Timestamp};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+/// One version of what a plan delivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Which one.
+    pub id: OutputId,
+    /// Of which plan.
+    pub plan: PlanId,
+    /// What it is called; the versions of one output share it.
+    pub title: String,
+    /// Counted from 1.
+    pub version: u32,
+    /// What its content is, such as `text/markdown`.
+    pub media_type: String,
+    /// All of it.
+    pub content: String,
+    /// Who stored it.
+    pub actor: String,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+/// The beginning of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputExcerpt {
+    /// Which one.
+    pub id: OutputId,
+    /// What it is called.
+    pub title: String,
+    /// Its last version.
+    pub version: u32,
+    /// What its content is.
+    pub media_type: String,
+    /// How it begins.
+    pub excerpt: String,
+    /// Whether there is more.
+    pub goes_on: bool,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+impl Tx {
+    /// Adds a version of an output, to be found instead of the versions before it.
+    pub fn add_output(&mut self, output: &Output) {
+        let params = params![output.plan.as_uuid(), &output.title];
+        self.queue(self.statement("chunks_delete_of_versions", params));
+        let params = params![
+            output.id.as_uuid(),
+            output.plan.as_uuid(),
+            &output.title,
+            output.version,
+            &output.media_type,
+            &output.content,
+            &output.actor,
+            output.created_at,
+        ];
+        self.queue(self.statement("output_insert", params));
+        self.index(*output.id.as_uuid(), &output.title, &output.content);
+    }
+
+    /// The last version that a plan has of an output with this title; 0 where it has none.
+    pub async fn last_version(&mut self, plan: PlanId, title: &str) -> Result<u32, Error> {
+        let params = params![plan.as_uuid(), title];
+        let rows = self.rows("output_last_version", params).await?;
+        let version = first(Some(rows), |row| row.cells("outputs").u32("version"))?;
+        Ok(version.unwrap_or(0))
+    }
+
+    /// Whose output it is.
+    pub async fn plan_of_output(&mut self, id: OutputId) -> Result<Option<PlanId>, Error> {
+        let rows = self.rows("output_plan", params![id.as_uuid()]).await?;
+        first(Some(rows), |row| {
+            let mut cells = row.cells("outputs");
+            cells.id("output_id")?;
+            cells.id("plan_id").map(PlanId::new)
+        })
+    }
+
+    /// Every version of what a plan has delivered, the oldest first.
+    pub async fn outputs_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Output>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        let rows = self.rows("outputs_of_plan", params).await?;
+        rows.into_iter().map(output).collect()
+    }
+
+    /// The beginnings of what a plan delivers, the newest first.
+    pub async fn output_excerpts(
+        &mut self,
+        plan: PlanId,
+        limit: u32,
+    ) -> Result<Vec<OutputExcerpt>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        let rows = self.rows("output_excerpts", params).await?;
+        rows.into_iter().map(excerpt).collect()
+    }
+
+    /// Reads a page of all outputs, by their ids; the last id, if there was any.
+    pub async fn outputs_page(
+        &mut self,
+        behind: Option<OutputId>,
+        limit: u32,
+    ) -> Result<Option<OutputId>, Error> {
+        let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
+        let rows = self.rows("outputs_page", params![behind, limit]).await?;
+        let mut last = None;
+        for row in rows {
+            last = Some(output(row)?.id);
+        }
+        Ok(last)
+    }
+}
+
+fn output(row: Row) -> Result<Output, Error> {
+    let mut cells = row.cells("outputs");
+    Ok(Output {
+        id: OutputId::new(cells.id("output_id")?),
+        plan: PlanId::new(cells.id("plan_id")?),
+        title: cells.string("title")?,
+        version: cells.u32("version")?,
+        media_type: cells.string("media_type")?,
+        content: cells.string("content")?,
+        actor: cells.string("actor")?,
+        created_at: cells.at("created_at")?,
+    })
+}
+
+fn excerpt(row: Row) -> Result<OutputExcerpt, Error> {
+    let mut cells = row.cells("outputs");
+    let id = OutputId::new(cells.id("output_id")?);
+    let title = cells.string("title")?;
+    let version = cells.u32("version")?;
+    let media_type = cells.string("media_type")?;
+    let excerpt = cells.string("excerpt")?;
+    let bytes = u64::try_from(excerpt.len()).unwrap_or(u64::MAX);
+    Ok(OutputExcerpt {
+        id,
+        title,
+        version,
+        media_type,
+        excerpt,
+        goes_on: cells.u64("content_bytes")? > bytes,
+        created_at: cells.at("created_at")?,
+    })
+}

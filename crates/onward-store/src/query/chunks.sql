@@ -1,0 +1,84 @@
+-- The pieces of what was found, made or delivered, with the words by which they are found.
+
+-- name: chunk_insert (sqlite)
+-- Differs because the words stand in an index of their own here.
+INSERT INTO spelled_chunks (tenant_id, source_id, ordinal, starts_at, characters, title_words, words)
+VALUES ($1, $2, $3, $4, $5, $6, $7);
+
+-- name: chunk_insert (postgres)
+-- Differs because the words are a column here.
+INSERT INTO chunks (tenant_id, source_id, ordinal, starts_at, characters, words)
+VALUES ($1, $2, $3, $4, $5, setweight(to_tsvector('simple', CAST($6 AS text)), 'A')
+    || to_tsvector('simple', CAST($7 AS text)));
+
+-- name: chunks_delete_of_outputs
+DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
+    SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2);
+
+-- name: chunks_delete_of_versions
+-- Only the last version of an output is searched.
+DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
+    SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2 AND title = $3);
+
+-- name: chunk_count
+SELECT CAST(count(*) AS bigint) AS chunks FROM chunks WHERE tenant_id = $1 AND source_id = $2;
+
+-- name: search (sqlite)
+-- Differs because words are ranked by other functions. Of the `$3` best chunks, the best one of each
+-- artifact and output that fits.
+WITH hits AS MATERIALIZED (
+    SELECT rowid AS chunk_no, rank AS rank FROM chunk_words
+    WHERE chunk_words MATCH $2 AND rank MATCH 'bm25(4.0, 1.0)' ORDER BY rank LIMIT $3),
+best AS MATERIALIZED (
+    SELECT chunks.source_id, chunks.starts_at, chunks.characters, min(hits.rank) AS rank
+    FROM hits CROSS JOIN chunks ON chunks.chunk_no = hits.chunk_no
+    WHERE chunks.tenant_id = $1 GROUP BY chunks.source_id)
+SELECT best.source_id AS source_id, 0 AS is_output, best.starts_at AS starts_at,
+    best.characters AS characters, found.title AS title, found.artifact_type AS artifact_type,
+    found.plan_id AS plan_id, found.source_url AS source_url, best.rank AS rank,
+    found.created_at AS created_at
+FROM best CROSS JOIN artifacts AS found ON found.tenant_id = $1 AND found.artifact_id = best.source_id
+WHERE ($4 IS NULL OR found.plan_id = $4) AND ($5 IS NULL OR found.artifact_type = $5)
+    AND ($6 IS NULL OR found.created_at >= $6) AND ($7 IS NULL OR found.created_at < $7)
+UNION ALL
+SELECT best.source_id, 1, best.starts_at, best.characters, found.title, NULL, found.plan_id, NULL,
+    best.rank, found.created_at
+FROM best CROSS JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = best.source_id
+WHERE ($4 IS NULL OR found.plan_id = $4) AND $5 IS NULL
+    AND ($6 IS NULL OR found.created_at >= $6) AND ($7 IS NULL OR found.created_at < $7)
+ORDER BY rank, created_at DESC, source_id LIMIT $8;
+
+-- name: search (postgres)
+-- Differs because words are ranked by other functions. Of the `$3` best chunks, the best one of each
+-- artifact and output that fits.
+WITH hits AS MATERIALIZED (
+    SELECT source_id, starts_at, characters, -ts_rank(words, query, 1)::float8 AS rank
+    FROM chunks, to_tsquery('simple', CAST($2 AS text)) AS query
+    WHERE tenant_id = $1 AND words @@ query ORDER BY rank LIMIT $3),
+best AS MATERIALIZED (
+    SELECT DISTINCT ON (source_id) source_id, starts_at, characters, rank
+    FROM hits ORDER BY source_id, rank)
+SELECT best.source_id, 0::bigint AS is_output, best.starts_at, best.characters, found.title,
+    found.artifact_type, found.plan_id, found.source_url, best.rank, found.created_at
+FROM best JOIN artifacts AS found ON found.tenant_id = $1 AND found.artifact_id = best.source_id
+WHERE ($4::uuid IS NULL OR found.plan_id = $4) AND ($5::text IS NULL OR found.artifact_type = $5)
+    AND ($6::bigint IS NULL OR found.created_at >= $6)
+    AND ($7::bigint IS NULL OR found.created_at < $7)
+UNION ALL
+SELECT best.source_id, 1::bigint, best.starts_at, best.characters, found.title, NULL, found.plan_id,
+    NULL, best.rank, found.created_at
+FROM best JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = best.source_id
+WHERE ($4::uuid IS NULL OR found.plan_id = $4) AND $5::text IS NULL
+    AND ($6::bigint IS NULL OR found.created_at >= $6)
+    AND ($7::bigint IS NULL OR found.created_at < $7)
+ORDER BY rank, created_at DESC, source_id LIMIT $8;
+
+-- name: artifact_piece
+SELECT artifact_id, substr(content, CAST(CAST($3 AS bigint) AS integer),
+    CAST(CAST($4 AS bigint) AS integer)) AS piece
+FROM artifacts WHERE tenant_id = $1 AND artifact_id = $2;
+
+-- name: output_piece
+SELECT output_id, substr(content, CAST(CAST($3 AS bigint) AS integer),
+    CAST(CAST($4 AS bigint) AS integer)) AS piece
+FROM outputs WHERE tenant_id = $1 AND output_id = $2;
