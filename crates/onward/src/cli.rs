@@ -22,6 +22,7 @@ mod mcp;
 mod migrate;
 mod plan;
 mod review;
+mod search;
 mod serve;
 mod session;
 mod status;
@@ -78,6 +79,7 @@ enum Command {
     Session(session::Command),
     Install(install::Install),
     Hook(hook::Hook),
+    Search(search::Search),
     Export(export::Export),
     Import(import::Import),
     /// Saved sessions of agents: look back at what happened, put right what is broken
@@ -171,6 +173,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
         Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
         Command::Session(command) => wait(read(), async |cx| session::run(&command, cx).await),
+        Command::Search(args) => wait(read(), async |cx| search::run(&args, cx).await),
         Command::Export(args) => wait(read(), async |cx| export::run(&args, cx).await),
         Command::Import(args) => wait(read(), async |cx| import::run(&args, cx).await),
         Command::Token(command) => wait(read(), async |cx| token::run(&command, cx).await),

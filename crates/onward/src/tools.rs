@@ -22,6 +22,9 @@ mod report_step_progress;
 pub(crate) mod request_user_review;
 pub(crate) mod running;
 mod schema;
+mod search_sources;
+mod store_research;
+mod store_research_output;
 mod submit_feedback;
 mod submit_step_result;
 pub(crate) mod submit_user_decision;
@@ -173,7 +176,7 @@ impl Tool {
     }
 }
 
-static TOOLS: [Tool; 15] = [
+static TOOLS: [Tool; 18] = [
     Tool::of::<ping::Ping>(),
     Tool::of::<create_research_plan::CreateResearchPlan>(),
     Tool::of::<list_active_plans::ListActivePlans>(),
@@ -187,6 +190,9 @@ static TOOLS: [Tool; 15] = [
     Tool::of::<submit_user_decision::SubmitUserDecision>(),
     Tool::of::<get_step_context::GetStepContext>(),
     Tool::of::<get_research_context::GetResearchContext>(),
+    Tool::of::<store_research::StoreResearch>(),
+    Tool::of::<store_research_output::StoreResearchOutput>(),
+    Tool::of::<search_sources::SearchSources>(),
     Tool::of::<log_skill_execution::LogSkillExecution>(),
     Tool::of::<submit_feedback::SubmitFeedback>(),
 ];

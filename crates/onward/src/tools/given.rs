@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
 use onward_core::id::{ArtifactId, ClaimToken, SessionId};
-use onward_core::{Code, PlanId, StepId, StepType};
+use onward_core::{Code, PlanId, StepId, StepType, Timestamp};
 use onward_engine::{Caller, Engine, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,8 +83,41 @@ pub(super) fn token(token: Option<String>) -> Option<ClaimToken> {
     token.map(ClaimToken::new)
 }
 
+/// An instant that is named.
+pub(super) fn instant(text: Option<String>, path: &str) -> Result<Option<Timestamp>, Refused> {
+    let Some(text) = text else { return Ok(None) };
+    let at = text.parse().map(Some);
+    at.map_err(|_| Refused::invalid(path, "must be an instant, like `2026-07-28T09:00:00Z`"))
+}
+
 pub(super) fn span(ms: Option<u64>) -> Option<Duration> {
     ms.map(Duration::from_millis)
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ArtifactKind {
+    Note,
+    Source,
+    Data,
+    Finding,
+    Quote,
+    LateResult,
+    Other,
+}
+
+impl ArtifactKind {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            ArtifactKind::Note => "note",
+            ArtifactKind::Source => "source",
+            ArtifactKind::Data => "data",
+            ArtifactKind::Finding => "finding",
+            ArtifactKind::Quote => "quote",
+            ArtifactKind::LateResult => "late_result",
+            ArtifactKind::Other => "other",
+        }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

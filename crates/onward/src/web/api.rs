@@ -65,7 +65,7 @@ const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
 }
 
 /// Every route that is a tool.
-pub(super) static ROUTES: [Route; 24] = [
+pub(super) static ROUTES: [Route; 27] = [
     route(Verb::Get, "/ping", "ping"),
     route(Verb::Get, "/plans", "list_active_plans"),
     route(Verb::Make, "/plans", "create_research_plan"),
@@ -84,6 +84,13 @@ pub(super) static ROUTES: [Route; 24] = [
     route(Verb::Post, "/plans/{planId}/resume", "resume_plan"),
     route(Verb::Post, "/plans/{planId}/abandon", "abandon_plan"),
     route(Verb::Make, "/plans/{planId}/feedback", "submit_feedback"),
+    route(
+        Verb::Make,
+        "/plans/{planId}/outputs",
+        "store_research_output",
+    ),
+    route(Verb::Make, "/artifacts", "store_research"),
+    route(Verb::Get, "/search", "search_sources"),
     route(Verb::Get, "/steps/{stepId}/context", "get_step_context"),
     route(Verb::Post, "/steps/{stepId}/result", "submit_step_result"),
     route(

@@ -4,7 +4,7 @@
 use onward_core::StepId;
 use onward_core::id::SessionId;
 use onward_engine::context::{PlanContext as OfPlan, StepAtHand, StepContext as OfStep, StepTold};
-use onward_engine::{Excerpt, Recent, Sheet};
+use onward_engine::{Excerpt, OutputExcerpt, Recent, Sheet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +20,7 @@ pub(crate) struct StepContext {
     plan: PlanName,
     prior_results: Vec<Prior>,
     artifacts: Vec<Artifact>,
+    outputs: Vec<Output>,
     feedback: Vec<String>,
     truncated: bool,
 }
@@ -69,6 +70,30 @@ struct Artifact {
     step_id: Option<String>,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    output_id: String,
+    title: String,
+    version: u32,
+    media_type: String,
+    excerpt: String,
+    created_at: String,
+}
+
+impl Output {
+    fn of(output: OutputExcerpt) -> Self {
+        Self {
+            output_id: output.id.to_string(),
+            title: output.title,
+            version: output.version,
+            media_type: output.media_type,
+            excerpt: output.excerpt,
+            created_at: super::at(output.created_at),
+        }
+    }
+}
+
 impl StepContext {
     pub(crate) fn of(context: OfStep) -> Self {
         Self {
@@ -80,6 +105,7 @@ impl StepContext {
             },
             prior_results: context.results.into_iter().map(Prior::of).collect(),
             artifacts: context.artifacts.into_iter().map(Artifact::of).collect(),
+            outputs: context.outputs.into_iter().map(Output::of).collect(),
             feedback: context.feedback,
             truncated: context.truncated,
         }
@@ -135,8 +161,7 @@ pub(crate) struct PlanContext {
     #[serde(skip_serializing_if = "is_none")]
     steps_omitted: u32,
     artifacts: Vec<Artifact>,
-    /// Deliverables; none before they can be stored.
-    outputs: Vec<Value>,
+    outputs: Vec<Output>,
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<Review>,
     interrupted_steps: Vec<InProgress>,
@@ -213,7 +238,7 @@ impl PlanContext {
             steps: context.steps.into_iter().map(Step::of).collect(),
             steps_omitted: context.steps_omitted,
             artifacts: context.artifacts.into_iter().map(Artifact::of).collect(),
-            outputs: Vec::new(),
+            outputs: context.outputs.into_iter().map(Output::of).collect(),
             review,
             interrupted_steps: context.interrupted.iter().map(InProgress::of).collect(),
             recent_events: context.recent.into_iter().map(Event::of).collect(),

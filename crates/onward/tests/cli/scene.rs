@@ -15,6 +15,7 @@ use onward_core::step::StepResult;
 use onward_core::{PlanId, StepId, StepType, Timestamp};
 use onward_engine::engine::Settings;
 use onward_engine::next::{Handed, Next};
+use onward_engine::research::{Deliverable, Finding};
 use onward_engine::step::{Progress, Question};
 use onward_engine::submit::Submission;
 use onward_engine::world::{System, World};
@@ -136,6 +137,7 @@ impl Stage {
         stage.reviewed().await;
         stage.under_way().await;
         stage.elsewhere().await;
+        stage.researched().await;
         let Stage { engine, names, .. } = stage;
         engine.close().await;
         names
@@ -346,6 +348,50 @@ impl Stage {
         let steps = vec![self.step(StepType::Custom, "", "Secret.")];
         let plan = self.plan("Secret", "What is nobody to know?", steps);
         self.make("secret", plan).await;
+        self.store("Theirs", "Secret words about tides.", None)
+            .await;
         self.agent = ours;
+    }
+
+    async fn store(&self, title: &str, content: &str, source_url: Option<&str>) -> String {
+        let finding = Finding {
+            title: title.to_owned(),
+            content: content.to_owned(),
+            kind: source_url.map(|_| "source".to_owned()),
+            plan: None,
+            step: None,
+            source_url: source_url.map(str::to_owned),
+            metadata: serde_json::Map::new(),
+            token: None,
+            session: None,
+        };
+        let stored = self.engine.store_research(&self.agent, finding).await;
+        stored.expect("it is stored").id.to_string()
+    }
+
+    /// What was found, and what a plan delivered.
+    async fn researched(&mut self) {
+        self.ago(3 * HOUR);
+        let url = Some("https://example.org/moon?page=2");
+        let long = format!(
+            "{}\n\nThe Moon makes the tides. {}",
+            "Ebb. ".repeat(90),
+            "Flow. ".repeat(90)
+        );
+        let moon = self.store("The Moon", &long, url).await;
+        self.name("moon", moon);
+        let escape = "\u{1b}[2J\u{202e}";
+        let (title, words) = (format!("evil{escape}\ntitle"), format!("tides{escape}"));
+        let evil = self.store(&title, &words, None).await;
+        self.name("evil-note", evil);
+        let greeting = self.names.iter().find(|(name, _)| name == "greeting");
+        let output = Deliverable {
+            plan: greeting.expect("it is made").1.parse().expect("an id"),
+            title: "How to say hello".to_owned(),
+            content: "Hello. At high tides: ahoy.".to_owned(),
+            media_type: None,
+        };
+        let delivered = self.engine.store_output(&self.agent, output).await;
+        self.name("answer", delivered.expect("it is stored").id);
     }
 }

@@ -168,6 +168,16 @@ fn reviews_read_the_same_on_postgres() {
 }
 
 #[test]
+fn what_was_stored_is_found() {
+    on_sqlite("search");
+}
+
+#[test]
+fn the_same_is_found_on_postgres() {
+    on_postgres("search");
+}
+
+#[test]
 fn a_plan_moves_and_is_read_as_markdown() {
     on_sqlite("moving");
 }

@@ -110,7 +110,53 @@ fn answers(agent: &mut Agent) -> Vec<(&'static str, Value)> {
         json!({ "planId": plan, "comment": "Good" }),
     );
     failed_plan(agent, &mut all);
+    research(agent, plan, second, &mut all);
     all
+}
+
+fn research(agent: &mut Agent, plan: &Value, step: &Value, all: &mut Vec<(&'static str, Value)>) {
+    let mut keep = |tool: &'static str, arguments: Value| {
+        let answer = agent.call(tool, arguments);
+        all.push((tool, answer.clone()));
+        answer
+    };
+    let words = "Two tides a day.";
+    let plain = keep(
+        "store_research",
+        json!({ "title": "Plain", "content": words }),
+    );
+    assert_eq!(
+        (&plain["chunks"], &plain["indexed"]),
+        (&json!(1), &json!(true))
+    );
+    keep(
+        "store_research",
+        json!({
+            "title": "Tides", "content": words, "artifactType": "quote", "planId": plan,
+            "stepId": step, "sourceUrl": "https://example.org", "metadata": { "page": null },
+            "claimToken": "t", "sessionId": "s",
+        }),
+    );
+    for version in [1, 2] {
+        let output = json!({ "planId": plan, "title": "Answer", "content": words });
+        let stored = keep("store_research_output", output);
+        assert_eq!(stored["version"], version);
+        let said = json!({ "planId": plan, "rating": 5, "outputId": stored["outputId"] });
+        keep("submit_feedback", said);
+    }
+    let found = keep("search_sources", json!({ "query": "tides" }));
+    assert_eq!(found["mode"], "keyword");
+    assert_eq!(found["results"].as_array().unwrap().len(), 3);
+    let narrow = json!({
+        "query": "tides", "limit": 1, "planId": plan, "artifactType": "quote",
+        "createdAfter": "2020-01-01T00:00:00Z", "createdBefore": "2100-01-01T00:00:00Z",
+    });
+    let found = keep("search_sources", narrow);
+    assert_eq!(found["results"][0]["title"], "Tides");
+    assert_eq!(found["results"][0]["snippet"], words);
+    keep("get_step_context", json!({ "stepId": step }));
+    let context = keep("get_research_context", json!({ "planId": plan }));
+    assert_eq!(context["outputs"][0]["version"], 2);
 }
 
 fn failed_plan(agent: &mut Agent, all: &mut Vec<(&'static str, Value)>) {
@@ -203,6 +249,7 @@ fn a_tool_that_says_it_only_reads_changes_no_row() {
             ("stepId", json!(step)),
             ("sessionId", json!("another")),
             ("thresholdMs", json!(1)),
+            ("query", json!("words")),
         ] {
             if known.contains_key(field) {
                 input[field] = value;

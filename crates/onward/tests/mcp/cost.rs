@@ -32,7 +32,7 @@ fn the_list_of_tools_costs_little() {
     }
     let cost = tokens(&all);
     println!("all: {cost}");
-    assert!(cost < 3_300, "all tools cost {cost} tokens");
+    assert!(cost < 3_700, "all tools cost {cost} tokens");
     let mut core = Agent::with(&place, Era::Stateless, &["--tools", "core"], json!({}));
     let cost = tokens(&core.tools());
     println!("core: {cost}");

@@ -246,7 +246,7 @@ fn a_tool_that_there_is_not_is_an_error_of_the_protocol() {
     for era in ERAS {
         let place = Place::file();
         let mut agent = Agent::start(&place, era);
-        for name in ["store_research", "get_next_steps", ""] {
+        for name in ["store_researches", "get_next_steps", ""] {
             let answer = agent.ask("tools/call", json!({ "name": name, "arguments": {} }));
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
         }

@@ -44,7 +44,10 @@ fn fitting(operation: &str) -> (Option<Value>, &'static str) {
     match operation {
         "ping" | "list_active_plans" | "get_plan_status" | "list_plan_steps" => (None, "viewer"),
         "get_plan_audit" | "export_plan" | "list_reviews" | "describe" => (None, "viewer"),
-        "get_step_context" => (None, "viewer"),
+        "get_step_context" | "search_sources" => (None, "viewer"),
+        "store_research" | "store_research_output" => {
+            (Some(json!({ "title": "t", "content": "words" })), "agent")
+        }
         "create_research_plan" => (
             Some(json!({
                 "name": "n",
@@ -101,6 +104,10 @@ pub(crate) async fn samples(
             }
             let (body, least) = fitting(operation);
             let path = path.replace("{planId}", plan).replace("{stepId}", step);
+            let path = match operation {
+                "search_sources" => format!("{path}?query=words"),
+                _ => path,
+            };
             samples.push(Sample {
                 operation: operation.to_owned(),
                 method: method.to_uppercase().parse().expect("a method"),
