@@ -1,7 +1,7 @@
 //! What was stored is found again: by words, the best chunk of each artifact and output, the best
 //! first.
 //!
-//! What holds all of the words comes before what holds some of them. How good a hit is, is said by its
+//! What holds all of the words comes before what holds some of the rarer ones. How good a hit is, is said by its
 //! rank alone, as if it were fused with others (`1 / (60 + rank)`): the two databases weigh words
 //! differently, and their numbers mean nothing outside of them.
 
@@ -26,6 +26,10 @@ const K: f64 = 60.0;
 /// Among how many of the best chunks is looked, and among how many where these give too few: one
 /// long text may have hundreds, and others may not fit.
 const AMONG: [u32; 2] = [1_000, u32::MAX];
+
+/// A word that so many chunks hold is not looked for alone, where a rarer one is asked for, too: to
+/// rank all of them takes longer than anybody waits.
+const COMMON: u32 = 2_000;
 
 /// What somebody looks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,12 +106,22 @@ async fn hits(tx: &mut Tx, query: &Query, wanted: Wanted, limit: u32) -> Result<
     let mut found = best(tx, &search, limit).await?;
     if found.len() < most && search.words.len() > 1 {
         search.all = false;
+        search.words = telling(tx, search.words).await?;
         let known: BTreeSet<_> = found.iter().map(|hit| hit.source).collect();
         let others = best(tx, &search, limit).await?.into_iter();
         found.extend(others.filter(|hit| !known.contains(&hit.source)));
         found.truncate(most);
     }
     Ok(found)
+}
+
+/// The words that say something: those that stand in many chunks are left out, unless all do.
+async fn telling(tx: &mut Tx, words: Vec<String>) -> Result<Vec<String>, Error> {
+    let counts = tx.word_counts(&words, COMMON).await?;
+    let rare = words.iter().zip(counts);
+    let rare = rare.filter(|(_, count)| *count < u64::from(COMMON));
+    let rare: Vec<String> = rare.map(|(word, _)| word.clone()).collect();
+    Ok(if rare.is_empty() { words } else { rare })
 }
 
 async fn best(tx: &mut Tx, search: &Search, limit: u32) -> Result<Vec<Hit>, Error> {

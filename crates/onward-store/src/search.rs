@@ -4,8 +4,6 @@
 //! Which words a chunk has is said by the core. A query comes as words, never as text of a database's
 //! own query language; here it gets the quotes of each.
 
-use std::fmt::Write as _;
-
 use onward_core::id::{ArtifactId, OutputId};
 use onward_core::search::{chunks, spelled};
 use onward_core::{PlanId, Timestamp};
@@ -102,10 +100,7 @@ impl Tx {
         if search.words.is_empty() {
             return Ok(Vec::new());
         }
-        let asked = match &self.connection {
-            Connection::Sqlite(_) => quoted(search, '"', " AND ", " OR "),
-            Connection::Postgres(_) => quoted(search, '\'', " & ", " | "),
-        };
+        let asked = self.quoted(&search.words, search.all);
         let params = params![
             asked,
             among,
@@ -117,6 +112,36 @@ impl Tx {
         ];
         let rows = self.rows("search", params).await?;
         rows.into_iter().map(hit).collect()
+    }
+
+    /// How many chunks hold each of these words, counted no further than this.
+    pub async fn word_counts(&mut self, words: &[String], most: u32) -> Result<Vec<u64>, Error> {
+        let questions = words
+            .iter()
+            .map(|word| {
+                let word = self.quoted(std::slice::from_ref(word), true);
+                self.statement("word_count", params![word, most])
+            })
+            .collect();
+        let answers = self.ask(questions).await?.into_iter();
+        let count = |rows| {
+            let count = first(Some(rows), |row| row.cells("chunks").u64("chunks"));
+            Ok(count?.unwrap_or(0))
+        };
+        answers.map(count).collect()
+    }
+
+    /// The words as one query in the language of this database. A word holds letters, digits and
+    /// marks alone, so no quote can be in it.
+    fn quoted(&self, words: &[String], all: bool) -> String {
+        let (quote, between) = match (&self.connection, all) {
+            (Connection::Sqlite(_), true) => ('"', " AND "),
+            (Connection::Sqlite(_), false) => ('"', " OR "),
+            (Connection::Postgres(_), true) => ('\'', " & "),
+            (Connection::Postgres(_), false) => ('\'', " | "),
+        };
+        let words = words.iter().map(|word| format!("{quote}{word}{quote}"));
+        words.collect::<Vec<_>>().join(between)
     }
 
     /// The texts of the chunks by which these were found, in the same order.
@@ -147,21 +172,6 @@ impl Tx {
         };
         answers.map(piece).collect()
     }
-}
-
-/// The words as one query. A word holds letters, digits and marks alone, so no quote can be in it.
-fn quoted(search: &Search, quote: char, all: &str, any: &str) -> String {
-    let mut query = String::new();
-    for word in &search.words {
-        let between = match (query.is_empty(), search.all) {
-            (true, _) => "",
-            (false, true) => all,
-            (false, false) => any,
-        };
-        // Writing to a text does not fail.
-        let _ = write!(query, "{between}{quote}{word}{quote}");
-    }
-    query
 }
 
 fn hit(row: Row) -> Result<Hit, Error> {

@@ -23,6 +23,18 @@ DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
 -- name: chunk_count
 SELECT CAST(count(*) AS bigint) AS chunks FROM chunks WHERE tenant_id = $1 AND source_id = $2;
 
+-- name: word_count (sqlite)
+-- Differs because the words stand in an index of their own here. How many chunks hold a word, counted
+-- up to `$3`.
+SELECT count(*) AS chunks FROM (
+    SELECT chunks.chunk_no FROM chunk_words CROSS JOIN chunks ON chunks.chunk_no = chunk_words.rowid
+    WHERE chunk_words MATCH $2 AND chunks.tenant_id = $1 LIMIT $3);
+
+-- name: word_count (postgres)
+-- Differs because row security lets only a function into the index. How many chunks hold a word,
+-- counted up to `$3`.
+SELECT onward_word_count($2, $3) AS chunks WHERE $1::text IS NOT NULL;
+
 -- name: search (sqlite)
 -- Differs because words are ranked by other functions. Of the `$3` best chunks, the best one of each
 -- artifact and output that fits.
@@ -49,15 +61,12 @@ WHERE ($4 IS NULL OR found.plan_id = $4) AND $5 IS NULL
 ORDER BY rank, created_at DESC, source_id LIMIT $8;
 
 -- name: search (postgres)
--- Differs because words are ranked by other functions. Of the `$3` best chunks, the best one of each
+-- Differs because words are ranked by other functions, and row security lets only one of ours into the
+-- index; what it finds is looked up in guarded tables. Of the `$3` best chunks, the best one of each
 -- artifact and output that fits.
-WITH hits AS MATERIALIZED (
-    SELECT source_id, starts_at, characters, -ts_rank(words, query, 1)::float8 AS rank
-    FROM chunks, to_tsquery('simple', CAST($2 AS text)) AS query
-    WHERE tenant_id = $1 AND words @@ query ORDER BY rank LIMIT $3),
-best AS MATERIALIZED (
+WITH best AS MATERIALIZED (
     SELECT DISTINCT ON (source_id) source_id, starts_at, characters, rank
-    FROM hits ORDER BY source_id, rank)
+    FROM onward_search($2, $3) ORDER BY source_id, rank)
 SELECT best.source_id, 0::bigint AS is_output, best.starts_at, best.characters, found.title,
     found.artifact_type, found.plan_id, found.source_url, best.rank, found.created_at
 FROM best JOIN artifacts AS found ON found.tenant_id = $1 AND found.artifact_id = best.source_id

@@ -91,6 +91,41 @@ async fn nor_does_the_owner_of_the_tables() {
     assert_eq!(seen.trim(), "0", "not even outside of this program");
 }
 
+/// A chunk of the tenant, by one word.
+const CHUNK: &str = "INSERT INTO chunks VALUES ($1, '00000000-0000-4000-8000-000000000007', 0, 0, 1, \
+    to_tsvector('simple', 'whale'))";
+
+#[tokio::test]
+async fn a_search_goes_by_the_index_of_words_and_stays_with_its_tenant() {
+    let cluster = Cluster::start();
+    let url = cluster.database();
+    let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
+    psql(&url, &format!("CREATE ROLE {owner} LOGIN CREATEROLE")).unwrap();
+    psql(&url, &format!("GRANT CREATE ON SCHEMA public TO {owner}")).unwrap();
+    let as_owner = as_role(&url, &owner);
+    let (postgres, _) = open(&as_owner).await;
+    let mut tx = begin(&postgres, "a").await;
+    tx.queue(tx.statement(CHUNK, vec![]).touching(1));
+    postgres.commit(tx).await.unwrap();
+    let found = "SELECT count(*) AS n FROM onward_search('whale', 9)";
+    let counted = "SELECT onward_word_count('whale', 9) AS n";
+    for (tenant, expected) in [("a", 1), ("b", 0), ("", 0)] {
+        let mut tx = begin(&postgres, tenant).await;
+        for question in [found, counted] {
+            let seen = number(&mut tx, question, vec![]).await.unwrap();
+            assert_eq!(seen, expected, "{tenant}: {question}");
+        }
+        postgres.rollback(tx).await;
+    }
+    // The owner, whom these functions run as, may ask the index first; a tenant may not.
+    let plan = "SET enable_seqscan = off; SET enable_indexscan = off; \
+        EXPLAIN SELECT 1 FROM chunks WHERE words @@ to_tsquery('simple', 'whale')";
+    let explained = psql(&as_owner, plan).unwrap();
+    assert!(explained.contains("chunks_by_word"), "{explained}");
+    let explained = psql(&url, &format!("SET ROLE onward_tenant; {plan}")).unwrap();
+    assert!(!explained.contains("chunks_by_word"), "{explained}");
+}
+
 #[tokio::test]
 async fn an_operator_sees_all_tenants_and_changes_none() {
     let postgres = fresh().await;

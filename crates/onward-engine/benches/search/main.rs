@@ -1,0 +1,156 @@
+//! How long a search takes among many chunks, by the kind of question.
+//!
+//! The texts are made of words whose frequencies fall as those of a language do, so that a few words
+//! stand in every chunk and most in hardly any. Each question is asked through the engine, snippets
+//! included. `bench/search` runs it; `bench/README.md` says what was seen.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a bench that cannot run must say so"
+)]
+
+mod words;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use onward_engine::engine::Settings;
+use onward_engine::research::Finding;
+use onward_engine::search::Wanted;
+use onward_engine::{Address, Caller, Engine};
+use tokio::task::JoinSet;
+
+use words::Words;
+
+/// Characters of a text: about 20 chunks.
+const TEXT: usize = 36_000;
+/// How many texts are stored at once: they share their commits.
+const AT_ONCE: usize = 16;
+
+/// What the command line asks for.
+struct Asked {
+    chunks: usize,
+    questions: usize,
+    postgres: Option<String>,
+    folder: PathBuf,
+}
+
+fn asked() -> Asked {
+    let mut asked = Asked {
+        chunks: 100_000,
+        questions: 100,
+        postgres: std::env::var("ONWARD_BENCH_POSTGRES").ok(),
+        folder: std::env::temp_dir(),
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().expect("a value behind the flag");
+        match word.as_str() {
+            "--chunks" => asked.chunks = value().parse().expect("a number of chunks"),
+            "--questions" => asked.questions = value().parse().expect("a number of questions"),
+            "--postgres" => asked.postgres = Some(value()),
+            "--folder" => asked.folder = PathBuf::from(value()),
+            // What `cargo bench` and `cargo test --benches` say to every bench.
+            "--bench" => {}
+            other => panic!("`{other}` is no flag of this bench"),
+        }
+    }
+    asked
+}
+
+fn main() {
+    let asked = asked();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.expect("threads can be started").block_on(async {
+        let name = format!("onward-search-{}.db", std::process::id());
+        let file = asked.folder.join(name);
+        println!("what                    chunks    store s     p50 ms     p99 ms   found");
+        measure("SQLite", &Address::File(file.clone()), &asked).await;
+        for ending in ["", "-wal", "-shm"] {
+            // Nobody else knows the file.
+            drop(std::fs::remove_file(format!("{}{ending}", file.display())));
+        }
+        if let Some(url) = &asked.postgres {
+            measure("PostgreSQL", &Address::Server(url.clone()), &asked).await;
+        }
+    });
+}
+
+async fn measure(database: &str, address: &Address, asked: &Asked) {
+    let engine = Engine::open(address, Settings::default()).await;
+    let engine = engine.expect("the database opens");
+    let me = Caller::local("bench");
+    let words = Arc::new(Words::new());
+    let began = Instant::now();
+    let stored = fill(&engine, &me, &words, asked.chunks).await;
+    let filled = began.elapsed();
+    println!("{database:<20} {stored:>9} {:>10.1}", filled.as_secs_f64());
+    let mut all = Vec::new();
+    for kind in words::KINDS {
+        let (mut took, mut found) = (Vec::new(), 0);
+        for number in 0..asked.questions {
+            let query = words.question(kind, number);
+            let wanted = Wanted {
+                query,
+                ..Wanted::default()
+            };
+            let began = Instant::now();
+            found += engine.search(&me, wanted).await.expect("it answers").len();
+            took.push(began.elapsed());
+        }
+        all.extend(took.iter().copied());
+        report(kind.name(), &mut took, found / asked.questions.max(1));
+    }
+    report("all of them", &mut all, 0);
+    engine.close().await;
+}
+
+fn report(name: &str, took: &mut [Duration], found: usize) {
+    took.sort_unstable();
+    let at = |part: usize| {
+        let place = took.len() * part / 100;
+        let took = took.get(place).or(took.last()).copied();
+        took.unwrap_or_default().as_secs_f64() * 1_000.0
+    };
+    println!("  {name:<39} {:>10.2} {:>10.2} {found:>7}", at(50), at(99));
+}
+
+/// Stores texts until there are so many chunks.
+async fn fill(engine: &Engine, me: &Caller, words: &Arc<Words>, chunks: usize) -> usize {
+    let (mut stored, mut number) = (0, 0);
+    let mut storing: JoinSet<usize> = JoinSet::new();
+    while stored < chunks {
+        while storing.len() < AT_ONCE {
+            let (engine, me, words) = (engine.clone(), me.clone(), Arc::clone(words));
+            let this = number;
+            number += 1;
+            storing.spawn(async move {
+                let finding = Finding {
+                    title: words.title(this),
+                    content: words.text(this, TEXT),
+                    kind: None,
+                    plan: None,
+                    step: None,
+                    source_url: None,
+                    metadata: serde_json::Map::new(),
+                    token: None,
+                    session: None,
+                };
+                let kept = engine.store_research(&me, finding).await;
+                kept.expect("it is stored").chunks
+            });
+        }
+        let kept = storing.join_next().await.expect("something is stored");
+        stored += kept.expect("it does not panic");
+    }
+    while let Some(kept) = storing.join_next().await {
+        stored += kept.expect("it does not panic");
+    }
+    stored
+}
