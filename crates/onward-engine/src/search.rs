@@ -115,11 +115,12 @@ async fn hits(tx: &mut Tx, query: &Query, wanted: Wanted, limit: u32) -> Result<
     Ok(found)
 }
 
-/// The words that say something: those that stand in many chunks are left out, unless all do.
+/// The words that say something: those that stand in many chunks are left out, unless no other one
+/// stands in any.
 async fn telling(tx: &mut Tx, words: Vec<String>) -> Result<Vec<String>, Error> {
     let counts = tx.word_counts(&words, COMMON).await?;
     let rare = words.iter().zip(counts);
-    let rare = rare.filter(|(_, count)| *count < u64::from(COMMON));
+    let rare = rare.filter(|(_, count)| (1..u64::from(COMMON)).contains(count));
     let rare: Vec<String> = rare.map(|(word, _)| word.clone()).collect();
     Ok(if rare.is_empty() { words } else { rare })
 }

@@ -191,6 +191,23 @@ async fn what_does_not_fit_is_refused_by_its_path(desk: &Desk) {
     }
 }
 
+async fn a_word_that_is_everywhere_is_not_looked_for_beside_a_rare_one(desk: &Desk) {
+    let everywhere = "ebb ".repeat(260_000);
+    let mut chunks = 0;
+    while chunks < 2_000 {
+        let stored = finding("Everywhere", &everywhere);
+        let stored = desk.engine.store_research(&desk.me, stored).await;
+        chunks += stored.unwrap().chunks;
+    }
+    desk.store(finding("Rare", "a narwhal")).await;
+    assert_eq!(desk.titles("narwhal ebb").await, ["Rare"]);
+    assert_eq!(desk.titles("ebb").await[0], "Everywhere");
+    // Where nothing rarer is there, it is.
+    assert_eq!(desk.titles("ebb nowhere").await[0], "Everywhere");
+    desk.store(finding("Both", "an ebb and a narwhal")).await;
+    assert_eq!(desk.titles("ebb narwhal").await, ["Both", "Rare"]);
+}
+
 /// What means something to one of the databases, or did once, around a word that must be found.
 const SYNTAX: [&str; 30] = [
     "\"",
@@ -339,6 +356,7 @@ on_both_databases![
     only_the_last_version_of_an_output_is_found,
     what_is_found_can_be_narrowed_down,
     what_does_not_fit_is_refused_by_its_path,
+    a_word_that_is_everywhere_is_not_looked_for_beside_a_rare_one,
     a_query_is_words_and_never_syntax,
     no_query_is_too_strange,
     words_are_the_same_in_every_script_and_form,
