@@ -40,7 +40,6 @@ fn nothing_of_the_conformance_suite_is_in_the_product() {
 #[test]
 fn nothing_of_the_conformance_suite_is_in_the_binary() {
     let binary = std::fs::read(env!("CARGO_BIN_EXE_onward")).expect("the binary can be read");
-    let mark = b"test_input_required_result_";
-    let found = binary.windows(mark.len()).any(|bytes| bytes == mark);
+    let found = String::from_utf8_lossy(&binary).contains("test_input_required_result_");
     assert!(!found, "the tools of the suite are built in");
 }
