@@ -87,6 +87,13 @@ async fn closed(mut closing: watch::Receiver<bool>) {
     }
 }
 
+/// Work that needs room, in a place of its own. The SDK makes one piece of all that a request could ask
+/// for and moves it several times per request, so what is rare and large would be paid for by every
+/// call of a tool.
+fn apart<T>(work: impl Future<Output = T>) -> std::pin::Pin<Box<impl Future<Output = T>>> {
+    Box::pin(work)
+}
+
 /// One connection; of 2026-07-28 over HTTP, one request.
 pub(crate) struct Server {
     setup: Setup,
@@ -171,7 +178,7 @@ impl ServerHandler for Server {
         }
         let tool = self.find(&request.name)?;
         if tool.name == request_user_review::NAME {
-            return Ok(form::call(&self.setup, &caller, tool, request, &context).await);
+            return Ok(apart(form::call(&self.setup, &caller, tool, request, &context)).await);
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let answer = tools::call(&self.setup.desk, &caller, tool, arguments).await;
@@ -207,7 +214,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        let listed = resources::list(&self.setup.desk.engine, &caller).await?;
+        let listed = apart(resources::list(&self.setup.desk.engine, &caller)).await?;
         #[cfg(feature = "conformance")]
         let listed = conformance::with_resources(listed);
         Ok(listed)
@@ -235,7 +242,8 @@ impl ServerHandler for Server {
             return Ok(read?.into());
         }
         let read = resources::read(&self.setup.desk.engine, &caller, &request.uri);
-        let read = read.await.map_err(resources::naming(&request.uri))?;
+        let read = apart(read).await;
+        let read = read.map_err(resources::naming(&request.uri))?;
         Ok(read.into())
     }
 
@@ -250,9 +258,13 @@ impl ServerHandler for Server {
         if conformance::is_watched(&request.uri) {
             return Ok(());
         }
-        resources::exists(&self.setup.desk.engine, &caller, &request.uri)
-            .await
-            .map_err(resources::naming(&request.uri))?;
+        apart(resources::exists(
+            &self.setup.desk.engine,
+            &caller,
+            &request.uri,
+        ))
+        .await
+        .map_err(resources::naming(&request.uri))?;
         self.subscribed
             .add(&self.setup, caller, request.uri, context.peer);
         Ok(())
@@ -283,7 +295,7 @@ impl ServerHandler for Server {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.caller(&context.request_context().extensions)?;
-        changes::listen(&self.setup, caller, context).await;
+        apart(changes::listen(&self.setup, caller, context)).await;
         Ok(())
     }
 
@@ -309,7 +321,7 @@ impl ServerHandler for Server {
             return answer;
         }
         let prompt = prompts::get(&self.setup.desk.engine, &caller, &request);
-        Ok(prompt.await?.into())
+        Ok(apart(prompt).await?.into())
     }
 
     async fn complete(
@@ -318,7 +330,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        complete::complete(&self.setup.desk.engine, &caller, &request.argument).await
+        let completed = complete::complete(&self.setup.desk.engine, &caller, &request.argument);
+        apart(completed).await
     }
 
     /// The headers of a request are held against it; no tool of ours has any.
