@@ -3,6 +3,8 @@
 //! A token is `onw_` and 40 hexadecimal characters. It is shown once; only its SHA-256 is stored. One
 //! that is unknown, expired or revoked is refused in the same words.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use onward_core::{Role, Timestamp};
 use onward_store::{LogLine, Tenant, Token};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -22,6 +25,24 @@ const NOTED: Duration = Duration::from_secs(60);
 const LONGEST_NAME: usize = 100;
 const LONGEST_TENANT: usize = 64;
 const REFUSED: &str = "the token is unknown, expired or revoked";
+
+/// Which token, without its secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenId(Uuid);
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for TokenId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.parse()?))
+    }
+}
 
 impl Engine {
     /// Makes a token, and gives it away: it is not shown again.
@@ -122,6 +143,12 @@ impl Engine {
 
     /// Who comes with this token.
     pub async fn authenticate(&self, secret: &str) -> Result<Caller, Error> {
+        let (tenant, id) = self.token_of(secret).await?;
+        self.caller_of_token(&tenant, id).await
+    }
+
+    /// Which token of which tenant this is, whatever it is still good for.
+    pub async fn token_of(&self, secret: &str) -> Result<(Arc<str>, TokenId), Error> {
         let hash = hash(secret);
         // Whose token it is, is not known before: this is the one question outside of all tenants.
         let nobody = Arc::from("");
@@ -130,7 +157,16 @@ impl Engine {
             Box::pin(async move { tx.token_of_hash(&hash).await })
         });
         let (tenant, id) = found.await?.ok_or(Error::Unauthorized(REFUSED))?;
-        let known = self.store.read(&tenant, move |tx| {
+        Ok((tenant, TokenId(id)))
+    }
+
+    /// Who comes with a token that was shown before, as long as it is good.
+    pub async fn caller_of_token(
+        &self,
+        tenant: &Arc<str>,
+        TokenId(id): TokenId,
+    ) -> Result<Caller, Error> {
+        let known = self.store.read(tenant, move |tx| {
             Box::pin(async move {
                 Ok::<_, onward_store::Error>((tx.token(id).await?, tx.own_tenant().await?))
             })
@@ -144,7 +180,7 @@ impl Engine {
             return Err(Error::Unauthorized(REFUSED));
         }
         if token.last_used_at.is_none_or(|at| now.since(at) >= NOTED) {
-            let noted = self.store.write(&tenant, move |tx| {
+            let noted = self.store.write(tenant, move |tx| {
                 Box::pin(async move {
                     tx.token_used(id, now);
                     Ok::<(), onward_store::Error>(())
@@ -153,7 +189,7 @@ impl Engine {
             noted.await?;
         }
         Ok(Caller {
-            tenant,
+            tenant: Arc::clone(tenant),
             name: format!("token:{}", token.name),
             role: token.role,
             policy: TenantPolicy {

@@ -57,8 +57,8 @@ pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
     Address, Artifact, CallLine, Changed, Entry, Excerpt, Faults, Feedback, Hit, Listed, Output,
-    OutputExcerpt, PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief, StepLine,
-    Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
+    OutputExcerpt, PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief,
+    StepLine, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

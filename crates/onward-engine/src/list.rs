@@ -1,11 +1,12 @@
 //! Lists, a page at a time: plans, steps, open reviews; and the way from the beginning of an id to
 //! the id.
 
+use onward_core::branch::Branch;
 use onward_core::id::ReviewId;
 use onward_core::role::Permission;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
-use onward_store::{Listed, PlanCursor, Sheet, StepLine, Tx, Which};
+use onward_store::{Excerpt, Listed, PlanCount, PlanCursor, Plans, Sheet, StepLine, Tx, Which};
 use uuid::Uuid;
 
 use crate::caller::Caller;
@@ -24,6 +25,8 @@ pub struct PlanQuery {
     pub behind: Option<PlanCursor>,
     /// Those that are over, too.
     pub finished: bool,
+    /// Only those in this status, which says by itself whether they are over.
+    pub status: Option<PlanStatus>,
     /// Only those whose name or question holds this text, in any case.
     pub text: Option<String>,
 }
@@ -76,7 +79,7 @@ impl Engine {
     }
 
     /// How many plans are in each status.
-    pub async fn count_plans(&self, caller: &Caller) -> Result<Vec<(PlanStatus, u64)>, Error> {
+    pub async fn count_plans(&self, caller: &Caller) -> Result<Vec<PlanCount>, Error> {
         caller.allow(Permission::Read)?;
         let counts = self.store.read(&caller.tenant, |tx| {
             Box::pin(async { tx.count_plans().await })
@@ -151,6 +154,50 @@ impl Engine {
         sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))
     }
 
+    /// A plan's branches, in the order in which they are tried, and the steps that they name.
+    pub async fn branches(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+    ) -> Result<(Vec<Branch>, Vec<StepLine>), Error> {
+        caller.allow(Permission::Read)?;
+        let branches = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move {
+                let found = tx.sheet(plan).await?;
+                found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                let branches = tx.branches_of(plan).await?;
+                let mut named: Vec<StepId> = Vec::new();
+                for branch in &branches {
+                    named.push(branch.after);
+                    named.extend(branch.references());
+                }
+                named.sort();
+                named.dedup();
+                let lines = tx.lines_of(&named).await?;
+                Ok::<_, Error>((branches, lines))
+            })
+        });
+        branches.await
+    }
+
+    /// The beginnings of what was found or made for a plan, newest first.
+    pub async fn artifacts(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        limit: u32,
+    ) -> Result<Vec<Excerpt>, Error> {
+        caller.allow(Permission::Read)?;
+        let artifacts = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move {
+                let found = tx.sheet(plan).await?;
+                found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                Ok::<_, Error>(tx.excerpts(plan, None, limit).await?)
+            })
+        });
+        artifacts.await
+    }
+
     /// A step, and its plan.
     pub async fn step(&self, caller: &Caller, step: StepId) -> Result<(Sheet, Step), Error> {
         caller.allow(Permission::Read)?;
@@ -208,22 +255,29 @@ async fn plans(
 ) -> Result<PlanPage, onward_store::Error> {
     let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let needle = query.text.as_ref().map(|text| text.to_lowercase());
-    let piece = match needle {
-        Some(_) => PIECE,
-        None => query.limit.saturating_add(1),
+    let which = match (query.status, query.finished) {
+        (Some(status), _) if status.is_terminal() => Plans::Finished,
+        (Some(_), _) | (None, false) => Plans::Active,
+        (None, true) => Plans::All,
+    };
+    let piece = match needle.is_some() || query.status.is_some() {
+        true => PIECE,
+        false => query.limit.saturating_add(1),
     };
     let mut behind = query.behind;
     let mut plans: Vec<Listed> = Vec::new();
     loop {
-        let read = tx.list_plans(behind, query.finished, now, piece).await?;
+        let read = tx.list_plans(behind, which, now, piece).await?;
         let ended = read.len() < usize::try_from(piece).unwrap_or(usize::MAX);
         behind = read.last().map(cursor).or(behind);
         plans.extend(read.into_iter().filter(|listed| {
-            needle.as_ref().is_none_or(|needle| {
-                let brief = &listed.sheet.brief;
-                brief.name.to_lowercase().contains(needle)
-                    || brief.research_question.to_lowercase().contains(needle)
-            })
+            let status = listed.sheet.head.status();
+            query.status.is_none_or(|wanted| status == wanted)
+                && needle.as_ref().is_none_or(|needle| {
+                    let brief = &listed.sheet.brief;
+                    brief.name.to_lowercase().contains(needle)
+                        || brief.research_question.to_lowercase().contains(needle)
+                })
         }));
         if ended || plans.len() > wanted {
             break;

@@ -44,7 +44,7 @@ pub use fault::Faults;
 pub use feedback::Feedback;
 pub use lead::Leadership;
 pub use outputs::{Output, OutputExcerpt};
-pub use plans::{Derived, Listed, PlanCursor, WholePlan};
+pub use plans::{Derived, Listed, PlanCount, PlanCursor, Plans, WholePlan};
 pub use row::event::{Author, Entry};
 pub use row::plan::Sheet;
 pub use row::session::{CallLine, Session, SessionLine, Turn, TurnStep, Watched};

@@ -23,6 +23,28 @@ pub struct PlanCursor {
     pub plan: PlanId,
 }
 
+/// Which plans are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plans {
+    /// Those that are not over.
+    Active,
+    /// Those that are over.
+    Finished,
+    /// All.
+    All,
+}
+
+/// How many plans are in a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanCount {
+    /// In which one.
+    pub status: PlanStatus,
+    /// How many plans.
+    pub plans: u64,
+    /// How many steps they have together.
+    pub steps: u64,
+}
+
 /// A plan in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -75,22 +97,24 @@ impl Tx {
         Ok(sheet.zip(step).map(|(sheet, (_, step))| (sheet, step)))
     }
 
-    /// Plans from the newest change on, behind the cursor. Those that are over only where they are
-    /// asked for.
+    /// Plans from the newest change on, behind the cursor.
     pub async fn list_plans(
         &mut self,
         behind: Option<PlanCursor>,
-        finished: bool,
+        which: Plans,
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = behind.map_or((Timestamp::MAX, Uuid::max()), |cursor| {
             (cursor.updated_at, *cursor.plan.as_uuid())
         });
-        let mut questions = vec![self.statement("plans_active", params![at, id, now, limit])];
-        if finished {
-            questions.push(self.statement("plans_finished", params![at, id, now, limit]));
-        }
+        let names: &[&'static str] = match which {
+            Plans::Active => &["plans_active"],
+            Plans::Finished => &["plans_finished"],
+            Plans::All => &["plans_active", "plans_finished"],
+        };
+        let ask = |name: &&'static str| self.statement(name, params![at, id, now, limit]);
+        let questions = names.iter().map(ask).collect();
         let mut plans = Vec::new();
         for row in self.ask(questions).await?.into_iter().flatten() {
             let (sheet, stalled) = plan::sheet_and_stalled(row)?;
@@ -107,14 +131,27 @@ impl Tx {
     }
 
     /// How many plans are in each status.
-    pub async fn count_plans(&mut self) -> Result<Vec<(PlanStatus, u64)>, Error> {
+    pub async fn count_plans(&mut self) -> Result<Vec<PlanCount>, Error> {
         let rows = self.rows("plans_by_status", params![]).await?;
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("plans");
-                Ok((cells.word("status")?, cells.u64("plans")?))
+                Ok(PlanCount {
+                    status: cells.word("status")?,
+                    plans: cells.u64("plans")?,
+                    steps: cells.u64("steps")?,
+                })
             })
             .collect()
+    }
+
+    /// A plan's branches, in the order in which they are tried.
+    pub async fn branches_of(
+        &mut self,
+        id: PlanId,
+    ) -> Result<Vec<onward_core::branch::Branch>, Error> {
+        let rows = self.rows("branches_all", params![id.as_uuid()]).await?;
+        rows.into_iter().map(branch::branch).collect()
     }
 
     /// Plans whose ids lie between these: none, one, or the first two of many.

@@ -45,6 +45,29 @@ impl Tx {
         rows.into_iter().map(event::entry).collect()
     }
 
+    /// Entries up to a number, newest first; of one name alone, where one is given.
+    pub async fn trail_back(
+        &mut self,
+        plan: PlanId,
+        from: u64,
+        name: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let plan = plan.as_uuid();
+        let rows = match name {
+            Some(name) => {
+                let params = params![plan, from, limit, name];
+                self.rows("events_latest_named", params).await?
+            }
+            None => {
+                self.rows("events_latest", params![plan, from, limit])
+                    .await?
+            }
+        };
+        rows.into_iter().map(event::entry).collect()
+    }
+
     /// The commit in which a step was completed: all its entries, oldest first. None where the step
     /// never was.
     pub async fn completion(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {

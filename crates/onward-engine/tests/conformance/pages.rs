@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_core::command::Modification;
-use onward_core::{PlanId, StepStatus};
+use onward_core::{PlanId, PlanStatus, StepStatus};
 use onward_engine::list::{PlanPage, PlanQuery};
 
 use crate::desk::Desk;
@@ -131,8 +131,26 @@ async fn plans_that_are_over_are_listed_on_request(desk: &Desk) {
         );
     }
     let counts = desk.engine.count_plans(&desk.me).await.unwrap();
-    let words: Vec<(&str, u64)> = counts.iter().map(|(of, n)| (of.as_str(), *n)).collect();
-    assert_eq!(words, [("completed", 1), ("failed", 1), ("planning", 1)]);
+    let words: Vec<(&str, u64, u64)> = counts
+        .iter()
+        .map(|counted| (counted.status.as_str(), counted.plans, counted.steps))
+        .collect();
+    assert_eq!(
+        words,
+        [("completed", 1, 1), ("failed", 1, 1), ("planning", 1, 1)]
+    );
+    for (status, expected) in [
+        (PlanStatus::Completed, vec![done.id]),
+        (PlanStatus::Failed, vec![gone.id]),
+        (PlanStatus::Planning, vec![open.id]),
+        (PlanStatus::Stalled, vec![]),
+    ] {
+        let query = PlanQuery {
+            status: Some(status),
+            ..first(10)
+        };
+        assert_eq!(all(desk, query).await, expected, "{status}");
+    }
 }
 
 async fn plans_are_found_by_a_part_of_their_name_or_question(desk: &Desk) {

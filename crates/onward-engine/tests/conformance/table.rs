@@ -292,6 +292,12 @@ pub(crate) fn reads() -> Vec<Call> {
             e.search(&c, wanted)
         }),
         call!("step", [Read], |e, c, ids| e.step(&c, ids.step)),
+        call!("branches", [Read], |e, c, ids| e.branches(&c, ids.plan)),
+        call!("artifacts", [Read], |e, c, ids| e
+            .artifacts(&c, ids.plan, 9)),
+        call!("recent", [Read], |e, c, ids| e.recent(&c, ids.plan, 9)),
+        call!("trail_back", [Read], |e, c, ids| e
+            .trail_back(&c, ids.plan, None, None, 9)),
         call!("find_plan", [Read], |e, c, ids| {
             let id = ids.plan.to_string();
             async move { e.find_plan(&c, &id).await }

@@ -15,5 +15,10 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 ORDER BY seq LIMIT $4;
 SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 ORDER BY seq DESC LIMIT $4;
 
+-- name: events_latest_named
+-- Looks through the plan's trail, as `events_of_reviews` does.
+SELECT {event} FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 AND name = $5 ORDER BY seq DESC LIMIT $4;
+
 -- name: events_delete
 DELETE FROM events WHERE tenant_id = $1 AND plan_id = $2;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use clap::Args;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::list::{OpenReview, PlanQuery};
-use onward_engine::{Listed, Sheet, StepLine};
+use onward_engine::{Listed, PlanCount, Sheet, StepLine};
 use serde::Serialize;
 
 use super::Context;
@@ -34,7 +34,7 @@ pub(crate) struct Status {}
 
 /// What is going on.
 struct Going {
-    counts: Vec<(PlanStatus, u64)>,
+    counts: Vec<PlanCount>,
     /// Plans that are marked, or that have a silent step.
     stalled: Vec<Sheet>,
     working: Vec<(Sheet, Vec<StepLine>)>,
@@ -145,13 +145,13 @@ fn silent_since(line: &StepLine) -> Timestamp {
 
 fn screen(going: &Going, cx: &Context, now: Timestamp) -> String {
     let mut text = String::new();
-    let total: u64 = going.counts.iter().map(|(_, number)| number).sum();
+    let total: u64 = going.counts.iter().map(|counted| counted.plans).sum();
     let mut counts = words::count(total, "plan", "plans");
     for status in PlanStatus::ALL {
-        let number = going.counts.iter().find(|(known, _)| *known == status);
-        if let Some((_, number)) = number.filter(|(_, number)| *number > 0) {
+        let counted = going.counts.iter().find(|counted| counted.status == status);
+        if let Some(PlanCount { plans, .. }) = counted.filter(|counted| counted.plans > 0) {
             let word = cx.output.paint(tone(status), status.as_str());
-            let _ = write!(counts, ", {number} {word}");
+            let _ = write!(counts, ", {plans} {word}");
         }
     }
     let _ = writeln!(text, "{counts}");
@@ -223,8 +223,8 @@ fn working(going: &Going, now: Timestamp) -> Table {
 impl Answer {
     fn of(going: &Going, now: Timestamp) -> Self {
         let number = |status| {
-            let found = going.counts.iter().find(|(known, _)| *known == status);
-            found.map_or(0, |(_, number)| *number)
+            let found = going.counts.iter().find(|counted| counted.status == status);
+            found.map_or(0, |counted| counted.plans)
         };
         let plans = PlanCounts {
             planning: number(PlanStatus::Planning),

@@ -43,6 +43,7 @@ impl Spec for ListActivePlans {
             limit: input.limit.unwrap_or(PAGE),
             behind: input.cursor.as_deref().map(read).transpose()?,
             finished: input.include_finished.unwrap_or(false),
+            status: None,
             text: input.query,
         };
         let page = desk.engine.list_plans(caller, query).await?;

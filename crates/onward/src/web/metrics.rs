@@ -122,8 +122,8 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
     match site.engine.count_plans(caller).await {
         Ok(counts) => {
             for status in onward_core::PlanStatus::ALL {
-                let of_status = counts.iter().filter(|(counted, _)| *counted == status);
-                let plans: u64 = of_status.map(|(_, plans)| plans).sum();
+                let of_status = counts.iter().filter(|counted| counted.status == status);
+                let plans: u64 = of_status.map(|counted| counted.plans).sum();
                 #[allow(clippy::cast_precision_loss, reason = "a gauge is a float")]
                 gauge!("onward_plans", "status" => status.as_str()).set(plans as f64);
             }

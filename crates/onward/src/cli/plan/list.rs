@@ -37,6 +37,7 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         limit: args.limit,
         behind: None,
         finished: args.all,
+        status: None,
         text: args.query.clone(),
     };
     let page = engine.list_plans(&caller, query).await?;
