@@ -1,4 +1,4 @@
-//! `onward serve`: MCP at `/mcp`, the API at `/api/v1`, health and figures, over HTTP.
+//! `onward serve`: MCP at `/mcp`, the API at `/api/v1`, the dashboard, health and figures, over HTTP.
 //!
 //! One file per thing. Every request comes through one gate (`gate.rs`), which says who asks; whether
 //! they may is decided by the engine, and what they ask for is a tool of `tools.rs`. So there is
@@ -17,6 +17,7 @@ mod mcp;
 mod metadata;
 mod metrics;
 mod openapi;
+mod pages;
 mod place;
 mod problem;
 mod trace;
@@ -49,6 +50,7 @@ use gate::Gate;
 use issuer::Issuer;
 use limits::Limits;
 use mcp::Mount;
+use pages::session::Seal;
 use place::Place;
 use problem::Problem;
 
@@ -66,6 +68,10 @@ struct Site {
     mcp: Mount,
     feeds: Feeds,
     figures: PrometheusHandle,
+    /// What the dashboard shows of the configuration.
+    settings: pages::settings::Shown,
+    /// How many plans are where.
+    tallies: pages::tally::Tallies,
     /// The server's own tenant.
     tenant: Arc<str>,
     /// True once the server stops.
@@ -114,9 +120,10 @@ impl Server {
         let body = usize::try_from(limits.body_bytes.value).unwrap_or(usize::MAX);
         let at_once = u64::from(limits.streams.value) + 2 * u64::from(limits.requests.value);
         let public = serve.public_url.value.clone();
+        let key = key(config)?;
         let desk = Desk {
             engine: engine.clone(),
-            base_url: public.as_deref().map(Arc::from),
+            base_url: base_url(public.as_deref(), &listener),
         };
         let site = Arc::new(Site {
             gate: Gate {
@@ -127,12 +134,15 @@ impl Server {
                 },
                 open: (on_loopback && !closed).then_some(caller),
                 issuer,
+                seal: Seal::new(&key),
                 hasher: std::hash::RandomState::new(),
             },
-            mcp: Mount::new(desk.clone(), forms(config)?, body, stop.clone()),
+            mcp: Mount::new(desk.clone(), forms(config, key), body, stop.clone()),
             limits: Limits::of(limits),
             feeds: Feeds::default(),
             figures,
+            settings: pages::settings::Shown::of(config),
+            tallies: pages::tally::Tallies::default(),
             tenant,
             stop: stop.clone(),
             desk,
@@ -196,6 +206,7 @@ fn router(site: Arc<Site>) -> Router {
         .route(metadata::OF_MCP, get(metadata::show))
         .route("/mcp", any(mcp::answer))
         .merge(api::router())
+        .merge(pages::router())
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&site), gate::pass))
@@ -206,7 +217,11 @@ fn router(site: Arc<Site>) -> Router {
 }
 
 async fn nowhere(request: Request) -> Response {
-    Problem::nowhere(request.uri().path()).into_response()
+    let problem = Problem::nowhere(request.uri().path());
+    match pages::is_for_people(&request) {
+        true => pages::problem::show(problem),
+        false => problem.into_response(),
+    }
 }
 
 async fn wrong_method(request: Request) -> Response {
@@ -224,9 +239,9 @@ fn broken(_: Box<dyn Any + Send + 'static>) -> Response {
     .into_response()
 }
 
-/// How people are asked in their agent's own window. Servers that share their clients share the secret:
-/// who is asked by one may answer to another.
-fn forms(config: &Config) -> Result<Forms> {
+/// What this server signs with. Servers that share their clients share the secret: who is asked by
+/// one, or signed in at one, may answer to another.
+fn key(config: &Config) -> Result<[u8; 32]> {
     let mut key = [0; 32];
     match &config.serve.secret.value {
         Some(secret) => key.copy_from_slice(&Sha256::digest(secret.as_bytes())),
@@ -237,8 +252,23 @@ fn forms(config: &Config) -> Result<Forms> {
             )
         })?,
     }
+    Ok(key)
+}
+
+/// How people are asked in their agent's own window.
+fn forms(config: &Config, key: [u8; 32]) -> Forms {
     let wait = Duration::from_secs(config.form_seconds.value.into());
-    Ok(Forms::new(key, wait))
+    Forms::new(key, wait)
+}
+
+/// Where people find the dashboard. An address that stands for all of them is no place to go to.
+fn base_url(public: Option<&str>, listener: &TcpListener) -> Option<Arc<str>> {
+    if let Some(public) = public {
+        return Some(Arc::from(public));
+    }
+    let address = listener.local_addr().ok()?;
+    let reachable = !address.ip().is_unspecified();
+    reachable.then(|| Arc::from(format!("http://{address}")))
 }
 
 /// Whether anybody at all could come in.

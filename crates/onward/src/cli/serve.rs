@@ -19,7 +19,7 @@ use crate::failure::{Failure, Result};
 use crate::telemetry;
 use crate::web::Server;
 
-/// Answer over HTTP: MCP at `/mcp`, the API at `/api/v1`
+/// Answer over HTTP: MCP at `/mcp`, the API at `/api/v1`, the dashboard at `/`
 ///
 /// On this machine it is open to you alone. On any other address it starts only where tokens or an
 /// identity provider are set up; see `onward token create` and `onward config --help`.

@@ -13,10 +13,10 @@ use super::Refused;
 static RUNNING: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 
 /// A call that runs, until this is dropped.
-pub(super) struct Running;
+pub(crate) struct Running;
 
 /// One more runs.
-pub(super) fn begin() -> Running {
+pub(crate) fn begin() -> Running {
     RUNNING.send_modify(|running| *running += 1);
     Running
 }

@@ -34,6 +34,7 @@ const BELIEVED: Duration = Duration::from_secs(5);
 struct Listener {
     site: Arc<Site>,
     headers: HeaderMap,
+    path: String,
     caller: Caller,
     listening: Listening,
     stop: watch::Receiver<bool>,
@@ -52,6 +53,7 @@ pub(super) async fn listen(State(site): State<Arc<Site>>, request: Request) -> R
         listening: site.feeds.listen(&site.engine, &caller, &site.stop),
         stop: site.stop.clone(),
         headers: request.headers().clone(),
+        path: request.uri().path().to_owned(),
         site,
         caller,
         checked_at: Instant::now(),
@@ -89,8 +91,9 @@ impl Listener {
             return true;
         }
         self.checked_at = Instant::now();
-        let who = self.site.gate.who(&self.site.engine, &self.headers).await;
-        who.is_ok_and(|guest| {
+        let gate = &self.site.gate;
+        let who = gate.who(&self.site.engine, &self.headers, &self.path);
+        who.await.is_ok_and(|guest| {
             guest.caller.tenant == self.caller.tenant
                 && guest.caller.allow(Permission::Read).is_ok()
         })

@@ -17,14 +17,15 @@ use onward_core::Code;
 use onward_engine::{Caller, Engine, Error};
 
 use super::issuer::{self, Issuer};
+use super::pages::session::{self, Seal};
 use super::place::{self, Place};
 use super::problem::Problem;
-use super::{Site, metadata};
+use super::{Site, metadata, pages};
 
 /// How our own tokens begin.
 const OURS: &str = "onw_";
 
-/// What everybody may ask: whether the server lives, and how to sign in.
+/// What everybody may ask: whether the server lives, and how programs sign in.
 pub(super) const OPEN: [&str; 4] = ["/healthz", "/readyz", metadata::OF_SERVER, metadata::OF_MCP];
 
 /// Who comes in, and as what.
@@ -34,6 +35,8 @@ pub(super) struct Gate {
     pub(super) open: Option<Caller>,
     /// Whose tokens are accepted beside our own.
     pub(super) issuer: Option<Issuer>,
+    /// What the cookies of people are signed with.
+    pub(super) seal: Seal,
     /// Tells callers apart for the limits, without keeping their secrets.
     pub(super) hasher: std::hash::RandomState,
 }
@@ -69,12 +72,24 @@ impl From<Error> for Refused {
 }
 
 impl Gate {
-    /// Who it is.
-    pub(super) async fn who(&self, engine: &Engine, headers: &HeaderMap) -> Result<Guest, Refused> {
+    /// Who it is. A cookie opens pages alone: programs bring their token.
+    pub(super) async fn who(
+        &self,
+        engine: &Engine,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Result<Guest, Refused> {
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let Some(first) = given.next() else {
-            let caller = self.open.clone().ok_or(Refused::Nobody)?;
-            return Ok(self.guest("", caller));
+            if let Some(caller) = self.open.clone() {
+                return Ok(self.guest("", caller));
+            }
+            let cookie = session::cookie(headers).filter(|_| pages::is_page(path));
+            let cookie = cookie.ok_or(Refused::Nobody)?;
+            let session = self.seal.read(cookie, engine.now());
+            let session = session.ok_or(Refused::Wrong("the session is over"))?;
+            let caller = engine.caller_of_token(&session.tenant, session.token);
+            return Ok(self.guest(cookie, caller.await?));
         };
         if given.next().is_some() {
             return Err(Refused::Wrong("there is more than one `Authorization`"));
@@ -169,11 +184,14 @@ pub(super) async fn pass(State(site): State<Arc<Site>>, request: Request, next: 
 async fn known(site: Arc<Site>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let read = [Method::GET, Method::HEAD].contains(request.method());
-    if read && OPEN.contains(&path) {
+    if (read && OPEN.contains(&path)) || pages::is_open(path) {
         return next.run(request).await;
     }
-    let guest = match site.gate.who(&site.engine, request.headers()).await {
+    let guest = match site.gate.who(&site.engine, request.headers(), path).await {
         Ok(guest) => guest,
+        Err(Refused::Nobody | Refused::Wrong(_)) if pages::is_for_people(&request) => {
+            return pages::sign_in(&site, &request);
+        }
         Err(refused) => {
             let base = site.gate.place.base(&request);
             return site.gate.refuse(refused, &base, path).into_response();

@@ -79,6 +79,11 @@ impl Problem {
         self
     }
 
+    /// The same for people: the status, the kind in words, what is wrong, what to do next.
+    pub(crate) fn told(&self) -> (StatusCode, &'static str, &str, &str) {
+        (self.status, title(self.code), &self.detail, &self.hint)
+    }
+
     /// The input does not fit, at these places.
     pub(crate) fn issues(issues: Vec<Issue>) -> Self {
         Self::from(Error::from(Refusal::InvalidInput(issues)))

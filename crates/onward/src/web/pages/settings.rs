@@ -1,0 +1,223 @@
+//! `/settings`: tokens, how to connect each agent, and what holds: thresholds, retention.
+//!
+//! A token is on the one page that answers to its making, and nowhere else.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::Path;
+use onward_core::role::Permission;
+use onward_core::{Code, DEFAULT_STALL_THRESHOLD, Role, Timestamp};
+use onward_engine::Token;
+
+use super::frame::{Frame, Section, render};
+use super::show::{When, gist};
+use super::{Page, Posted, Visit, done, to};
+use crate::config::Config;
+use crate::output::words;
+use crate::web::problem::Problem;
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// What the configuration says, for people.
+pub(crate) struct Shown {
+    pub(super) stall_threshold: String,
+    pub(super) finished_plans: String,
+    pub(super) tool_calls: String,
+}
+
+impl Shown {
+    pub(crate) fn of(config: &Config) -> Self {
+        let kept = |days: Option<u32>| {
+            days.map_or("for ever".to_owned(), |days| {
+                words::count(days, "day", "days")
+            })
+        };
+        Self {
+            stall_threshold: words::span(DEFAULT_STALL_THRESHOLD),
+            finished_plans: kept(config.finished_plans_days.value),
+            tool_calls: kept(config.tool_calls_days.value),
+        }
+    }
+}
+
+/// How an agent is connected.
+pub(super) struct Snippet {
+    pub(super) id: &'static str,
+    pub(super) agent: &'static str,
+    pub(super) text: String,
+}
+
+#[derive(Template)]
+#[template(path = "settings.html")]
+struct Settings<'a> {
+    frame: Frame,
+    settings: &'a Shown,
+    tenant: String,
+    made: Option<Made>,
+    tokens: Vec<Row>,
+    why_not: Option<String>,
+    roles: Vec<&'static str>,
+    snippets: Vec<Snippet>,
+}
+
+/// A token that was just made.
+struct Made {
+    name: String,
+    secret: String,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    prefix: String,
+    role: &'static str,
+    created: When,
+    used: Option<When>,
+    expires: String,
+    is_expired: bool,
+    revoked: Option<When>,
+    why_not_revoke: Option<String>,
+}
+
+/// How each agent is connected to this server.
+pub(super) fn snippets(visit: &Visit) -> Vec<Snippet> {
+    let base = visit.site.desk.base_url.as_deref();
+    let url = format!("{}/mcp", base.unwrap_or("http://localhost:7171"));
+    let closed = visit.site.gate.open.is_none();
+    let header = match closed {
+        true => " --header \"Authorization: Bearer $ONWARD_TOKEN\"",
+        false => "",
+    };
+    let codex = match closed {
+        true => " --bearer-token-env-var ONWARD_TOKEN",
+        false => "",
+    };
+    let cursor = match closed {
+        true => ", \"headers\": { \"Authorization\": \"Bearer ${env:ONWARD_TOKEN}\" }",
+        false => "",
+    };
+    let snippet = |id, agent, text| Snippet { id, agent, text };
+    vec![
+        snippet(
+            "claude",
+            "Claude Code",
+            format!("claude mcp add --transport http onward {url}{header}"),
+        ),
+        snippet(
+            "codex",
+            "Codex",
+            format!("codex mcp add onward --url {url}{codex}"),
+        ),
+        snippet(
+            "gemini",
+            "Gemini CLI",
+            format!("gemini mcp add --transport http onward {url}{header}"),
+        ),
+        snippet(
+            "kimi",
+            "Kimi CLI",
+            format!("kimi mcp add --transport http onward {url}{header}"),
+        ),
+        snippet(
+            "cursor",
+            "Cursor, in ~/.cursor/mcp.json",
+            format!("{{ \"mcpServers\": {{ \"onward\": {{ \"url\": \"{url}\"{cursor} }} }} }}"),
+        ),
+        snippet(
+            "other",
+            "Any other MCP client, on the machine of the database",
+            "onward mcp".to_owned(),
+        ),
+    ]
+}
+
+pub(super) async fn show(visit: Visit) -> Page {
+    page(&visit, None).await
+}
+
+async fn page(visit: &Visit, made: Option<Made>) -> Page {
+    let engine = &visit.site.engine;
+    let why_not = visit.why_not(Permission::ManageTokens);
+    let now = engine.now();
+    let tokens = match why_not {
+        None => engine.tokens(&visit.caller).await?,
+        Some(_) => Vec::new(),
+    };
+    let may_make_owners = visit.why_not(Permission::ManageTenant).is_none();
+    let roles = Role::ALL
+        .iter()
+        .filter(|role| **role != Role::Owner || may_make_owners);
+    render(&Settings {
+        frame: visit.frame("Settings", Section::Settings).await?,
+        settings: &visit.site.settings,
+        tenant: words::line(&visit.caller.tenant),
+        made,
+        tokens: tokens.iter().map(|token| row(visit, token, now)).collect(),
+        why_not,
+        roles: roles.map(|role| role.as_str()).collect(),
+        snippets: snippets(visit),
+    })
+}
+
+fn row(visit: &Visit, token: &Token, now: Timestamp) -> Row {
+    let owner = token.role == Role::Owner;
+    Row {
+        id: token.id.to_string(),
+        name: gist(&token.name, 100),
+        prefix: token.prefix.clone(),
+        role: token.role.as_str(),
+        created: When::new(token.created_at, now),
+        used: token.last_used_at.map(|at| When::new(at, now)),
+        expires: token.expires_at.map_or("never".to_owned(), words::day),
+        is_expired: token.expires_at.is_some_and(|at| at <= now),
+        revoked: token.revoked_at.map(|at| When::new(at, now)),
+        why_not_revoke: match owner {
+            true => visit.why_not(Permission::ManageTenant),
+            false => None,
+        },
+    }
+}
+
+pub(super) async fn create_token(posted: Posted) -> Page {
+    let Posted { visit, fields } = posted;
+    let name = fields.get("name").unwrap_or_default().to_owned();
+    let role = fields.parsed::<Role>("role").ok_or_else(|| {
+        Problem::new(
+            Code::InvalidInput,
+            "a token needs a role",
+            "go back, and choose one",
+        )
+    })?;
+    let engine = visit.site.engine.clone();
+    let expires_at = match fields.get("days") {
+        Some(days) => {
+            let days = days.parse::<u32>().ok().filter(|days| *days > 0);
+            let span = days.map(|days| Duration::from_secs(u64::from(days) * DAY));
+            let at = span.and_then(|span| engine.now().checked_add(span));
+            Some(at.ok_or_else(|| {
+                Problem::new(
+                    Code::InvalidInput,
+                    "the days that a token is good for are no number of days",
+                    "go back, and write a number, or nothing",
+                )
+            })?)
+        }
+        None => None,
+    };
+    let caller = visit.caller.clone();
+    let made = done(async move {
+        let made = engine.create_token(&caller, &name, role, expires_at);
+        made.await
+    });
+    let (secret, token) = made.await?;
+    let name = gist(&token.name, 100);
+    page(&visit, Some(Made { name, secret })).await
+}
+
+pub(super) async fn revoke(Path(id): Path<String>, posted: Posted) -> Page {
+    let visit = posted.visit;
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    done(async move { engine.revoke_token(&caller, &id).await }).await?;
+    Ok(to("/settings?done=revoked"))
+}
