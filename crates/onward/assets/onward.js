@@ -158,6 +158,8 @@
             line.hidden = false;
             setTimeout(listen, AGAIN[Math.min(tries, AGAIN.length - 1)]);
             tries += 1;
+            // It may be that one is no longer signed in: then the page leads to where one does that.
+            if (tries === 2) refreshSoon();
         };
     };
     // Another plan's change may mean that a review waits; the count is not urgent.

@@ -1,0 +1,92 @@
+// Every page in a real browser, light, dark and as wide as a phone: nothing in the console, nothing that
+// a screen reader or a keyboard could not use, nothing wider than the screen. With ONWARD_PICTURES it
+// leaves a picture of each there.
+
+import assert from "node:assert/strict";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { House, axe, browse, isLive, open } from "./house.mjs";
+
+const PICTURES = process.env.ONWARD_PICTURES;
+let browser, house, others, pages;
+
+before(async () => {
+    browser = await browse();
+    house = await House.open();
+    const empty = await House.open();
+    const rough = await House.open();
+    const pump = await house.plan("Heat pumps for old houses", {
+        steps: ["Find independent tests", "Collect the figures", "Costs over 20 years", "Recommend"],
+        branchingConditions: [{ afterStepOrder: 1, conditionExpression: "confidence >= 0.95", ifTrueAction: "skip_to", actionParams: { targetStepOrder: 3 } }],
+        stallThresholdMs: 1_000,
+    });
+    const first = await house.begin(pump);
+    await house.post(`/steps/${first}/result`, { resultSummary: "Three tests: 2024, 2025 and 2026.", confidence: 0.8 });
+    await house.begin(pump);
+    const evil = `<script>alert(1)</script> \u202egnp.exe ${"W".repeat(150)}`;
+    const hostile = await rough.plan(evil, { steps: [evil] });
+    const boats = await house.plan("Boats");
+    const { step } = await house.ask(boats, "Three candidates remain: Vancouver 28, Hallberg-Rassy 29, Contessa 32.\nThe last one is over budget, and the best at sea.", ["Is 10 % over budget all right?"]);
+    const done = await house.plan("Tariffs of 2026", { steps: ["Read the law"] });
+    await house.post(`/steps/${await house.begin(done)}/result`, { resultSummary: "Done." });
+    pages = {
+        empty: `${empty.url}/plans`,
+        plans: `${house.url}/plans`,
+        plan: `${house.url}/plans/${pump}`,
+        branches: `${house.url}/plans/${pump}?tab=branches`,
+        asked: `${house.url}/plans/${boats}?tab=reviews`,
+        artifacts: `${house.url}/plans/${pump}?tab=artifacts`,
+        audit: `${house.url}/plans/${pump}?tab=audit`,
+        calls: `${house.url}/plans/${pump}?tab=calls`,
+        step: `${house.url}/plans/${boats}/steps/${step}`,
+        hostile: `${rough.url}/plans/${hostile}`,
+        reviews: `${house.url}/reviews`,
+        settings: `${house.url}/settings`,
+    };
+    // The pictures shall show a stall.
+    const page = await open(await browser.newContext(), pages.plan);
+    await page.waitForSelector(".stall");
+    others = [empty, rough];
+});
+after(async () => {
+    await browser.close();
+    for (const one of [house, ...others]) await one.close();
+});
+
+for (const [name, settings] of Object.entries({
+    light: { colorScheme: "light", viewport: { width: 1_100, height: 760 } },
+    dark: { colorScheme: "dark", viewport: { width: 1_100, height: 760 } },
+    phone: { colorScheme: "light", viewport: { width: 390, height: 844 } },
+})) {
+    test(`every page is well in ${name}`, async () => {
+        // The check itself is a script that the pages would not allow.
+        const context = await browser.newContext({ ...settings, bypassCSP: true });
+        for (const [what, url] of Object.entries(pages)) {
+            const page = await open(context, url);
+            if (await page.locator("body[data-live='']").count() === 0) await isLive(page);
+            if (PICTURES) await page.screenshot({ path: path.join(PICTURES, `${what}-${name}.png`) });
+            const width = await page.evaluate(() => document.documentElement.scrollWidth);
+            assert.ok(width <= settings.viewport.width, `${what}: ${width} wide`);
+            await page.evaluate(axe);
+            const { violations } = await page.evaluate(() => globalThis.axe.run());
+            const found = violations.map(({ impact, id, nodes }) => `${impact} ${id}: ${nodes[0].html}`);
+            assert.deepEqual(found, [], what);
+            assert.deepEqual(page.complaints, [], what);
+            await page.close();
+        }
+        await context.close();
+    });
+}
+
+test("no page breaks its own policy", async () => {
+    const context = await browser.newContext();
+    for (const [what, url] of Object.entries(pages)) {
+        const page = await open(context, url);
+        await page.keyboard.press("Tab");
+        assert.equal(await page.evaluate(() => document.activeElement.className), "skip", what);
+        assert.deepEqual(page.complaints, [], what);
+        await page.close();
+    }
+    await context.close();
+});
