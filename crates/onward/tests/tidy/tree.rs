@@ -1,16 +1,17 @@
 //! The files that the rules look at: what git tracks or would track.
 //!
 //! Where there is no git, as in an unpacked archive, it is everything but the build's output.
-//! Files that are not text are not read.
+//! Files that are not text are known by their names alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One text file.
+/// One file.
 #[derive(Debug)]
 pub(crate) struct File {
     /// From the root of the repository, with `/` between the parts.
     pub(crate) path: String,
+    /// Empty where it is no text.
     pub(crate) text: String,
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Every text file of the repository.
+/// Every file of the repository.
 pub(crate) fn files() -> Vec<File> {
     let root = root();
     let paths = tracked(&root).unwrap_or_else(|| walked(&root));
@@ -63,7 +64,8 @@ pub(crate) fn files() -> Vec<File> {
         .into_iter()
         // A file that was deleted but not yet from the index is no longer there to read.
         .filter_map(|path| {
-            let text = std::fs::read_to_string(root.join(&path)).ok()?;
+            let bytes = std::fs::read(root.join(&path)).ok()?;
+            let text = String::from_utf8(bytes).unwrap_or_default();
             Some(File { path, text })
         })
         .collect()
