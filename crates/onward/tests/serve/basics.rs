@@ -56,7 +56,13 @@ async fn an_address_that_is_taken_or_none_is_refused() {
 #[tokio::test]
 async fn where_there_is_nothing_it_names_what_there_is() {
     let server = House::new("nowhere").serve();
-    for path in ["/nowhere", "/api", "/api/v2/plans", "/api/v1/plan", "/mcp/x"] {
+    for path in [
+        "/nowhere",
+        "/api",
+        "/api/v2/plans",
+        "/api/v1/plan",
+        "/mcp/x",
+    ] {
         let problem = server.get(path).await.refused(404, "invalid_input");
         let hint = problem["hint"].as_str().expect("a text");
         assert!(
