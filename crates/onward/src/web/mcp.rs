@@ -160,7 +160,7 @@ fn is_stream(headers: &HeaderMap) -> bool {
 async fn turned_away(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
     loop {
         tokio::time::sleep(BELIEVED).await;
-        match site.gate.who(&site.engine, &headers).await {
+        match site.gate.who(&site.engine, &headers, "/mcp").await {
             Ok(guest) if Owner::of(&guest.caller) == owner => {}
             Err(Refused::Failed(_)) => {}
             Ok(_) | Err(Refused::Nobody | Refused::Wrong(_) | Refused::Scope(_)) => return,
