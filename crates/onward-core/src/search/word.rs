@@ -28,7 +28,11 @@ pub fn words(text: &str) -> impl Iterator<Item = Word> {
         loop {
             let (start, end) = next_run(text, from)?;
             from = end;
-            let plain = plain(text.get(start..end)?);
+            let run = text.get(start..end)?;
+            let plain = match run.chars().next() {
+                Some(first) if stands_alone(first) => one_character(run),
+                Some(_) | None => plain(run),
+            };
             if !plain.is_empty() {
                 return Some(Word {
                     text: plain,
@@ -46,7 +50,12 @@ fn next_run(text: &str, from: usize) -> Option<(usize, usize)> {
     let (skipped, first) = rest.find(|(_, char)| belongs(*char))?;
     let start = from + skipped;
     if stands_alone(first) {
-        return Some((start, start + first.len_utf8()));
+        let voice = rest.next().filter(|(_, next)| is_voice(*next));
+        let end = start + first.len_utf8();
+        return Some((
+            start,
+            voice.map_or(end, |(_, voice)| end + voice.len_utf8()),
+        ));
     }
     let end = rest.find(|(_, char)| !belongs(*char) || stands_alone(*char));
     Some((start, end.map_or(text.len(), |(place, _)| from + place)))
@@ -56,6 +65,11 @@ fn belongs(char: char) -> bool {
     char.is_alphanumeric() || (!char.is_ascii() && is_combining_mark(char))
 }
 
+/// The marks that make か into が and は into ぱ: part of the Kana before them.
+fn is_voice(char: char) -> bool {
+    matches!(char, '\u{3099}' | '\u{309A}')
+}
+
 /// Whether a character is a word of its own, also where it is another form of one that is.
 fn stands_alone(char: char) -> bool {
     if char < '\u{2E80}' {
@@ -63,11 +77,22 @@ fn stands_alone(char: char) -> bool {
     }
     let mut alone = false;
     decompose_compatible(char, |part| {
-        alone |= matches!(part,
+        alone |= !is_voice(part)
+            && matches!(part,
             '\u{3041}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}'
             | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{323AF}');
     });
     alone
+}
+
+/// A character that stands alone, as it is compared: in its usual form where that is one character,
+/// else as it is, so that reading it again gives the same.
+fn one_character(run: &str) -> String {
+    let usual: String = run.nfkc().collect();
+    match usual.chars().count() {
+        1 => usual,
+        _ => run.nfc().collect(),
+    }
 }
 
 /// A run as it is compared.
@@ -110,6 +135,7 @@ mod tests {
     #[test]
     fn what_has_no_spaces_is_one_word_per_character() {
         assert_eq!(all("潮汐は2回"), ["潮", "汐", "は", "2", "回"]);
+        assert_eq!(all("ぞ そ\u{3099} ｱ"), ["ぞ", "ぞ", "ア"]);
     }
 
     #[test]
