@@ -117,8 +117,9 @@ impl Tx {
 
     /// What is wrong with the file as a file; nothing where it is whole.
     pub async fn file_faults(&mut self) -> Result<Vec<String>, Error> {
-        let question = Statement::outside("quick_check", params![]);
-        let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
+        let questions = ["quick_check_begin", "quick_check"];
+        let questions = questions.map(|name| Statement::outside(name, params![]));
+        let rows = self.ask(questions.into()).await?.pop().unwrap_or_default();
         let mut faults = Vec::new();
         for row in rows {
             let line = row.cells("(file)").string("quick_check")?;
