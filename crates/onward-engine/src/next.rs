@@ -140,7 +140,7 @@ impl Engine {
             session,
             include_stalled,
         };
-        let answer = self.store.write(&caller.tenant, move |tx| {
+        let answer = self.store.advance(&caller.tenant, move |tx| {
             let (command, moment) = (command.clone(), moment.clone());
             Box::pin(async move {
                 let handed = hand_out(tx, plan, command, &moment, None).await?;

@@ -217,7 +217,7 @@ impl Engine {
         moment: Moment,
     ) -> Result<Done, Error> {
         let command = Arc::new(command);
-        let outcome = self.store.write(&caller.tenant, move |tx| {
+        let outcome = self.store.advance(&caller.tenant, move |tx| {
             let (command, moment) = (Arc::clone(&command), moment.clone());
             Box::pin(async move {
                 let outcome = run(tx, Target::Step(step), &command, &moment, None).await?;

@@ -95,7 +95,7 @@ impl Engine {
             include_stalled: false,
         });
         let command = Arc::new(command);
-        let answer = self.store.write(&caller.tenant, move |tx| {
+        let answer = self.store.advance(&caller.tenant, move |tx| {
             let (command, next, moment) = (Arc::clone(&command), next.clone(), moment.clone());
             let unfit = unfit.clone();
             Box::pin(async move {

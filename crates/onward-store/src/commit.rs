@@ -112,7 +112,7 @@ impl Tx {
     pub fn commit(&mut self, commit: &Commit<'_>) {
         let plan = commit.head.id;
         let about = plan::About::of(commit.at);
-        if self.about(plan) != Some(about) {
+        if self.must_touch() && self.about(plan) != Some(about) {
             let params = params![plan.as_uuid(), about.0];
             self.queue(self.statement("plan_touch", params).touching(1));
         }

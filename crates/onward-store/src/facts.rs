@@ -1,9 +1,9 @@
-//! Loading what a verb looks at, and nothing more. Whoever loads facts of a plan holds it until the
-//! commit: nobody else can change it meanwhile.
+//! Loading what a verb looks at, and nothing more, in one round trip. Whoever loads facts of a plan
+//! holds it until the commit, so nobody else can change it meanwhile; or, in a transition
+//! ([`crate::Store::advance`]), finds out at the commit that somebody did.
 //!
-//! Everything that is known to be needed goes in one round trip. The plan is locked by a statement of
-//! its own, before its steps are read: a statement that waited for the lock would still see the steps
-//! as they were before.
+//! Where a plan is locked, that is a statement of its own, before its facts are read: a statement that
+//! waited for the lock would still see the steps as they were before.
 
 use onward_core::branch::Branch;
 use onward_core::decide::{Landing, OrderFacts, Referenced};
@@ -13,7 +13,7 @@ use onward_core::{PlanHead, PlanId, Step, StepId, Timestamp};
 use crate::error::Error;
 use crate::row::{branch, plan, step};
 use crate::tx::{Statement, Tx};
-use crate::value::{Row, params};
+use crate::value::{Cells, Row, params};
 
 /// What is looked up with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,47 +93,70 @@ pub struct Found {
 impl Tx {
     /// A plan's head, held until the commit.
     pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
-        let rows = self.rows("plan_locked", params![id.as_uuid()]).await?;
-        self.head(Some(rows))
+        let mut questions = self.hold("plan_held", *id.as_uuid());
+        questions.push(self.statement("plan_facts", params![id.as_uuid()]));
+        let mut answers = self.ask(questions).await?;
+        let head = answers.pop().unwrap_or_default().into_iter().next();
+        head.map(|row| self.head(&mut row.cells("plans")))
+            .transpose()
+    }
+
+    /// What keeps others from a plan until the commit, where that takes a statement of its own.
+    fn hold(&self, name: &'static str, id: uuid::Uuid) -> Vec<Statement> {
+        let held = self.must_hold().then(|| self.statement(name, params![id]));
+        held.into_iter().collect()
     }
 
     /// Reads the head of the plan that is held.
-    fn head(&mut self, rows: Option<Vec<Row>>) -> Result<Option<PlanHead>, Error> {
-        let read = first(rows, plan::head_and_about)?;
-        Ok(read.map(|(head, about)| {
-            self.remember_about(head.id, about);
-            head
-        }))
+    fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
+        let (head, about) = plan::head_and_about(cells)?;
+        self.remember_about(head.id, about);
+        Ok(head)
     }
 
     /// A step and its plan's head, held until the commit, with what else is asked for.
     pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
-        let by_id = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
-        let mut questions = vec![
-            by_id(self, "plan_of_step_locked"),
-            by_id(self, "step_and_needed"),
-        ];
-        if with != With::Head {
-            questions.push(by_id(self, "branches_after"));
-        }
-        if with == With::Ready {
-            questions.push(by_id(self, "steps_ready_beside"));
-        }
-        let mut answers = self.ask(questions).await?.into_iter();
-        let head = self.head(answers.next())?;
-        let step = first(answers.next(), step::step_and_needed)?;
-        let branches = answers.next().unwrap_or_default();
-        let branches: Result<Vec<Branch>, Error> =
-            branches.into_iter().map(branch::branch).collect();
-        let branches = branches?;
-        let ready = first(answers.next(), step::step)?.map(|(_, step)| step);
-        Ok(head.zip(step).map(|(head, (step, needed))| StepFacts {
+        let name = match with {
+            With::Head | With::Branches => "step_facts",
+            With::Ready => "step_facts_and_ready",
+        };
+        let mut questions = self.hold("plan_of_step_held", *id.as_uuid());
+        questions.push(self.statement(name, params![id.as_uuid()]));
+        let mut rows = self
+            .ask(questions)
+            .await?
+            .pop()
+            .unwrap_or_default()
+            .into_iter();
+        let Some(row) = rows.next() else {
+            return Ok(None);
+        };
+        let mut cells = row.cells("plans");
+        let head = self.head(&mut cells)?;
+        let Some(step) = step::beside(&mut cells)? else {
+            return Ok(None);
+        };
+        let needed = cells.flag("needed")?;
+        let mut facts = StepFacts {
             head,
             step,
-            branches,
+            branches: Vec::new(),
             needed,
-            ready,
-        }))
+            ready: None,
+        };
+        if with != With::Head {
+            let mut branches: Vec<_> = branch::beside(&mut cells)?.into_iter().collect();
+            for row in rows {
+                branches.extend(branch::beside(&mut row.cells("plans"))?);
+            }
+            branches.sort_unstable_by_key(|(_, ordinal)| *ordinal);
+            let branches = branches.into_iter();
+            facts.branches = branches.map(|(branch, _)| branch).collect();
+        }
+        if with == With::Ready {
+            facts.ready = step::beside(&mut cells)?;
+        }
+        Ok(Some(facts))
     }
 
     /// What can be handed out of a plan, held until the commit. Steps that are past their threshold
@@ -143,25 +166,21 @@ impl Tx {
         id: PlanId,
         stalled_at: Option<Timestamp>,
     ) -> Result<Option<NextFacts>, Error> {
-        let by_plan = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
-        let mut questions = vec![
-            by_plan(self, "plan_locked"),
-            by_plan(self, "steps_undelivered"),
-            by_plan(self, "steps_ready"),
-        ];
+        let mut questions = self.hold("plan_held", *id.as_uuid());
+        let ahead = questions.len();
+        questions.push(self.statement("next_facts", params![id.as_uuid()]));
         if let Some(now) = stalled_at {
             questions.push(self.statement("steps_stalled", params![id.as_uuid(), now]));
         }
-        let mut answers = self.ask(questions).await?.into_iter();
-        let Some(head) = self.head(answers.next())? else {
+        let mut answers = self.ask(questions).await?.into_iter().skip(ahead);
+        let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
-        let undelivered = first(answers.next(), step::step)?.map(|(_, step)| step);
-        let ready = first(answers.next(), step::step)?.map(|(_, step)| step);
+        let mut cells = row.cells("plans");
         Ok(Some(NextFacts {
-            head,
-            undelivered,
-            ready,
+            head: self.head(&mut cells)?,
+            undelivered: step::beside(&mut cells)?,
+            ready: step::beside(&mut cells)?,
             stalled: all_steps(answers.next().unwrap_or_default())?,
         }))
     }
@@ -218,14 +237,15 @@ impl Tx {
         id: PlanId,
         now: Timestamp,
     ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
-        let questions = vec![
-            self.statement("plan_locked", params![id.as_uuid()]),
-            self.statement("steps_stalled", params![id.as_uuid(), now]),
-        ];
-        let mut answers = self.ask(questions).await?.into_iter();
-        let Some(head) = self.head(answers.next())? else {
+        let mut questions = self.hold("plan_held", *id.as_uuid());
+        let ahead = questions.len();
+        questions.push(self.statement("plan_facts", params![id.as_uuid()]));
+        questions.push(self.statement("steps_stalled", params![id.as_uuid(), now]));
+        let mut answers = self.ask(questions).await?.into_iter().skip(ahead);
+        let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
+        let head = self.head(&mut row.cells("plans"))?;
         Ok(Some((head, all_steps(answers.next().unwrap_or_default())?)))
     }
 

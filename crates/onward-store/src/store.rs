@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, oneshot};
 
-use crate::backend::postgres::Postgres;
+use crate::backend::postgres::{Kind, Postgres};
 use crate::backend::sqlite::{self, Readers, Writer};
 use crate::error::Error;
 use crate::fault::Faults;
@@ -109,7 +109,28 @@ impl Store {
     /// Does the work in one transaction. Its answer means that what it wrote is on disk; an error
     /// means that nothing of it was written, unless the error is that the commit's own answer was
     /// lost on the way.
-    pub async fn write<A, E, F>(&self, tenant: &Arc<str>, mut work: F) -> Result<A, E>
+    pub async fn write<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
+    where
+        A: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
+    {
+        self.work(tenant, false, work).await
+    }
+
+    /// The same for a transition of one plan, which needs not hold the plan: nothing that it looks at
+    /// changes without the plan's version, and its commit fails where that is another one by then.
+    /// The work is done again in that case, this time with the plan held.
+    pub async fn advance<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
+    where
+        A: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
+    {
+        self.work(tenant, true, work).await
+    }
+
+    async fn work<A, E, F>(&self, tenant: &Arc<str>, advances: bool, mut work: F) -> Result<A, E>
     where
         A: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -130,10 +151,17 @@ impl Store {
             }
             Backend::Postgres(postgres) => {
                 let mut race = 0;
+                let mut kind = match advances {
+                    true => postgres.manner(),
+                    false => Kind::Locking,
+                };
                 loop {
-                    match self.attempt(postgres, tenant, &mut work).await {
+                    match self.attempt(postgres, tenant, kind, &mut work).await {
                         Ok(Some(answer)) => return answer,
-                        Ok(None) if race < RACES => race += 1,
+                        Ok(None) if race < RACES => {
+                            race += 1;
+                            kind = Kind::Locking;
+                        }
                         Ok(None) => return Err(Error::LostRace.into()),
                         Err(why) => return Err(why.into()),
                     }
@@ -142,11 +170,12 @@ impl Store {
         }
     }
 
-    /// One try on PostgreSQL. None where a race was lost, so that nothing happened.
+    /// One try on PostgreSQL. None where a race was lost, or may have been, so that nothing happened.
     async fn attempt<A, E, F>(
         &self,
         postgres: &Postgres,
         tenant: &Arc<str>,
+        kind: Kind,
         work: &mut F,
     ) -> Result<Option<Result<A, E>>, Error>
     where
@@ -154,9 +183,14 @@ impl Store {
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
     {
         let mut tx = postgres
-            .begin(Arc::clone(tenant), self.faults.clone(), false)
+            .begin(Arc::clone(tenant), self.faults.clone(), kind)
             .await?;
-        let answer = match work(&mut tx).await {
+        let answer = work(&mut tx).await;
+        if tx.is_doubtful() {
+            postgres.rollback(tx).await;
+            return Ok(None);
+        }
+        let answer = match answer {
             Ok(answer) => answer,
             Err(why) => {
                 let lost = tx.lost_race();
@@ -170,7 +204,10 @@ impl Store {
                 postgres.tell(changed);
                 Ok(Some(Ok(answer)))
             }
-            Err(Error::LostRace) => Ok(None),
+            Err(Error::LostRace) => {
+                postgres.lost_race();
+                Ok(None)
+            }
             Err(why) => Err(why),
         }
     }
@@ -194,7 +231,7 @@ impl Store {
                 reading.await.unwrap_or_else(|_| Err(gone().into()))
             }
             Backend::Postgres(postgres) => {
-                let begun = postgres.begin(Arc::clone(tenant), self.faults.clone(), true);
+                let begun = postgres.begin(Arc::clone(tenant), self.faults.clone(), Kind::Reading);
                 let mut tx = begun.await?;
                 let answer = work(&mut tx).await;
                 postgres.rollback(tx).await;

@@ -41,6 +41,11 @@ impl Statement {
         self
     }
 
+    /// Whether it fails where a plan has another version than the one that was decided on.
+    fn is_guard(&self) -> bool {
+        matches!(self.name, "plan_update" | "plan_end")
+    }
+
     /// What a change that touched the wrong number of rows leads to.
     pub(crate) fn check(&self, touched: u64) -> Result<(), Error> {
         match self.touches {
@@ -56,7 +61,7 @@ impl Statement {
 /// What a transaction runs on.
 pub(crate) enum Connection {
     Sqlite(sqlite::Connection),
-    Postgres(postgres::Connection),
+    Postgres(Box<postgres::Connection>),
 }
 
 /// A plan that a transaction has changed.
@@ -79,6 +84,8 @@ pub struct Tx {
     abouts: Vec<(PlanId, About)>,
     /// Whether a change was sent to the database.
     written: bool,
+    /// Whether the version of a plan was among them, which was still the one that was seen.
+    guarded: bool,
     faults: Faults,
 }
 
@@ -91,6 +98,7 @@ impl Tx {
             changed: Vec::new(),
             abouts: Vec::new(),
             written: false,
+            guarded: false,
             faults,
         }
     }
@@ -102,6 +110,7 @@ impl Tx {
         self.changed.clear();
         self.abouts.clear();
         self.written = false;
+        self.guarded = false;
     }
 
     /// Whose transaction it is.
@@ -159,10 +168,11 @@ impl Tx {
         let mut batch = std::mem::take(&mut self.queued);
         let changes = batch.len();
         self.written |= changes > 0;
+        self.guarded |= batch.iter().any(Statement::is_guard);
         batch.extend(questions);
         let mut answers = match &mut self.connection {
             Connection::Sqlite(connection) => connection.run(&batch)?,
-            Connection::Postgres(connection) => connection.run(&batch).await?,
+            Connection::Postgres(connection) => connection.run(&batch, changes > 0).await?,
         };
         Ok(answers.split_off(changes))
     }
@@ -176,6 +186,31 @@ impl Tx {
         let statement = self.statement(name, params);
         let mut answers = self.ask(vec![statement]).await?;
         Ok(answers.pop().unwrap_or_default())
+    }
+
+    /// Whether a plan must be locked before its facts are read. On a file the transaction holds
+    /// everything.
+    pub(crate) fn must_hold(&self) -> bool {
+        match &self.connection {
+            Connection::Sqlite(_) => false,
+            Connection::Postgres(connection) => connection.locks(),
+        }
+    }
+
+    /// Whether lists are told by a statement of its own about when a plan changed.
+    pub(crate) fn must_touch(&self) -> bool {
+        matches!(self.connection, Connection::Sqlite(_))
+    }
+
+    /// Whether what was seen may never have been the case: it is of several moments, and no commit
+    /// will tell whether somebody changed the plan between them.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        let saw_one_moment = match &self.connection {
+            Connection::Sqlite(_) => true,
+            Connection::Postgres(connection) => connection.saw_one_moment(),
+        };
+        let guarded = self.guarded || self.queued.iter().any(Statement::is_guard);
+        !(saw_one_moment || guarded)
     }
 
     /// Whether anything was sent to the database that must not stay if the work fails.

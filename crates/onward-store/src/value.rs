@@ -260,6 +260,27 @@ impl Cells {
         })
     }
 
+    /// Goes on to the columns of another table in the same row, which begin with its key. False where
+    /// the row has nothing of that table.
+    pub(crate) fn turn_to(&mut self, table: &'static str, key: &'static str) -> bool {
+        let ahead = self.columns.iter().skip(self.place);
+        let passed = ahead.take_while(|column| *column != key).count();
+        self.place += passed;
+        self.table = table;
+        if let Some(last) = passed.checked_sub(1) {
+            self.values.nth(last);
+        }
+        let key = self.values.as_slice().first();
+        self.key = key.cloned().unwrap_or(Value::Null);
+        let found = self.key != Value::Null;
+        if !found {
+            // So that the next of that kind is found behind it.
+            self.values.next();
+            self.place += 1;
+        }
+        found
+    }
+
     fn misfit(&self, column: &'static str, value: &Value, expected: &str) -> Error {
         let holds = match value {
             Value::Null => "nothing".to_owned(),

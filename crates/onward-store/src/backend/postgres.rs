@@ -1,8 +1,8 @@
 //! PostgreSQL: a pool of connections, each used for one transaction at a time.
 //!
-//! A transaction costs as many round trips as it asks questions, and one for its commit. Each takes a
-//! role that row security binds, and names its tenant, before anything else, so that a login that is a
-//! superuser does not get around row security.
+//! A transaction costs as many round trips as it asks questions, and one for its commit. Every
+//! connection has taken a role that row security binds, and names the tenant that it works for, so a
+//! login that is a superuser does not get around row security.
 //!
 //! Nothing here waits without a limit, and a server that was restarted is found again by itself. Any
 //! number of servers may work on one database: they tell each other what they change (`notify`), and
@@ -16,20 +16,22 @@ mod lead;
 mod migrate;
 mod notify;
 mod pipeline;
+mod pool;
 mod tls;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::Connection;
+pub(crate) use connection::{Connection, Kind};
 pub(crate) use lead::Leadership;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Pool, PoolConfig, QueueMode, RecyclingMethod, Runtime, Timeouts,
+    Manager, ManagerConfig, PoolConfig, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::sync::broadcast;
 
@@ -38,6 +40,7 @@ use crate::fault::{Faults, Point};
 use crate::tx::{self, Changed, Tx};
 use address::Address;
 use notify::Outbox;
+use pool::{Connections, Pool};
 
 /// How many connections a server keeps at most, where the environment says nothing else.
 const CONNECTIONS: usize = 16;
@@ -76,7 +79,12 @@ struct Inner {
     limits: Limits,
     outbox: Arc<Outbox>,
     watchers: broadcast::Sender<Changed>,
+    /// How many of the next transitions lock their plan: somebody has lost a race just now.
+    crowded: AtomicU32,
 }
+
+/// So many transitions after a race that was lost expect another one.
+const CROWD: u32 = 32;
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -112,6 +120,7 @@ impl Postgres {
             limits,
             outbox,
             watchers,
+            crowded: AtomicU32::new(0),
         })))
     }
 
@@ -128,7 +137,7 @@ impl Postgres {
         &self,
         tenant: Arc<str>,
         faults: Faults,
-        read_only: bool,
+        kind: Kind,
     ) -> Result<Tx, Error> {
         let Inner {
             pool,
@@ -139,9 +148,25 @@ impl Postgres {
         let client = pool.get().await;
         let failed = |why| error::pooling(why, &address.shown, limits.connections);
         let client = client.map_err(failed)?;
-        let connection = Connection::new(client, Arc::clone(&tenant), read_only, limits.answer);
-        let connection = tx::Connection::Postgres(connection);
+        let connection = Connection::new(client, Arc::clone(&tenant), kind, limits.answer);
+        let connection = tx::Connection::Postgres(Box::new(connection));
         Ok(Tx::new(connection, tenant, faults))
+    }
+
+    /// How a transition begins: without a lock, unless races were lost of late.
+    pub(crate) fn manner(&self) -> Kind {
+        let one_less = |left: u32| left.checked_sub(1);
+        let crowded = &self.0.crowded;
+        // A count that is off by one costs somebody a lock, or a second try.
+        match crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => Kind::Locking,
+            Err(_) => Kind::Advancing,
+        }
+    }
+
+    /// Somebody else was faster.
+    pub(crate) fn lost_race(&self) {
+        self.0.crowded.store(CROWD, Ordering::Relaxed);
     }
 
     /// Commits, with what is still queued. An error means that nothing was written, unless it says
@@ -182,7 +207,7 @@ impl Postgres {
     }
 }
 
-fn ours(tx: Tx) -> Result<Connection, Error> {
+fn ours(tx: Tx) -> Result<Box<Connection>, Error> {
     match tx.connection {
         tx::Connection::Postgres(connection) => Ok(connection),
         tx::Connection::Sqlite(_) => Err(Error::Refused("a transaction of a file".to_owned())),
@@ -218,7 +243,7 @@ fn pool(address: &Address, schemas: &str, limits: Limits) -> Result<Pool, Error>
         // The one that was used last knows the most statements.
         queue_mode: QueueMode::Lifo,
     };
-    Pool::builder(manager)
+    Pool::builder(Connections(manager))
         .config(config)
         .runtime(Runtime::Tokio1)
         .build()

@@ -1,11 +1,10 @@
 -- Branches, and the steps that they name.
 
--- name: branches_after
-SELECT branch_id, after_step, condition, action, params FROM branches
-WHERE tenant_id = $1 AND after_step = $2 ORDER BY ordinal;
+-- fragment: branch
+branch_id, after_step, condition, action, params
 
 -- name: branches_all
-SELECT branch_id, after_step, condition, action, params FROM branches
+SELECT {branch} FROM branches
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY ordinal;
 
 -- name: branches_count

@@ -8,25 +8,6 @@ stall_threshold_ms, on_stall
 -- fragment: sheet
 name, research_question, design_rationale, output_formatting_notes, created_at, updated_at
 
--- name: plan_locked (sqlite)
--- Differs because the writer's transaction holds the whole file already.
-SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2;
-
--- name: plan_locked (postgres)
--- Differs because here others must be kept from the plan until the commit.
-SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDATE;
-
--- name: plan_of_step_locked (sqlite)
--- Differs for the same reason.
-SELECT {head}, updated_about FROM plans WHERE tenant_id = $1
-    AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2);
-
--- name: plan_of_step_locked (postgres)
--- Differs for the same reason.
-SELECT {head}, updated_about FROM plans WHERE tenant_id = $1
-    AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
-    FOR NO KEY UPDATE;
-
 -- name: plan_sheet
 SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 
@@ -85,8 +66,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
     $21, $22, $23, $24, $25, CAST($25 AS bigint) / 10000);
 
 -- name: plan_update (sqlite)
--- Differs because here an index counts as changed when a column of its condition is set, to whatever
--- value; a plan that goes on has not ended.
+-- Differs because here an index counts as changed when one of its columns is set, to whatever value:
+-- a plan that goes on has not ended, and `plan_touch` says when it changed, where that is news.
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, last_session = $10,
     pending = $11, in_progress = $12, awaiting_input = $13, completed = $14, skipped = $15,
     failed = $16, seq = $17, updated_at = $18
@@ -96,16 +77,19 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 -- Differs because here every parameter must be used.
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
-    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18
+    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
+    updated_about = CAST($18 AS bigint) / 10000
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
 -- name: plan_end
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
-    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18
+    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
+    updated_about = CAST($18 AS bigint) / 10000
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
--- name: plan_touch
+-- name: plan_touch (sqlite)
+-- Differs because PostgreSQL sees by itself that an indexed column keeps its value.
 UPDATE plans SET updated_about = $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_delete

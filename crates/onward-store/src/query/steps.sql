@@ -15,25 +15,9 @@ failure_words, updated_at
 -- name: step
 SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
--- name: step_and_needed
--- With whether another step waits for it.
-SELECT {step}, CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE tenant_id = $1 AND needs = $2)
-    THEN CAST(1 AS bigint) ELSE 0 END AS needed
-FROM steps WHERE tenant_id = $1 AND step_id = $2;
-
 -- name: steps_ready
 SELECT {step} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND stalls_at IS NULL
-    AND open_dependencies = 0
-ORDER BY step_order LIMIT 1;
-
--- name: steps_ready_beside
--- The same for the plan of the step `$2`.
-SELECT {step} FROM steps
-WHERE tenant_id = $1 AND status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0
-    AND plan_id = (SELECT beside.plan_id FROM steps AS beside
-        WHERE beside.tenant_id = $1 AND beside.step_id = $2)
-ORDER BY step_order LIMIT 1;
+WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready};
 
 -- name: steps_undelivered
 SELECT {step} FROM steps

@@ -7,11 +7,23 @@ use onward_core::{PlanId, StepId};
 
 use crate::codec;
 use crate::error::Error;
-use crate::value::{Row, Value, params};
+use crate::value::{Cells, Row, Value, params};
 
 /// Reads a row of a branch.
 pub(crate) fn branch(row: Row) -> Result<Branch, Error> {
-    let mut cells = row.cells("branches");
+    read(&mut row.cells("branches"))
+}
+
+/// Reads a branch among the columns of other tables, and its place among the others, where the row
+/// has one.
+pub(crate) fn beside(cells: &mut Cells) -> Result<Option<(Branch, u64)>, Error> {
+    if !cells.turn_to("branches", "branch_id") {
+        return Ok(None);
+    }
+    Ok(Some((read(cells)?, cells.u64("ordinal")?)))
+}
+
+fn read(cells: &mut Cells) -> Result<Branch, Error> {
     let id = BranchId::new(cells.id("branch_id")?);
     let after = StepId::new(cells.id("after_step")?);
     let condition = cells.text("condition")?;

@@ -31,10 +31,9 @@ impl About {
     }
 }
 
-/// Reads a row of `{head}, updated_about`.
-pub(crate) fn head_and_about(row: Row) -> Result<(PlanHead, About), Error> {
-    let mut cells = row.cells("plans");
-    let head = read_head(&mut cells)?;
+/// Reads `{head}, updated_about`.
+pub(crate) fn head_and_about(cells: &mut Cells) -> Result<(PlanHead, About), Error> {
+    let head = read_head(cells)?;
     Ok((head, About(cells.int("updated_about")?)))
 }
 

@@ -19,11 +19,11 @@ pub(crate) fn step(row: Row) -> Result<(PlanId, Step), Error> {
     read(&mut row.cells("steps"))
 }
 
-/// Reads a row of `{step}, needed`.
-pub(crate) fn step_and_needed(row: Row) -> Result<(Step, bool), Error> {
-    let mut cells = row.cells("steps");
-    let (_, step) = read(&mut cells)?;
-    Ok((step, cells.int("needed")? != 0))
+/// Reads a step among the columns of other tables, where the row has one.
+pub(crate) fn beside(cells: &mut Cells) -> Result<Option<Step>, Error> {
+    let found = cells.turn_to("steps", "step_id");
+    let step = found.then(|| read(cells).map(|(_, step)| step));
+    step.transpose()
 }
 
 /// Reads a row of `{step}, open_dependencies`.

@@ -31,6 +31,9 @@ const LIMITS: &str = "-c lock_timeout=10s -c statement_timeout=30s \
     -c idle_in_transaction_session_timeout=60s -c jit=off \
     -c plan_cache_mode=force_generic_plan -c enable_seqscan=off";
 
+/// Whom row security binds, whoever has logged in.
+const ROLE: &str = "onward_tenant";
+
 /// For standing connections: waiting is what they are for. A server whose client has lost its
 /// network notices within half a minute, and passes the leadership on. Nothing here that a server
 /// does not know which is too old: it must get to say so.
@@ -98,7 +101,7 @@ impl Address {
         let schemas = schemas.replace('\\', "\\\\").replace(' ', "\\ ");
         let mut config = self.config_with(LIMITS);
         let options = config.get_options().unwrap_or_default();
-        let options = format!("{options} -c search_path={schemas}");
+        let options = format!("{options} -c role={ROLE} -c search_path={schemas}");
         config.options(options);
         config
     }
@@ -304,7 +307,7 @@ mod tests {
         let config = address.unwrap().for_transactions("\"a b\",\"c\\d\"");
         let options = config.get_options().unwrap();
         assert!(
-            options.ends_with(r#"-c enable_seqscan=off -c jit=on -c search_path="a\ b","c\\d""#),
+            options.ends_with(r#"-c enable_seqscan=off -c jit=on -c role=onward_tenant -c search_path="a\ b","c\\d""#),
             "{options}"
         );
     }

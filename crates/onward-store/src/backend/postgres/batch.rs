@@ -112,23 +112,39 @@ fn together(statements: &[Statement]) -> usize {
 /// These changes as one statement, failing where one of them touches another number of rows than it
 /// must. The function is called only then.
 fn counted(key: &Key) -> String {
-    let (mut changes, mut checks) = (String::new(), String::new());
-    let mut before = 0;
-    // Writing to a text does not fail.
-    for (place, (name, touches)) in key.iter().enumerate() {
-        let comma = if place == 0 { "" } else { ", " };
+    let (mut changes, mut checks) = (Vec::<String>::new(), String::new());
+    let (mut before, mut last) = (0, "");
+    for (name, touches) in key {
         let change = shifted(text(name), before);
-        let _ = write!(changes, "{comma}c{place} AS ({change} RETURNING 1)");
         before += parameters(text(name));
-        if let Some(rows) = touches {
-            let count = format!("(SELECT count(*) FROM c{place})");
+        // Several entries of the trail are one insert of several rows.
+        let another = (*name == last && *name == "event_insert")
+            .then(|| change.split_once(" VALUES ")?.1.into())
+            .flatten();
+        last = name;
+        match (another, changes.last_mut()) {
+            (Some(row), Some(insert)) => {
+                insert.push_str(", ");
+                insert.push_str(row);
+            }
+            (Some(_) | None, _) => changes.push(change),
+        }
+        if let (Some(rows), Some(change)) = (touches, changes.last_mut()) {
+            change.push_str(" RETURNING 1");
+            let count = format!("(SELECT count(*) FROM c{})", changes.len() - 1);
             let said = name.replace('\'', "''");
+            // Writing to a text does not fail.
             let _ = write!(
                 checks,
                 "WHEN {count} <> {rows} THEN onward_miscounted('{said}', {count}, {rows}) "
             );
         }
     }
+    let changes = changes.into_iter().enumerate();
+    let changes: Vec<String> = changes
+        .map(|(place, change)| format!("c{place} AS ({change})"))
+        .collect();
+    let changes = changes.join(", ");
     match checks.as_str() {
         "" => format!("WITH {changes} SELECT 0"),
         checks => format!("WITH {changes} SELECT CASE {checks}ELSE 0 END"),
@@ -221,6 +237,11 @@ impl<'b> Batch<'b> {
         Ok(Self(known.collect()))
     }
 
+    /// How many messages these are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The messages that run them.
     pub(super) fn messages<'s>(
         &'s self,
@@ -294,9 +315,13 @@ mod tests {
         );
         assert_eq!(
             counted(&vec![(one, None), (two, None)]),
-            "WITH c0 AS (UPDATE t SET a = $2 WHERE b = $1 RETURNING 1), \
-             c1 AS (DELETE FROM u WHERE c = $3 RETURNING 1) SELECT 0"
+            "WITH c0 AS (UPDATE t SET a = $2 WHERE b = $1), \
+             c1 AS (DELETE FROM u WHERE c = $3) SELECT 0"
         );
+        let events = counted(&vec![("event_insert", None), ("event_insert", None)]);
+        assert_eq!(events.matches("INSERT").count(), 1, "{events}");
+        let each = parameters(text("event_insert"));
+        assert_eq!(parameters(&events), 2 * each, "{events}");
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! transaction that asks once and then writes takes two round trips. A transaction does not go on
 //! after an error: whoever tries is given the same one again, and so is a commit.
 //!
+//! A transition holds nothing while it decides: it asks outside of a transaction, and what it writes
+//! is one statement, which is a transaction by itself; only where it takes more is one begun.
+//!
 //! The connection is given back to the pool only where it is known to be between transactions.
 //! Anything else (somebody was cut off in the middle, the server fell silent) closes it, and the server
 //! takes back what was not committed.
@@ -12,13 +15,14 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use deadpool_postgres::{ClientWrapper, Object};
+use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 use tokio_postgres::Row as Answer;
 
 use super::batch::Batch;
 use super::error;
 use super::pipeline::{Broken, Sent, in_order};
+use super::pool::Object;
 use crate::error::Error;
 use crate::tx::Statement;
 use crate::value::Row;
@@ -28,10 +32,23 @@ pub(crate) struct Connection {
     /// Always there, until it is dropped.
     client: Option<Object>,
     tenant: Arc<str>,
-    read_only: bool,
+    kind: Kind,
     /// How long an answer is waited for.
     patience: Duration,
     state: State,
+    /// How many messages have asked outside of a transaction, each of which saw another moment.
+    loose: usize,
+}
+
+/// What a connection is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Reads, all of it from one state of the database.
+    Reading,
+    /// Locks what it decides on.
+    Locking,
+    /// Locks nothing: the version of the plan tells at the commit whether somebody else was there.
+    Advancing,
 }
 
 /// Where a connection stands.
@@ -52,34 +69,57 @@ enum State {
 
 impl Connection {
     /// A connection on which nothing has been sent yet.
-    pub(super) fn new(
-        client: Object,
-        tenant: Arc<str>,
-        read_only: bool,
-        patience: Duration,
-    ) -> Self {
+    pub(super) fn new(client: Object, tenant: Arc<str>, kind: Kind, patience: Duration) -> Self {
         Self {
             client: Some(client),
             tenant,
-            read_only,
+            kind,
             patience,
             state: State::Between,
+            loose: 0,
         }
     }
 
+    /// Whether what is decided on must be locked first.
+    pub(crate) fn locks(&self) -> bool {
+        self.kind == Kind::Locking
+    }
+
+    /// Whether all that was asked is of one moment.
+    pub(crate) fn saw_one_moment(&self) -> bool {
+        self.loose <= 1
+    }
+
     /// Runs the statements, all in one round trip. Those that give no rows answer with none.
-    pub(crate) async fn run(&mut self, batch: &[Statement]) -> Result<Vec<Vec<Row>>, Error> {
-        let begins = self.begins()?;
+    pub(crate) async fn run(
+        &mut self,
+        batch: &[Statement],
+        changes: bool,
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let between = self.begins()?;
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        let loose = between && !changes && self.kind == Kind::Advancing;
+        let frame = Frame {
+            begins: between && !loose,
+            commits: false,
+        };
         self.state = State::Waiting;
-        let limited = timeout(self.patience, self.exchange(batch, begins, false)).await;
-        let silent = |_| Err(State::Lost(error::silent(self.patience)));
-        match limited.unwrap_or_else(silent) {
+        let limited = timeout(self.patience, self.exchange(batch, frame)).await;
+        match limited.unwrap_or_else(|_| Err(State::Lost(error::silent(self.patience)))) {
+            Ok(rows) if loose => {
+                self.loose += batch.len();
+                self.state = State::Between;
+                Ok(rows)
+            }
             Ok(rows) => {
                 self.state = State::Open;
                 Ok(rows)
+            }
+            Err(State::Failed(why)) if loose => {
+                self.state = State::Ended(why.clone());
+                Err(why)
             }
             Err(state) => {
                 self.state = state;
@@ -91,7 +131,10 @@ impl Connection {
     /// Whether the database refused something because somebody else was faster.
     pub(crate) fn lost_race(&self) -> bool {
         // A transaction does not go on after an error, so the state is still that of the first one.
-        matches!(&self.state, State::Failed(Error::LostRace))
+        matches!(
+            &self.state,
+            State::Failed(Error::LostRace) | State::Ended(Error::LostRace)
+        )
     }
 
     /// Whether a transaction has yet to begin. An error where none can go on.
@@ -113,8 +156,12 @@ impl Connection {
         if begins && batch.is_empty() {
             return Ok(());
         }
+        let frame = Frame {
+            begins,
+            commits: true,
+        };
         self.state = State::Waiting;
-        let limited = timeout(self.patience, self.exchange(batch, begins, true)).await;
+        let limited = timeout(self.patience, self.exchange(batch, frame)).await;
         let silent = |_| {
             let why = format!("nothing came within {:?}", self.patience);
             Err(State::Lost(error::unanswered(&why)))
@@ -134,57 +181,53 @@ impl Connection {
     /// One round trip, or two where the server does not know a statement yet. The error says where
     /// the connection stands after it.
     async fn exchange(
-        &self,
+        &mut self,
         statements: &[Statement],
-        begins: bool,
-        commits: bool,
+        frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
-        let Some(client) = &self.client else {
+        let Some(held) = &mut self.client else {
             return Err(State::Lost(Error::Refused(
                 "the connection is gone".to_owned(),
             )));
         };
+        // Set anew unless all that is sent here is answered well.
+        let named = held.tenant.take();
+        let client = &held.client;
         let batch = Batch::prepare(client, statements)
             .await
             .map_err(State::Failed)?;
-        let beginning = self.beginning();
-        let mut messages: Vec<Sent<'_, _>> = Vec::with_capacity(statements.len() + 2);
-        if begins {
-            messages.push(control(client, &beginning));
+        // One statement is a transaction by itself.
+        let alone = self.kind == Kind::Advancing && batch.len() == 1;
+        let Frame { begins, commits } = frame;
+        let framed = !(begins && commits && alone);
+        let naming = naming(&self.tenant);
+        let mut messages: Vec<Sent<'_, _>> = Vec::with_capacity(statements.len() + 3);
+        if named.as_ref() != Some(&self.tenant) {
+            messages.push(control(client, &naming));
+        }
+        if begins && framed {
+            messages.push(control(client, self.kind.beginning()));
         }
         let ahead = messages.len();
         messages.extend(batch.messages(client));
-        if commits {
+        if commits && framed {
             messages.push(control(client, "COMMIT"));
         }
         match in_order(messages).await {
-            Ok(_) if commits => Ok(Vec::new()),
             Ok(answers) => {
-                let answers = answers.into_iter().skip(ahead);
-                batch.read(answers).map_err(State::Failed)
+                let read = match commits {
+                    true => Ok(Vec::new()),
+                    false => batch.read(answers.into_iter().skip(ahead)),
+                };
+                held.tenant = Some(Arc::clone(&self.tenant));
+                read.map_err(State::Failed)
             }
             Err(broken) => {
                 let about = broken.place.checked_sub(ahead);
-                let about = about.map(|place| batch.statement(place));
+                let about = about.map(|place| batch.statement(place).filter(|_| framed));
                 Err(stands(&broken, about, commits))
             }
         }
-    }
-
-    /// What every transaction begins with: the role that row security binds, and the tenant. One
-    /// message, since each costs as much as a small statement.
-    fn beginning(&self) -> String {
-        let mode = if self.read_only {
-            "REPEATABLE READ READ ONLY"
-        } else {
-            "READ COMMITTED"
-        };
-        // Quoted so that it means the same however the server reads backslashes.
-        let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
-        format!(
-            "BEGIN ISOLATION LEVEL {mode}; SET LOCAL ROLE onward_tenant; \
-             SET LOCAL onward.tenant = E'{tenant}'"
-        )
     }
 
     /// Takes back what was not committed, without waiting for it.
@@ -192,8 +235,8 @@ impl Connection {
         match self.state {
             State::Between | State::Ended(_) | State::Waiting | State::Lost(_) => {}
             State::Open | State::Failed(_) => {
-                let Some(client) = &self.client else { return };
-                let mut sending = control(client, "ROLLBACK");
+                let Some(held) = &self.client else { return };
+                let mut sending = control(&held.client, "ROLLBACK");
                 let sent = sending
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()));
@@ -204,6 +247,30 @@ impl Connection {
             }
         }
     }
+}
+
+/// What stands around the statements of one round trip.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    begins: bool,
+    commits: bool,
+}
+
+impl Kind {
+    fn beginning(self) -> &'static str {
+        match self {
+            Kind::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Kind::Locking | Kind::Advancing => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        }
+    }
+}
+
+/// Names the tenant that row security lets through, from now on. Every statement names it too, so
+/// where the two differ nothing is seen and nothing written.
+fn naming(tenant: &str) -> String {
+    // Quoted so that it means the same however the server reads backslashes.
+    let tenant = tenant.replace('\\', r"\\").replace('\'', "''");
+    format!("SET onward.tenant = E'{tenant}'")
 }
 
 impl Drop for Connection {

@@ -5,10 +5,11 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use deadpool_postgres::{PoolError, TimeoutType};
+use deadpool_postgres::TimeoutType;
 use tokio_postgres::Error as Driver;
 use tokio_postgres::error::{DbError, Severity};
 
+use super::pool::PoolError;
 use crate::error::{Corrupt, Error};
 
 /// The code of `onward_miscounted`, a function of the schema.
@@ -131,12 +132,19 @@ pub(super) fn in_full(why: &Driver) -> String {
     words
 }
 
+fn is_outdated(miscount: &str) -> bool {
+    miscount.starts_with("`plan_update` touched 0 ")
+        || miscount.starts_with("`plan_end` touched 0 ")
+}
+
 fn told(said: &DbError, what: &str) -> Error {
     let code = said.code().code();
     match code {
         // Two transactions got in each other's way, and this one gave in.
         "40001" | "40P01" => return Error::LostRace,
         "23505" if is_guard(said) => return Error::LostRace,
+        // The plan has another version than the one that was decided on.
+        MISCOUNTED if is_outdated(said.message()) => return Error::LostRace,
         MISCOUNTED => return Error::Refused(said.message().to_owned()),
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {

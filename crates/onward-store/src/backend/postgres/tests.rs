@@ -42,7 +42,7 @@ fn as_role(url: &str, role: &str) -> String {
 
 async fn begin(postgres: &Postgres, tenant: &str) -> Tx {
     postgres
-        .begin(tenant.into(), Faults::default(), false)
+        .begin(tenant.into(), Faults::default(), Kind::Locking)
         .await
         .unwrap()
 }

@@ -31,7 +31,9 @@ async fn a_server_that_comes_back_is_found_again() {
         postgres.commit(open_one).await,
         Err(Error::Unavailable { .. })
     ));
-    let refused = postgres.begin("a".into(), Faults::default(), false).await;
+    let refused = postgres
+        .begin("a".into(), Faults::default(), Kind::Locking)
+        .await;
     assert!(matches!(refused.err(), Some(Error::Unavailable { .. })));
     assert!(began.elapsed() < address::CONNECT);
 
@@ -80,7 +82,7 @@ async fn a_pool_that_is_all_in_use_says_so() {
     let postgres = scarce(&Cluster::shared().database()).await;
     let held = [begin(&postgres, "a").await, begin(&postgres, "a").await];
     let why = postgres
-        .begin("a".into(), Faults::default(), false)
+        .begin("a".into(), Faults::default(), Kind::Locking)
         .await
         .err()
         .unwrap();

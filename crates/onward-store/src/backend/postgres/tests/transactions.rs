@@ -73,6 +73,76 @@ async fn whoever_is_second_has_lost_the_race() {
     assert_eq!(keys(&postgres, "a").await, 1);
 }
 
+async fn advancing(postgres: &Postgres, tenant: &str) -> Tx {
+    let begun = postgres.begin(tenant.into(), Faults::default(), Kind::Advancing);
+    begun.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_transition_holds_nothing_while_it_decides() {
+    let postgres = fresh().await;
+    put(&postgres, "a", "one").await.unwrap();
+    let mut tx = advancing(&postgres, "a").await;
+    assert_eq!(number(&mut tx, KEYS, params!["a"]).await.unwrap(), 1);
+    put(&postgres, "a", "two").await.unwrap();
+    assert!(!tx.is_doubtful(), "it has seen one moment");
+    let seen = number(&mut tx, KEYS, params!["a"]).await.unwrap();
+    assert_eq!(seen, 2, "every question sees its own moment");
+    assert!(
+        tx.is_doubtful(),
+        "nothing says whether these two belong together"
+    );
+    tx.queue(Statement::outside("plan_update", vec![]));
+    assert!(!tx.is_doubtful(), "the commit will tell");
+    postgres.rollback(tx).await;
+}
+
+#[tokio::test]
+async fn what_a_transition_writes_is_there_all_or_not_at_all() {
+    let postgres = fresh().await;
+    let mut tx = advancing(&postgres, "a").await;
+    let one = key(&tx, "one");
+    tx.queue(one);
+    postgres.commit(tx).await.unwrap();
+    assert_eq!(keys(&postgres, "a").await, 1, "one statement by itself");
+
+    let mut tx = advancing(&postgres, "a").await;
+    for name in ["two", "one"] {
+        let statement = key(&tx, name);
+        tx.queue(statement);
+    }
+    let lost = postgres.commit(tx).await;
+    assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
+    assert_eq!(keys(&postgres, "a").await, 1, "nothing of the two");
+
+    let mut tx = advancing(&postgres, "a").await;
+    let two = key(&tx, "two");
+    tx.queue(two);
+    tx.ask(vec![]).await.unwrap();
+    assert_eq!(keys(&postgres, "a").await, 1, "not yet");
+    postgres.rollback(tx).await;
+    assert_eq!(keys(&postgres, "a").await, 1, "and never");
+}
+
+#[tokio::test]
+async fn a_connection_names_the_tenant_that_it_works_for() {
+    // One connection serves them all: the one that was used last is taken first.
+    let postgres = fresh().await;
+    for tenant in ["a", "b", "a"] {
+        let mut tx = advancing(&postgres, tenant).await;
+        let one = key(&tx, &format!("of {tenant}"));
+        tx.queue(one);
+        // The second of `a` has lost the race against the first.
+        drop(postgres.commit(tx).await);
+    }
+    for tenant in ["a", "b"] {
+        let mut tx = advancing(&postgres, tenant).await;
+        let seen = number(&mut tx, ALL_KEYS, vec![]).await.unwrap();
+        assert_eq!(seen, 1, "`{tenant}` sees its own alone");
+        postgres.rollback(tx).await;
+    }
+}
+
 #[tokio::test]
 async fn a_law_that_is_broken_is_refused_by_name() {
     let postgres = fresh().await;
@@ -100,7 +170,7 @@ async fn a_law_that_is_broken_is_refused_by_name() {
 async fn a_reader_sees_one_state_and_writes_nothing() {
     let postgres = fresh().await;
     let mut reader = postgres
-        .begin("a".into(), Faults::default(), true)
+        .begin("a".into(), Faults::default(), Kind::Reading)
         .await
         .unwrap();
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
@@ -148,7 +218,7 @@ async fn faults_strike_before_and_after_the_commit() {
     for (operations, expected) in [(0, 0), (1, 1)] {
         let faults = Faults::armed();
         let mut tx = postgres
-            .begin("a".into(), faults.clone(), false)
+            .begin("a".into(), faults.clone(), Kind::Locking)
             .await
             .unwrap();
         let statement = key(&tx, "one");

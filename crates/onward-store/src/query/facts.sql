@@ -1,0 +1,52 @@
+-- What a verb looks at, in one statement: all of it is of one moment, also where nobody holds the
+-- plan. The columns of several tables stand behind each other, each table's behind its key.
+
+-- Each table is found by what is given alone, never by way of another one: a plan that a server makes
+-- while its tables are small stays good when they are large.
+
+-- fragment: first_ready
+status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0 ORDER BY step_order LIMIT 1
+
+-- fragment: plan_of_step
+(SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
+
+-- fragment: step_facts
+(SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step}) AS plan
+CROSS JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2) AS step
+LEFT JOIN (SELECT {branch}, ordinal FROM branches WHERE tenant_id = $1 AND after_step = $2) AS branch
+    ON 1 = 1
+
+-- fragment: needed
+CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE tenant_id = $1 AND needs = $2)
+    THEN CAST(1 AS bigint) ELSE 0 END AS needed
+
+-- name: plan_held (postgres)
+-- Differs because the writer's transaction on a file holds the whole file already; here others must
+-- be kept from the plan until the commit.
+SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDATE;
+
+-- name: plan_of_step_held (postgres)
+-- Differs for the same reason.
+SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step} FOR NO KEY UPDATE;
+
+-- name: plan_facts
+SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: step_facts
+-- One row per branch of the step, in any order, and one where it has none.
+SELECT plan.*, step.*, {needed}, branch.* FROM {step_facts};
+
+-- name: step_facts_and_ready
+-- With the step of the same plan that would be handed out at this moment.
+SELECT plan.*, step.*, {needed}, branch.*, ready.* FROM {step_facts}
+LEFT JOIN (SELECT {step} FROM steps
+    WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready}) AS ready ON 1 = 1;
+
+-- name: next_facts
+SELECT plan.*, untold.*, ready.*
+FROM (SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
+LEFT JOIN (SELECT {step} FROM steps
+    WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
+    ORDER BY step_order LIMIT 1) AS untold ON 1 = 1
+LEFT JOIN (SELECT {step} FROM steps
+    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready}) AS ready ON 1 = 1;
