@@ -14,8 +14,8 @@ const STEPS: &str = "ONWARD_BENCH_STEPS";
 /// How many transactions a second the bare file does for one writer.
 #[derive(Clone, Copy)]
 pub(crate) struct Bare {
-    /// Small rows, in tables of their own.
-    pub(crate) small: f64,
+    /// The rows that the engine writes, in its own tables, and nothing read or decided.
+    pub(crate) rows: f64,
 }
 
 /// How long a sync of this disk takes, in words.
@@ -47,15 +47,15 @@ pub(crate) fn beside(seconds: f64) -> Option<Bare> {
     assert!(output.status.success(), "the engine's bench failed");
     let said = String::from_utf8(output.stdout).expect("its lines are text");
     let lines = said.lines().filter(|line| line.starts_with("SQLite"));
-    let mut small = None;
+    let mut rows = None;
     for line in lines {
         let mut words = line.split_whitespace().rev();
         let numbers: Vec<f64> = words.by_ref().map_while(|word| word.parse().ok()).collect();
-        if line.starts_with("SQLite, small rows") {
+        if line.starts_with("SQLite, the same rows") {
             // From the end: cpu, p99, p50, transactions a second.
-            small = numbers.get(3).copied();
+            rows = numbers.get(3).copied();
         }
         println!("  in process: {line}");
     }
-    small.map(|small| Bare { small })
+    rows.map(|rows| Bare { rows })
 }

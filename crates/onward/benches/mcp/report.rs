@@ -64,6 +64,6 @@ pub(crate) fn line(what: &str, timed: &Timed, steps: Option<usize>, bare: Option
         timed.quantile(0.5).as_micros(),
         timed.quantile(0.99).as_micros(),
         (timed.cpu / calls).as_micros(),
-        maybe(bare.map(|bare| timed.per_second() / bare.small), 2),
+        maybe(bare.map(|bare| timed.per_second() / bare.rows), 2),
     );
 }
