@@ -5,8 +5,10 @@
 //! run at once take turns. One state per agent and subagent; it lives outside of the model's context,
 //! which compaction erases.
 //!
-//! How steps are taken in stands in `session/watch.rs`; here is what is shown.
+//! How steps are taken in stands in `session/watch.rs`, how somebody goes on with a turn in
+//! `session/recall.rs`; here is what is shown.
 
+mod recall;
 mod watch;
 
 use onward_core::PlanId;
@@ -18,6 +20,8 @@ use serde_json::Value;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+
+pub use recall::Recalled;
 
 /// Who tells of something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

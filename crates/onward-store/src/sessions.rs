@@ -58,6 +58,27 @@ impl Tx {
         Ok(Some((session, turn)))
     }
 
+    /// A session with what is remembered of one of its agents and that agent's last turn, without noting
+    /// or holding anything.
+    pub async fn remembered_session(
+        &mut self,
+        id: &str,
+        subagent: &str,
+    ) -> Result<Option<(Session, Option<Watched>, Option<Turn>)>, Error> {
+        let questions = vec![
+            self.statement("session", params![id]),
+            self.statement("session_agent", params![id, subagent]),
+            self.statement("turn_last", params![id, subagent]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let Some(session) = first(answers.next(), session::session)? else {
+            return Ok(None);
+        };
+        let watched = first(answers.next(), session::watched)?;
+        let turn = first(answers.next(), session::turn)?;
+        Ok(Some((session, watched, turn)))
+    }
+
     /// Writes what is remembered of an agent.
     pub fn keep_watched(&mut self, session: &str, watched: &Watched) {
         let mut row = params![session];

@@ -6,7 +6,8 @@
 //! for data.
 //!
 //! Each command has its own file under `cli/`, named as the command. Those that need a database open
-//! it through `cli/database.rs`, on a runtime of one thread (`serve` on several); the others start none.
+//! it through `cli/database.rs`, on a runtime of one thread (`serve` and `proxy` on several); the others start
+//! none.
 
 mod backup;
 mod completions;
@@ -21,6 +22,7 @@ mod install;
 mod mcp;
 mod migrate;
 mod plan;
+mod proxy;
 mod review;
 mod search;
 mod serve;
@@ -79,6 +81,7 @@ enum Command {
     Session(session::Command),
     Install(install::Install),
     Hook(hook::Hook),
+    Proxy(proxy::Proxy),
     Search(search::Search),
     Export(export::Export),
     Import(import::Import),
@@ -167,8 +170,13 @@ fn dispatch(cli: Cli) -> Result {
         Command::Serve(args) => {
             let mut cx = read()?;
             args.settle(&mut cx.config)?;
-            serve(cx, &args)
+            on(Builder::new_multi_thread(), cx, async |cx| {
+                serve::run(&args, cx).await
+            })
         }
+        Command::Proxy(args) => on(Builder::new_multi_thread(), read()?, async |cx| {
+            proxy::run(&args, cx).await
+        }),
         Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
         Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
         Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
@@ -190,13 +198,7 @@ fn wait(cx: Result<Context>, command: impl AsyncFnOnce(&Context) -> Result) -> R
     on(Builder::new_current_thread(), cx?, command)
 }
 
-/// Runs what answers many at once, on as many threads as there are cores.
-fn serve(cx: Context, args: &serve::Serve) -> Result {
-    on(Builder::new_multi_thread(), cx, async |cx| {
-        serve::run(args, cx).await
-    })
-}
-
+/// Runs it on one thread, or, what answers many at once, on as many as there are cores.
 fn on(mut runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
     let runtime = runtime.enable_all().build().map_err(|why| {
         Failure::failed(

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::Value;
 
-pub(crate) use act::act;
+pub(crate) use act::{act, is_in_background};
 
 /// The agents whose hooks are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

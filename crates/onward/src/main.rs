@@ -5,7 +5,7 @@
 //! `onward-store`. What the command line accepts stands in `cli`, how it speaks in `output`, how
 //! a run can end in `exit`; `tools` is what agents and programs ask for, `web` carries it over HTTP;
 //! `transcript` reads what agents have saved, `hooks` what they tell while they run, and `fingerprint`
-//! looks at the working tree meanwhile.
+//! looks at the working tree meanwhile; `proxy` stands between them and their models.
 
 mod cli;
 mod config;
@@ -17,6 +17,7 @@ mod install;
 mod markdown;
 mod mcp;
 mod output;
+mod proxy;
 mod telemetry;
 mod tools;
 mod transcript;

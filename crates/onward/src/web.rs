@@ -12,13 +12,13 @@ mod health;
 mod issuer;
 mod keys;
 mod limits;
-mod listen;
+pub(crate) mod listen;
 mod mcp;
 mod metadata;
 mod metrics;
 mod openapi;
 mod pages;
-mod place;
+pub(crate) mod place;
 mod problem;
 mod trace;
 

@@ -258,6 +258,13 @@ pub fn for_person(standing: &Standing) -> String {
     }
 }
 
+/// The sentence with which a turn ends whose model does nothing but call tools.
+pub fn last_words(standing: &Standing) -> String {
+    let why = why_held(standing, Outside::Unknown, &[]);
+    let why = uncapitalised(why.trim_end_matches('.'));
+    format!("I am stopping here: {why}, and no answer came without another tool call.")
+}
+
 const WANTED: &str = " What helps now is an answer in text: what is known, what was tried, and what \
                       is needed to go on. After it tools work again.";
 

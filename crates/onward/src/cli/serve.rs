@@ -38,8 +38,8 @@ pub(crate) struct Serve {
 }
 
 #[derive(Serialize)]
-struct Ready {
-    url: String,
+pub(super) struct Ready {
+    pub(super) url: String,
 }
 
 impl Serve {
@@ -97,13 +97,13 @@ pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
 }
 
 /// What says that it is the end.
-struct Signals {
+pub(super) struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let heard = |kind| {
             signal(kind).map_err(|why| {
                 let message = format!("signals cannot be heard: {why}");
@@ -116,7 +116,7 @@ impl Signals {
         })
     }
 
-    async fn first(mut self) -> &'static str {
+    pub(super) async fn first(mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

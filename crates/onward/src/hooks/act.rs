@@ -109,7 +109,7 @@ async fn step(
 }
 
 /// Whether a call has sent something to the background, or asks for what runs there.
-fn is_in_background(call: &SeenCall) -> bool {
+pub(crate) fn is_in_background(call: &SeenCall) -> bool {
     let sent = call.input.get("run_in_background") == Some(&true.into());
     sent || call.output.contains("<status>running</status>")
 }

@@ -34,7 +34,7 @@ const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\n\
     \"hint\":\"wait a second, then call again; nothing was done\"}";
 
 /// Answers until it is told to stop, and then until what runs is answered.
-pub(super) async fn listen(
+pub(crate) async fn listen(
     listener: TcpListener,
     site: Router,
     most: usize,

@@ -20,18 +20,18 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// What may be named.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Whether only names of loopback (and the public one) are ours.
-    pub(super) guarded: bool,
+    pub(crate) guarded: bool,
     /// How others reach the server: an origin.
-    pub(super) public: Option<String>,
+    pub(crate) public: Option<String>,
     /// Further origins whose pages may come.
-    pub(super) origins: Vec<String>,
+    pub(crate) origins: Vec<String>,
 }
 
 impl Place {
     /// Refuses what a foreign page or a foreign name sent.
-    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         let host = host(request).ok_or_else(|| {
             Problem::new(
                 Code::InvalidInput,
