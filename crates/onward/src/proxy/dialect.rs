@@ -92,7 +92,7 @@ pub(super) struct Answer {
     pub(super) text: String,
     /// How many blocks, or items, it has.
     pub(super) blocks: u64,
-    /// The number of the last event, where events have one.
+    /// The number of the next event, where events have one.
     pub(super) sequence: u64,
     /// Its items as far as they are done, where they are told once more in the end.
     pub(super) items: Vec<Value>,

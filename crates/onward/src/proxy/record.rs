@@ -151,7 +151,7 @@ async fn write(shared: Arc<Shared>, mut waiting: mpsc::Receiver<Note>) {
             Note::Answered(heard) => engine.end_turn(caller, heard).await,
             Note::Flush(done) => {
                 // Whoever waited may have given up.
-                drop(done.send(()));
+                let _ = done.send(());
                 Ok(())
             }
         };

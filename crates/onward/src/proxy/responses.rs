@@ -82,7 +82,7 @@ impl Dialect for Responses {
 
     fn event(&self, answer: &mut Answer, event: &Value) -> Piece {
         if let Some(number) = event["sequence_number"].as_u64() {
-            answer.sequence = number;
+            answer.sequence = number + 1;
         }
         match event["type"].as_str().unwrap_or_default() {
             "response.created" => {
@@ -93,6 +93,8 @@ impl Dialect for Responses {
             }
             "response.output_item.added" => {
                 if is_call(&event["item"]) {
+                    // Whoever goes on in its place goes on with its number.
+                    answer.sequence = answer.sequence.saturating_sub(1);
                     return Piece::Call;
                 }
                 answer.blocks = event["output_index"].as_u64().unwrap_or(answer.blocks) + 1;
@@ -216,9 +218,9 @@ impl Dialect for Responses {
 
 /// An event with its name and the next number.
 fn numbered(answer: &mut Answer, name: &str, mut event: Value) -> String {
-    answer.sequence += 1;
     event["type"] = json!(name);
     event["sequence_number"] = json!(answer.sequence);
+    answer.sequence += 1;
     sse(Some(name), &event)
 }
 

@@ -180,16 +180,16 @@ impl Watch {
 
     /// A conversation that this process sees for the first time.
     async fn first_sight(&self, who: &Who) -> Result<Mind, Unavailable> {
-        let named = who.subagent.clone().unwrap_or_default();
-        let mut subagent = named;
+        let mut subagent = who.subagent.clone().unwrap_or_default();
         let mut recalled = self.record.recall(&who.session, &subagent).await?;
         // Another conversation under the same name is somebody that this agent has sent.
-        if let (Some(main), Some(head), None) = (&recalled, &who.head, &who.subagent)
-            && main.turn.as_ref().is_some_and(|turn| !turn.starts_with(head))
-            && main.agent == AGENT
-        {
-            subagent.clone_from(head);
-            recalled = self.record.recall(&who.session, &subagent).await?;
+        if let (Some(head), None) = (&who.head, &who.subagent) {
+            let seen = lock(&self.known).latest_of(&who.session).is_some();
+            let main = recalled.as_ref().and_then(|main| main.turn.as_ref());
+            if seen || main.is_some_and(|turn| !turn.starts_with(head)) {
+                subagent.clone_from(head);
+                recalled = self.record.recall(&who.session, &subagent).await?;
+            }
         }
         let others = |recalled: &Recalled| recalled.agent != AGENT;
         if recalled.as_ref().is_some_and(others) {

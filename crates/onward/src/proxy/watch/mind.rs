@@ -200,9 +200,14 @@ impl Mind {
 
     fn observe(&mut self, step: Step, now: Timestamp, control: LoopControl) -> (SeenStep, Rung) {
         let asked = &self.asked;
-        let calls = step.seen(|id| asked.iter().rev().find(|call| call.id == id).cloned());
-        for id in calls.iter().filter_map(|call| call.id.clone()) {
-            self.known.push_back(id);
+        let mut calls = step.seen(|id| asked.iter().rev().find(|call| call.id == id).cloned());
+        for call in &mut calls {
+            // An id that comes again is another call here, and would be the same one in the record.
+            let again = call.id.as_ref().is_some_and(|id| self.known.contains(id));
+            match again {
+                true => call.id = None,
+                false => self.known.extend(call.id.clone()),
+            }
         }
         let surplus = self.known.len().saturating_sub(KNOWN);
         self.known.drain(..surplus);
