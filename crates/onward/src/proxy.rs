@@ -253,24 +253,22 @@ impl Proxy {
         let head = forward::head(&answer);
         let passing = Passing {
             proxy: self,
+            left: answer.content_length(),
             answer,
-            reader: Reader::new(api, form),
+            reader: Some(Reader::new(api, form)),
             passed: None,
             thread,
         };
         let body = stream::unfold(Some(passing), async |passing| {
             let mut passing = passing?;
-            if let Some(passed) = passing.passed.take() {
-                passing.reader.take(&passed);
-            }
+            passing.read();
             match passing.answer.chunk().await {
                 Ok(Some(bytes)) => {
                     passing.passed = Some(bytes.clone());
                     Some((Ok(bytes), Some(passing)))
                 }
                 Ok(None) => {
-                    let answer = passing.reader.end();
-                    passing.proxy.watch.heard(&passing.thread, answer);
+                    passing.end();
                     None
                 }
                 Err(why) => Some((Err(why), None)),
@@ -290,10 +288,40 @@ enum Sent {
 struct Passing {
     proxy: Arc<Proxy>,
     answer: reqwest::Response,
-    reader: Reader,
+    /// How many bytes are still to come, where that is known.
+    left: Option<u64>,
+    reader: Option<Reader>,
     /// What was passed on and not yet read.
     passed: Option<Bytes>,
     thread: Thread,
+}
+
+impl Passing {
+    fn read(&mut self) {
+        let Some(passed) = self.passed.take() else {
+            return;
+        };
+        self.left = self.left.map(|left| left.saturating_sub(passed.len() as u64));
+        if let Some(reader) = &mut self.reader {
+            reader.take(&passed);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            self.proxy.watch.heard(&self.thread, reader.end());
+        }
+    }
+}
+
+impl Drop for Passing {
+    /// Of an answer whose length is known nobody asks for more than that: its end is not seen otherwise.
+    fn drop(&mut self) {
+        self.read();
+        if self.left == Some(0) {
+            self.end();
+        }
+    }
 }
 
 async fn take_in(State(proxy): State<Arc<Proxy>>, request: axum::extract::Request) -> Response {

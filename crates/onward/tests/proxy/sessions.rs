@@ -49,6 +49,29 @@ async fn sessions_are_shown_like_those_of_hooks() {
 }
 
 #[tokio::test]
+async fn an_answer_in_words_ends_the_turn_whoever_asked_for_it() {
+    let upstream = Upstream::start().await;
+    let proxy = House::new("ends").proxy(&upstream);
+    for api in ALL {
+        for streams in [false, true] {
+            let mut talk = Talk::new(api, streams, &format!("{api:?}-{streams}"));
+            talk.idles(&proxy, &upstream, 5).await;
+            upstream.will(talk.answers("Noon."));
+            talk.sends(&proxy).await;
+        }
+    }
+    let house = proxy.stop();
+    for api in ALL {
+        for streams in [false, true] {
+            let turns = house.turns(&format!("{api:?}-{streams}"));
+            assert_eq!(turns.len(), 1);
+            assert_eq!(turns[0]["whyEnded"], "answered", "{api:?}, {streams}");
+            assert_eq!(turns[0]["stepCount"], 5);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_session_that_is_switched_off_is_left_alone() {
     let upstream = Upstream::start().await;
     let proxy = House::new("off").proxy(&upstream);
