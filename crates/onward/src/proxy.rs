@@ -152,7 +152,9 @@ impl Proxy {
     ) -> Response {
         let text = std::str::from_utf8(&body).ok();
         let repaired = text.map(|text| repaired(api, text));
-        let request = repaired.as_deref().and_then(|text| Request::read(api, text));
+        let request = repaired
+            .as_deref()
+            .and_then(|text| Request::read(api, text));
         let Some(request) = request else {
             return self.forward(api, &outgoing, body.clone(), body, None).await;
         };
@@ -162,20 +164,27 @@ impl Proxy {
                 Some(Cow::Owned(text)) => text.clone().into(),
                 Some(Cow::Borrowed(_)) | None => body.clone(),
             },
-            Course::Say(words) => {
-                edited(request.text, dialect(api).say(&request, words)).into()
-            }
+            Course::Say(words) => edited(request.text, dialect(api).say(&request, words)).into(),
             Course::TextOnly { reminder, .. } => {
                 let mut edits = dialect(api).say(&request, reminder);
                 edits.extend(dialect(api).forbid(&request));
                 edited(request.text, edits).into()
             }
         };
-        let (Course::TextOnly { reminder, last_words }, Some(thread)) = (course, thread.clone())
+        let (
+            Course::TextOnly {
+                reminder,
+                last_words,
+            },
+            Some(thread),
+        ) = (course, thread.clone())
         else {
             return self.forward(api, &outgoing, sent, body, thread).await;
         };
-        tracing::info!(streams = request.streams(), "a turn has to be answered in text");
+        tracing::info!(
+            streams = request.streams(),
+            "a turn has to be answered in text"
+        );
         let whole = request.text.to_owned();
         outgoing.uncompressed();
         match self.ask(&outgoing, sent, body).await {
@@ -301,7 +310,9 @@ impl Passing {
         let Some(passed) = self.passed.take() else {
             return;
         };
-        self.left = self.left.map(|left| left.saturating_sub(passed.len() as u64));
+        self.left = self
+            .left
+            .map(|left| left.saturating_sub(passed.len() as u64));
         if let Some(reader) = &mut self.reader {
             reader.take(&passed);
         }

@@ -42,7 +42,11 @@ impl Talk {
     fn step(&mut self) {
         self.steps += 1;
         let id = format!("call_{}", self.steps);
-        let line = format!("{}: \"high\" tide at harbour {}\n", self.steps, self.steps * 7);
+        let line = format!(
+            "{}: \"high\" tide at harbour {}\n",
+            self.steps,
+            self.steps * 7
+        );
         let output = line.repeat(RESULT / line.len());
         let input = json!({ "command": format!("cat tides-{}.md", self.steps) });
         let [call, result]: [Value; 2] = match self.api {
@@ -71,7 +75,11 @@ impl Talk {
     /// The next request. What was said first goes, so that it stays as long as it is.
     pub(crate) fn next(&mut self) -> String {
         self.step();
-        let list = if self.api == "Responses" { "input" } else { "messages" };
+        let list = if self.api == "Responses" {
+            "input"
+        } else {
+            "messages"
+        };
         let rows = self.rows.join(",");
         if self.steps.is_multiple_of(20) {
             self.rows.drain(1..41);

@@ -88,7 +88,8 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
         while !record.is_open() {
             tokio::time::sleep(AGAIN).await;
             if open(&record, cx).await.is_ok() {
-                cx.output.say("the database is there; turns are watched from now on");
+                cx.output
+                    .say("the database is there; turns are watched from now on");
             }
         }
         std::future::pending::<()>().await;

@@ -46,15 +46,20 @@ impl Events {
     /// The next event that has come as a whole.
     pub(super) fn next(&mut self) -> Option<Event> {
         let from = self.searched;
-        let end = self.held.get(from..)?.windows(2).enumerate().find_map(|(at, two)| {
-            let at = from + at;
-            match two {
-                b"\n\n" => Some(at + 2),
-                // A blank line in the manner of HTTP.
-                b"\n\r" if self.held.get(at + 2) == Some(&b'\n') => Some(at + 3),
-                _ => None,
-            }
-        });
+        let end = self
+            .held
+            .get(from..)?
+            .windows(2)
+            .enumerate()
+            .find_map(|(at, two)| {
+                let at = from + at;
+                match two {
+                    b"\n\n" => Some(at + 2),
+                    // A blank line in the manner of HTTP.
+                    b"\n\r" if self.held.get(at + 2) == Some(&b'\n') => Some(at + 3),
+                    _ => None,
+                }
+            });
         let Some(end) = end else {
             self.searched = self.held.len().saturating_sub(2);
             return None;

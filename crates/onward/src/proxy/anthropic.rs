@@ -64,7 +64,10 @@ impl Dialect for Anthropic {
             let place = span.start + content.start..span.start + content.end;
             let was = row.get(content).unwrap_or_default();
             return match json::string(was) {
-                Some(_) => vec![(place, format!(r#"[{{"type":"text","text":{was}}},{block}]"#))],
+                Some(_) => vec![(
+                    place,
+                    format!(r#"[{{"type":"text","text":{was}}},{block}]"#),
+                )],
                 None => vec![append(request.text, &place, &block)],
             };
         }
@@ -240,13 +243,13 @@ fn told(block: Value) -> Vec<Value> {
     if block["type"] != "tool_result" {
         return vec![block];
     }
-    match &block["content"] {
-        Value::Array(inside) => {
-            let inside = inside.iter().filter(|block| block["type"] != "tool_reference");
-            std::iter::once(says(RESULT))
-                .chain(inside.cloned())
-                .collect()
-        }
-        content => vec![says(&format!("{RESULT}\n{}", words(content)))],
-    }
+    let Some(inside) = block["content"].as_array() else {
+        return vec![says(&format!("{RESULT}\n{}", words(&block["content"])))];
+    };
+    let inside = inside
+        .iter()
+        .filter(|block| block["type"] != "tool_reference");
+    std::iter::once(says(RESULT))
+        .chain(inside.cloned())
+        .collect()
 }

@@ -44,7 +44,9 @@ impl Dialect for Chat {
         let given = keys
             .iter()
             .filter(|(given, _)| request.fields.get(given).is_some());
-        given.map(|(_, key)| set(request, key, r#""none""#)).collect()
+        given
+            .map(|(_, key)| set(request, key, r#""none""#))
+            .collect()
     }
 
     fn without_tools(&self, mut request: Value, said: &str) -> Value {

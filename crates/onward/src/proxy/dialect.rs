@@ -131,11 +131,9 @@ impl Answer {
 pub(super) fn called(tool: &str, input: &Value) -> String {
     let input = match input {
         Value::String(text) => text.clone(),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::Array(_)
-        | Value::Object(_) => input.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            input.to_string()
+        }
     };
     format!("[Called `{tool}` with {input}]")
 }

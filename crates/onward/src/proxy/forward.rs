@@ -110,7 +110,9 @@ impl Upstream {
     ) -> reqwest::Result<reqwest::Response> {
         let mut headers = outgoing.headers.clone();
         headers.remove(CONTENT_LENGTH);
-        let request = self.client.request(outgoing.method.clone(), outgoing.url.clone());
+        let request = self
+            .client
+            .request(outgoing.method.clone(), outgoing.url.clone());
         request.headers(headers).body(body).send().await
     }
 
@@ -275,10 +277,22 @@ mod tests {
     #[test]
     fn a_path_is_put_behind_the_api_s_own_and_v1_is_not_doubled() {
         for (base, path, joined_to) in [
-            ("http://a", "/v1/messages?beta=true", "http://a/v1/messages?beta=true"),
+            (
+                "http://a",
+                "/v1/messages?beta=true",
+                "http://a/v1/messages?beta=true",
+            ),
             ("http://a/", "/v1/models", "http://a/v1/models"),
-            ("http://a/api/v1", "/v1/responses", "http://a/api/v1/responses"),
-            ("http://a/v1/", "/chat/completions", "http://a/v1/chat/completions"),
+            (
+                "http://a/api/v1",
+                "/v1/responses",
+                "http://a/api/v1/responses",
+            ),
+            (
+                "http://a/v1/",
+                "/chat/completions",
+                "http://a/v1/chat/completions",
+            ),
             ("http://a/v1", "/v1beta/models", "http://a/v1/v1beta/models"),
             ("http://a/x", "/v1/messages", "http://a/x/v1/messages"),
         ] {
@@ -291,7 +305,11 @@ mod tests {
     #[test]
     fn what_is_of_no_api_goes_where_its_headers_say() {
         for (path, headers, anthropic) in [
-            ("/v1/models", &[("anthropic-version", "2023-06-01")][..], true),
+            (
+                "/v1/models",
+                &[("anthropic-version", "2023-06-01")][..],
+                true,
+            ),
             ("/v1/models", &[("authorization", "Bearer k")], false),
             ("/v1/messages/count_tokens", &[], true),
             ("/api/hello", &[], true),

@@ -60,7 +60,12 @@ impl Dialect for Responses {
 
     fn without_tools(&self, mut request: Value, said: &str) -> Value {
         if let Some(fields) = request.as_object_mut() {
-            for key in ["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"] {
+            for key in [
+                "tools",
+                "tool_choice",
+                "parallel_tool_calls",
+                "max_tool_calls",
+            ] {
                 fields.remove(key);
             }
         }
@@ -125,12 +130,17 @@ impl Dialect for Responses {
             return;
         };
         answer.started = true;
-        answer.finished = matches!(body["status"].as_str(), Some("completed" | "incomplete") | None);
+        answer.finished = matches!(
+            body["status"].as_str(),
+            Some("completed" | "incomplete") | None
+        );
         answer.named(body);
         for item in output {
             match is_call(item) {
                 true => answer.calls.push(asked(item)),
-                false if item["type"] == "message" => answer.text.push_str(&words(&item["content"])),
+                false if item["type"] == "message" => {
+                    answer.text.push_str(&words(&item["content"]))
+                }
                 false => {}
             }
         }
@@ -155,7 +165,11 @@ impl Dialect for Responses {
                 "status": "in_progress", "model": answer.model, "output": [],
             });
             let response = answer.response.clone();
-            out.push_str(&numbered(answer, "response.created", json!({ "response": response })));
+            out.push_str(&numbered(
+                answer,
+                "response.created",
+                json!({ "response": response }),
+            ));
         }
         let mut item = message(&json!({ "id": answer.id }), "");
         item["status"] = json!("in_progress");
@@ -204,7 +218,11 @@ impl Dialect for Responses {
             numbered(answer, "response.output_text.done", text_done),
             numbered(answer, "response.content_part.done", part_done),
             numbered(answer, "response.output_item.done", item_done),
-            numbered(answer, "response.completed", json!({ "response": response })),
+            numbered(
+                answer,
+                "response.completed",
+                json!({ "response": response }),
+            ),
         ]
         .concat()
     }
@@ -226,16 +244,19 @@ fn numbered(answer: &mut Answer, name: &str, mut event: Value) -> String {
 
 /// Whether an item is something that the agent, or the server for it, has to do.
 fn is_call(item: &Value) -> bool {
-    item["type"].as_str().is_some_and(|kind| kind.ends_with("_call"))
+    item["type"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("_call"))
 }
 
 fn asked(item: &Value) -> Asked {
-    let input = match &item["arguments"] {
-        Value::Null => match &item["input"] {
-            Value::Null => item["action"].clone(),
-            input => input.clone(),
-        },
-        given => arguments(given),
+    let given = ["arguments", "input", "action"]
+        .into_iter()
+        .find(|key| !item[*key].is_null());
+    let input = match given {
+        Some("arguments") => arguments(&item["arguments"]),
+        Some(key) => item[key].clone(),
+        None => Value::Null,
     };
     let name = text(item, "name");
     Asked {

@@ -121,13 +121,21 @@ mod tests {
         for (headers, fields, named) in [
             (&[("x-claude-code-session-id", "h")][..], "", "h"),
             (&[("session_id", "h")], "", "h"),
-            (&[], r#","metadata":{"user_id":"user_1_account_2_session_f"}"#, "f"),
+            (
+                &[],
+                r#","metadata":{"user_id":"user_1_account_2_session_f"}"#,
+                "f",
+            ),
             (
                 &[],
                 r#","metadata":{"user_id":"{\"device_id\":\"d\",\"session_id\":\"f\"}"}"#,
                 "f",
             ),
-            (&[("x-session-id", "h")], r#","metadata":{"session_id":"f"}"#, "h"),
+            (
+                &[("x-session-id", "h")],
+                r#","metadata":{"session_id":"f"}"#,
+                "h",
+            ),
         ] {
             let body = format!("{{{messages}{fields}}}");
             assert_eq!(session(Api::Anthropic, headers, &body), named, "{body}");

@@ -40,14 +40,20 @@ async fn a_request_and_its_answer_pass_byte_for_byte() {
         for (name, value) in headers {
             assert_eq!(seen.headers[name], value);
         }
-        assert_eq!(seen.headers["host"], upstream.url.trim_start_matches("http://"));
+        assert_eq!(
+            seen.headers["host"],
+            upstream.url.trim_start_matches("http://")
+        );
         assert_eq!(seen.headers["content-length"], body.len().to_string());
         assert!(!seen.headers.contains_key("transfer-encoding"));
         assert_eq!(answer.status.as_u16(), 201);
         assert_eq!(answer.body, said.as_bytes());
         assert_eq!(answer.headers["request-id"], "req_1");
         assert_eq!(answer.headers.get_all("x-many").iter().count(), 2);
-        assert_eq!(answer.headers["content-type"], "application/json; charset=utf-8");
+        assert_eq!(
+            answer.headers["content-type"],
+            "application/json; charset=utf-8"
+        );
     }
 }
 
@@ -59,9 +65,12 @@ async fn a_healthy_turn_is_never_touched() {
         for streams in [false, true] {
             let mut talk = Talk::new(api, streams, &format!("{api:?}-{streams}"));
             for step in 0..12 {
-                let words = ["dover", "brest", "cork", "porto"].repeat(step + 4).join(" and ");
+                let words = ["dover", "brest", "cork", "porto"]
+                    .repeat(step + 4)
+                    .join(" and ");
                 let output = format!("page {step} of the tables, about {words} and others");
-                talk.goes_on(&proxy, &upstream, &format!("cat {step}.md"), &output).await;
+                talk.goes_on(&proxy, &upstream, &format!("cat {step}.md"), &output)
+                    .await;
                 let seen = upstream.last();
                 let mut sent = talk.clone();
                 sent.rows.truncate(talk.rows.len() - 2);
@@ -77,7 +86,11 @@ async fn other_paths_and_methods_pass_as_they_are() {
     let proxy = House::new("paths").proxy(&upstream);
     for (method, path, body) in [
         (Method::GET, "/v1/models?limit=1000", ""),
-        (Method::POST, "/v1/messages/count_tokens", "{\"messages\":[]}"),
+        (
+            Method::POST,
+            "/v1/messages/count_tokens",
+            "{\"messages\":[]}",
+        ),
         (Method::POST, "/v1/embeddings", "{\"input\":\"a\"}"),
         (Method::DELETE, "/v1/files/f%2F1", ""),
         (Method::PUT, "/anything/at/all", "\0\u{1}"),
@@ -87,7 +100,10 @@ async fn other_paths_and_methods_pass_as_they_are() {
         let sent = proxy.client.request(method.clone(), url).body(body).send();
         let answer = Answer::of(sent.await.expect("it answers")).await;
         let seen = upstream.last();
-        assert_eq!((seen.method.as_str(), seen.path.as_str()), (method.as_str(), path));
+        assert_eq!(
+            (seen.method.as_str(), seen.path.as_str()),
+            (method.as_str(), path)
+        );
         assert_eq!(seen.body, body.as_bytes());
         assert_eq!(answer.body, format!("{method} is done").as_bytes());
     }
@@ -147,7 +163,8 @@ async fn an_answer_that_is_compressed_passes_as_it_is() {
     let proxy = House::new("packed").proxy(&upstream);
     let talk = Talk::new(crate::speech::Api::Anthropic, true, "s");
     let packed = gzip(b"data: {\"type\":\"message_stop\"}\n\n");
-    upstream.will(Reply::of("text/event-stream", packed.clone()).header("content-encoding", "gzip"));
+    upstream
+        .will(Reply::of("text/event-stream", packed.clone()).header("content-encoding", "gzip"));
     let headers = [("accept-encoding", "gzip, br")];
     let answer = proxy
         .send_with(talk.path(), &headers, talk.request().to_string())

@@ -19,7 +19,13 @@ fn has_no_tools(talk: &Talk, request: &Value) {
         assert!(request.get(key).is_none(), "{key}: {request}");
     }
     let text = request.to_string();
-    for word in ["tool_use", "tool_result", "tool_calls", "function_call", "\"role\":\"tool\""] {
+    for word in [
+        "tool_use",
+        "tool_result",
+        "tool_calls",
+        "function_call",
+        "\"role\":\"tool\"",
+    ] {
         assert!(!text.contains(word), "{word}: {request}");
     }
     assert!(text.contains("Called `Bash` with"), "{request}");
@@ -52,7 +58,10 @@ async fn one_that_calls_all_the_same_is_asked_once_more_with_no_tools_at_all() {
             has_no_tools(&talk, &seen[before + 1].json());
             assert_eq!(seen[before].path, seen[before + 1].path);
             assert_eq!(seen[before].headers["x-session-id"], talk.session.as_str());
-            assert_eq!(seen[before + 1].headers["x-session-id"], talk.session.as_str());
+            assert_eq!(
+                seen[before + 1].headers["x-session-id"],
+                talk.session.as_str()
+            );
         }
     }
 }
@@ -94,7 +103,11 @@ async fn words_before_a_call_stay_and_the_second_answer_comes_after_them() {
         upstream.will(talk.answering(Some("Let me look. "), true));
         upstream.will(talk.answers("It is at noon."));
         let answer = talk.sends(&proxy).await;
-        assert_eq!(talk.words(&answer), "Let me look. It is at noon.", "{api:?}");
+        assert_eq!(
+            talk.words(&answer),
+            "Let me look. It is at noon.",
+            "{api:?}"
+        );
 
         // As a whole, the first answer is not given at all.
         let talk = stuck(&proxy, &upstream, api, false, "words").await;
@@ -115,7 +128,10 @@ async fn words_before_a_second_call_stay_and_the_sentence_comes_after_them() {
         upstream.will(talk.answering(Some("Hm."), true));
         let answer = talk.sends(&proxy).await;
         let words = talk.words(&answer);
-        assert!(words.starts_with("Hm.\n\nI am stopping here: "), "{api:?}: {words}");
+        assert!(
+            words.starts_with("Hm.\n\nI am stopping here: "),
+            "{api:?}: {words}"
+        );
     }
 }
 
@@ -135,16 +151,8 @@ async fn one_that_cannot_be_asked_again_has_its_turn_ended_too() {
             let name = format!("{number}");
             let talk = stuck(&proxy, &upstream, Api::Anthropic, streams, &name).await;
             upstream.will(talk.calling());
-            let second = Reply {
-                body: match &second.body {
-                    crate::upstream::Said::Whole(body) => {
-                        crate::upstream::Said::Whole(body.clone())
-                    }
-                    other => panic!("{other:?}"),
-                },
-                headers: second.headers.clone(),
-                ..second
-            };
+            let kind = second.headers[0].1.clone();
+            let second = Reply::of(&kind, second.bytes()).with_status(second.status);
             upstream.will(second);
             let answer = talk.sends(&proxy).await;
             assert!(talk.words(&answer).starts_with("I am stopping here: "));
@@ -180,9 +188,15 @@ async fn an_error_of_the_api_ends_nothing() {
     let error = "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}";
     upstream.will(Reply::of("application/json", error).with_status(529));
     let answer = talk.sends(&proxy).await;
-    assert_eq!((answer.status.as_u16(), answer.body.as_slice()), (529, error.as_bytes()));
+    assert_eq!(
+        (answer.status.as_u16(), answer.body.as_slice()),
+        (529, error.as_bytes())
+    );
     upstream.will(talk.answers("Noon."));
     let answer = talk.sends(&proxy).await;
-    assert!(talk.forbids(&upstream.last().json()), "it has still to be answered in text");
+    assert!(
+        talk.forbids(&upstream.last().json()),
+        "it has still to be answered in text"
+    );
     assert_eq!(talk.words(&answer), "Noon.");
 }

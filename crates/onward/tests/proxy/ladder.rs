@@ -29,14 +29,17 @@ async fn a_turn_that_goes_round_in_circles_is_nudged_and_then_answered_in_text()
                 talk.steps("true", "");
             }
             let reply = talk.answers("High tide is at noon.");
-            let expected = body(&reply);
+            let expected = reply.bytes();
             upstream.will(reply);
             let before = upstream.count();
             let answer = talk.sends(&proxy).await;
             let seen = upstream.last().json();
             assert!(talk.forbids(&seen), "{api:?}: {seen}");
             let said = talk.said_last(&seen);
-            assert!(said.contains(IDLE) && said.contains("an answer in text"), "{said}");
+            assert!(
+                said.contains(IDLE) && said.contains("an answer in text"),
+                "{said}"
+            );
             assert!(said.contains("In the last 8 steps"), "{said}");
             // An answer in text passes as it is, and nobody is asked twice.
             assert_eq!(answer.body, expected);
@@ -137,7 +140,11 @@ async fn progress_begins_the_count_anew() {
 
 #[tokio::test]
 async fn on_stall_sets_how_far_it_goes() {
-    for (on_stall, nudges, reminds) in [("nudge", true, true), ("warn", false, false), ("off", false, false)] {
+    for (on_stall, nudges, reminds) in [
+        ("nudge", true, true),
+        ("warn", false, false),
+        ("off", false, false),
+    ] {
         let upstream = Upstream::start().await;
         let house = House::new(&format!("on-{on_stall}"))
             .configured(&format!("[loop_control]\non_stall = \"{on_stall}\""));
@@ -168,15 +175,22 @@ async fn the_threshold_and_the_limit_of_steps_are_those_of_the_configuration() {
     let proxy = house.proxy(&upstream);
     let mut talk = Talk::new(Api::Anthropic, false, "s");
     for step in 0..3 {
-        let news = format!("{step}: {}", "words that nobody has read before ".repeat(step + 2));
-        talk.goes_on(&proxy, &upstream, &format!("cat {step}"), &news).await;
+        let news = format!(
+            "{step}: {}",
+            "words that nobody has read before ".repeat(step + 2)
+        );
+        talk.goes_on(&proxy, &upstream, &format!("cat {step}"), &news)
+            .await;
     }
     upstream.will(talk.answers("So far."));
     talk.sends(&proxy).await;
     let seen = upstream.last().json();
     assert!(talk.forbids(&seen));
     let said = talk.said_last(&seen);
-    assert!(said.starts_with("This turn has taken 3 steps, as many as it may."), "{said}");
+    assert!(
+        said.starts_with("This turn has taken 3 steps, as many as it may."),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -196,7 +210,9 @@ async fn a_request_that_cannot_call_tools_is_left_alone() {
                 _ => request[key] = json!("none"),
             }
             let headers = [("x-session-id", talk.session.as_str())];
-            proxy.send_with(talk.path(), &headers, request.to_string()).await;
+            proxy
+                .send_with(talk.path(), &headers, request.to_string())
+                .await;
             assert_eq!(upstream.last().body, request.to_string().as_bytes());
         }
     }
@@ -219,7 +235,9 @@ async fn a_server_that_remembers_the_conversation_is_watched_by_what_is_new() {
             8 => talk.answers("Noon."),
             _ => talk.calling(),
         };
-        let text = String::from_utf8(body(&reply)).expect("text").replace("resp_1", &id);
+        let text = String::from_utf8(reply.bytes())
+            .expect("text")
+            .replace("resp_1", &id);
         reply.body = crate::upstream::Said::Whole(text.into_bytes());
         upstream.will(reply);
         // No header, no key: the answers that pass tell which conversation this is.
@@ -232,13 +250,8 @@ async fn a_server_that_remembers_the_conversation_is_watched_by_what_is_new() {
     }
     assert!(talk.forbids(&last), "{last}");
     let said = talk.said_last(&last);
-    assert!(said.contains("Bash `true`: "), "the call is known from the answer: {said}");
-}
-
-/// The bytes of a reply.
-fn body(reply: &crate::upstream::Reply) -> Vec<u8> {
-    match &reply.body {
-        crate::upstream::Said::Whole(bytes) => bytes.clone(),
-        other => panic!("{other:?}"),
-    }
+    assert!(
+        said.contains("Bash `true`: "),
+        "the call is known from the answer: {said}"
+    );
 }

@@ -13,7 +13,9 @@ fn rows(api: Api, request: &Value) -> Vec<Value> {
         Api::Responses => &request["input"],
     };
     let rows = rows.as_array().expect("rows").iter();
-    rows.filter(|row| row["role"] != "system").cloned().collect()
+    rows.filter(|row| row["role"] != "system")
+        .cloned()
+        .collect()
 }
 
 #[tokio::test]
@@ -66,7 +68,10 @@ async fn a_result_without_a_call_becomes_words() {
         for gone in ["tool_result", "function_call_output", "\"role\":\"tool\""] {
             assert!(!text.contains(gone), "{text}");
         }
-        assert!(text.contains("it is done") && text.contains("call_1"), "{text}");
+        assert!(
+            text.contains("it is done") && text.contains("call_1"),
+            "{text}"
+        );
     }
 }
 

@@ -79,7 +79,12 @@ async fn a_session_that_is_switched_off_is_left_alone() {
     talk.idles(&proxy, &upstream, 3).await;
     // What was seen is written behind; that the session is there takes a moment.
     let deadline = std::time::Instant::now() + crate::house::PATIENCE;
-    while !proxy.house().run(&["session", "off", "quiet"]).status.success() {
+    while !proxy
+        .house()
+        .run(&["session", "off", "quiet"])
+        .status
+        .success()
+    {
         assert!(std::time::Instant::now() < deadline, "it is never written");
     }
     for _ in 0..7 {
@@ -88,7 +93,13 @@ async fn a_session_that_is_switched_off_is_left_alone() {
         assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
         talk.steps("true", "");
     }
-    assert!(proxy.house().run(&["session", "on", "quiet"]).status.success());
+    assert!(
+        proxy
+            .house()
+            .run(&["session", "on", "quiet"])
+            .status
+            .success()
+    );
     upstream.will(talk.answers("Noon."));
     talk.sends(&proxy).await;
     assert!(talk.forbids(&upstream.last().json()));
@@ -102,8 +113,18 @@ async fn sessions_that_run_at_once_are_kept_apart() {
     let mut other = Talk::new(Api::Anthropic, false, "other");
     for _ in 0..8 {
         stuck.idles(&proxy, &upstream, 1).await;
-        let page = format!("page {} of the tables, which nobody has read so far", other.rows.len());
-        other.goes_on(&proxy, &upstream, &format!("cat {}", other.rows.len()), &page).await;
+        let page = format!(
+            "page {} of the tables, which nobody has read so far",
+            other.rows.len()
+        );
+        other
+            .goes_on(
+                &proxy,
+                &upstream,
+                &format!("cat {}", other.rows.len()),
+                &page,
+            )
+            .await;
     }
     upstream.will(other.calling());
     other.sends(&proxy).await;
@@ -241,7 +262,9 @@ async fn keys_are_neither_kept_nor_logged() {
                 Api::Anthropic => format!("{}&key={key}", talk.path()),
                 Api::Chat | Api::Responses => format!("{}?key={key}", talk.path()),
             };
-            proxy.send_with(&path, &headers, talk.request().to_string()).await;
+            proxy
+                .send_with(&path, &headers, talk.request().to_string())
+                .await;
             assert_eq!(upstream.last().headers["x-api-key"], key);
             assert_eq!(upstream.last().headers["authorization"], bearer.as_str());
             assert!(upstream.last().path.ends_with(key));
@@ -254,7 +277,9 @@ async fn keys_are_neither_kept_nor_logged() {
     let talk = Talk::new(Api::Chat, true, "gone");
     let headers = [("x-api-key", key)];
     let path = format!("{}?key={key}", talk.path());
-    let answer = proxy.send_with(&path, &headers, talk.request().to_string()).await;
+    let answer = proxy
+        .send_with(&path, &headers, talk.request().to_string())
+        .await;
     assert_eq!(answer.status.as_u16(), 502);
     assert!(!String::from_utf8_lossy(&answer.body).contains(key));
     let house = proxy.stop();
@@ -269,5 +294,7 @@ async fn keys_are_neither_kept_nor_logged() {
 
 fn holds(path: &Path, key: &str) -> bool {
     let bytes = std::fs::read(path).expect("it can be read");
-    bytes.windows(key.len()).any(|window| window == key.as_bytes())
+    bytes
+        .windows(key.len())
+        .any(|window| window == key.as_bytes())
 }

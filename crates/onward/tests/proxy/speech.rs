@@ -392,14 +392,20 @@ impl Talk {
         match self.api {
             Api::Anthropic => {
                 assert_eq!(answer["stop_reason"], "end_turn", "{answer}");
-                assert_eq!((&answer["type"], &answer["role"]), (&json!("message"), &json!("assistant")));
+                assert_eq!(
+                    (&answer["type"], &answer["role"]),
+                    (&json!("message"), &json!("assistant"))
+                );
                 texts(&answer["content"], "text")
             }
             Api::Chat => {
                 let choice = &answer["choices"][0];
                 assert_eq!(choice["finish_reason"], "stop", "{answer}");
                 assert!(choice["message"].get("tool_calls").is_none(), "{answer}");
-                choice["message"]["content"].as_str().expect("words").to_owned()
+                choice["message"]["content"]
+                    .as_str()
+                    .expect("words")
+                    .to_owned()
             }
             Api::Responses => {
                 assert_eq!(answer["status"], "completed", "{answer}");

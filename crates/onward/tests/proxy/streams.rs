@@ -20,10 +20,7 @@ fn stream() -> (Sender, Reply) {
 }
 
 fn first_event(talk: &Talk) -> String {
-    let Said::Whole(body) = talk.answers("Noon.").body else {
-        panic!("it is whole");
-    };
-    let text = String::from_utf8(body).expect("text");
+    let text = String::from_utf8(talk.answers("Noon.").bytes()).expect("text");
     let (first, _) = text.split_once("\n\n").expect("an event");
     format!("{first}\n\n")
 }
@@ -39,7 +36,10 @@ async fn the_first_byte_is_not_held_back_not_even_where_only_text_will_do() {
             let (sender, reply) = stream();
             upstream.will(reply);
             let first = first_event(&talk);
-            sender.send(Ok(first.clone().into())).await.expect("it is taken");
+            sender
+                .send(Ok(first.clone().into()))
+                .await
+                .expect("it is taken");
             let request = proxy
                 .client
                 .post(format!("{}{}", proxy.url, talk.path()))
@@ -70,14 +70,22 @@ async fn a_stream_that_breaks_off_breaks_off_for_the_agent() {
         let (sender, reply) = stream();
         upstream.will(reply);
         let first = first_event(&talk);
-        sender.send(Ok(first.clone().into())).await.expect("it is taken");
+        sender
+            .send(Ok(first.clone().into()))
+            .await
+            .expect("it is taken");
         let request = proxy
             .client
             .post(format!("{}{}", proxy.url, talk.path()))
             .header("x-session-id", &talk.session)
             .body(talk.request().to_string());
         let mut answer = request.send().await.expect("it answers");
-        let mut came = answer.chunk().await.expect("it comes").expect("a piece").to_vec();
+        let mut came = answer
+            .chunk()
+            .await
+            .expect("it comes")
+            .expect("a piece")
+            .to_vec();
         let reset = std::io::Error::other("reset");
         sender.send(Err(reset)).await.expect("it is taken");
         let ended = loop {
@@ -87,7 +95,10 @@ async fn a_stream_that_breaks_off_breaks_off_for_the_agent() {
                 Err(_) => break false,
             }
         };
-        assert!(!ended, "an answer that broke off must not look whole: {idle}");
+        assert!(
+            !ended,
+            "an answer that broke off must not look whole: {idle}"
+        );
         assert_eq!(came, first.as_bytes());
     }
 }
@@ -146,9 +157,7 @@ async fn events_that_come_in_crumbs_are_read_all_the_same() {
     for api in ALL {
         let mut talk = Talk::new(api, true, &format!("{api:?}"));
         talk.idles(&proxy, &upstream, 8).await;
-        let Said::Whole(body) = talk.answering(Some("Wait. "), true).body else {
-            panic!("it is whole");
-        };
+        let body = talk.answering(Some("Wait. "), true).bytes();
         let (sender, reply) = stream();
         upstream.will(reply);
         upstream.will(talk.answers("At noon — or ten past."));

@@ -55,6 +55,14 @@ impl Reply {
         }
     }
 
+    /// The bytes of one that is said as a whole.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        if let Said::Whole(bytes) = &self.body {
+            return bytes.clone();
+        }
+        panic!("{self:?}")
+    }
+
     pub(crate) fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self

@@ -19,7 +19,10 @@ async fn an_api_that_cannot_be_reached_is_an_error_in_its_own_form() {
             assert_eq!(error["error"]["type"], "server_error");
         }
         let message = error["error"]["message"].as_str().expect("a message");
-        assert!(message.starts_with("onward proxy: the API cannot be reached"), "{message}");
+        assert!(
+            message.starts_with("onward proxy: the API cannot be reached"),
+            "{message}"
+        );
         assert!(message.contains("--upstream"), "{message}");
     }
     let models = proxy.client.get(format!("{}/v1/models", proxy.url)).send();
@@ -34,7 +37,10 @@ async fn an_answer_that_is_garbage_passes_as_it_is() {
         for (number, (kind, garbage)) in [
             ("application/json", "no json"),
             ("application/json", "{\"a\":1}"),
-            ("text/event-stream", "no: event\n\ndata: {\n\ndata: [1]\n\nrest"),
+            (
+                "text/event-stream",
+                "no: event\n\ndata: {\n\ndata: [1]\n\nrest",
+            ),
             ("text/html", "<p>Bad gateway"),
         ]
         .into_iter()
@@ -75,7 +81,11 @@ async fn without_a_database_everything_passes_and_it_is_said_once() {
         assert_ne!(upstream.last().body, talk.request().to_string().as_bytes());
         let house = proxy.stop();
         let told = house.told();
-        assert_eq!(told.matches("database is not available").count(), 1, "{told}");
+        assert_eq!(
+            told.matches("database is not available").count(),
+            1,
+            "{told}"
+        );
         assert!(told.contains("requests pass"), "{told}");
     }
 }
@@ -106,11 +116,27 @@ async fn a_database_that_goes_away_stops_nobody() {
 async fn what_makes_no_sense_is_refused_with_a_hint() {
     let house = House::new("usage");
     for (arguments, code, told) in [
-        (&["proxy", "--bind", "7172"][..], 2, "is no address with a port"),
-        (&["proxy", "--bind", "0.0.0.0:0"], 4, "can be reached from other machines"),
+        (
+            &["proxy", "--bind", "7172"][..],
+            2,
+            "is no address with a port",
+        ),
+        (
+            &["proxy", "--bind", "0.0.0.0:0"],
+            4,
+            "can be reached from other machines",
+        ),
         (&["proxy", "--upstream", "example.com"], 2, "is no address"),
-        (&["proxy", "--upstream", "ftp://a"], 2, "does not begin with"),
-        (&["proxy", "--upstream", "http://me:secret@a"], 2, "holds a password"),
+        (
+            &["proxy", "--upstream", "ftp://a"],
+            2,
+            "does not begin with",
+        ),
+        (
+            &["proxy", "--upstream", "http://me:secret@a"],
+            2,
+            "holds a password",
+        ),
     ] {
         let output = house.run(arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");

@@ -53,7 +53,7 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     }
     if sessions.is_empty() {
         cx.output
-            .say("no sessions yet; `onward install AGENT` lets an agent's hooks tell of them");
+            .say("no sessions yet; `onward install AGENT` lets an agent's hooks tell of them, and `onward proxy` sees the others");
     }
     Ok(Exit::Done)
 }

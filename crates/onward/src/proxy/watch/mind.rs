@@ -150,7 +150,10 @@ impl Mind {
             None => self.first(request),
         };
         if !goes_on {
-            let known = |step: &Step| step.ids().any(|id| self.known.iter().any(|seen| seen == id));
+            let known = |step: &Step| {
+                step.ids()
+                    .any(|id| self.known.iter().any(|seen| seen == id))
+            };
             let seen = match begins {
                 Some(_) => None,
                 None => steps.iter().rposition(known),
