@@ -262,6 +262,7 @@ impl Proxy {
         let head = forward::head(&answer);
         let passing = Passing {
             proxy: self,
+            api,
             left: answer.content_length(),
             answer,
             reader: Some(Reader::new(api, form)),
@@ -296,6 +297,7 @@ enum Sent {
 /// An answer on its way.
 struct Passing {
     proxy: Arc<Proxy>,
+    api: Api,
     answer: reqwest::Response,
     /// How many bytes are still to come, where that is known.
     left: Option<u64>,
@@ -320,7 +322,8 @@ impl Passing {
 
     fn end(&mut self) {
         if let Some(reader) = self.reader.take() {
-            self.proxy.watch.heard(&self.thread, reader.end());
+            let answer = reader.end();
+            self.proxy.watch.heard(&self.thread, self.api, answer);
         }
     }
 }

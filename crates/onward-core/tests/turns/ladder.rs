@@ -1,7 +1,7 @@
 //! The ladder: what a verdict leads to, and how far it goes.
 
 use onward_core::turn::ladder::{Gate, Held, REFUSAL_OPENING, Rung, Standing};
-use onward_core::turn::ladder::{for_person, nudge, refusal, reminder};
+use onward_core::turn::ladder::{for_person, last_words, nudge, refusal, reminder};
 use onward_core::turn::{
     Evidence, LoopControl, Nothing, OnStall, Outside, Progress, TurnPolicy, Verdict,
 };
@@ -170,6 +170,17 @@ fn what_is_said_names_what_was_seen() {
     let refused = refusal(&standing, &evidence);
     assert!(refused.starts_with(&format!("{REFUSAL_OPENING}: in the last 8 steps")));
     assert!(for_person(&standing).contains("8 steps in a row"));
+    assert_eq!(
+        last_words(&standing),
+        "I am stopping here: in the last 8 steps nothing new was learned, and no answer came \
+         without another tool call."
+    );
+    let spent = Standing {
+        steps: 30,
+        held: Some(Held::MaxSteps),
+        ..standing
+    };
+    assert!(last_words(&spent).contains("this turn has taken 30 steps, as many as it may, and no"));
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use onward_core::turn::ladder::{Gate, REFUSAL_OPENING};
-use onward_core::turn::{Judgement, LoopControl, OnStall, TurnEnd, TurnPolicy};
+use onward_core::turn::ladder::{Gate, REFUSAL_OPENING, Standing};
+use onward_core::turn::{
+    Call, Judgement, LoopControl, Observation, OnStall, Outside, ProgressDetector, State, TurnEnd,
+    TurnPolicy, Verdict,
+};
 use onward_engine::retention::Retention;
 use onward_engine::session::{
     Fingerprint, Gated, Heard, Observed, SeenCall, SeenStep, SessionView,
@@ -464,6 +467,48 @@ async fn steps_that_come_at_once_are_all_counted(desk: &Desk) {
     assert_eq!(told, 2, "one nudge and one reminder");
 }
 
+async fn whoever_judges_in_memory_goes_on_where_a_turn_stands(desk: &Desk) {
+    let recall = |subagent: &'static str| desk.engine.recall(&desk.me, "one", subagent);
+    assert_eq!(recall("").await.unwrap(), None);
+    let named = Heard {
+        turn: Some("noon".to_owned()),
+        ..heard()
+    };
+    desk.prompt(named.clone()).await;
+    desk.idle(named.clone(), 0..3).await;
+    let recalled = recall("").await.unwrap().unwrap();
+    assert_eq!(recalled.agent, "claude-code");
+    assert_eq!(recalled.turn.as_deref(), Some("noon"));
+    assert_eq!(recalled.standing.idle_steps, 3);
+    assert_eq!(recalled.known_calls, ["idle0", "idle1", "idle2"]);
+    let mut detector = ProgressDetector::resume(CONTROL().turn, recalled.state);
+    let input = json!({ "command": "true" });
+    let verdict = detector.observe(&Observation {
+        calls: &[Call {
+            tool: "Bash",
+            input: &input,
+            ok: Some(true),
+            output: "",
+        }],
+        outside: Outside::Same,
+        at: None,
+        background: false,
+    });
+    assert!(matches!(verdict, Verdict::Stalled { steps: 4, .. }));
+    // Of a subagent nothing is known, and of a turn that is over only its name.
+    let other = recall("sent").await.unwrap().unwrap();
+    assert_eq!((other.turn, other.standing.steps), (None, 0));
+    desk.engine.end_turn(&desk.me, named).await.unwrap();
+    let over = recall("").await.unwrap().unwrap();
+    assert_eq!(over.standing, Standing::default());
+    assert_eq!((over.state, over.off), (State::default(), false));
+    desk.engine
+        .switch_session(&desk.me, "one", true)
+        .await
+        .unwrap();
+    assert!(recall("").await.unwrap().unwrap().off);
+}
+
 on_both_databases![
     a_turn_climbs_the_ladder_and_a_prompt_ends_it_all,
     progress_is_noted_with_its_reason,
@@ -481,4 +526,5 @@ on_both_databases![
     sessions_are_found_by_the_beginning_of_their_id,
     sessions_that_were_silent_for_long_are_forgotten_with_all_of_theirs,
     steps_that_come_at_once_are_all_counted,
+    whoever_judges_in_memory_goes_on_where_a_turn_stands,
 ];

@@ -238,6 +238,14 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Whether the agent itself asks here for a summary of what was said, to go on from it: that is no
+    /// turn, and no answer of one.
+    pub(super) fn asks_for_summary(&self) -> bool {
+        let last = self.rows.len().checked_sub(1);
+        let last = last.map(|row| self.read_row(row));
+        matches!(last, Some(Row::Prompt(words)) if asks_for_summary(&words))
+    }
+
     /// Whether the conversation begins with the agent's own summary of what was said before.
     pub(super) fn begins_with_summary(&self) -> bool {
         let first = (0..self.rows.len()).find_map(|row| match self.read_row(row) {
@@ -372,6 +380,18 @@ fn is_summary(words: &str) -> bool {
         "The following is a summary of the conversation so far",
     ];
     OPENINGS.iter().any(|opening| words.starts_with(opening))
+}
+
+/// Whether these are the words with which an agent asks its model for such a summary.
+fn asks_for_summary(words: &str) -> bool {
+    const OPENINGS: [&str; 2] = [
+        "Your task is to create a detailed summary of the conversation so far",
+        "You are performing a CONTEXT CHECKPOINT COMPACTION",
+    ];
+    // Newer versions put a sentence or two before it.
+    let end = words.char_indices().nth(600);
+    let head = end.and_then(|(end, _)| words.get(..end)).unwrap_or(words);
+    OPENINGS.iter().any(|opening| head.contains(opening))
 }
 
 /// What a row means, where it can be known again by that.

@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::HeaderMap;
+use onward_core::transcript::Api;
 use onward_core::turn::{LoopControl, OnStall};
 use onward_engine::session::{Heard, Recalled};
 
@@ -83,7 +84,10 @@ impl Watch {
         request: &Request<'_>,
     ) -> (Course, Option<Thread>) {
         let pass = (Course::Pass, None);
-        if self.control.on_stall == OnStall::Off || !request.can_call() {
+        if self.control.on_stall == OnStall::Off
+            || !request.can_call()
+            || request.asks_for_summary()
+        {
             return pass;
         }
         let (Some(now), Some(who)) = (self.record.now(), self.who(headers, request)) else {
@@ -120,9 +124,13 @@ impl Watch {
     }
 
     /// Takes in what the model answered: its calls, or that there are none.
-    pub(super) fn heard(&self, thread: &Thread, answer: Answer) {
+    pub(super) fn heard(&self, thread: &Thread, api: Api, answer: Answer) {
         if answer.is_text() {
             return self.answered(thread);
+        }
+        // Only there the next request may leave out what was called.
+        if api != Api::Responses {
+            return;
         }
         if answer.started && !answer.id.is_empty() {
             let mut known = lock(&self.known);

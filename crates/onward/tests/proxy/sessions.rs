@@ -179,7 +179,13 @@ async fn a_conversation_that_was_shortened_goes_on() {
     let proxy = House::new("compacted").proxy(&upstream);
     let mut talk = Talk::new(Api::Anthropic, false, "s");
     talk.idles(&proxy, &upstream, 6).await;
+    upstream.will(talk.calling());
     talk.sends(&proxy).await;
+    // The agent asks for a summary, which is no turn, and goes on from it.
+    talk.asks("Your task is to create a detailed summary of the conversation so far.");
+    upstream.will(talk.answers("Tides."));
+    talk.sends(&proxy).await;
+    assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
     talk.rows.clear();
     talk.asks("This session is being continued from a previous conversation: tides.");
     talk.idles(&proxy, &upstream, 2).await;

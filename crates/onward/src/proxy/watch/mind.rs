@@ -17,10 +17,13 @@ use onward_engine::session::{Fingerprint, Heard, Recalled, SeenCall, SeenStep};
 use super::Course;
 use crate::hooks::is_in_background;
 use crate::proxy::record::Note;
-use crate::proxy::request::{Anchor, Asked, Look, Prompt, Request, Step};
+use crate::proxy::request::{Anchor, Asked, Look, Prompt, Request, Step, digest};
 
 /// How many calls are remembered.
 const KNOWN: usize = 256;
+
+/// How long the input of a call may be that is remembered as it is.
+const LONGEST: usize = 4_096;
 
 /// What is thought of a conversation.
 pub(super) struct Mind {
@@ -240,7 +243,14 @@ impl Mind {
 
     /// What the model called, which later requests may not repeat.
     pub(super) fn called(&mut self, calls: Vec<Asked>) {
-        self.asked.extend(calls);
+        for mut call in calls {
+            // A whole file that is written need not be kept to be known again.
+            let input = call.input.to_string();
+            if input.len() > LONGEST {
+                call.input = digest(&[&input]).into();
+            }
+            self.asked.push_back(call);
+        }
         let surplus = self.asked.len().saturating_sub(KNOWN);
         self.asked.drain(..surplus);
     }
