@@ -4,7 +4,8 @@
 //! The API is a thread of this program that reads a request and answers at once, so all that is measured
 //! is the way. Requests are what an agent sends in the middle of a long turn: 200 kB of conversation, one
 //! step more each time. Direct and proxied ones take turns, so that what else the machine does falls on
-//! both alike. `cargo test --benches` does one round of each and measures nothing.
+//! both alike; the processor's time of the proxy for each request stands beside it, which a busy machine
+//! does not stretch as it does the clock's. `cargo test --benches` does one round of each and measures nothing.
 
 #![allow(
     clippy::expect_used,
@@ -58,6 +59,17 @@ impl Proxy {
             address,
             folder,
         }
+    }
+}
+
+impl Proxy {
+    /// The processor's time that it has taken so far, in the system's ticks of 10 ms.
+    fn ticks(&self) -> u64 {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = std::fs::read_to_string(path).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let spent = fields.split_whitespace().skip(11).take(2);
+        spent.filter_map(|field| field.parse::<u64>().ok()).sum()
     }
 }
 
@@ -130,8 +142,8 @@ fn main() {
     let mut proxied = Connection::to(&proxy.address);
     if bench {
         println!(
-            "{:<34} {:>9} {:>9} {:>9} {:>9}",
-            "a request of 200 kB, ms", "p50", "p99", "1st p50", "1st p99"
+            "{:<34} {:>8} {:>8} {:>8} {:>8} {:>8}",
+            "a request of 200 kB, ms", "p50", "p99", "1st p50", "1st p99", "cpu"
         );
     }
     for (api, path) in talk::APIS {
@@ -139,6 +151,7 @@ fn main() {
             let mut talk = Talk::new(api, streams, LENGTH);
             let session = format!("{api}-{streams}");
             let mut took: [Vec<Took>; 2] = Default::default();
+            let before = proxy.ticks();
             for round in 0..rounds {
                 let body = talk.next();
                 // Whoever comes first takes turns, too.
@@ -151,13 +164,14 @@ fn main() {
                 }
             }
             if bench {
-                report(api, streams, &took);
+                let ticks = proxy.ticks() - before;
+                report(api, streams, &took, ticks);
             }
         }
     }
 }
 
-fn report(api: &str, streams: bool, took: &[Vec<Took>; 2]) {
+fn report(api: &str, streams: bool, took: &[Vec<Took>; 2], ticks: u64) {
     let kind = if streams { "streamed" } else { "whole" };
     let at = |list: &[Took], of: fn(&Took) -> Duration, share: usize| {
         let mut list: Vec<Duration> = list.iter().map(of).collect();
@@ -176,13 +190,18 @@ fn report(api: &str, streams: bool, took: &[Vec<Took>; 2]) {
     let [direct, proxied] = [row(&took[0]), row(&took[1])];
     let line = |name: &str, row: [f64; 4]| {
         let [p50, p99, first, slow] = row;
-        println!("{name:<34} {p50:>9.2} {p99:>9.2} {first:>9.2} {slow:>9.2}");
+        print!("{name:<34} {p50:>8.2} {p99:>8.2} {first:>8.2} {slow:>8.2}");
     };
     line(&format!("{api}, {kind}: direct"), direct);
+    println!();
     line(&format!("{api}, {kind}: proxied"), proxied);
+    let rounds = u32::try_from(took[1].len()).unwrap_or(u32::MAX);
+    let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+    println!(" {:>8.2}", f64::from(ticks) * 10.0 / f64::from(rounds));
     let mut added = proxied;
     for (added, direct) in added.iter_mut().zip(direct) {
         *added -= direct;
     }
     line("  added", added);
+    println!();
 }
