@@ -433,3 +433,87 @@ pub(super) fn arguments(arguments: &Value) -> Value {
 pub(super) fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A conversation of Anthropic's API; the last row carries the mark of the agent's cache.
+    fn talk(steps: usize, more: &[Value]) -> String {
+        let mut rows = vec![json!({ "role": "user", "content": [
+            { "type": "text", "text": "<system-reminder>a</system-reminder>" },
+            { "type": "text", "text": "Tides?" } ] })];
+        for step in 0..steps {
+            let id = format!("call_{step}");
+            rows.push(json!({ "role": "assistant", "content": [
+                { "type": "tool_use", "id": id, "name": "Bash", "input": {} } ] }));
+            rows.push(json!({ "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": id, "content": "ok" } ] }));
+        }
+        rows.extend_from_slice(more);
+        if let Some(last) = rows.last_mut() {
+            last["content"][0]["cache_control"] = json!({ "type": "ephemeral" });
+        }
+        json!({ "messages": rows, "tools": [{ "name": "Bash" }] }).to_string()
+    }
+
+    fn look(text: &str, known: Option<&Anchor>) -> Look {
+        let request = Request::read(Api::Anthropic, text).expect("a request");
+        request.look(known)
+    }
+
+    fn ids(look: &Look) -> Vec<&str> {
+        look.steps.iter().flat_map(Step::ids).collect()
+    }
+
+    #[test]
+    fn only_what_comes_after_the_last_look_is_new() {
+        let first = look(&talk(2, &[]), None);
+        assert_eq!(ids(&first), ["call_0", "call_1"]);
+        assert!(first.prompt.is_some() && !first.goes_on);
+        let again = look(&talk(2, &[]), first.anchor.as_ref());
+        assert_eq!((ids(&again), again.goes_on), (vec![], true));
+        let next = look(&talk(4, &[]), again.anchor.as_ref());
+        assert_eq!(ids(&next), ["call_2", "call_3"]);
+        assert_eq!(next.prompt, None);
+    }
+
+    #[test]
+    fn a_conversation_that_went_back_is_looked_at_from_its_last_prompt() {
+        let long = look(&talk(3, &[]), None);
+        let back = look(&talk(1, &[]), long.anchor.as_ref());
+        assert!(!back.goes_on);
+        assert_eq!(ids(&back), ["call_0"]);
+    }
+
+    #[test]
+    fn a_new_message_of_a_person_leaves_what_came_before_it_behind() {
+        let first = look(&talk(1, &[]), None);
+        let asked = json!({ "role": "user", "content": [{ "type": "text", "text": "And?" }] });
+        let reminded = json!({ "role": "user", "content": [
+            { "type": "text", "text": "<system-reminder>b</system-reminder>" } ] });
+        let next = look(&talk(2, &[asked, reminded]), first.anchor.as_ref());
+        assert_eq!(next.prompt.map(|prompt| prompt.row), Some(5));
+        assert_eq!(next.steps, []);
+    }
+
+    #[test]
+    fn edits_change_their_own_places_alone() {
+        let text = r#"{ "a" : [1], "b":2 }"#;
+        let request = |text| Request::read(Api::Anthropic, text);
+        assert!(request(text).is_none(), "it has no rows");
+        let text = r#"{ "messages" : [ ], "b":2 } "#;
+        let request = request(text).expect("a request");
+        let edits = vec![
+            set(&request, "c", "3"),
+            set(&request, "b", "4"),
+            append(text, &request.list(), "5"),
+        ];
+        assert_eq!(
+            edited(text, edits),
+            r#"{ "messages" : [ 5], "b":4 ,"c":3} "#
+        );
+    }
+}

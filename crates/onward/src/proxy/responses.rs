@@ -242,11 +242,10 @@ fn numbered(answer: &mut Answer, name: &str, mut event: Value) -> String {
     sse(Some(name), &event)
 }
 
-/// Whether an item is something that the agent, or the server for it, has to do.
+/// Whether an item is something that the agent has to do. What the server does itself has no such id.
 fn is_call(item: &Value) -> bool {
-    item["type"]
-        .as_str()
-        .is_some_and(|kind| kind.ends_with("_call"))
+    let kind = item["type"].as_str().unwrap_or_default();
+    kind.ends_with("_call") && item["call_id"].is_string()
 }
 
 fn asked(item: &Value) -> Asked {

@@ -123,6 +123,44 @@ async fn after_an_answer_in_text_everything_is_normal() {
 }
 
 #[tokio::test]
+async fn a_turn_that_was_stuck_before_it_came_here_is_seen_at_once() {
+    let upstream = Upstream::start().await;
+    let proxy = House::new("at-once").proxy(&upstream);
+    for api in ALL {
+        let mut talk = Talk::new(api, false, &format!("{api:?}"));
+        for _ in 0..9 {
+            talk.steps("true", "");
+        }
+        upstream.will(talk.answers("Noon."));
+        talk.sends(&proxy).await;
+        let seen = upstream.last().json();
+        assert!(talk.forbids(&seen), "{api:?}");
+        assert!(talk.said_last(&seen).contains("In the last 9 steps"));
+    }
+}
+
+#[tokio::test]
+async fn the_same_question_from_the_beginning_is_another_turn() {
+    let upstream = Upstream::start().await;
+    let proxy = House::new("anew").proxy(&upstream);
+    for api in ALL {
+        // The first one is given up while it is stuck.
+        let mut talk = Talk::new(api, false, &format!("{api:?}"));
+        talk.idles(&proxy, &upstream, 8).await;
+        upstream.will(crate::upstream::Reply::of("application/json", "{}").with_status(529));
+        talk.sends(&proxy).await;
+        assert!(talk.forbids(&upstream.last().json()));
+        let mut talk = Talk::new(api, false, &format!("{api:?}"));
+        for _ in 0..4 {
+            upstream.will(talk.calling());
+            talk.sends(&proxy).await;
+            assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
+            talk.steps("true", "");
+        }
+    }
+}
+
+#[tokio::test]
 async fn progress_begins_the_count_anew() {
     let upstream = Upstream::start().await;
     let proxy = House::new("progress").proxy(&upstream);

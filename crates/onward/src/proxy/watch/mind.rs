@@ -178,7 +178,7 @@ impl Mind {
     }
 
     /// Whether a message that was found last belongs to the turn that is known.
-    fn is_same_turn(&self, prompt: &Prompt, goes_on: bool) -> bool {
+    fn is_same_turn(&self, prompt: &Prompt, fresh: bool) -> bool {
         let Some(turn) = &self.heard.turn else {
             return false;
         };
@@ -189,8 +189,7 @@ impl Mind {
         let (digest, row) = (parts.next(), parts.next());
         let row: Option<usize> = row.and_then(|row| row.parse().ok());
         let same = digest == Some(&prompt.digest) && row.is_some_and(|row| prompt.row <= row);
-        // In what is new a message is a new one, even if it says the same.
-        same && !goes_on
+        same && !fresh
     }
 
     fn begin(&mut self, prompt: &Prompt, head: &str) {
