@@ -4,7 +4,8 @@
 //! that it does not name is refused, with the state and what was asked. Whether a call is past its time
 //! is said by [`is_stale`], whether its owner is dead by [`owner`]; both report and change nothing.
 //! [`Call::verdict`] brings the two together: it says for which [`Cause`] a call must be settled, or
-//! that nothing speaks against it yet. What the model and the operator are then told stands in
+//! that nothing speaks against it yet; [`give_up`] says it of all open calls of a session at once, since
+//! those of one batch stand and fall together. What the model and the operator are then told stands in
 //! [`words`].
 //!
 //! An interrupted call that answers after all keeps its answer, and also that the model was told
@@ -27,6 +28,7 @@
 
 pub mod limit;
 pub mod owner;
+mod settle;
 mod stale;
 pub mod words;
 
@@ -38,6 +40,7 @@ use crate::time::Timestamp;
 
 pub use limit::Limit;
 pub use owner::{Death, Owner};
+pub use settle::{Clock, Given, Up, give_up};
 pub use stale::{CallPolicy, CallTimestamp, DEFAULT_CALL_TIMEOUT, STALE_GRACE};
 pub use stale::{is_stale, next_stale_at, stale_at};
 

@@ -3,6 +3,7 @@
 //! Every error has a code of the one list that all surfaces share, a message that names what is
 //! wrong, and a hint at what helps.
 
+use onward_core::call::IllegalCallMove;
 use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
 use onward_core::role::Forbidden;
@@ -51,6 +52,9 @@ pub enum Error {
         /// What was named.
         name: String,
     },
+    /// A call of an agent cannot go there from where it stands.
+    #[error("{0}")]
+    IllegalCall(IllegalCallMove),
     /// Who is it?
     #[error("{0}")]
     Unauthorized(&'static str),
@@ -68,6 +72,7 @@ impl Error {
             Error::StepNotFound { .. } => Code::StepNotFound,
             Error::Ambiguous(_) | Error::NotFound { .. } => Code::InvalidInput,
             Error::Conflict { .. } => Code::Conflict,
+            Error::IllegalCall(_) => Code::IllegalTransition,
             Error::Unauthorized(_) => Code::Unauthorized,
             Error::Store(_) => Code::Unavailable,
         }
@@ -90,6 +95,14 @@ impl Error {
             Error::NotFound { what: "output", .. } => {
                 "`get_research_context` shows the outputs of the plan with their ids"
             }
+            Error::NotFound {
+                what: "session" | "call",
+                ..
+            } => {
+                "a session is known from the first that its agent tells of it; \
+                 `onward session list` shows all"
+            }
+            Error::IllegalCall(_) => "read the call: it has gone on without you",
             Error::NotFound { .. } => "list what there is, and name one of it",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",
             Error::Store(why) => why.hint(),
@@ -103,6 +116,7 @@ impl Error {
             Error::PlanNotFound(_)
             | Error::Ambiguous(_)
             | Error::Conflict { .. }
+            | Error::IllegalCall(_)
             | Error::NotFound { .. }
             | Error::Unauthorized(_)
             | Error::Store(_) => None,

@@ -18,10 +18,11 @@
 //! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
 //! | [`session`] | agents' sessions: turns, steps, what is done about a turn that gets nowhere |
+//! | [`ledger`] | agents' tool calls: recorded before their effect, given up where none will answer |
 //! | [`calls`] | the log of tool calls |
 //! | [`access`] | tenants and tokens |
 //! | [`transfer`], [`verify`], [`retention`] | export and import; checks; forgetting |
-//! | [`world`] | the clock and the dice |
+//! | [`world`], [`machine`] | the clock and the dice; who lives on this machine |
 
 pub mod access;
 pub mod caller;
@@ -33,7 +34,9 @@ pub mod engine;
 pub mod error;
 pub mod feedback;
 mod late;
+pub mod ledger;
 pub mod list;
+pub mod machine;
 pub mod modify;
 pub mod next;
 pub mod plan;
@@ -56,9 +59,10 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, CallLine, Changed, Entry, Excerpt, Faults, Feedback, Hit, Listed, Output,
-    OutputExcerpt, PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief,
-    StepLine, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
+    Address, Artifact, CallKey, CallLine, CallRecord, Changed, DueSession, Entry, Excerpt, Faults,
+    Feedback, Hit, Listed, Output, OutputExcerpt, PlanCount, PlanCursor, Recent, Session,
+    SessionLine, Sheet, Source, StepBrief, StepLine, Subject, Synthetic, Tenant, Token, ToolCall,
+    Turn, TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

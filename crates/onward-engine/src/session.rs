@@ -8,13 +8,16 @@
 //! How steps are taken in stands in `session/watch.rs`, how somebody goes on with a turn in
 //! `session/recall.rs`; here is what is shown.
 
+mod gate;
 mod recall;
 mod watch;
 
-use onward_core::PlanId;
+pub(crate) use gate::{gate, turn_of};
+
 use onward_core::role::Permission;
 use onward_core::turn::ladder::Gate;
-use onward_store::{Session, SessionLine, Turn, TurnStep};
+use onward_core::{PlanId, Timestamp};
+use onward_store::{CallRecord, Session, SessionLine, Sheet, Turn, TurnStep};
 use serde_json::Value;
 
 use crate::caller::Caller;
@@ -22,6 +25,8 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 pub use recall::Recalled;
+/// How many calls of a session are shown.
+const CALLS: u32 = 500;
 
 /// Who tells of something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -101,6 +106,15 @@ pub struct Gated {
     pub to_person: String,
 }
 
+/// What a session that begins has to know.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Begun {
+    /// The open plan that was worked on last from its directory.
+    pub plan: Option<Sheet>,
+    /// Calls of it that were given up without its agent knowing.
+    pub interrupted: Vec<CallRecord>,
+}
+
 /// A session with its turns, each with its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionView {
@@ -108,6 +122,8 @@ pub struct SessionView {
     pub session: Session,
     /// Its last turns, in the order in which they began.
     pub turns: Vec<(Turn, Vec<TurnStep>)>,
+    /// Its last calls, in the order in which they were asked for.
+    pub calls: Vec<CallRecord>,
 }
 
 impl Engine {
@@ -161,13 +177,29 @@ impl Engine {
                     let steps = tx.turn_steps(&session.id, &turn, steps).await?;
                     all.push((turn, steps));
                 }
+                let calls = tx.calls_of_session(&session.id, CALLS).await?;
                 Ok::<_, onward_store::Error>(SessionView {
                     session,
                     turns: all,
+                    calls,
                 })
             })
         });
         Ok(view.await?)
+    }
+
+    /// The sessions that have changed since an instant, each with how often it has ever changed.
+    pub async fn sessions_changed(
+        &self,
+        caller: &Caller,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(String, u64)>, Error> {
+        caller.allow(Permission::Read)?;
+        let changed = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { tx.sessions_changed(since, limit).await })
+        });
+        Ok(changed.await?)
     }
 
     /// Has a session left alone, or watched again.
@@ -179,11 +211,11 @@ impl Engine {
     ) -> Result<Session, Error> {
         caller.allow(Permission::Intervene)?;
         let mut session = self.find_session(caller, id).await?;
-        let id = session.id.clone();
+        let (id, now) = (session.id.clone(), self.now());
         let switched = self.store.write(&caller.tenant, move |tx| {
             let id = id.clone();
             Box::pin(async move {
-                tx.switch_session(&id, off);
+                tx.switch_session(&id, off, now);
                 Ok::<(), onward_store::Error>(())
             })
         });

@@ -1,8 +1,8 @@
-//! The sweep: acts on stalls by the plans' policies, and sleeps until the next instant at which
-//! something can change.
+//! The sweep: acts on stalls by the plans' policies, gives up calls that are past their time, and sleeps
+//! until the next instant at which something can change.
 //!
-//! Which plans to look at, and when, stands in one narrow table; a plan may be looked at too early,
-//! never too late. Of all processes on a database one sweeps. One that overslept, or has just begun,
+//! What to look at, and when, stands in two narrow tables; something may be looked at too early, never
+//! too late. Of all processes on a database one sweeps. One that overslept, or has just begun,
 //! gives everybody who fell silent before it woke one grace period: [`Watcher`] says whom.
 
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tokio::sync::{Notify, watch};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ledger::Recovered;
 use crate::run::{Moment, Outcome, Target, run};
 
 /// How many plans are looked up at once.
@@ -27,7 +28,7 @@ const PIECE: u32 = 256;
 /// of the table is read this often. On PostgreSQL the others' notifications come sooner.
 const LOOK: Duration = Duration::from_secs(1);
 /// A plan that cannot be looked at is looked at again after this long.
-const LATER: Duration = Duration::from_secs(600);
+pub(crate) const LATER: Duration = Duration::from_secs(600);
 /// After an error the sweep waits this long before it tries again.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -69,6 +70,8 @@ pub struct Round {
     pub acted_on: Vec<(Arc<str>, PlanId)>,
     /// The plans that could not be looked at, and why. They are tried again later.
     pub failed: Vec<(Arc<str>, PlanId, String)>,
+    /// What was done about agents' calls that are past their time.
+    pub calls: Recovered,
     /// When there may be something to do again.
     pub next_at: Option<Timestamp>,
 }
@@ -79,7 +82,7 @@ impl Engine {
         Watcher::begin(WatcherPolicy::default(), self.now())
     }
 
-    /// One round: looks at every plan that is due, and acts on the stalls that it finds.
+    /// One round: looks at every plan and every call that is due, and acts on what it finds.
     pub async fn sweep(&self, watcher: &mut Watcher) -> Result<Round, Error> {
         let now = self.now();
         watcher.wake(now);
@@ -106,6 +109,7 @@ impl Engine {
                 break;
             }
         }
+        round.calls = self.sweep_calls(*watcher, now, PIECE).await?;
         round.next_at = self.first_due().await?;
         watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
         Ok(round)

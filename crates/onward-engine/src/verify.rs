@@ -97,6 +97,7 @@ impl Engine {
                 }
                 for line in tx.sessions(LINES).await? {
                     let session = &line.session.id;
+                    tx.calls_of_session(session, LINES).await?;
                     for turn in tx.turns(session, LINES).await? {
                         tx.turn_steps(session, &turn, LINES).await?;
                     }

@@ -1,14 +1,17 @@
-//! The clock and the dice: the only two things that the engine takes from the world around it.
+//! The clock, the dice, and who lives: the only things that the engine takes from the world around it.
 //!
-//! Both stand behind one trait, so that a test can run a year in a second and repeat it by its seed.
+//! They stand behind one trait, so that a test can run a year in a second and repeat it by its seed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onward_core::Timestamp;
+use onward_core::call::owner::Sight;
 use onward_core::id::ClaimToken;
 use uuid::{Builder, Uuid};
+
+use crate::machine;
 
 /// Where time and chance come from.
 pub trait World: Send + Sync {
@@ -16,6 +19,10 @@ pub trait World: Send + Sync {
     fn now(&self) -> Timestamp;
     /// Bytes that nobody can guess.
     fn dice(&self, bytes: &mut [u8]);
+    /// What stands under a process id. A world without processes shows nothing.
+    fn look(&self, _process: u32) -> Sight {
+        machine::blind()
+    }
 }
 
 /// The world that the machine is in.
@@ -34,6 +41,10 @@ impl World for System {
             // A system without randomness cannot give out a claim that nobody can guess.
             std::process::abort();
         }
+    }
+
+    fn look(&self, process: u32) -> Sight {
+        machine::look(process)
     }
 }
 

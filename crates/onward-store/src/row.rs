@@ -2,6 +2,7 @@
 //! guessed.
 
 pub(crate) mod branch;
+pub(crate) mod call;
 pub(crate) mod event;
 pub(crate) mod plan;
 pub(crate) mod session;

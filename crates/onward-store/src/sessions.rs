@@ -23,6 +23,7 @@ impl Tx {
     ) -> Result<(Session, Option<Watched>, Option<Turn>), Error> {
         let touch = self.statement("session_touch", params![id, agent, directory, now]);
         self.queue(touch.touching(1));
+        self.note_session(id);
         let questions = vec![
             self.statement("session", params![id]),
             self.statement("session_agent", params![id, subagent]),
@@ -116,9 +117,10 @@ impl Tx {
     }
 
     /// Has a session left alone, or watched again.
-    pub fn switch_session(&mut self, id: &str, off: bool) {
-        let statement = self.statement("session_switch", params![id, off]);
+    pub fn switch_session(&mut self, id: &str, off: bool, now: Timestamp) {
+        let statement = self.statement("session_switch", params![id, off, now]);
         self.queue(statement.touching(1));
+        self.note_session(id);
     }
 
     /// Sessions whose id is this or begins with it; two at most.
@@ -169,6 +171,8 @@ impl Tx {
     pub async fn forget_sessions(&mut self, before: Timestamp) -> Result<u64, Error> {
         let rows = self.rows("sessions_count_before", params![before]).await?;
         for name in [
+            "due_calls_delete_before",
+            "session_calls_delete_before",
             "turn_steps_delete_before",
             "turns_delete_before",
             "session_agents_delete_before",

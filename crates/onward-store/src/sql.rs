@@ -16,7 +16,7 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     include_str!("query/facts.sql"),
     include_str!("query/plans.sql"),
     include_str!("query/steps.sql"),
@@ -28,6 +28,7 @@ const FILES: [&str; 17] = [
     include_str!("query/skills.sql"),
     include_str!("query/feedback.sql"),
     include_str!("query/sessions.sql"),
+    include_str!("query/calls.sql"),
     include_str!("query/context.sql"),
     include_str!("query/due.sql"),
     include_str!("query/tenants.sql"),

@@ -64,13 +64,22 @@ pub(crate) enum Connection {
     Postgres(Box<postgres::Connection>),
 }
 
-/// A plan that a transaction has changed.
+/// What a transaction has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// Whose plan.
+    /// Whose.
     pub tenant: Arc<str>,
-    /// Which plan.
-    pub plan: PlanId,
+    /// What.
+    pub what: Subject,
+}
+
+/// Something that can be watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A plan.
+    Plan(PlanId),
+    /// An agent's session, with its turns and calls.
+    Session(Arc<str>),
 }
 
 /// A transaction of one tenant. Whoever holds it sees one state of the database, and what it writes
@@ -137,9 +146,18 @@ impl Tx {
 
     /// Remembers that a plan was changed, for whoever watches.
     pub(crate) fn note(&mut self, plan: PlanId) {
+        self.note_change(Subject::Plan(plan));
+    }
+
+    /// Remembers that a session was changed.
+    pub(crate) fn note_session(&mut self, session: &str) {
+        self.note_change(Subject::Session(session.into()));
+    }
+
+    fn note_change(&mut self, what: Subject) {
         let changed = Changed {
             tenant: Arc::clone(&self.tenant),
-            plan,
+            what,
         };
         if !self.changed.contains(&changed) {
             self.changed.push(changed);

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect should stop there"
 )]
 
+mod batches;
 mod clock;
 mod law;
 mod limits;

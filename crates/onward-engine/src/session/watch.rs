@@ -1,25 +1,29 @@
-//! Takes in what hooks tell: prompts, steps, calls that are about to be made, ends.
+//! Takes in what hooks tell: prompts, steps, ends. Calls that are about to be made are `gate.rs`.
 //!
 //! A turn begins with a prompt, or with the first that is heard of it where the prompt was missed. A
 //! call that was refused is no step, and a call that is told of twice, alone and in its batch, counts
 //! once. A turn that was stopped stays closed until the next prompt: calls of one batch ask side by
 //! side, and the last of them must not slip through.
 
+use std::sync::Arc;
+
+use onward_core::call::Clock;
 use onward_core::role::Permission;
-use onward_core::turn::ladder::{self, Gate, REFUSAL_OPENING, Rung, Standing};
+use onward_core::turn::ladder::{self, REFUSAL_OPENING, Rung, Standing};
 use onward_core::turn::secret::mask;
 use onward_core::turn::{
     Call, Judgement, LoopControl, Observation, OnStall, Outside, ProgressDetector, State, TurnEnd,
     Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
-use onward_store::{CallLine, Sheet, Turn, TurnStep, Tx, Watched};
+use onward_store::{CallLine, Turn, TurnStep, Tx, Watched};
 
-use super::{Fingerprint, Gated, Heard, Observed, SeenCall, SeenStep};
+use super::{Begun, Fingerprint, Heard, Observed, SeenCall, SeenStep};
 use crate::caller::Caller;
 use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ledger::{heard as ledger, recover};
 
 /// How many calls are remembered by their ids.
 const KNOWN: usize = 64;
@@ -45,9 +49,13 @@ impl Engine {
             let (heard, fingerprint) = (heard.clone(), fingerprint.clone());
             Box::pin(async move {
                 let known = hear(tx, &heard, now).await?;
+                let last = known.turn.as_ref().map(|turn| turn.number);
                 let mut desk = Desk::fresh(tx, &heard, known, control, now);
                 desk.look(&fingerprint);
                 desk.keep(tx, &heard);
+                if let Some(last) = last {
+                    ledger::end_turn(tx, &heard, last, now).await?;
+                }
                 Ok::<u32, Error>(desk.turn.number)
             })
         });
@@ -71,69 +79,6 @@ impl Engine {
         observed.await
     }
 
-    /// A call is about to be made. Who can stop the turn says so, and the turn is then over.
-    pub async fn before_call(
-        &self,
-        caller: &Caller,
-        heard: Heard,
-        call: Option<String>,
-        can_stop: bool,
-        control: LoopControl,
-    ) -> Result<Gated, Error> {
-        caller.allow(Permission::Record)?;
-        let heard = heard.cleaned()?;
-        // Nearly always nothing is wrong, and nothing need be written.
-        if !self.is_closed(caller, &heard, control).await? {
-            return Ok(open());
-        }
-        let now = self.now();
-        let gated = self.store.write(&caller.tenant, move |tx| {
-            let (heard, call) = (heard.clone(), call.clone());
-            Box::pin(async move {
-                let known = hear(tx, &heard, now).await?;
-                if known.off || !is_closed(known.turn.as_ref(), &heard, control) {
-                    return Ok(open());
-                }
-                let mut desk = Desk::go_on(tx, &heard, known, control, now);
-                let gate = control.before_call(&mut desk.turn.standing);
-                desk.remember(call);
-                if gate == Gate::Stopped && can_stop {
-                    desk.turn.ended.get_or_insert((now, TurnEnd::Stopped));
-                }
-                let standing = desk.turn.standing;
-                let to_agent = ladder::refusal(&standing, &desk.watched.state.evidence);
-                desk.keep(tx, &heard);
-                Ok::<_, Error>(Gated {
-                    gate,
-                    to_agent,
-                    to_person: ladder::for_person(&standing),
-                })
-            })
-        });
-        gated.await
-    }
-
-    /// Whether the next model step must be text. Reads only, for those who can take the tools away.
-    pub async fn is_closed(
-        &self,
-        caller: &Caller,
-        heard: &Heard,
-        control: LoopControl,
-    ) -> Result<bool, Error> {
-        caller.allow(Permission::Record)?;
-        let heard = heard.clone().cleaned()?;
-        let closed = self.store.read(&caller.tenant, move |tx| {
-            let heard = heard.clone();
-            Box::pin(async move {
-                let known = tx.known_session(&heard.session, &heard.subagent).await?;
-                Ok::<_, Error>(known.is_some_and(|(session, turn)| {
-                    !session.switched_off && is_closed(turn.as_ref(), &heard, control)
-                }))
-            })
-        });
-        closed.await
-    }
-
     /// The agent answered: the turn is over.
     pub async fn end_turn(&self, caller: &Caller, heard: Heard) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
@@ -145,6 +90,7 @@ impl Engine {
                 if let Some(mut turn) = known.turn.filter(|turn| turn.ended.is_none()) {
                     turn.ended = Some((now, TurnEnd::Answered));
                     tx.write_turn(&heard.session, &turn);
+                    ledger::end_turn(tx, &heard, turn.number, now).await?;
                 }
                 if let Some(mut watched) = known.watched {
                     watched.state = State::default();
@@ -156,28 +102,37 @@ impl Engine {
         ended.await
     }
 
-    /// A session begins or goes on; the open plan that was worked on last from its directory.
+    /// A session begins or goes on. What will not answer any more is given up: of this session by the
+    /// clock, too, of others on this host where their owner is dead. Whoever cannot tell the agent of
+    /// it says so, and it is told another time.
     pub async fn begin_session(
         &self,
         caller: &Caller,
         heard: Heard,
-    ) -> Result<Option<Sheet>, Error> {
+        tells: bool,
+    ) -> Result<Begun, Error> {
         caller.allow(Permission::Record)?;
-        let (heard, now) = (heard.cleaned()?, self.now());
-        let offered = self.store.write(&caller.tenant, move |tx| {
-            let heard = heard.clone();
+        let (heard, now, world) = (heard.cleaned()?, self.now(), self.world());
+        let begun = self.store.write(&caller.tenant, move |tx| {
+            let (heard, world) = (heard.clone(), Arc::clone(&world));
             Box::pin(async move {
                 hear(tx, &heard, now).await?;
-                let Some(directory) = &heard.directory else {
-                    return Ok(None);
-                };
-                match tx.plan_of_directory(directory).await? {
-                    Some(plan) => Ok::<_, Error>(tx.sheet(plan).await?),
-                    None => Ok(None),
+                recover(tx, &heard.session, &*world, Clock::Running, now).await?;
+                let mut begun = Begun::default();
+                if tells {
+                    begun.interrupted = ledger::tell(tx, &heard.session).await?;
                 }
+                if let Some(directory) = &heard.directory
+                    && let Some(plan) = tx.plan_of_directory(directory).await?
+                {
+                    begun.plan = tx.sheet(plan).await?;
+                }
+                Ok::<_, Error>(begun)
             })
         });
-        offered.await
+        let begun = begun.await?;
+        self.recover_here().await?;
+        Ok(begun)
     }
 
     /// A session is over, and so are its turns.
@@ -188,6 +143,7 @@ impl Engine {
             let heard = heard.clone();
             Box::pin(async move {
                 hear(tx, &heard, now).await?;
+                ledger::end_session(tx, &heard.session, now).await?;
                 tx.end_session(&heard.session, now);
                 Ok::<(), Error>(())
             })
@@ -196,17 +152,9 @@ impl Engine {
     }
 }
 
-fn open() -> Gated {
-    Gated {
-        gate: Gate::Open,
-        to_agent: String::new(),
-        to_person: String::new(),
-    }
-}
-
 impl Heard {
     /// With texts that can be stored.
-    fn cleaned(mut self) -> Result<Self, Error> {
+    pub(crate) fn cleaned(mut self) -> Result<Self, Error> {
         for text in [&mut self.session, &mut self.agent, &mut self.subagent] {
             clean::text(text);
             cut(text);
@@ -228,21 +176,15 @@ fn cut(text: &mut String) {
 }
 
 /// What is known of an agent before something is heard of it.
-struct Known {
-    off: bool,
+pub(super) struct Known {
+    pub(super) off: bool,
     watched: Option<Watched>,
-    turn: Option<Turn>,
-}
-
-/// Whether the turn that is being told of has to end in text.
-fn is_closed(turn: Option<&Turn>, heard: &Heard, control: LoopControl) -> bool {
-    let turn = turn.filter(|turn| goes_on(turn, heard));
-    turn.is_some_and(|turn| control.is_closed(&turn.standing))
+    pub(super) turn: Option<Turn>,
 }
 
 /// Whether a turn is the one that is being told of: it is not over, or it was stopped and nobody has
 /// begun another.
-fn goes_on(turn: &Turn, heard: &Heard) -> bool {
+pub(super) fn goes_on(turn: &Turn, heard: &Heard) -> bool {
     let same = match (&turn.key, &heard.turn) {
         (Some(known), Some(told)) => known == told,
         (None, _) | (_, None) => true,
@@ -250,7 +192,7 @@ fn goes_on(turn: &Turn, heard: &Heard) -> bool {
     same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
 }
 
-async fn hear(tx: &mut Tx, heard: &Heard, now: Timestamp) -> Result<Known, Error> {
+pub(super) async fn hear(tx: &mut Tx, heard: &Heard, now: Timestamp) -> Result<Known, Error> {
     let directory = heard.directory.as_deref();
     let (session, watched, turn) = tx
         .hear_of_session(
@@ -269,14 +211,14 @@ async fn hear(tx: &mut Tx, heard: &Heard, now: Timestamp) -> Result<Known, Error
 }
 
 /// A turn that is going on, and what is remembered of it.
-struct Desk {
-    watched: Watched,
-    turn: Turn,
+pub(super) struct Desk {
+    pub(super) watched: Watched,
+    pub(super) turn: Turn,
 }
 
 impl Desk {
     /// The turn that is going on; a new one where there is none, or another is told of.
-    fn go_on(
+    pub(super) fn go_on(
         tx: &mut Tx,
         heard: &Heard,
         known: Known,
@@ -304,7 +246,7 @@ impl Desk {
     }
 
     /// A new turn; one that was going on is over.
-    fn fresh(
+    pub(super) fn fresh(
         tx: &mut Tx,
         heard: &Heard,
         known: Known,
@@ -358,7 +300,7 @@ impl Desk {
     }
 
     /// Remembers a call by its id, and says whether it was known.
-    fn remember(&mut self, id: Option<String>) -> bool {
+    pub(super) fn remember(&mut self, id: Option<String>) -> bool {
         let Some(mut id) = id else { return false };
         clean::text(&mut id);
         cut(&mut id);
@@ -372,7 +314,7 @@ impl Desk {
         false
     }
 
-    fn keep(&self, tx: &mut Tx, heard: &Heard) {
+    pub(super) fn keep(&self, tx: &mut Tx, heard: &Heard) {
         tx.write_turn(&heard.session, &self.turn);
         tx.keep_watched(&heard.session, &self.watched);
     }
@@ -386,6 +328,7 @@ async fn observe(
     now: Timestamp,
 ) -> Result<Observed, Error> {
     let known = hear(tx, heard, now).await?;
+    ledger::take_results(tx, heard, &step.calls, now).await?;
     if known.off {
         control.on_stall = OnStall::Off;
     }

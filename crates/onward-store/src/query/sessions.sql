@@ -11,20 +11,37 @@ verdict, held, nudged, refusals
 -- Notes that a session was heard of, and holds it until the commit. Clocks may differ: the latest
 -- instant stays. A session that is heard of goes on, though it was over.
 INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
-    switched_off)
-VALUES ($1, $2, $3, $4, $5, $5, NULL, 0)
+    switched_off, changed_at, changes)
+VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1)
 ON CONFLICT (tenant_id, session_id) DO UPDATE SET
     agent = excluded.agent,
     directory = coalesce(excluded.directory, sessions.directory),
     last_seen_at = CASE WHEN excluded.last_seen_at > sessions.last_seen_at
         THEN excluded.last_seen_at ELSE sessions.last_seen_at END,
-    ended_at = NULL;
+    ended_at = NULL, changed_at = excluded.changed_at, changes = sessions.changes + 1;
+
+-- name: session_hold (sqlite)
+-- Differs because a file has one writer, who holds all of it.
+SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_hold (postgres)
+-- Differs because whoever else hears of the session has to wait until the commit.
+SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR UPDATE;
+
+-- name: session_bump
+-- Something about it has changed that nobody heard of from its agent.
+UPDATE sessions SET changed_at = $3, changes = changes + 1 WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: sessions_changed
+SELECT session_id, changes FROM sessions WHERE tenant_id = $1 AND changed_at >= $2
+ORDER BY changed_at DESC, session_id LIMIT $3;
 
 -- name: session_end
 UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: session_switch
-UPDATE sessions SET switched_off = $3 WHERE tenant_id = $1 AND session_id = $2;
+UPDATE sessions SET switched_off = $3, changed_at = $4, changes = changes + 1
+WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: session
 SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2;
@@ -57,6 +74,9 @@ ON CONFLICT (tenant_id, session_id, agent_id) DO UPDATE SET
 -- name: turn_last
 SELECT {turn} FROM turns WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3
 ORDER BY turn DESC LIMIT 1;
+
+-- name: turn_of
+SELECT {turn} FROM turns WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4;
 
 -- name: turn_write
 INSERT INTO turns (tenant_id, session_id, agent_id, turn, turn_key, began_at, progressed_at, ended_at,
@@ -112,6 +132,14 @@ SELECT count(*) AS sessions FROM sessions WHERE tenant_id = $1 AND last_seen_at 
 DELETE FROM turn_steps WHERE tenant_id = $1 AND session_id IN
     (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
 
+-- name: session_calls_delete_before
+DELETE FROM session_calls WHERE tenant_id = $1 AND session_id IN
+    (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
+
+-- name: due_calls_delete_before
+DELETE FROM due_calls WHERE tenant_id = $1 AND session_id IN
+    (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
+
 -- name: turns_delete_before
 DELETE FROM turns WHERE tenant_id = $1 AND session_id IN
     (SELECT session_id FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2);
@@ -125,3 +153,9 @@ DELETE FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2;
 
 -- name: directory_plans_delete_before
 DELETE FROM directory_plans WHERE tenant_id = $1 AND seen_at < $2;
+
+-- name: plans_of_session
+-- Open plans that the session worked on last; there are few open ones.
+SELECT plan_id FROM plans WHERE tenant_id = $1 AND last_session = $2
+    AND ended_at IS NULL
+ORDER BY updated_about DESC, plan_id LIMIT $3;

@@ -1,9 +1,9 @@
-//! Changes, from server to server: each tells the others which plans it has changed.
+//! Changes, from server to server: each tells the others what it has changed.
 //!
 //! This is not done inside of the transactions that change them: a commit with a notification in it
 //! takes a lock of the whole database cluster until it is on disk, so that all commits would queue up
 //! behind each other. One task tells, on a connection of its own, everything that came up since it
-//! last did, each plan once; and the same connection listens. A change that is told twice or not at
+//! last did, each plan and session once; and the same connection listens. A change that is told twice or not at
 //! all, because a connection broke, does no harm: whoever watches reads again, and looks from time to
 //! time anyway.
 
@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use onward_core::PlanId;
 use tokio::sync::{Notify, broadcast};
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
@@ -21,7 +20,7 @@ use uuid::Uuid;
 use super::address::{Address, Standing};
 use super::error;
 use crate::error::Error;
-use crate::tx::Changed;
+use crate::tx::{Changed, Subject};
 
 const CHANNEL: &str = "onward_changes";
 
@@ -35,9 +34,15 @@ const PAUSE: Duration = Duration::from_millis(10);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// What has changed, and whose it is.
+type Waiting = BTreeSet<(Arc<str>, Subject)>;
+
+/// How a session is told from a plan: no id of a plan begins like this.
+const SESSION: &str = "session ";
+
 /// What is still to be told, and to whom.
 pub(super) struct Outbox {
-    waiting: Mutex<BTreeSet<(Arc<str>, PlanId)>>,
+    waiting: Mutex<Waiting>,
     wake: Notify,
     closed: AtomicBool,
 }
@@ -58,7 +63,7 @@ impl Outbox {
         }
         let changed = changed
             .into_iter()
-            .map(|Changed { tenant, plan }| (tenant, plan));
+            .map(|Changed { tenant, what }| (tenant, what));
         self.lock().extend(changed);
         self.wake.notify_one();
     }
@@ -73,11 +78,11 @@ impl Outbox {
         self.closed.load(Ordering::Acquire)
     }
 
-    fn take(&self) -> BTreeSet<(Arc<str>, PlanId)> {
+    fn take(&self) -> Waiting {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<(Arc<str>, PlanId)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
         // Whoever panicked was adding to the set: it is whole.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,10 +194,10 @@ impl Exchange {
             return;
         }
         for pair in plans.chunks_exact(2) {
-            if let Ok(plan) = pair[1].parse() {
+            if let Some(what) = subject(&pair[1]) {
                 let tenant = pair[0].as_str().into();
                 // Nobody may be watching.
-                drop(self.watchers.send(Changed { tenant, plan }));
+                drop(self.watchers.send(Changed { tenant, what }));
             }
         }
     }
@@ -204,14 +209,29 @@ async fn tell(client: &Client, payload: &str) -> Result<(), tokio_postgres::Erro
     told.await.map(|_| ())
 }
 
-/// Lists of texts in JSON, each short enough: who tells, then tenant and plan by turns. A tenant whose
+fn word(what: &Subject) -> String {
+    match what {
+        Subject::Plan(plan) => plan.to_string(),
+        Subject::Session(session) => format!("{SESSION}{session}"),
+    }
+}
+
+fn subject(word: &str) -> Option<Subject> {
+    match word.strip_prefix(SESSION) {
+        Some(session) => Some(Subject::Session(session.into())),
+        None => word.parse().ok().map(Subject::Plan),
+    }
+}
+
+/// Lists of texts in JSON, each short enough: who tells, then tenant and what by turns. A tenant whose
 /// name alone does not fit is left out.
-fn payloads(origin: &str, waiting: &BTreeSet<(Arc<str>, PlanId)>) -> Vec<String> {
+fn payloads(origin: &str, waiting: &Waiting) -> Vec<String> {
     let mut payloads = Vec::new();
     let mut current = String::new();
-    for (tenant, plan) in waiting {
+    for (tenant, what) in waiting {
         let tenant = serde_json::Value::from(tenant.as_ref());
-        let pair = format!(r#",{tenant},"{plan}""#);
+        let what = serde_json::Value::from(word(what));
+        let pair = format!(",{tenant},{what}");
         if current.len() + pair.len() > ROOM {
             payloads.extend(finished(&mut current));
         }
@@ -232,6 +252,8 @@ fn finished(current: &mut String) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use onward_core::PlanId;
+
     use super::*;
 
     #[test]
@@ -239,12 +261,13 @@ mod tests {
         let origin = origin();
         let mut waiting = BTreeSet::new();
         for number in 0..1000 {
-            waiting.insert((
-                format!("a \"{}\"", number % 7).into(),
-                PlanId::from_u128(number),
-            ));
+            let tenant: Arc<str> = format!("a \"{}\"", number % 7).into();
+            let session = format!("\"{number}\" of ours");
+            waiting.insert((Arc::clone(&tenant), Subject::Session(session.into())));
+            waiting.insert((tenant, Subject::Plan(PlanId::from_u128(number))));
         }
-        waiting.insert(("x".repeat(9000).into(), PlanId::from_u128(0)));
+        let plan = Subject::Plan(PlanId::from_u128(0));
+        waiting.insert(("x".repeat(9000).into(), plan));
         let payloads = payloads(&origin, &waiting);
         let mut found = BTreeSet::new();
         for payload in payloads {
@@ -252,7 +275,7 @@ mod tests {
             let words: Vec<String> = serde_json::from_str(&payload).unwrap();
             assert_eq!(words[0], origin);
             for pair in words[1..].chunks_exact(2) {
-                found.insert((pair[0].as_str().into(), pair[1].parse().unwrap()));
+                found.insert((pair[0].as_str().into(), subject(&pair[1]).unwrap()));
             }
         }
         waiting.retain(|(tenant, _)| tenant.len() < 9000);

@@ -10,7 +10,7 @@ use onward_testbed::Cluster;
 use tokio::sync::broadcast::Receiver;
 
 use super::*;
-use crate::tx::Statement;
+use crate::tx::{Statement, Subject};
 use crate::value::{Value, params};
 
 const KEY: &str = "INSERT INTO idempotency_keys (tenant_id, idempotency_key, plan_id, digest, created_at) \

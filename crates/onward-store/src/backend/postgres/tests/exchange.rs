@@ -13,7 +13,7 @@ async fn changes_are_heard_on_every_server_once() {
     let (two, mut on_two) = open(&url).await;
     let changed = |number| Changed {
         tenant: "a".into(),
-        plan: PlanId::from_u128(number),
+        what: Subject::Plan(PlanId::from_u128(number)),
     };
     one.tell(vec![changed(1), changed(2)]);
     assert_eq!(on_one.recv().await.unwrap(), changed(1));

@@ -48,7 +48,7 @@ async fn a_server_that_comes_back_is_found_again() {
         loop {
             other.tell(vec![Changed {
                 tenant: "a".into(),
-                plan,
+                what: Subject::Plan(plan),
             }]);
             if timeout(Duration::from_millis(200), watching.recv())
                 .await

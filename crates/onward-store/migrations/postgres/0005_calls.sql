@@ -1,0 +1,91 @@
+-- Agents' tool calls: the ledger. A call stands here before its effect begins, and every change of it
+-- is written before it is answered. Differs from SQLite's as the first schema does.
+
+-- For whoever watches from another process: which sessions have changed, and how often.
+ALTER TABLE sessions ADD COLUMN changed_at bigint NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN changes bigint NOT NULL DEFAULT 0;
+CREATE INDEX sessions_by_change ON sessions (tenant_id, changed_at);
+
+-- A call by its turn and its place in it: ids come from models, and may repeat. `stale_at` is the last
+-- instant at which it is alive without a further sign; none where no clock runs. What stands in for a
+-- result that never came stays beside one that came late.
+CREATE TABLE session_calls (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn bigint NOT NULL CHECK (turn >= 1),
+    position bigint NOT NULL CHECK (position >= 1),
+    call_id text,
+    batch bigint NOT NULL CHECK (batch >= 0),
+    tool text NOT NULL,
+    input_digest text NOT NULL,
+    input text NOT NULL,
+    status text NOT NULL CHECK (status IN ('requested', 'awaiting_approval', 'running', 'completed',
+        'failed', 'denied', 'cancelled', 'interrupted')),
+    timeout_ms bigint CHECK (timeout_ms > 0),
+    untimed bigint NOT NULL CHECK (untimed IN (0, 1)),
+    owner_host text CHECK (owner_host <> ''),
+    owner_boot text,
+    owner_process bigint CHECK (owner_process >= 0),
+    owner_started bigint CHECK (owner_started >= 0),
+    requested_at bigint NOT NULL,
+    asked_at bigint,
+    had_begun bigint NOT NULL CHECK (had_begun IN (0, 1)),
+    started_at bigint,
+    last_progress_at bigint,
+    stale_at bigint,
+    ended_at bigint,
+    cause text CHECK (cause IN ('not_started', 'outcome_unknown', 'timed_out')),
+    interrupted_at bigint,
+    to_model text,
+    to_operator text,
+    result text,
+    told bigint NOT NULL CHECK (told IN (0, 1)),
+    PRIMARY KEY (tenant_id, session_id, agent_id, turn, position),
+    CHECK (untimed = 0 OR timeout_ms IS NULL),
+    CHECK ((owner_host IS NULL) = (owner_process IS NULL)),
+    CHECK (owner_host IS NOT NULL OR (owner_boot IS NULL AND owner_started IS NULL)),
+    CHECK (status <> 'awaiting_approval' OR asked_at IS NOT NULL),
+    CHECK (status <> 'running' OR started_at IS NOT NULL),
+    CHECK (last_progress_at IS NULL OR started_at IS NOT NULL),
+    CHECK (stale_at IS NULL OR status = 'running'),
+    CHECK ((ended_at IS NULL) = (status NOT IN ('completed', 'failed', 'denied', 'cancelled'))),
+    CHECK ((cause IS NULL) = (interrupted_at IS NULL)),
+    CHECK ((cause IS NULL) = (to_model IS NULL)),
+    CHECK ((cause IS NULL) = (to_operator IS NULL)),
+    CHECK (status <> 'interrupted' OR cause IS NOT NULL),
+    CHECK (cause IS NULL OR status IN ('interrupted', 'completed', 'failed')),
+    CHECK (result IS NULL OR status IN ('completed', 'failed'))
+);
+CREATE INDEX session_calls_open ON session_calls (tenant_id, session_id)
+    WHERE status IN ('requested', 'awaiting_approval', 'running');
+CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
+
+-- What is due, the second part of it: whose open calls must be looked at, and when; and which process
+-- runs them, so that whoever stands beside it can see that it is dead. Stands outside of the tenants,
+-- as `due` does. An owner that nobody knows has an empty host.
+CREATE TABLE due_calls (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    host text NOT NULL,
+    boot text NOT NULL,
+    process bigint NOT NULL,
+    started bigint NOT NULL,
+    at bigint,
+    PRIMARY KEY (tenant_id, session_id, host, boot, process, started)
+);
+CREATE INDEX due_calls_by_time ON due_calls (at);
+CREATE INDEX due_calls_by_host ON due_calls (host);
+
+-- As for the tables of the first schema: each tenant sees and writes its own rows.
+DO $$
+DECLARE
+    own text := $own$tenant_id = NULLIF(current_setting('onward.tenant', true), '')$own$;
+BEGIN
+    ALTER TABLE session_calls ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE session_calls FORCE ROW LEVEL SECURITY;
+    EXECUTE format('CREATE POLICY own_tenant ON session_calls USING (%s) WITH CHECK (%s)', own, own);
+END;
+$$;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON session_calls, due_calls TO onward_tenant;

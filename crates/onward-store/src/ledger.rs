@@ -1,0 +1,228 @@
+//! The ledger of agents' tool calls, and which processes run them. What becomes of a call was decided
+//! before it got here.
+//!
+//! Whoever changes a call holds its session, and says at the end with [`Tx::keep_calls_due`] that the
+//! narrow table of what is due has to follow: it is made anew from the session's open calls, of which
+//! there are few.
+
+use std::sync::Arc;
+
+use onward_core::call::{CallPolicy, CallStatus, Owner};
+use onward_core::{PlanId, Timestamp};
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::row::call::{self, CallKey, CallRecord, of_call, of_key, of_state};
+use crate::row::session::{self, Session, Turn};
+use crate::tx::{Statement, Tx};
+use crate::value::params;
+
+/// How many calls of one id are looked at.
+const SAME_ID: u32 = 64;
+
+/// A session of some tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DueSession {
+    /// Whose.
+    pub tenant: Arc<str>,
+    /// Which.
+    pub session: String,
+}
+
+impl Tx {
+    /// Holds a session until the commit, without having heard of it.
+    pub async fn hold_session(&mut self, id: &str) -> Result<Option<Session>, Error> {
+        let rows = self.rows("session_hold", params![id]).await?;
+        first(Some(rows), session::session)
+    }
+
+    /// Notes that something about a session has changed that its agent did not tell.
+    pub fn bump_session(&mut self, id: &str, now: Timestamp) {
+        let statement = self.statement("session_bump", params![id, now]);
+        self.queue(statement.touching(1));
+        self.note_session(id);
+    }
+
+    /// The sessions that changed last, from an instant on, each with how often it has changed.
+    pub async fn sessions_changed(
+        &mut self,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(String, u64)>, Error> {
+        let rows = self.rows("sessions_changed", params![since, limit]).await?;
+        let read = rows.into_iter().map(|row| {
+            let mut cells = row.cells("sessions");
+            Ok((cells.string("session_id")?, cells.u64("changes")?))
+        });
+        read.collect()
+    }
+
+    /// A turn of a session by its number.
+    pub async fn turn(
+        &mut self,
+        session: &str,
+        agent: &str,
+        turn: u32,
+    ) -> Result<Option<Turn>, Error> {
+        let rows = self.rows("turn_of", params![session, agent, turn]).await?;
+        first(Some(rows), session::turn)
+    }
+
+    /// Open plans that a session worked on last.
+    pub async fn plans_of_session(
+        &mut self,
+        session: &str,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let rows = self
+            .rows("plans_of_session", params![session, limit])
+            .await?;
+        let read = rows
+            .into_iter()
+            .map(|row| row.cells("plans").id("plan_id").map(PlanId::new));
+        read.collect()
+    }
+
+    /// The place of the last call of a turn; 0 where it has none.
+    pub async fn last_position(
+        &mut self,
+        session: &str,
+        agent: &str,
+        turn: u32,
+    ) -> Result<u32, Error> {
+        let rows = self
+            .rows("call_last_position", params![session, agent, turn])
+            .await?;
+        let last = first(Some(rows), |row| row.cells("session_calls").u32("position"))?;
+        Ok(last.unwrap_or(0))
+    }
+
+    /// Adds a call to the ledger.
+    pub fn add_call(&mut self, record: &CallRecord, policy: CallPolicy) {
+        let row = of_call(record, policy);
+        self.queue(self.statement("call_insert", row).touching(1));
+    }
+
+    /// Writes where a call stands.
+    pub fn keep_call(&mut self, record: &CallRecord, policy: CallPolicy) {
+        let mut row = of_key(&record.key);
+        row.extend(params![record.status().as_str()]);
+        row.extend(of_state(record, policy));
+        self.queue(self.statement("call_update", row).touching(1));
+    }
+
+    /// Says anew which calls of a session are due when, and who runs them.
+    pub fn keep_calls_due(&mut self, session: &str) {
+        for name in ["due_calls_clear", "due_calls_fill"] {
+            self.queue(self.statement(name, params![session]));
+        }
+    }
+
+    /// Has what is due of a session by now looked at again later.
+    pub fn put_off_calls(&mut self, session: &str, until: Timestamp, now: Timestamp) {
+        self.queue(self.statement("due_calls_put_off", params![session, until, now]));
+    }
+
+    /// A call by its key.
+    pub async fn call(&mut self, key: &CallKey) -> Result<Option<CallRecord>, Error> {
+        let rows = self.rows("call", of_key(key)).await?;
+        first(Some(rows), call::call)
+    }
+
+    /// The calls of a session that the model waits for, in the order in which they were asked for.
+    pub async fn open_calls(&mut self, session: &str) -> Result<Vec<CallRecord>, Error> {
+        let rows = self.rows("calls_open", params![session]).await?;
+        rows.into_iter().map(call::call).collect()
+    }
+
+    /// The calls of an agent that have this id, the latest turn first.
+    pub async fn calls_by_id(
+        &mut self,
+        session: &str,
+        agent: &str,
+        id: &str,
+    ) -> Result<Vec<CallRecord>, Error> {
+        let rows = self
+            .rows("calls_by_id", params![session, agent, id, SAME_ID])
+            .await?;
+        rows.into_iter().map(call::call).collect()
+    }
+
+    /// Calls of a session that were given up without its agent knowing.
+    pub async fn untold_calls(
+        &mut self,
+        session: &str,
+        limit: u32,
+    ) -> Result<Vec<CallRecord>, Error> {
+        let rows = self.rows("calls_untold", params![session, limit]).await?;
+        rows.into_iter().map(call::call).collect()
+    }
+
+    /// Notes that the agent knows of all of them.
+    pub fn tell_calls(&mut self, session: &str) {
+        self.queue(self.statement("calls_tell", params![session]));
+    }
+
+    /// The latest calls of a session, in the order in which they were asked for.
+    pub async fn calls_of_session(
+        &mut self,
+        session: &str,
+        limit: u32,
+    ) -> Result<Vec<CallRecord>, Error> {
+        let rows = self.rows("calls_latest", params![session, limit]).await?;
+        rows.into_iter().map(call::call).collect()
+    }
+
+    /// How many calls of a session stand where.
+    pub async fn count_calls(&mut self, session: &str) -> Result<Vec<(CallStatus, u64)>, Error> {
+        let rows = self.rows("calls_count", params![session]).await?;
+        let read = rows.into_iter().map(|row| {
+            let mut cells = row.cells("session_calls");
+            Ok((cells.word("status")?, cells.u64("calls")?))
+        });
+        read.collect()
+    }
+
+    /// Sessions with calls that must be looked at by this instant, of all tenants.
+    pub async fn calls_due_until(
+        &mut self,
+        at: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<DueSession>, Error> {
+        let question = Statement::outside("due_calls_until", params![at, limit]);
+        let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
+        let read = rows.into_iter().map(|row| {
+            let mut cells = row.cells("due_calls");
+            Ok(DueSession {
+                tenant: cells.text("tenant_id")?,
+                session: cells.string("session_id")?,
+            })
+        });
+        read.collect()
+    }
+
+    /// Who runs calls on a host, for which sessions of which tenants.
+    pub async fn owners_on(&mut self, host: &str) -> Result<Vec<(DueSession, Owner)>, Error> {
+        let question = Statement::outside("due_calls_of_host", params![host]);
+        let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
+        let read = rows.into_iter().map(|row| {
+            let mut cells = row.cells("due_calls");
+            let due = DueSession {
+                tenant: cells.text("tenant_id")?,
+                session: cells.string("session_id")?,
+            };
+            let host = cells.string("host")?;
+            let boot = Some(cells.string("boot")?).filter(|boot| !boot.is_empty());
+            let process = cells.u32("process")?;
+            let process_started = u64::try_from(cells.int("started")?).ok();
+            let owner = Owner {
+                host,
+                boot,
+                process,
+                process_started,
+            };
+            Ok((due, owner))
+        });
+        read.collect()
+    }
+}

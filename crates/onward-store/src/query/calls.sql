@@ -1,0 +1,81 @@
+-- The ledger of agents' tool calls, and whose must be looked at.
+
+-- fragment: call
+session_id, agent_id, turn, position, call_id, batch, tool, input_digest, input, status, timeout_ms,
+untimed, owner_host, owner_boot, owner_process, owner_started, requested_at, asked_at, had_begun,
+started_at, last_progress_at, ended_at, cause, interrupted_at, to_model, to_operator, result, told
+
+-- fragment: open
+status IN ('requested', 'awaiting_approval', 'running')
+
+-- name: call_insert
+INSERT INTO session_calls (tenant_id, {call}, stale_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+    $22, $23, $24, $25, $26, $27, $28, $29, $30);
+
+-- name: call_update
+-- What a call is about stays as it was recorded.
+UPDATE session_calls SET status = $6, asked_at = $7, had_begun = $8, started_at = $9,
+    last_progress_at = $10, ended_at = $11, cause = $12, interrupted_at = $13, to_model = $14,
+    to_operator = $15, result = $16, told = $17, stale_at = $18
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4 AND position = $5;
+
+-- name: call
+SELECT {call} FROM session_calls
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4 AND position = $5;
+
+-- name: call_last_position
+SELECT coalesce(max(position), 0) AS position FROM session_calls
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4;
+
+-- name: calls_open
+SELECT {call} FROM session_calls WHERE tenant_id = $1 AND session_id = $2 AND {open}
+ORDER BY requested_at, agent_id, turn, position;
+
+-- name: calls_by_id
+-- The latest turns first; within a turn in order.
+SELECT {call} FROM session_calls
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND call_id = $4
+ORDER BY turn DESC, position LIMIT $5;
+
+-- name: calls_untold
+-- Given up, and the agent does not know.
+SELECT {call} FROM session_calls
+WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND told = 0
+ORDER BY requested_at, agent_id, turn, position LIMIT $3;
+
+-- name: calls_tell
+UPDATE session_calls SET told = 1
+WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND told = 0;
+
+-- name: calls_latest
+-- The latest, in the order in which they were asked for.
+SELECT {call} FROM (SELECT {call} FROM session_calls WHERE tenant_id = $1 AND session_id = $2
+    ORDER BY requested_at DESC, agent_id DESC, turn DESC, position DESC LIMIT $3) AS latest
+ORDER BY requested_at, agent_id, turn, position;
+
+-- name: calls_count
+SELECT status, count(*) AS calls FROM session_calls WHERE tenant_id = $1 AND session_id = $2
+GROUP BY status ORDER BY status;
+
+-- name: due_calls_clear
+DELETE FROM due_calls WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: due_calls_fill
+-- One row for each process that runs calls of the session. Stale is after the instant, not at it.
+INSERT INTO due_calls (tenant_id, session_id, host, boot, process, started, at)
+SELECT tenant_id, session_id, coalesce(owner_host, ''), coalesce(owner_boot, ''),
+    coalesce(owner_process, -1), coalesce(owner_started, -1), min(stale_at) + 1
+FROM session_calls WHERE tenant_id = $1 AND session_id = $2 AND {open}
+GROUP BY tenant_id, session_id, coalesce(owner_host, ''), coalesce(owner_boot, ''),
+    coalesce(owner_process, -1), coalesce(owner_started, -1);
+
+-- name: due_calls_put_off
+UPDATE due_calls SET at = $3 WHERE tenant_id = $1 AND session_id = $2 AND at <= $4;
+
+-- name: due_calls_until
+SELECT DISTINCT tenant_id, session_id FROM due_calls WHERE at <= $1 LIMIT $2;
+
+-- name: due_calls_of_host
+SELECT tenant_id, session_id, host, boot, process, started FROM due_calls WHERE host = $1
+ORDER BY tenant_id, session_id;
