@@ -147,8 +147,12 @@
         });
         source.addEventListener("plan_changed", (event) => {
             const [kind, plan] = topic.split(" ");
-            if (kind !== "plan" || JSON.parse(event.data).planId === plan) refreshSoon();
+            if (kind === "plans" || (kind === "plan" && JSON.parse(event.data).planId === plan)) refreshSoon();
             else refreshNavigation();
+        });
+        source.addEventListener("session_changed", (event) => {
+            const session = JSON.parse(event.data).sessionId;
+            if (topic === "sessions" || topic === `session ${session}`) refreshSoon();
         });
         source.addEventListener("missed", refreshSoon);
         source.onerror = () => {

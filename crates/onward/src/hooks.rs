@@ -15,6 +15,7 @@ mod opencode;
 mod payload;
 
 use clap::ValueEnum;
+use onward_engine::ledger::{Asked, Said};
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::Value;
 
@@ -105,8 +106,15 @@ pub(crate) enum What {
     AboutToAsk,
     /// A tool is about to be called.
     AboutToCall {
-        /// The call's id.
-        call: Option<String>,
+        /// Which call.
+        call: Asked,
+    },
+    /// A person is asked whether a tool may be called, or has answered.
+    Asked {
+        /// Which call.
+        call: Asked,
+        /// What they said.
+        said: Said,
     },
     /// Calls were answered.
     Stepped {

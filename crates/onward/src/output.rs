@@ -5,6 +5,7 @@
 //!
 //! `words` makes stored text harmless and times readable, `table` aligns.
 
+pub(crate) mod call;
 pub(crate) mod table;
 pub(crate) mod words;
 

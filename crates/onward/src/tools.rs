@@ -10,6 +10,7 @@ pub(crate) mod error;
 mod get_next_step;
 mod get_plan_status;
 mod get_research_context;
+mod get_session_health;
 mod get_step_context;
 pub(crate) mod given;
 mod input;
@@ -176,7 +177,7 @@ impl Tool {
     }
 }
 
-static TOOLS: [Tool; 18] = [
+static TOOLS: [Tool; 19] = [
     Tool::of::<ping::Ping>(),
     Tool::of::<create_research_plan::CreateResearchPlan>(),
     Tool::of::<list_active_plans::ListActivePlans>(),
@@ -195,6 +196,7 @@ static TOOLS: [Tool; 18] = [
     Tool::of::<search_sources::SearchSources>(),
     Tool::of::<log_skill_execution::LogSkillExecution>(),
     Tool::of::<submit_feedback::SubmitFeedback>(),
+    Tool::of::<get_session_health::GetSessionHealth>(),
 ];
 
 /// Every tool, in the order in which they are listed.

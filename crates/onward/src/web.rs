@@ -169,6 +169,7 @@ impl Server {
         let engine = site.engine.clone();
         let sweep = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
         let forget = engine.keep_forgetting(retention, stop.clone(), metrics::forgotten);
+        let recover = engine.keep_recovering(stop.clone());
         let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
         let answering = listen::listen(
             listener,
@@ -187,7 +188,7 @@ impl Server {
             tokio::time::sleep_until(deadline).await;
             tracing::warn!("some requests did not end in time");
         };
-        let all = async { tokio::join!(answering, sweep, forget) };
+        let all = async { tokio::join!(answering, sweep, forget, recover) };
         tokio::select! {
             _ = all => {}
             () = ending => {}

@@ -4,6 +4,7 @@
 //! not on the types of the core, which change as the core does. Instants are RFC 3339 in UTC with
 //! milliseconds, spans are milliseconds in a field that ends in `Ms`.
 
+pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod created;
 pub(crate) mod error;

@@ -2,7 +2,7 @@
 //!
 //! Nothing but the protocol goes to standard output. It ends when the agent closes its end, when it
 //! is gone, or by SIGTERM and SIGINT: what runs is finished, what was queued is written. Meanwhile it
-//! sweeps, unless another process on the database does, and forgets what `[retention]` names.
+//! sweeps, unless another process on the database does, looks after the calls of its host, and forgets what `[retention]` names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,8 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     let retention = cx.config.retention();
     let sweep = tokio::spawn(async move {
         let forget = engine.keep_forgetting(retention, closing.clone(), |_, _| {});
-        tokio::join!(engine.keep_sweeping(closing), forget)
+        let recover = engine.keep_recovering(closing.clone());
+        tokio::join!(engine.keep_sweeping(closing), forget, recover)
     });
     // No handshake is waited for: clients of 2026-07-28 have none, and what comes out of order from
     // the others is answered like anything else.

@@ -4,11 +4,16 @@ use std::path::Path;
 
 use onward_core::turn::ladder::Gate;
 use onward_core::turn::{LoopControl, OnStall};
+use onward_engine::ledger::{Asked, NewCall};
 use onward_engine::session::{Fingerprint, Gated, SeenCall, SeenStep};
-use onward_engine::{Caller, Engine, Error, Sheet};
+use onward_engine::{CallRecord, Caller, Engine, Error, Sheet, machine};
 
 use super::{Agent, Event, Reply, What, payload};
 use crate::fingerprint;
+use crate::output::words;
+
+/// How many calls that got no result are named.
+const NAMED: usize = 10;
 
 /// What to answer, and what is worth a line on standard error.
 pub(crate) struct Answer {
@@ -34,8 +39,10 @@ pub(crate) async fn act(
     let heard = event.heard.clone();
     match &event.what {
         What::SessionStarted => {
-            let plan = engine.begin_session(caller, heard).await?;
-            Ok(plan.map_or(Reply::Nothing, offer).into())
+            // Kimi listens to nothing before the first prompt.
+            let tells = agent != Agent::Kimi;
+            let begun = engine.begin_session(caller, heard, tells).await?;
+            Ok(opening(&begun.interrupted, begun.plan.as_ref()).into())
         }
         What::Prompted => {
             let print = look(event, control);
@@ -43,12 +50,15 @@ pub(crate) async fn act(
                 .begin_turn(caller, heard.clone(), print, control)
                 .await?
                 == 1;
-            // Kimi listens to nothing before the first prompt.
-            if first && agent == Agent::Kimi && event.heard.subagent.is_empty() {
-                let plan = engine.begin_session(caller, heard).await?;
-                return Ok(plan.map_or(Reply::Nothing, offer).into());
+            if agent != Agent::Kimi || !event.heard.subagent.is_empty() {
+                return Ok(Reply::Nothing.into());
             }
-            Ok(Reply::Nothing.into())
+            if first {
+                let begun = engine.begin_session(caller, heard, true).await?;
+                return Ok(opening(&begun.interrupted, begun.plan.as_ref()).into());
+            }
+            let interrupted = engine.tell_interrupted(caller, &heard).await?;
+            Ok(opening(&interrupted, None).into())
         }
         What::AboutToAsk => {
             let closed = engine.is_closed(caller, &heard, control).await?;
@@ -61,8 +71,17 @@ pub(crate) async fn act(
         }
         What::AboutToCall { call } => {
             let stops = agent.can_stop();
-            let gated = engine.before_call(caller, heard, call.clone(), stops, control);
+            let Asked { id, tool, input } = call.clone();
+            // The agent runs the tool, and this hook is its child.
+            let call = NewCall::seen(id, tool, input, machine::starter());
+            let gated = engine.gate_call(caller, heard, call, stops, control);
             Ok(gate(gated.await?, stops).into())
+        }
+        What::Asked { call, said } => {
+            engine
+                .call_asked(caller, heard, call.clone(), *said)
+                .await?;
+            Ok(Reply::Nothing.into())
         }
         What::Stepped { calls, whole } => step(event, calls, *whole, engine, caller, control).await,
         What::Answered => {
@@ -85,6 +104,8 @@ async fn step(
     control: LoopControl,
 ) -> Result<Answer, Error> {
     if control.on_stall == OnStall::Off {
+        let settled = engine.settle_calls(caller, event.heard.clone(), calls.to_vec());
+        settled.await?;
         return Ok(Reply::Nothing.into());
     }
     let step = SeenStep {
@@ -142,10 +163,44 @@ fn gate(gated: Gated, stops: bool) -> Reply {
     }
 }
 
+/// What a model has to know that begins, or begins again.
+fn opening(interrupted: &[CallRecord], plan: Option<&Sheet>) -> Reply {
+    let cut_off = cut_off(interrupted);
+    let told: Vec<String> = cut_off.into_iter().chain(plan.map(offer)).collect();
+    match told.is_empty() {
+        true => Reply::Nothing,
+        false => Reply::Context(told.join("\n\n")),
+    }
+}
+
+/// Calls that got no result, each with what the model can do about it.
+fn cut_off(calls: &[CallRecord]) -> Option<String> {
+    if calls.is_empty() {
+        return None;
+    }
+    let mut told = format!(
+        "{} of this session got no result:",
+        words::count(calls.len() as u64, "tool call", "tool calls")
+    );
+    for record in calls.iter().take(NAMED) {
+        let said = record.synthetic.as_ref();
+        let said = said.map_or("", |said| said.to_model.as_str());
+        let input = words::line(&record.input);
+        told.push_str(&format!(
+            "\n- {} `{input}`: {said}",
+            words::line(&record.tool)
+        ));
+    }
+    if calls.len() > NAMED {
+        told.push_str(&format!("\n- and {} more", calls.len() - NAMED));
+    }
+    Some(told)
+}
+
 /// An unfinished plan, for the model to know of.
-fn offer(sheet: Sheet) -> Reply {
+fn offer(sheet: &Sheet) -> String {
     let head = &sheet.head;
-    Reply::Context(format!(
+    format!(
         "This directory has an unfinished plan in Onward: `{}` (planId {}), {}, {}% of {} steps done. \
          `get_research_context` with its planId tells where it stands; `get_next_step` goes on with it.",
         sheet.brief.name,
@@ -153,5 +208,5 @@ fn offer(sheet: Sheet) -> Reply {
         head.status(),
         head.counts.progress(),
         head.counts.total(),
-    ))
+    )
 }

@@ -1,19 +1,22 @@
 //! Claude Code. `PostToolBatch` is its event for a step: once per model response, with what the model
-//! sees. `PostToolUse` and `PostToolUseFailure` are understood where that is not installed. Hooks fire
-//! inside of subagents too, under an `agent_id`.
+//! sees. `PostToolUse` and `PostToolUseFailure` tell sooner of each call that it was answered, and stand
+//! in for the batch where that is not installed. Hooks fire inside of subagents too, under an `agent_id`.
+//! `PermissionRequest` says that a person is asked, and nothing that they have answered: the result does.
 //!
 //! Nothing takes the tools away for one step: every call is refused, with the reason for the model to
 //! read, and `continue: false` ends the turn. Cursor runs these hooks as well, under its own version;
 //! its own hooks tell the same, so these are silent then.
 
+use onward_engine::ledger::Said;
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
 
-use super::payload::{call, failed, heard, output, text};
+use super::payload::{asked, call, failed, heard, output, text};
 use super::{Agent, Event, Reply, What};
 
 /// How the text of a failure begins, where nothing else tells that it is one.
-const FAILURES: [&str; 4] = [
+const FAILURES: [&str; 5] = [
+    "The user doesn't want to ",
     "Exit code ",
     "Error: ",
     "<tool_use_error>",
@@ -29,7 +32,15 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "SessionStart" => What::SessionStarted,
         "UserPromptSubmit" | "SubagentStart" => What::Prompted,
         "PreToolUse" => What::AboutToCall {
-            call: text(payload, "tool_use_id"),
+            call: asked(payload, "tool_use_id"),
+        },
+        "PermissionRequest" => What::Asked {
+            call: asked(payload, "tool_use_id"),
+            said: Said::Nothing,
+        },
+        "PermissionDenied" => What::Asked {
+            call: asked(payload, "tool_use_id"),
+            said: Said::No,
         },
         "PostToolBatch" => What::Stepped {
             calls: batch(payload),

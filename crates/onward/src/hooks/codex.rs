@@ -4,11 +4,12 @@
 //! It refuses `continue: false` before a call, and a bare `allow`: where a call may be made, nothing is
 //! printed. So the turn cannot be stopped; every call of it is refused.
 
+use onward_engine::ledger::Said;
 use onward_engine::session::Heard;
 use serde_json::{Value, json};
 
 use super::claude_code::denied;
-use super::payload::{call, failed, heard, output, text};
+use super::payload::{asked, call, failed, heard, output, text};
 use super::{Agent, Event, Reply, What};
 
 pub(super) fn read(payload: &Value) -> Option<Event> {
@@ -17,7 +18,11 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "SessionStart" => What::SessionStarted,
         "UserPromptSubmit" | "SubagentStart" => What::Prompted,
         "PreToolUse" => What::AboutToCall {
-            call: text(payload, "tool_use_id"),
+            call: asked(payload, "tool_use_id"),
+        },
+        "PermissionRequest" => What::Asked {
+            call: asked(payload, "tool_use_id"),
+            said: Said::Nothing,
         },
         "PostToolUse" => {
             let response = payload.get("tool_response").unwrap_or(&Value::Null);

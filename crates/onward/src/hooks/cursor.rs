@@ -8,7 +8,7 @@
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
 
-use super::payload::{call, output, text};
+use super::payload::{asked, call, output, text};
 use super::{Agent, Event, Reply, What};
 
 pub(super) fn read(payload: &Value) -> Option<Event> {
@@ -17,7 +17,7 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "sessionStart" => What::SessionStarted,
         "beforeSubmitPrompt" => What::Prompted,
         "preToolUse" => What::AboutToCall {
-            call: text(payload, "tool_use_id"),
+            call: asked(payload, "tool_use_id"),
         },
         "postToolUse" => alone(call(payload, Some(true), result(payload))),
         "postToolUseFailure" => {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::payload::{call, failed, heard, output, text};
+use super::payload::{asked, call, failed, heard, output, text};
 use super::{Agent, Event, Reply, What};
 
 pub(super) fn read(payload: &Value) -> Option<Event> {
@@ -13,7 +13,10 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "SessionStart" => What::SessionStarted,
         "BeforeAgent" => What::Prompted,
         "BeforeToolSelection" => What::AboutToAsk,
-        "BeforeTool" => What::AboutToCall { call: None },
+        // It gives its calls no ids.
+        "BeforeTool" => What::AboutToCall {
+            call: asked(payload, "tool_use_id"),
+        },
         "AfterTool" => {
             let response = payload.get("tool_response").unwrap_or(&Value::Null);
             let ok = !failed(response);

@@ -4,10 +4,11 @@
 //! beside the agent's own work, with their first 2,000 characters, and may come after the next call is
 //! asked for; they are counted whenever they come.
 
+use onward_engine::ledger::Said;
 use onward_engine::session::SeenCall;
 use serde_json::{Value, json};
 
-use super::payload::{heard, output, text};
+use super::payload::{asked, heard, output, text};
 use super::{Agent, Event, Reply, What};
 
 pub(super) fn read(payload: &Value) -> Option<Event> {
@@ -16,7 +17,11 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "SessionStart" => What::SessionStarted,
         "UserPromptSubmit" => What::Prompted,
         "PreToolUse" => What::AboutToCall {
-            call: text(payload, "tool_call_id"),
+            call: asked(payload, "tool_call_id"),
+        },
+        "PermissionRequest" => What::Asked {
+            call: asked(payload, "tool_call_id"),
+            said: Said::Nothing,
         },
         "PostToolUse" => answered(payload, Some(true), "tool_output"),
         "PostToolUseFailure" => answered(payload, Some(false), "error"),

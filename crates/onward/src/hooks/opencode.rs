@@ -3,6 +3,7 @@
 //! says: `{"context"}` is added to the result that the model reads, `{"refuse"}` is thrown before the
 //! call, and with `"stop"` the session is aborted. The plugin is `install/opencode.js`.
 
+use onward_engine::ledger::{Asked, Said};
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
 
@@ -15,7 +16,11 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "session.created" => What::SessionStarted,
         "chat.message" => What::Prompted,
         "tool.execute.before" => What::AboutToCall {
-            call: text(payload, "callID"),
+            call: asked(payload),
+        },
+        "permission.ask" => What::Asked {
+            call: asked(payload),
+            said: Said::Nothing,
         },
         "tool.execute.after" => What::Stepped {
             calls: vec![SeenCall {
@@ -39,6 +44,14 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         turn: None,
     };
     Some(Event { name, heard, what })
+}
+
+fn asked(payload: &Value) -> Asked {
+    Asked {
+        id: text(payload, "callID"),
+        tool: text(payload, "tool").unwrap_or_default(),
+        input: payload.get("args").cloned().unwrap_or_default(),
+    }
 }
 
 /// How a command ended, where its metadata says it.

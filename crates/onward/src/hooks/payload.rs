@@ -3,6 +3,7 @@
 //! A field of another kind than expected is missing, not an error: formats move with every version.
 
 use onward_core::PlanId;
+use onward_engine::ledger::Asked;
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::Value;
 
@@ -47,6 +48,15 @@ pub(super) fn call(payload: &Value, ok: Option<bool>, output: String) -> SeenCal
         input: payload.get("tool_input").cloned().unwrap_or_default(),
         ok,
         output,
+    }
+}
+
+/// A call that is about to be made, where the fields have their common names.
+pub(super) fn asked(payload: &Value, id: &str) -> Asked {
+    Asked {
+        id: text(payload, id),
+        tool: text(payload, "tool_name").unwrap_or_default(),
+        input: payload.get("tool_input").cloned().unwrap_or_default(),
     }
 }
 

@@ -59,6 +59,10 @@ export const Onward = async ({ client, directory }) => {
       }
       if (answer.refuse) throw new Error(answer.refuse)
     },
+    "permission.ask": async (input) => {
+      const { sessionID, callID } = input ?? {}
+      if (sessionID && callID) await ask({ hook: "permission.ask", sessionID, directory, callID })
+    },
     "tool.execute.after": async (input, output) => {
       const { tool, sessionID, callID, args } = input
       const answer = await ask({

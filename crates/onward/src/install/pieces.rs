@@ -23,20 +23,25 @@ pub(super) const PLUGIN_HEAD: &str = "// Onward's plugin for opencode.";
 const PLUGIN: &str = include_str!("opencode.js");
 
 /// The events of each agent.
-const CLAUDE_CODE: [&str; 8] = [
+const CLAUDE_CODE: [&str; 12] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
+    "PermissionRequest",
+    "PermissionDenied",
+    "PostToolUse",
+    "PostToolUseFailure",
     "PostToolBatch",
     "Stop",
     "SubagentStart",
     "SubagentStop",
     "SessionEnd",
 ];
-const CODEX: [&str; 8] = [
+const CODEX: [&str; 9] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
+    "PermissionRequest",
     "PostToolUse",
     "Stop",
     "SubagentStart",
@@ -52,10 +57,11 @@ const GEMINI: [&str; 7] = [
     "AfterAgent",
     "SessionEnd",
 ];
-const KIMI: [&str; 9] = [
+const KIMI: [&str; 10] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
+    "PermissionRequest",
     "PostToolUse",
     "PostToolUseFailure",
     "Stop",

@@ -2,8 +2,8 @@
 //!
 //! A change in this process, or of another server on the same PostgreSQL, is heard at once. Another
 //! process on the same SQLite file tells nobody, so while there are subscriptions the file is asked once
-//! a second whether anything was committed; then the newest plans are looked at, and what has new
-//! entries in its trail has changed. So a change may be told twice, which harms nobody.
+//! a second whether anything was committed; then the newest plans and sessions are looked at, and what
+//! has new entries in its trail, or was touched more often, has changed. So a change may be told twice, which harms nobody.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use onward_core::{PlanId, Timestamp};
 use onward_engine::list::PlanQuery;
-use onward_engine::{Caller, Engine};
+use onward_engine::{Caller, Engine, Subject};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
@@ -52,7 +52,10 @@ impl Subscribed {
         let mut changes = Changes::of(setup, caller);
         let uris = Arc::clone(&self.uris);
         let task = tokio::spawn(async move {
-            while let Some(plan) = changes.next().await {
+            while let Some(changed) = changes.next().await {
+                let Subject::Plan(plan) = changed else {
+                    continue;
+                };
                 for uri in resources::about(plan) {
                     if !lock(&uris).contains(&uri) {
                         continue;
@@ -89,7 +92,10 @@ pub(super) async fn listen(setup: &Setup, caller: Caller, context: SubscriptionC
 async fn tell(mut changes: Changes, context: &SubscriptionContext) {
     let accepted = context.accepted().resource_subscriptions.clone();
     let accepted = accepted.unwrap_or_default();
-    while let Some(plan) = changes.next().await {
+    while let Some(changed) = changes.next().await {
+        let Subject::Plan(plan) = changed else {
+            continue;
+        };
         for uri in resources::about(plan) {
             if accepted.contains(&uri) && context.sink().notify_resource_updated(uri).await.is_err()
             {
@@ -99,7 +105,7 @@ async fn tell(mut changes: Changes, context: &SubscriptionContext) {
     }
 }
 
-/// The plans of one tenant that change, one by one.
+/// The plans and sessions of one tenant that change, one by one.
 pub(crate) struct Changes {
     engine: Engine,
     caller: Caller,
@@ -110,8 +116,10 @@ pub(crate) struct Changes {
     since: Timestamp,
     /// How long the trail of each of the newest plans is.
     known: HashMap<PlanId, u64>,
+    /// How often each of the newest sessions has changed.
+    known_sessions: HashMap<String, u64>,
     /// What has changed and was not told yet.
-    ready: Vec<PlanId>,
+    ready: Vec<Subject>,
     /// The version of the database when the plans were looked at.
     version: Option<i64>,
     looked: bool,
@@ -133,6 +141,7 @@ impl Changes {
             closing,
             since: Timestamp::from_millis(now.as_millis().saturating_sub(BEFORE)),
             known: HashMap::new(),
+            known_sessions: HashMap::new(),
             ready: Vec::new(),
             version: None,
             looked: false,
@@ -140,10 +149,10 @@ impl Changes {
     }
 
     /// None once the server ends.
-    pub(crate) async fn next(&mut self) -> Option<PlanId> {
+    pub(crate) async fn next(&mut self) -> Option<Subject> {
         loop {
-            if let Some(plan) = self.ready.pop() {
-                return Some(plan);
+            if let Some(changed) = self.ready.pop() {
+                return Some(changed);
             }
             if !self.looked {
                 self.looked = true;
@@ -161,7 +170,7 @@ impl Changes {
             };
             match heard {
                 Ok(changed) if changed.tenant != self.caller.tenant => {}
-                Ok(changed) => return Some(changed.plan),
+                Ok(changed) => return Some(changed.what),
                 Err(RecvError::Lagged(_)) => self.look().await,
                 Err(RecvError::Closed) => return None,
             }
@@ -181,8 +190,29 @@ impl Changes {
         }
     }
 
-    /// Looks at the newest plans; those with new entries in their trail have changed.
     async fn look(&mut self) {
+        self.look_at_sessions().await;
+        self.look_at_plans().await;
+    }
+
+    /// Looks at the sessions that changed last.
+    async fn look_at_sessions(&mut self) {
+        let changed = self
+            .engine
+            .sessions_changed(&self.caller, self.since, NEWEST);
+        let Ok(changed) = changed.await else {
+            return;
+        };
+        for (session, changes) in changed {
+            let before = self.known_sessions.insert(session.clone(), changes);
+            if before != Some(changes) {
+                self.ready.push(Subject::Session(session.into()));
+            }
+        }
+    }
+
+    /// Looks at the newest plans; those with new entries in their trail have changed.
+    async fn look_at_plans(&mut self) {
         let query = PlanQuery {
             limit: NEWEST,
             finished: true,
@@ -198,7 +228,7 @@ impl Changes {
             if before.is_some_and(|before| before != head.seq)
                 || (before.is_none() && at >= self.since)
             {
-                self.ready.push(head.id);
+                self.ready.push(Subject::Plan(head.id));
             }
         }
     }

@@ -7,12 +7,18 @@
 //! too, and is not among those that agents see.
 
 mod abandon_plan;
+mod change_call;
+mod close_call;
 mod create_token;
 mod delete_plan;
 mod export_plan;
 mod get_plan_audit;
+mod get_session;
 mod list_reviews;
+mod list_sessions;
 mod list_tokens;
+mod record_call;
+mod recover_session;
 mod resume_plan;
 mod revoke_token;
 
@@ -65,7 +71,7 @@ const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
 }
 
 /// Every route that is a tool.
-pub(super) static ROUTES: [Route; 27] = [
+pub(super) static ROUTES: [Route; 34] = [
     route(Verb::Get, "/ping", "ping"),
     route(Verb::Get, "/plans", "list_active_plans"),
     route(Verb::Make, "/plans", "create_research_plan"),
@@ -106,20 +112,49 @@ pub(super) static ROUTES: [Route; 27] = [
     ),
     route(Verb::Get, "/reviews", "list_reviews"),
     route(Verb::Make, "/skills", "log_skill_execution"),
+    route(Verb::Get, "/sessions", "list_sessions"),
+    route(Verb::Get, "/sessions/{sessionId}", "get_session"),
+    route(
+        Verb::Get,
+        "/sessions/{sessionId}/health",
+        "get_session_health",
+    ),
+    route(
+        Verb::Post,
+        "/sessions/{sessionId}/recover",
+        "recover_session",
+    ),
+    route(Verb::Make, "/sessions/{sessionId}/calls", "record_call"),
+    route(
+        Verb::Post,
+        "/sessions/{sessionId}/calls/{turn}/{position}",
+        "change_call",
+    ),
+    route(
+        Verb::Post,
+        "/sessions/{sessionId}/calls/{turn}/{position}/close",
+        "close_call",
+    ),
     route(Verb::Get, "/tokens", "list_tokens"),
     route(Verb::Make, "/tokens", "create_token"),
     route(Verb::Delete, "/tokens/{tokenId}", "revoke_token"),
 ];
 
 /// What is here and not among the tools of agents.
-static OWN: [Tool; 9] = [
+static OWN: [Tool; 15] = [
     Tool::of::<abandon_plan::AbandonPlan>(),
+    Tool::of::<change_call::ChangeCall>(),
+    Tool::of::<close_call::CloseCall>(),
     Tool::of::<create_token::CreateToken>(),
     Tool::of::<delete_plan::DeletePlan>(),
     Tool::of::<export_plan::ExportPlan>(),
     Tool::of::<get_plan_audit::GetPlanAudit>(),
+    Tool::of::<get_session::GetSession>(),
     Tool::of::<list_reviews::ListReviews>(),
+    Tool::of::<list_sessions::ListSessions>(),
     Tool::of::<list_tokens::ListTokens>(),
+    Tool::of::<record_call::RecordCall>(),
+    Tool::of::<recover_session::RecoverSession>(),
     Tool::of::<resume_plan::ResumePlan>(),
     Tool::of::<revoke_token::RevokeToken>(),
 ];
@@ -190,7 +225,10 @@ async fn answer(
         false => query(request.uri(), tool.input_schema()),
     };
     let arguments = read.and_then(|mut arguments| {
-        let named = path.iter().map(|(name, value)| (name, Value::from(value)));
+        let named = path.iter().map(|(name, value)| {
+            let value = fitting(tool.input_schema(), name, value.to_owned());
+            (name, value)
+        });
         for (name, value) in named {
             if arguments.insert(name.to_owned(), value).is_some() {
                 return Err(issue(name, "stands in the path already"));
@@ -259,27 +297,30 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// The arguments of a query, each in the kind that the schema names. What cannot be brought into it
-/// stays a text, and is refused as one.
+/// A text of an address in the kind that the schema names. What cannot be brought into it stays a
+/// text, and is refused as one.
+fn fitting(schema: &Map<String, Value>, name: &str, value: String) -> Value {
+    let kind = schema.get("properties").and_then(|fields| fields.get(name));
+    let kind = kind
+        .and_then(|field| field.get("type"))
+        .and_then(Value::as_str);
+    match kind {
+        Some("integer") => value.parse::<i64>().map_or(Value::from(value), Value::from),
+        Some("number") => value.parse::<f64>().map_or(Value::from(value), Value::from),
+        Some("boolean") => value
+            .parse::<bool>()
+            .map_or(Value::from(value), Value::from),
+        Some(_) | None => Value::from(value),
+    }
+}
+
+/// The arguments of a query, each in the kind that the schema names.
 fn query(uri: &Uri, schema: &Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     let mut arguments = Map::new();
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
     let pairs = pairs.map_err(|_| issue("query", "cannot be read"))?;
     for (name, value) in pairs.0 {
-        let kind = schema
-            .get("properties")
-            .and_then(|fields| fields.get(&name));
-        let kind = kind
-            .and_then(|field| field.get("type"))
-            .and_then(Value::as_str);
-        let value = match kind {
-            Some("integer") => value.parse::<i64>().map_or(Value::from(value), Value::from),
-            Some("number") => value.parse::<f64>().map_or(Value::from(value), Value::from),
-            Some("boolean") => value
-                .parse::<bool>()
-                .map_or(Value::from(value), Value::from),
-            Some(_) | None => Value::from(value),
-        };
+        let value = fitting(schema, &name, value);
         if arguments.insert(name.clone(), value).is_some() {
             return Err(issue(&name, "is given twice"));
         }

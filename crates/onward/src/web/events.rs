@@ -1,7 +1,8 @@
-//! `/api/v1/events`: which plans of the caller's tenant change, as they do (server-sent events).
+//! `/api/v1/events`: what of the caller's tenant changes, as it does (server-sent events).
 //!
-//! `ready` comes first: what changes from then on is told. `plan_changed` names a plan; where it
-//! stands is asked with the next call. Whoever reads more slowly than plans change is told `missed`,
+//! `ready` comes first: what changes from then on is told. `plan_changed` names a plan, and
+//! `session_changed` a session of which a turn, a step or a call has changed; where it stands is asked
+//! with the next call. Whoever reads more slowly than things change is told `missed`,
 //! and should look at all that it shows; nothing is kept for it. Comments keep the line alive. What
 //! changed just before, or twice at once, may be told once too often or once for both.
 
@@ -14,9 +15,8 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use onward_core::PlanId;
 use onward_core::role::Permission;
-use onward_engine::{Caller, Error};
+use onward_engine::{Caller, Error, Subject};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
@@ -75,11 +75,11 @@ impl Listener {
             return Some(Event::default().event("ready").data("{}"));
         }
         let heard = tokio::select! {
-            heard = self.listening.plans.recv() => heard,
+            heard = self.listening.changed.recv() => heard,
             _ = self.stop.wait_for(|stop| *stop) => return None,
         };
         match heard {
-            Ok(plan) => self.may_still_listen().await.then(|| event(plan)),
+            Ok(what) => self.may_still_listen().await.then(|| event(&what)),
             Err(RecvError::Lagged(_)) => Some(Event::default().event("missed").data("{}")),
             Err(RecvError::Closed) => None,
         }
@@ -100,9 +100,10 @@ impl Listener {
     }
 }
 
-fn event(plan: PlanId) -> Event {
-    let data = json!({ "planId": plan.to_string() });
-    Event::default()
-        .event("plan_changed")
-        .data(data.to_string())
+fn event(what: &Subject) -> Event {
+    let (name, data) = match what {
+        Subject::Plan(plan) => ("plan_changed", json!({ "planId": plan.to_string() })),
+        Subject::Session(session) => ("session_changed", json!({ "sessionId": **session })),
+    };
+    Event::default().event(name).data(data.to_string())
 }

@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use onward_core::PlanId;
-use onward_engine::{Caller, Engine};
+use onward_engine::{Caller, Engine, Subject};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
@@ -20,7 +19,7 @@ pub(super) struct Feeds(Mutex<HashMap<Arc<str>, Weak<Feed>>>);
 
 /// The watch of one tenant.
 pub(super) struct Feed {
-    plans: broadcast::Sender<PlanId>,
+    changed: broadcast::Sender<Subject>,
     task: AbortHandle,
 }
 
@@ -32,12 +31,12 @@ impl Drop for Feed {
 
 /// Somebody who listens; while they do, there is a watch.
 pub(super) struct Listening {
-    pub(super) plans: broadcast::Receiver<PlanId>,
+    pub(super) changed: broadcast::Receiver<Subject>,
     _feed: Arc<Feed>,
 }
 
 impl Feeds {
-    /// Hears of every plan of the caller's tenant that changes from now on.
+    /// Hears of every plan and session of the caller's tenant that changes from now on.
     pub(super) fn listen(
         &self,
         engine: &Engine,
@@ -55,7 +54,7 @@ impl Feeds {
             feed
         });
         Listening {
-            plans: feed.plans.subscribe(),
+            changed: feed.changed.subscribe(),
             _feed: feed,
         }
     }
@@ -63,16 +62,16 @@ impl Feeds {
 
 impl Feed {
     fn begin(mut changes: Changes) -> Self {
-        let (plans, _) = broadcast::channel(BEHIND);
-        let told = plans.clone();
+        let (changed, _) = broadcast::channel(BEHIND);
+        let told = changed.clone();
         let task = tokio::spawn(async move {
-            while let Some(plan) = changes.next().await {
+            while let Some(what) = changes.next().await {
                 // Whoever listened may just have gone.
-                let _ = told.send(plan);
+                let _ = told.send(what);
             }
         });
         Self {
-            plans,
+            changed,
             task: task.abort_handle(),
         }
     }

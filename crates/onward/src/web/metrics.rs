@@ -98,6 +98,14 @@ pub(super) fn swept(round: &Result<Round, Error>) {
             for (tenant, plan, why) in &round.failed {
                 tracing::error!(%tenant, %plan, %why, "a plan cannot be looked at");
             }
+            for (due, calls) in &round.calls.sessions {
+                let (tenant, session) = (&due.tenant, &due.session);
+                tracing::info!(%tenant, %session, calls, "the sweep gave up calls past their time");
+            }
+            for (due, why) in &round.calls.failed {
+                let (tenant, session) = (&due.tenant, &due.session);
+                tracing::error!(%tenant, %session, %why, "a session cannot be looked at");
+            }
             for (tenant, plan) in &round.acted_on {
                 tracing::info!(%tenant, %plan, "the sweep acted on a stall");
             }

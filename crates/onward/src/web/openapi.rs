@@ -128,7 +128,8 @@ fn events() -> Value {
         "operationId": "listen",
         "summary": "Hear of changes",
         "description": "Server-sent events: `ready` first, then `plan_changed` with `{\"planId\"}` \
-            for every plan of the tenant that changes, and `missed` where you read too slowly: then \
+            for every plan of the tenant that changes, `session_changed` with `{\"sessionId\"}` \
+            for every session of which a turn, a step or a call does, and `missed` where you read too slowly: then \
             look at everything again.",
         "responses": {
             "200": {

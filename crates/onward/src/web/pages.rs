@@ -16,6 +16,7 @@ mod plans;
 pub(super) mod problem;
 mod reviews;
 pub(super) mod session;
+mod sessions;
 pub(super) mod settings;
 mod show;
 mod step;
@@ -114,6 +115,12 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/reviews", get(reviews::show))
         .route("/reviews/{id}", get(reviews::show_one))
         .route("/reviews/{id}/decide", post(reviews::decide))
+        .route("/sessions", get(sessions::show))
+        .route("/sessions/{session}", get(sessions::show_one))
+        .route(
+            "/sessions/{session}/calls/{turn}/{position}/close",
+            post(sessions::close),
+        )
         .route("/settings", get(settings::show))
         .route("/settings/tokens", post(settings::create_token))
         .route("/settings/tokens/{token}/revoke", post(settings::revoke))

@@ -1,16 +1,20 @@
 //! Agents' sessions, their turns and steps.
 
+use onward_core::Timestamp;
 use onward_engine::session::SessionView;
 use onward_engine::{CallLine, Session as Stored, SessionLine, Turn as Kept, TurnStep};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+use super::call::Call as Recorded;
+
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Sessions {
     sessions: Vec<Listed>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
     #[serde(flatten)]
@@ -19,7 +23,7 @@ struct Listed {
     held_turns: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Head {
     session_id: String,
@@ -33,15 +37,17 @@ struct Head {
     switched_off: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Session {
     #[serde(flatten)]
     session: Head,
     turns: Vec<Turn>,
+    /// The latest, in the order in which they were asked for
+    calls: Vec<Recorded>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Turn {
     turn: u32,
@@ -65,7 +71,7 @@ struct Turn {
     steps: Vec<Step>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Step {
     step: u32,
@@ -77,7 +83,7 @@ struct Step {
     calls: Vec<Call>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Call {
     tool: String,
@@ -100,11 +106,13 @@ impl Sessions {
 }
 
 impl Session {
-    pub(crate) fn of(view: &SessionView) -> Self {
+    pub(crate) fn of(view: &SessionView, now: Timestamp) -> Self {
+        let calls = view.calls.iter().map(|call| Recorded::of(call, now));
         let turns = view.turns.iter().map(|(turn, steps)| Turn::of(turn, steps));
         Self {
             session: Head::of(&view.session),
             turns: turns.collect(),
+            calls: calls.collect(),
         }
     }
 }

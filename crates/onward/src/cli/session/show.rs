@@ -1,26 +1,28 @@
-//! `onward session show`: the turns of a session, and the steps of those that got stuck.
+//! `onward session show`: the turns of a session, the steps of those that got stuck, and its calls: those
+//! that are open or were given up, or all of them.
 
 use std::fmt::Write;
 
 use clap::Args;
 use onward_core::Timestamp;
+use onward_core::call::CallStatus;
 use onward_core::turn::Judgement;
 use onward_engine::session::SessionView;
-use onward_engine::{Session, Turn, TurnStep};
+use onward_engine::{CallRecord, Session, Turn, TurnStep};
 
 use super::standing;
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::words;
+use crate::output::{Tone, call, words};
 
 /// How many steps of a turn are read.
 const STEPS: u32 = 500;
 /// How many steps of a turn that got stuck are shown.
 const SHOWN: usize = 12;
 
-/// Show the turns of a session, and the steps of those that got stuck
+/// Show the turns of a session, the steps of those that got stuck, and its calls
 #[derive(Args)]
 pub(crate) struct Show {
     /// The session: its id, or the beginning of it
@@ -32,6 +34,9 @@ pub(crate) struct Show {
     /// The steps of every turn, all of them
     #[arg(long)]
     steps: bool,
+    /// Every call, also those that were answered
+    #[arg(long)]
+    calls: bool,
 }
 
 pub(super) async fn run(args: &Show, cx: &Context) -> Result {
@@ -45,7 +50,7 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
         .show_session(&caller, &args.id, args.turns, steps)
         .await?;
     if cx.output.json {
-        let session = crate::wire::session::Session::of(&view);
+        let session = crate::wire::session::Session::of(&view, now);
         cx.output.print_json(&session)?;
         return Ok(Exit::Done);
     }
@@ -69,8 +74,41 @@ fn text(view: &SessionView, args: &Show, cx: &Context, now: Timestamp) -> String
                 let _ = writeln!(text, "{}", words::cut(&call, width));
             }
         }
+        let of_turn =
+            |record: &&CallRecord| record.key.turn == turn.number && record.key.agent == turn.agent;
+        for record in view.calls.iter().filter(of_turn) {
+            if args.calls || is_open_or_lost(record) {
+                text.push_str(&ledger_line(record, cx, now));
+            }
+        }
     }
     text
+}
+
+/// What is worth a line without being asked for: what is not over, or never really ended.
+fn is_open_or_lost(record: &CallRecord) -> bool {
+    record.status().is_open() || record.call.state.interruption().is_some()
+}
+
+fn ledger_line(record: &CallRecord, cx: &Context, now: Timestamp) -> String {
+    let tone = match record.status() {
+        CallStatus::Interrupted | CallStatus::Failed => Some(Tone::Bad),
+        CallStatus::Requested
+        | CallStatus::AwaitingApproval
+        | CallStatus::Running
+        | CallStatus::Completed
+        | CallStatus::Denied
+        | CallStatus::Cancelled => None,
+    };
+    let (tool, input) = (words::line(&record.tool), words::line(&record.input));
+    let line = format!("  call {:>3}  {tool} `{input}`", record.key.position);
+    let width = cx.output.width().unwrap_or(usize::MAX);
+    let standing = call::standing(record, now);
+    format!(
+        "{}\n            {}\n",
+        words::cut(&line, width),
+        cx.output.paint(tone, &standing)
+    )
 }
 
 fn head(session: &Session, now: Timestamp) -> String {

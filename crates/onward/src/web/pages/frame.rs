@@ -17,6 +17,7 @@ const COUNTED: u32 = 100;
 pub(super) enum Section {
     Plans,
     Reviews,
+    Sessions,
     Settings,
     None,
 }
@@ -56,6 +57,7 @@ impl Frame {
         match self.section {
             Section::Plans => section == "plans",
             Section::Reviews => section == "reviews",
+            Section::Sessions => section == "sessions",
             Section::Settings => section == "settings",
             Section::None => false,
         }
@@ -107,6 +109,7 @@ fn notice(word: &str) -> Option<&'static str> {
         "reject" => "Rejected: the step and its plan have failed.",
         "modify" => "Sent back to the agent, with your feedback.",
         "skip" => "The step was skipped.",
+        "closed" => "The call was given up; its own result is still kept, should it come.",
         "revoked" => "The token was revoked.",
         _ => return None,
     })

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
+use onward_core::call::CallStatus;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 
 use crate::output::words;
@@ -71,6 +72,24 @@ impl Badge {
         }
     }
 
+    /// A tool call of an agent.
+    pub(super) fn call(status: CallStatus) -> Self {
+        let shape = match status {
+            CallStatus::Requested => '○',
+            CallStatus::AwaitingApproval => '◆',
+            CallStatus::Running => '▶',
+            CallStatus::Completed => '✓',
+            CallStatus::Failed => '✕',
+            CallStatus::Denied => '⊘',
+            CallStatus::Cancelled => '»',
+            CallStatus::Interrupted => '▲',
+        };
+        Self {
+            word: status.as_str(),
+            shape,
+        }
+    }
+
     /// A step in progress that nobody hears of any more.
     pub(super) fn stalled() -> Self {
         Self {
@@ -120,7 +139,8 @@ mod tests {
     fn every_status_has_a_shape_and_a_word_of_its_own() {
         let plans = PlanStatus::ALL.map(Badge::plan);
         let steps = StepStatus::ALL.map(Badge::step);
-        for all in [&plans[..], &steps[..]] {
+        let calls = CallStatus::ALL.map(Badge::call);
+        for all in [&plans[..], &steps[..], &calls[..]] {
             for (place, one) in all.iter().enumerate() {
                 for other in &all[place + 1..] {
                     assert_ne!(one.shape, other.shape, "{}, {}", one.word, other.word);

@@ -1,0 +1,252 @@
+//! Agents' tool calls in the ledger, and how a session is.
+
+use onward_core::Timestamp;
+use onward_core::call::{CallState, Limit, is_stale, stale_at};
+use onward_engine::CallRecord;
+use onward_engine::ledger::{Health as Seen, POLICY, SessionPlan};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A call, with all that is known of it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Call {
+    session_id: String,
+    #[serde(flatten)]
+    line: Line,
+    batch: u32,
+    /// SHA-256 of the whole input
+    input_digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner>,
+    requested_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted_at: Option<String>,
+    /// Why it was given up, in all detail
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grounds: Option<String>,
+    /// What the model was told, where its own result came later or never
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told_model: Option<String>,
+}
+
+/// A call in a list.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line {
+    turn: u32,
+    position: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_id: Option<String>,
+    tool: String,
+    /// How it begins, without secrets
+    input: String,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_progress_at: Option<String>,
+    /// The timeout that applies to it; none where it has none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+    /// How long it has been open
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_ms: Option<u64>,
+    /// The last instant at which it is alive without a further sign
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale_at: Option<String>,
+    /// It is open, and will not answer
+    stale: bool,
+    /// What is shown as its result: its own, or what stands in for it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    /// The result stands in for one that did not come
+    synthetic: bool,
+    /// Its own result came after it was given up
+    late: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    host: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boot_id: Option<String>,
+    process_id: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process_start: Option<u64>,
+}
+
+/// The calls that were given up.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GivenUp {
+    interrupted: Vec<Call>,
+}
+
+/// How a session is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Health {
+    session_id: String,
+    turn: Turn,
+    calls: Calls,
+    plans: Vec<Plan>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Turn {
+    /// Which turn; none where there was none yet
+    number: Option<u32>,
+    idle_steps: u32,
+    threshold: u32,
+    verdict: Option<&'static str>,
+    last_progress_at: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Calls {
+    running: u64,
+    awaiting_approval: u64,
+    /// Open, and nobody will answer
+    stale: u64,
+    interrupted: u64,
+    /// Those that are open, and the latest that were given up
+    list: Vec<Line>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Plan {
+    plan_id: String,
+    name: String,
+    status: &'static str,
+    progress: u32,
+}
+
+impl Call {
+    pub(crate) fn of(record: &CallRecord, now: Timestamp) -> Self {
+        let state = record.call.state;
+        let ended_at = match state {
+            CallState::Completed(end) | CallState::Failed(end) => Some(end.ended_at),
+            CallState::Denied { ended_at } | CallState::Cancelled { ended_at } => Some(ended_at),
+            CallState::Requested
+            | CallState::AwaitingApproval { .. }
+            | CallState::Running(_)
+            | CallState::Interrupted(_) => None,
+        };
+        let synthetic = record.synthetic.as_ref();
+        Self {
+            session_id: record.key.session.clone(),
+            line: Line::of(record, now),
+            batch: record.batch,
+            input_digest: record.input_digest.clone(),
+            owner: record.call.owner.as_ref().map(|owner| Owner {
+                host: owner.host.clone(),
+                boot_id: owner.boot.clone(),
+                process_id: owner.process,
+                process_start: owner.process_started,
+            }),
+            requested_at: super::at(record.requested_at),
+            asked_at: record.asked_at.map(super::at),
+            ended_at: ended_at.map(super::at),
+            interrupted_at: state
+                .interruption()
+                .map(|interruption| super::at(interruption.interrupted_at)),
+            grounds: synthetic.map(|said| said.to_operator.clone()),
+            told_model: synthetic.map(|said| said.to_model.clone()),
+        }
+    }
+}
+
+impl Line {
+    fn of(record: &CallRecord, now: Timestamp) -> Self {
+        let (state, times) = (record.call.state, record.call.timestamp());
+        let open = state.status().is_open();
+        let since = record.started_at.unwrap_or(record.requested_at);
+        let synthetic = record.synthetic.as_ref();
+        let timeout = match record.call.limit {
+            Limit::Never => None,
+            limit @ (Limit::Unsaid | Limit::After(_)) => POLICY.timeout(limit),
+        };
+        let result = record.result.clone();
+        Self {
+            turn: record.key.turn,
+            position: record.key.position,
+            subagent: (!record.key.agent.is_empty()).then(|| record.key.agent.clone()),
+            call_id: record.id.clone(),
+            tool: record.tool.clone(),
+            input: record.input.clone(),
+            status: state.status().as_str(),
+            cause: state
+                .interruption()
+                .map(|interruption| interruption.cause.as_str()),
+            started_at: record.started_at.map(super::at),
+            last_progress_at: record.last_progress_at.map(super::at),
+            timeout_ms: timeout.map(super::ms),
+            age_ms: open.then(|| super::ms(now.since(since))),
+            stale_at: stale_at(&times, POLICY).map(super::at),
+            stale: is_stale(&times, now, POLICY),
+            synthetic: result.is_none() && synthetic.is_some(),
+            late: result.is_some() && synthetic.is_some(),
+            result: result.or_else(|| synthetic.map(|said| said.to_model.clone())),
+        }
+    }
+}
+
+impl GivenUp {
+    pub(crate) fn of(records: &[CallRecord], now: Timestamp) -> Self {
+        Self {
+            interrupted: records.iter().map(|record| Call::of(record, now)).collect(),
+        }
+    }
+}
+
+impl Health {
+    pub(crate) fn of(seen: &Seen) -> Self {
+        let turn = seen.turn.as_ref();
+        let line = |(record, stale): &(CallRecord, bool)| Line {
+            stale: *stale,
+            ..Line::of(record, seen.now)
+        };
+        Self {
+            session_id: seen.session.id.clone(),
+            turn: Turn {
+                number: turn.map(|turn| turn.number),
+                idle_steps: turn.map_or(0, |turn| turn.standing.idle_steps),
+                threshold: turn.map_or(seen.threshold, |turn| turn.threshold),
+                verdict: turn.and_then(|turn| turn.judgement.map(|judgement| judgement.as_str())),
+                last_progress_at: turn.and_then(|turn| turn.progressed_at.map(super::at)),
+            },
+            calls: Calls {
+                running: seen.counts.running,
+                awaiting_approval: seen.counts.awaiting_approval,
+                stale: seen.counts.stale,
+                interrupted: seen.counts.interrupted,
+                list: seen.calls.iter().map(line).collect(),
+            },
+            plans: seen.plans.iter().map(Plan::of).collect(),
+        }
+    }
+}
+
+impl Plan {
+    fn of(plan: &SessionPlan) -> Self {
+        Self {
+            plan_id: plan.head.id.to_string(),
+            name: plan.name.clone(),
+            status: plan.head.status().as_str(),
+            progress: plan.head.counts.progress(),
+        }
+    }
+}
