@@ -222,11 +222,8 @@ pub(crate) async fn record(
     let position = tx.last_position(session, agent, turn).await? + 1;
     let mut tool = call.tool;
     let mut id = call.id;
-    clean::text(&mut tool);
-    clean::maybe(&mut id);
-    for text in id.iter_mut().chain([&mut tool]) {
-        cut(text, LONGEST_NAME);
-    }
+    id.iter_mut().for_each(named);
+    named(&mut tool);
     let mut record = CallRecord {
         key: CallKey {
             session: session.clone(),
@@ -321,8 +318,10 @@ pub(crate) fn preview(text: &str) -> String {
     line
 }
 
-fn cut(text: &mut String, longest: usize) {
-    if let Some((end, _)) = text.char_indices().nth(longest) {
+/// An id or a tool's name as it can be stored.
+fn named(text: &mut String) {
+    clean::text(text);
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_NAME) {
         text.truncate(end);
     }
 }

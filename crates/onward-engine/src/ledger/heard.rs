@@ -13,7 +13,9 @@ use onward_core::turn::LoopControl;
 use onward_store::{CallRecord, Tx};
 use serde_json::Value;
 
-use super::{Begins, Change, NewCall, POLICY, apply, digest, record, recover, takes_results};
+use super::{
+    Begins, Change, NewCall, POLICY, apply, digest, named, record, recover, takes_results,
+};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -31,6 +33,15 @@ pub struct Asked {
     pub tool: String,
     /// What it is asked.
     pub input: Value,
+}
+
+impl Asked {
+    /// With names as they are stored.
+    fn cleaned(mut self) -> Self {
+        self.id.iter_mut().for_each(named);
+        named(&mut self.tool);
+        self
+    }
 }
 
 /// What a person said to a call.
@@ -84,7 +95,7 @@ impl Engine {
         caller.allow(Permission::Record)?;
         let (heard, now) = (heard.cleaned()?, self.now());
         let noted = self.store.write(&caller.tenant, move |tx| {
-            let (heard, asked) = (heard.clone(), asked.clone());
+            let (heard, asked) = (heard.clone(), asked.clone().cleaned());
             Box::pin(async move {
                 let session = &heard.session;
                 if tx.hold_session(session).await?.is_none() {
@@ -191,6 +202,7 @@ pub(crate) async fn take_results(
             tool: result.tool.clone(),
             input: result.input.clone(),
         };
+        let asked = asked.cleaned();
         let mut record = match find(&open, heard, &asked) {
             Some(place) => open.remove(place),
             None => match late(tx, heard, &asked).await? {

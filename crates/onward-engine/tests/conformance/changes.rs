@@ -6,7 +6,8 @@ use onward_core::PlanId;
 use onward_engine::Address;
 use onward_engine::Engine;
 use onward_engine::engine::Settings;
-use onward_store::Changed;
+use onward_engine::session::Heard;
+use onward_store::{Changed, Subject};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::timeout;
 
@@ -23,7 +24,7 @@ async fn hears_of(changes: &mut Receiver<Changed>, plan: PlanId) -> Changed {
     let heard = async {
         loop {
             let changed = changes.recv().await.expect("somebody tells");
-            if changed.plan == plan {
+            if changed.what == Subject::Plan(plan) {
                 return changed;
             }
         }
@@ -47,6 +48,29 @@ async fn every_change_is_told_and_no_reading(desk: &Desk) {
     hears_of(&mut changes, plan.id).await;
 }
 
+async fn a_session_that_changes_is_told(desk: &Desk) {
+    let mut changes = desk.engine.watch();
+    let heard = Heard {
+        session: "told".to_owned(),
+        agent: "codex".to_owned(),
+        ..Heard::default()
+    };
+    desk.engine.end_turn(&desk.me, heard).await.unwrap();
+    let own = async {
+        loop {
+            let changed = changes.recv().await.expect("somebody tells");
+            if changed.tenant == desk.me.tenant {
+                return changed.what;
+            }
+        }
+    };
+    let first = timeout(PATIENCE, own).await.expect("it is told in time");
+    assert_eq!(first, Subject::Session("told".into()));
+    let since = desk.now();
+    let changed = desk.engine.sessions_changed(&desk.me, since, 9).await;
+    assert_eq!(changed.unwrap(), [("told".to_owned(), 1)]);
+}
+
 async fn a_refused_call_is_not_told(desk: &Desk) {
     let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
     let mut changes = desk.engine.watch();
@@ -59,12 +83,12 @@ async fn a_refused_call_is_not_told(desk: &Desk) {
         loop {
             let changed = changes.recv().await.expect("somebody tells");
             if changed.tenant == desk.me.tenant {
-                return changed.plan;
+                return changed.what;
             }
         }
     };
     let first = timeout(PATIENCE, own).await.expect("it is told in time");
-    assert_eq!(first, other.id);
+    assert_eq!(first, Subject::Plan(other.id));
 }
 
 /// On PostgreSQL servers tell each other; on SQLite a process hears of its own changes.
@@ -103,6 +127,7 @@ async fn a_copy_of_a_file_in_use_is_whole(desk: &Desk) {
 
 on_both_databases![
     every_change_is_told_and_no_reading,
+    a_session_that_changes_is_told,
     a_refused_call_is_not_told,
     a_copy_of_a_file_in_use_is_whole,
 ];

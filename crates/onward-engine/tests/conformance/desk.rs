@@ -7,6 +7,7 @@ use std::time::Duration;
 use onward_core::{Role, Timestamp};
 use onward_engine::engine::Settings;
 use onward_engine::list::PlanQuery;
+use onward_engine::session::Heard;
 use onward_engine::{Caller, Engine, Faults};
 use tokio::runtime::{Builder, Runtime};
 
@@ -159,6 +160,16 @@ impl Desk {
             let id = plan.sheet.head.id;
             let abandoned = self.engine.abandon_plan(tenant, id, None).await;
             abandoned.expect("an open plan can be abandoned");
+        }
+        let sessions = self.engine.list_sessions(tenant, 10_000).await;
+        for line in sessions.expect("they can be listed") {
+            let heard = Heard {
+                session: line.session.id,
+                agent: line.session.agent,
+                ..Heard::default()
+            };
+            let ended = self.engine.end_session(tenant, heard).await;
+            ended.expect("a session can be ended");
         }
     }
 

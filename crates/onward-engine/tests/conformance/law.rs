@@ -2,6 +2,7 @@
 //! changes of the audit trail, other tenants' rows.
 
 use onward_core::turn::LoopControl;
+use onward_engine::ledger::{Begins, NewCall};
 use onward_engine::session::{Fingerprint, Heard};
 
 use crate::desk::Desk;
@@ -158,6 +159,15 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
     let (engine, control) = (&desk.engine, LoopControl::default());
     let begun = engine.begin_turn(&desk.me, heard, Fingerprint::None, control);
     begun.await.unwrap();
+    let heard = Heard {
+        session: "law".to_owned(),
+        agent: "codex".to_owned(),
+        ..Heard::default()
+    };
+    let some = NewCall::seen(None, "Bash".to_owned(), serde_json::Value::Null, None);
+    let recorded = engine.record_call(&desk.me, heard, None, some, Begins::Running);
+    recorded.await.unwrap();
+    let call = |set: &str| format!("UPDATE session_calls SET {set} WHERE tenant_id = '{tenant}'");
     let turn = |set: &str| format!("UPDATE turns SET {set} WHERE tenant_id = '{tenant}'");
     let feedback = |rating: &str, comment: &str| {
         format!(
@@ -197,6 +207,20 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
             format!("UPDATE sessions SET switched_off = 2 WHERE tenant_id = '{tenant}'"),
             format!("UPDATE sessions SET session_id = '' WHERE tenant_id = '{tenant}'"),
             format!("UPDATE sessions SET last_seen_at = 1 WHERE tenant_id = '{tenant}'"),
+            call("status = 'lost'"),
+            call("status = 'completed'"),
+            call("status = 'interrupted'"),
+            call("ended_at = 1"),
+            call("started_at = NULL"),
+            call("cause = 'timed_out'"),
+            call("cause = 'timed_out', interrupted_at = 1, to_model = '', to_operator = ''"),
+            call("owner_host = 'here'"),
+            call("owner_boot = 'x'"),
+            call("untimed = 1, timeout_ms = 1"),
+            call("timeout_ms = 0"),
+            call("result = 'early'"),
+            call("status = 'requested'"),
+            call("position = 0"),
             format!("UPDATE session_agents SET batches = 2 WHERE tenant_id = '{tenant}'"),
             feedback("0", "NULL"),
             feedback("6", "NULL"),
@@ -255,7 +279,8 @@ async fn a_query_that_forgets_its_tenant_sees_nothing(desk: &Desk) {
     let tenant = &desk.me.tenant;
     let tables = "tenants plans steps dependencies branches branch_needs events resumed_sessions \
                   idempotency_keys artifacts tenant_log tool_calls tokens skill_executions feedback \
-                  sessions session_agents turns turn_steps directory_plans";
+                  sessions session_agents turns turn_steps directory_plans \
+                  session_calls";
     let counts: Vec<String> = tables
         .split_whitespace()
         .map(|table| format!("SELECT count(*) FROM {table}"))

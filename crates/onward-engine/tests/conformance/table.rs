@@ -11,13 +11,14 @@ use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
 use onward_core::turn::LoopControl;
-use onward_core::{Code, PlanId, Role, StepId, StepType};
+use onward_core::{Code, PlanId, Role, StepId, StepType, Timestamp};
 use onward_engine::feedback::Opinion;
+use onward_engine::ledger::{Asked, Begins, Change, NewCall, Said};
 use onward_engine::list::PlanQuery;
 use onward_engine::search::Wanted;
 use onward_engine::session::{Fingerprint, Heard, SeenStep};
 use onward_engine::step::{Progress, Question};
-use onward_engine::{Caller, Engine, Error};
+use onward_engine::{CallKey, Caller, Engine, Error};
 
 use crate::research::{deliverable, finding};
 use crate::verbs::result_without_token;
@@ -160,8 +161,11 @@ pub(crate) fn makers() -> Vec<Call> {
             let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "words" }));
             async move { e.keep_unread(&c, &step, work, Code::InvalidInput).await }
         }),
-        call!("begin_session", [Record], |e, c, ids| e
-            .begin_session(&c, heard())),
+        call!("begin_session", [Record], |e, c, ids| e.begin_session(
+            &c,
+            heard(),
+            true
+        )),
         call!("begin_turn", [Record], |e, c, ids| {
             let control = LoopControl::default();
             e.begin_turn(&c, heard(), Fingerprint::None, control)
@@ -173,6 +177,29 @@ pub(crate) fn makers() -> Vec<Call> {
         call!("before_call", [Record], |e, c, ids| {
             let control = LoopControl::default();
             e.before_call(&c, heard(), None, true, control)
+        }),
+        call!("gate_call", [Record], |e, c, ids| {
+            let control = LoopControl::default();
+            e.gate_call(&c, heard(), some_call(), true, control)
+        }),
+        call!("record_call", [Record], |e, c, ids| {
+            e.record_call(&c, heard(), None, some_call(), Begins::Running)
+        }),
+        call!("call_asked", [Record], |e, c, ids| {
+            let asked = Asked {
+                id: None,
+                tool: "Bash".to_owned(),
+                input: serde_json::Value::Null,
+            };
+            e.call_asked(&c, heard(), asked, Said::Nothing)
+        }),
+        call!("settle_calls", [Record], |e, c, ids| e.settle_calls(
+            &c,
+            heard(),
+            Vec::new()
+        )),
+        call!("tell_interrupted", [Record], |e, c, ids| async move {
+            e.tell_interrupted(&c, &heard()).await
         }),
         call!("end_turn", [Record], |e, c, ids| e.end_turn(&c, heard())),
         call!("end_session", [Record], |e, c, ids| e
@@ -260,9 +287,31 @@ pub(crate) fn changes() -> Vec<Call> {
         call!("switch_session", [Intervene], |e, c, ids| {
             async move { e.switch_session(&c, &ids.session, true).await }
         }),
+        call!("recover_session", [Record], |e, c, ids| {
+            async move { e.recover_session(&c, &ids.session).await }
+        }),
+        call!("change_call", [Record], |e, c, ids| {
+            e.change_call(&c, first_call(&ids.session), Change::Progress)
+        }),
+        call!("close_call", [Intervene], |e, c, ids| {
+            e.close_call(&c, first_call(&ids.session))
+        }),
         call!("revoke_token", [ManageTokens], |e, c, ids| e
             .revoke_token(&c, &ids.token)),
     ]
+}
+
+fn first_call(session: &str) -> CallKey {
+    CallKey {
+        session: session.to_owned(),
+        agent: String::new(),
+        turn: 1,
+        position: 1,
+    }
+}
+
+fn some_call() -> NewCall {
+    NewCall::seen(None, "Bash".to_owned(), serde_json::Value::Null, None)
 }
 
 /// Calls that read something which must be there.
@@ -309,6 +358,9 @@ pub(crate) fn reads() -> Vec<Call> {
         call!("find_session", [Read], |e, c, ids| {
             async move { e.find_session(&c, &ids.session).await }
         }),
+        call!("session_health", [Read], |e, c, ids| {
+            async move { e.session_health(&c, &ids.session).await }
+        }),
         call!("show_session", [Read], |e, c, ids| {
             async move { e.show_session(&c, &ids.session, 9, 9).await }
         }),
@@ -330,5 +382,10 @@ pub(crate) fn lists() -> Vec<Call> {
         call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
         call!("calls", [Read], |e, c, ids| e.calls(&c, 9)),
         call!("list_sessions", [Read], |e, c, ids| e.list_sessions(&c, 9)),
+        call!("sessions_changed", [Read], |e, c, ids| e.sessions_changed(
+            &c,
+            Timestamp::MIN,
+            9
+        )),
     ]
 }

@@ -5,6 +5,7 @@ use onward_core::id::SkillExecutionId;
 use onward_core::turn::LoopControl;
 use onward_core::{PlanId, Role, StepId};
 use onward_engine::engine::Settings;
+use onward_engine::ledger::{Begins, NewCall};
 use onward_engine::session::{Fingerprint, Heard};
 use onward_engine::{Caller, Engine, Error};
 
@@ -42,7 +43,12 @@ async fn other(desk: &Desk) -> Other {
     };
     let control = LoopControl::default();
     desk.engine
-        .begin_turn(&caller, heard, Fingerprint::None, control)
+        .begin_turn(&caller, heard.clone(), Fingerprint::None, control)
+        .await
+        .unwrap();
+    let call = NewCall::seen(None, "Bash".to_owned(), serde_json::json!("theirs"), None);
+    desk.engine
+        .record_call(&caller, heard, None, call, Begins::Running)
         .await
         .unwrap();
     let stored = finding("Theirs", "words of theirs");
@@ -82,6 +88,8 @@ async fn all_of(desk: &Desk, other: &Other) -> String {
         "feedback",
         "sessions",
         "turns",
+        "session_calls",
+        "due_calls",
         "outputs",
         "artifacts",
     ] {

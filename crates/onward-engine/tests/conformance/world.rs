@@ -1,9 +1,14 @@
-//! A clock that stands still until it is told to go on, and dice that fall as their seed says.
+//! A clock that stands still until it is told to go on, dice that fall as their seed says, and a machine
+//! with processes that live and die.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use onward_core::Timestamp;
+use onward_core::call::Owner;
+use onward_core::call::owner::{Process, Sight};
 use onward_engine::world::World;
 
 /// Where every test begins: 2026-09-21.
@@ -13,6 +18,26 @@ pub(crate) const BEGINNING: i64 = 1_790_000_000_000;
 pub(crate) struct Simulated {
     now: AtomicI64,
     dice: AtomicU64,
+    machine: Mutex<Machine>,
+}
+
+/// A machine of its own for every test: others look at the same database.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    pub(crate) host: String,
+    pub(crate) boot: String,
+    /// Who lives, and since when.
+    pub(crate) processes: BTreeMap<u32, u64>,
+}
+
+impl Machine {
+    fn of(seed: &str) -> Self {
+        Self {
+            host: format!("host {:016x}", hash(seed)),
+            boot: "first".to_owned(),
+            processes: BTreeMap::new(),
+        }
+    }
 }
 
 impl Simulated {
@@ -21,6 +46,24 @@ impl Simulated {
         Self {
             now: AtomicI64::new(BEGINNING),
             dice: AtomicU64::new(hash(seed)),
+            machine: Mutex::new(Machine::of(seed)),
+        }
+    }
+
+    /// The machine, to be changed.
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().expect("no test panics here")
+    }
+
+    /// A process that lives, as an owner of calls.
+    pub(crate) fn start(&self, process: u32, started: u64) -> Owner {
+        let mut machine = self.machine();
+        machine.processes.insert(process, started);
+        Owner {
+            host: machine.host.clone(),
+            boot: Some(machine.boot.clone()),
+            process,
+            process_started: Some(started),
         }
     }
 
@@ -28,6 +71,7 @@ impl Simulated {
     pub(crate) fn begin_anew(&self, seed: &str) {
         self.now.store(BEGINNING, Ordering::SeqCst);
         self.dice.store(hash(seed), Ordering::SeqCst);
+        *self.machine() = Machine::of(seed);
     }
 
     /// Lets time pass.
@@ -70,6 +114,16 @@ impl World for Simulated {
         for chunk in bytes.chunks_mut(8) {
             let roll = self.roll().to_le_bytes();
             chunk.copy_from_slice(&roll[..chunk.len()]);
+        }
+    }
+
+    fn look(&self, process: u32) -> Sight {
+        let machine = self.machine();
+        let lives = machine.processes.get(&process);
+        Sight {
+            host: machine.host.clone(),
+            boot: Some(machine.boot.clone()),
+            process: lives.map_or(Process::Gone, |started| Process::Started(Some(*started))),
         }
     }
 }

@@ -59,6 +59,8 @@ struct Session {
 
 /// A turn.
 struct Shown {
+    /// Its place on the page: turns of subagents have numbers of their own.
+    place: usize,
     number: u32,
     subagent: Option<String>,
     began: When,
@@ -123,7 +125,11 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> Page {
     };
     // What is going on stands on top.
     let turns = view.turns.iter().rev();
-    let turns = turns.map(|(turn, steps)| Shown::of(turn, steps, chips(turn), now));
+    let turns = turns.enumerate();
+    let turns = turns.map(|(place, (turn, steps))| Shown {
+        place,
+        ..Shown::of(turn, steps, chips(turn), now)
+    });
     let lost = view
         .calls
         .iter()
@@ -211,6 +217,7 @@ impl Shown {
         };
         let shown = u32::try_from(steps.len()).unwrap_or(u32::MAX);
         Self {
+            place: 0,
             number: turn.number,
             subagent: (!turn.agent.is_empty()).then(|| gist(&turn.agent, 60)),
             began: When::new(turn.began_at, now),
