@@ -23,6 +23,8 @@ pub(crate) struct Refused {
     pub(crate) hint: String,
     /// What a program may want to know beyond the message.
     pub(crate) details: Option<Value>,
+    /// What was named is not there, and its code is not about that alone.
+    pub(crate) missing: bool,
 }
 
 impl Refused {
@@ -52,6 +54,7 @@ impl Refused {
             hint: "`get_plan_status` shows what was done; then try again, or another way"
                 .to_owned(),
             details: None,
+            missing: false,
         }
     }
 
@@ -88,6 +91,7 @@ impl From<Error> for Refused {
             code: error.code(),
             message: error.to_string(),
             hint: error.hint().to_owned(),
+            missing: matches!(error, Error::NotFound { .. }),
             details: (!details.is_empty()).then_some(Value::Object(details)),
         }
     }

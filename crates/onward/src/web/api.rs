@@ -248,7 +248,13 @@ async fn answer(
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
-        Problem::new(refused.code, refused.message, refused.hint).details(refused.details)
+        let missing = refused.missing;
+        let problem = Problem::new(refused.code, refused.message, refused.hint);
+        let problem = problem.details(refused.details);
+        match missing {
+            true => problem.status(StatusCode::NOT_FOUND),
+            false => problem,
+        }
     }
 }
 

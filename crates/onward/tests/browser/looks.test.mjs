@@ -30,6 +30,13 @@ before(async () => {
     const { step } = await house.ask(boats, "Three candidates remain: Vancouver 28, Hallberg-Rassy 29, Contessa 32.\nThe last one is over budget, and the best at sea.", ["Is 10 % over budget all right?"]);
     const done = await house.plan("Tariffs of 2026", { steps: ["Read the law"] });
     await house.post(`/steps/${await house.begin(done)}/result`, { resultSummary: "Done." });
+    const told = "/sessions/claude-7f3a/calls";
+    await house.post(told, { agent: "claude-code", directory: "/src/heat-pumps", tool: "Bash", input: { command: "cargo test" }, status: "running" });
+    await house.post(told, { tool: "Bash", input: { command: "make deploy" }, status: "running" });
+    await house.post(`${told}/1/2/close`);
+    await house.post(told, { tool: "Read", input: { file_path: "/src/heat-pumps/README.md" } });
+    await house.post(`${told}/1/3`, { change: "complete", result: "# Heat pumps" });
+    await rough.post(`/sessions/${encodeURIComponent(evil)}/calls`, { tool: evil, input: { command: evil }, status: "running" });
     pages = {
         empty: `${empty.url}/plans`,
         plans: `${house.url}/plans`,
@@ -42,6 +49,9 @@ before(async () => {
         step: `${house.url}/plans/${boats}/steps/${step}`,
         hostile: `${rough.url}/plans/${hostile}`,
         reviews: `${house.url}/reviews`,
+        sessions: `${house.url}/sessions`,
+        session: `${house.url}/sessions/claude-7f3a`,
+        session_hostile: `${rough.url}/sessions/${encodeURIComponent(evil)}`,
         settings: `${house.url}/settings`,
     };
     // The pictures shall show a stall.

@@ -12,7 +12,9 @@
 )]
 
 mod at_once;
+mod calls;
 mod desk;
+mod killed;
 mod ladder;
 mod offers;
 mod outside;

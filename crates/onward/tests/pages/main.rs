@@ -16,3 +16,4 @@ mod forms;
 #[allow(dead_code, reason = "shared with the tests of the API")]
 mod house;
 mod looks;
+mod sessions;

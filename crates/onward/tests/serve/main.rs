@@ -24,5 +24,6 @@ mod openapi;
 mod place;
 mod plan;
 mod routes;
+mod sessions;
 mod telemetry;
 mod tenants;

@@ -76,6 +76,14 @@ fn fitting(operation: &str) -> (Option<Value>, &'static str) {
         "submit_user_decision" => (Some(json!({ "decision": "approve" })), "member"),
         "resume_plan" => (Some(json!({})), "member"),
         "abandon_plan" => (Some(json!({ "reason": "over" })), "member"),
+        "list_sessions" | "get_session" | "get_session_health" => (None, "viewer"),
+        "recover_session" => (Some(json!({})), "agent"),
+        "record_call" => {
+            let call = json!({ "tool": "Bash", "turn": 1, "status": "running" });
+            (Some(call), "agent")
+        }
+        "change_call" => (Some(json!({ "change": "progress" })), "agent"),
+        "close_call" => (Some(json!({})), "member"),
         "delete_plan" => (None, "owner"),
         "list_tokens" | "revoke_token" => (None, "admin"),
         "create_token" => (Some(json!({ "name": "made", "role": "viewer" })), "admin"),
@@ -104,6 +112,11 @@ pub(crate) async fn samples(
             }
             let (body, least) = fitting(operation);
             let path = path.replace("{planId}", plan).replace("{stepId}", step);
+            // Whoever tells of a session makes it, so nobody's is the same for all.
+            let path = path
+                .replace("{sessionId}", "a-session")
+                .replace("{turn}", "1")
+                .replace("{position}", "1");
             let path = match operation {
                 "search_sources" => format!("{path}?query=words"),
                 _ => path,
@@ -117,9 +130,14 @@ pub(crate) async fn samples(
             });
         }
     }
-    // What ends a plan or a token comes last, so that it is there for the others.
+    // What makes a session comes first, and what ends a plan or a token last, so that it is there for
+    // the others.
     let ends = |sample: &Sample| {
+        if sample.operation == "record_call" {
+            return 0;
+        }
         let last = [
+            "close_call",
             "submit_user_decision",
             "abandon_plan",
             "revoke_token",
@@ -127,7 +145,7 @@ pub(crate) async fn samples(
         ];
         last.iter()
             .position(|last| *last == sample.operation)
-            .map_or(0, |place| place + 1)
+            .map_or(1, |place| place + 2)
     };
     samples.sort_by_key(ends);
     samples
