@@ -4,7 +4,7 @@ use onward_core::call::owner::death;
 use onward_core::call::{CallStatus, is_stale};
 use onward_core::role::Permission;
 use onward_core::{PlanHead, Timestamp, TurnPolicy};
-use onward_store::{CallRecord, Session, Turn};
+use onward_store::{CallRecord, Turn};
 
 use super::{POLICY, no_session};
 use crate::caller::Caller;
@@ -17,8 +17,8 @@ const LISTED: u32 = 50;
 /// How a session is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
-    /// The session.
-    pub session: Session,
+    /// The session's id.
+    pub session: String,
     /// The agent's last turn; none where nobody has told of one.
     pub turn: Option<Turn>,
     /// How many idle steps in a row are a stall, where no turn says otherwise.
@@ -57,16 +57,15 @@ pub struct SessionPlan {
 }
 
 impl Engine {
-    /// How a session is, by its whole id.
+    /// How a session is, by its whole id. One that nobody told of may have worked on plans all the same:
+    /// then there is nothing to say of its turns and calls.
     pub async fn session_health(&self, caller: &Caller, id: &str) -> Result<Health, Error> {
         caller.allow(Permission::Read)?;
         let (name, now, world) = (id.to_owned(), self.now(), self.world());
         let read = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
             Box::pin(async move {
-                let Some((session, turn)) = tx.known_session(&name, "").await? else {
-                    return Err(no_session(&name));
-                };
+                let known = tx.known_session(&name, "").await?;
                 let counts = tx.count_calls(&name).await?;
                 let mut calls = tx.calls_of_session(&name, 10 * LISTED).await?;
                 let open = tx.open_calls(&name).await?;
@@ -74,13 +73,17 @@ impl Engine {
                 for plan in tx.plans_of_session(&name, LISTED).await? {
                     plans.extend(tx.sheet(plan).await?);
                 }
+                if known.is_none() && plans.is_empty() {
+                    return Err(no_session(&name));
+                }
+                let turn = known.and_then(|(_, turn)| turn);
                 calls.retain(|record| record.status() == CallStatus::Interrupted);
                 let surplus = calls.len().saturating_sub(LISTED as usize);
                 calls.drain(..surplus);
-                Ok::<_, Error>((session, turn, counts, calls, open, plans))
+                Ok::<_, Error>((turn, counts, calls, open, plans))
             })
         });
-        let (session, turn, counted, given_up, open, plans) = read.await?;
+        let (turn, counted, given_up, open, plans) = read.await?;
         let of = |status| {
             let found = counted.iter().find(|(known, _)| *known == status);
             found.map_or(0, |(_, calls)| *calls)
@@ -104,7 +107,7 @@ impl Engine {
             head: sheet.head,
         };
         Ok(Health {
-            session,
+            session: id.to_owned(),
             turn,
             threshold: TurnPolicy::default().stall_threshold,
             counts: CallCounts {

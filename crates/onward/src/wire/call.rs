@@ -220,7 +220,7 @@ impl Health {
             ..Line::of(record, seen.now)
         };
         Self {
-            session_id: seen.session.id.clone(),
+            session_id: seen.session.clone(),
             turn: Turn {
                 number: turn.map(|turn| turn.number),
                 idle_steps: turn.map_or(0, |turn| turn.standing.idle_steps),

@@ -49,6 +49,10 @@ fn claude_code() {
         "SessionStart",
         "UserPromptSubmit",
         "PreToolUse",
+        "PermissionRequest",
+        "PermissionDenied",
+        "PostToolUse",
+        "PostToolUseFailure",
         "PostToolBatch",
         "Stop",
         "SubagentStart",
@@ -82,6 +86,7 @@ fn codex() {
         "SessionStart",
         "UserPromptSubmit",
         "PreToolUse",
+        "PermissionRequest",
         "PostToolUse",
         "Stop",
         "SubagentStart",
@@ -119,7 +124,7 @@ fn kimi() {
     );
     let config: toml::Table = home.read(".kimi-code/config.toml").parse().unwrap();
     let hooks = config["hooks"].as_array().unwrap();
-    assert_eq!(hooks.len(), 9);
+    assert_eq!(hooks.len(), 10);
     for table in hooks {
         let table = table.as_table().unwrap();
         let keys: Vec<&str> = table.keys().map(String::as_str).collect();

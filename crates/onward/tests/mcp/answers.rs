@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onward_engine::session::Heard;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, Era};
@@ -110,6 +111,7 @@ fn answers(agent: &mut Agent) -> Vec<(&'static str, Value)> {
         json!({ "planId": plan, "comment": "Good" }),
     );
     failed_plan(agent, &mut all);
+    session(agent, &mut all);
     research(agent, plan, second, &mut all);
     all
 }
@@ -157,6 +159,17 @@ fn research(agent: &mut Agent, plan: &Value, step: &Value, all: &mut Vec<(&'stat
     keep("get_step_context", json!({ "stepId": step }));
     let context = keep("get_research_context", json!({ "planId": plan }));
     assert_eq!(context["outputs"][0]["version"], 2);
+}
+
+/// Whoever names its session when it works on a plan can ask how it is.
+fn session(agent: &mut Agent, all: &mut Vec<(&'static str, Value)>) {
+    let made = agent.call("create_research_plan", works::plan(1));
+    let next = json!({ "planId": made["planId"], "sessionId": "health" });
+    agent.call("get_next_step", next);
+    let health = agent.call("get_session_health", json!({ "sessionId": "health" }));
+    assert_eq!(health["plans"][0]["planId"], made["planId"]);
+    assert_eq!(health["calls"]["list"], json!([]));
+    all.push(("get_session_health", health));
 }
 
 fn failed_plan(agent: &mut Agent, all: &mut Vec<(&'static str, Value)>) {
@@ -235,6 +248,15 @@ fn a_tool_that_says_it_only_reads_changes_no_row() {
     let mut agent = Agent::start(&place, Era::Handshake);
     let plan = works::created(&mut agent, 3);
     let (step, _) = works::next(&mut agent, &plan);
+    place.engine(async |engine, caller| {
+        let heard = Heard {
+            session: "another".to_owned(),
+            agent: "codex".to_owned(),
+            ..Heard::default()
+        };
+        let told = engine.end_turn(caller, heard).await;
+        told.expect("a session can be told of");
+    });
     let before = rows(&place, &plan);
     let tools = agent.tools();
     let reading = tools
