@@ -7,7 +7,7 @@
 //! any more.
 
 use onward_core::Timestamp;
-use onward_core::call::{CallState, CallStatus, Cause};
+use onward_core::call::{CallState, Cause};
 use onward_core::role::Permission;
 use onward_core::turn::LoopControl;
 use onward_store::{CallRecord, Tx};
@@ -285,13 +285,6 @@ pub(crate) async fn end_session(tx: &mut Tx, session: &str, now: Timestamp) -> R
 }
 
 fn give_up(record: &mut CallRecord, why: &str, now: Timestamp) -> Result<(), Error> {
-    let cause = match record.status() {
-        CallStatus::Requested => Cause::NotStarted,
-        _ => record
-            .call
-            .state
-            .cause_of_death()
-            .unwrap_or(Cause::OutcomeUnknown),
-    };
-    recover::close(record, cause, why, now)
+    let cause = record.call.state.cause_of_death();
+    recover::close(record, cause.unwrap_or(Cause::OutcomeUnknown), why, now)
 }
