@@ -17,7 +17,7 @@ async fn every_tenant_table_is_guarded() {
     );
     assert_eq!(
         unguarded.unwrap().split_whitespace().collect::<Vec<_>>(),
-        ["due", "token_hashes"]
+        ["due", "due_calls", "token_hashes"]
     );
     let rights = psql(
         &url,
