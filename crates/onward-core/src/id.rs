@@ -84,6 +84,10 @@ id! {
     OutputId
 }
 id! {
+    /// Data that a model took out of a text.
+    ExtractionId
+}
+id! {
     /// One execution of an agent's skill.
     SkillExecutionId
 }

@@ -1,16 +1,20 @@
-//! What makes a text findable: the chunks that it is cut into, the words that stand for it, and the
-//! piece of it that is shown.
+//! What makes a text findable: the chunks that it is cut into, the words that stand for it, the numbers
+//! that say what it means, and the piece of it that is shown.
 //!
 //! The databases keep these words and rank by them; which words there are is said here alone, so that
 //! a text is found by the same queries on each. A query is a list of words and nothing else: it has no
 //! syntax that could be wrong, or that a text could smuggle in.
 
 mod chunk;
+mod fuse;
 mod snippet;
+mod vector;
 mod word;
 
 pub use chunk::{CHUNK, Chunk, OVERLAP, chunks};
+pub use fuse::{Fused, K, fuse};
 pub use snippet::{SNIPPET, snippet};
+pub use vector::{MAX_DIMENSIONS, Vector, apart};
 pub use word::{MAX_WORD, Word, words};
 
 /// The most words of a query that are looked for.

@@ -1,4 +1,4 @@
-//! Which process leads: of all on one database, one sweeps. The lead goes with the process that has
+//! Which process leads: of all on one database, one sweeps, and one asks a model what chunks mean. A lead goes with the process that has
 //! it, however that ends, and whoever waits for it is woken, not asked again and again.
 //!
 //! On a file it is a lock on a second, empty file beside it; on PostgreSQL an advisory lock of a
@@ -13,6 +13,25 @@ use tokio::sync::oneshot;
 use crate::backend::postgres;
 use crate::error::Error;
 
+/// What one process does for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    /// Acts on stalls.
+    Sweep,
+    /// Asks a model what chunks mean. A lead of its own: not every process knows a model.
+    Embed,
+}
+
+impl Lead {
+    /// The name of its lock.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Lead::Sweep => "sweep",
+            Lead::Embed => "embed",
+        }
+    }
+}
+
 /// The lead, while it is held.
 pub struct Leadership(Held);
 
@@ -25,9 +44,10 @@ enum Held {
 }
 
 impl Leadership {
-    pub(crate) async fn of_file(database: &Path) -> Result<Self, Error> {
+    pub(crate) async fn of_file(database: &Path, lead: Lead) -> Result<Self, Error> {
         let mut name = database.as_os_str().to_owned();
-        name.push("-sweep");
+        name.push("-");
+        name.push(lead.name());
         let failed = |why: std::io::Error| {
             let hint = "check that the directory of the database may be written to";
             Error::unavailable(why, hint)

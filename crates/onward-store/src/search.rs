@@ -174,7 +174,7 @@ impl Tx {
     }
 }
 
-fn hit(row: Row) -> Result<Hit, Error> {
+pub(crate) fn hit(row: Row) -> Result<Hit, Error> {
     let mut cells = row.cells("chunks");
     let id = cells.id("source_id")?;
     let source = match cells.flag("is_output")? {

@@ -16,7 +16,7 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-const FILES: [&str; 18] = [
+const FILES: [&str; 20] = [
     include_str!("query/facts.sql"),
     include_str!("query/plans.sql"),
     include_str!("query/steps.sql"),
@@ -25,6 +25,8 @@ const FILES: [&str; 18] = [
     include_str!("query/artifacts.sql"),
     include_str!("query/outputs.sql"),
     include_str!("query/chunks.sql"),
+    include_str!("query/vectors.sql"),
+    include_str!("query/extractions.sql"),
     include_str!("query/skills.sql"),
     include_str!("query/feedback.sql"),
     include_str!("query/sessions.sql"),

@@ -13,7 +13,7 @@ use crate::backend::postgres::{Kind, Postgres};
 use crate::backend::sqlite::{self, Readers, Writer};
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::lead::Leadership;
+use crate::lead::{Lead, Leadership};
 use crate::tx::{Changed, Tx};
 use crate::work::{Running, Sent, poll_once};
 
@@ -257,11 +257,11 @@ impl Store {
         asking.await.unwrap_or_else(|_| Err(gone())).map(Some)
     }
 
-    /// Waits until no other process sweeps this database, and keeps them from it from then on.
-    pub async fn lead(&self) -> Result<Leadership, Error> {
+    /// Waits until no other process does this on this database, and keeps them from it from then on.
+    pub async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         match &self.backend {
-            Backend::Sqlite { path, .. } => Leadership::of_file(path).await,
-            Backend::Postgres(postgres) => Ok(Leadership::of_server(postgres.lead().await?)),
+            Backend::Sqlite { path, .. } => Leadership::of_file(path, lead).await,
+            Backend::Postgres(postgres) => Ok(Leadership::of_server(postgres.lead(lead).await?)),
         }
     }
 

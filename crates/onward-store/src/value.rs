@@ -1,4 +1,4 @@
-//! What goes into a statement and comes out of it: five kinds of value, the same on both databases.
+//! What goes into a statement and comes out of it: six kinds of value, the same on both databases.
 //!
 //! A row is read from left to right, each cell by its name: a query that gives its columns in
 //! another order than the reader expects is noticed at the first row. A cell that does not hold what
@@ -20,8 +20,8 @@ pub(crate) enum Value {
     Real(f64),
     Text(Arc<str>),
     Id(Uuid),
-    /// Bytes that are neither a text nor an id. They fit no column.
-    Bytes,
+    /// Bytes that are neither a text nor an id.
+    Bytes(Arc<[u8]>),
 }
 
 /// What can be bound to a statement.
@@ -53,6 +53,7 @@ into_value! {
     String => |text| Value::Text(text.into());
     Arc<str> => |text| Value::Text(text);
     &Arc<str> => |text| Value::Text(Arc::clone(text));
+    Vec<u8> => |bytes| Value::Bytes(bytes.into());
     Uuid => |id| Value::Id(id);
     &Uuid => |id| Value::Id(*id);
     Timestamp => |at| Value::Int(at.as_millis());
@@ -147,6 +148,15 @@ impl Cells {
             Value::Null => Ok(None),
             Value::Real(value) => Ok(Some(value)),
             other => Err(self.misfit(column, &other, "a number")),
+        }
+    }
+
+    /// Bytes. Sixteen of them look like an id.
+    pub(crate) fn bytes(&mut self, column: &'static str) -> Result<Arc<[u8]>, Error> {
+        match self.next(column)? {
+            Value::Bytes(bytes) => Ok(bytes),
+            Value::Id(id) => Ok(Arc::from(*id.as_bytes())),
+            other => Err(self.misfit(column, &other, "bytes")),
         }
     }
 
@@ -254,7 +264,7 @@ impl Cells {
                 Value::Real(key) => key.to_string(),
                 Value::Text(key) => key.to_string(),
                 Value::Id(key) => key.to_string(),
-                Value::Bytes => "(bytes)".to_owned(),
+                Value::Bytes(_) => "(bytes)".to_owned(),
             },
             why: why.into(),
         })
@@ -288,7 +298,7 @@ impl Cells {
             Value::Real(value) => format!("the number {value}"),
             Value::Text(_) => "a text".to_owned(),
             Value::Id(_) => "an id".to_owned(),
-            Value::Bytes => "bytes that are neither".to_owned(),
+            Value::Bytes(_) => "bytes that are neither".to_owned(),
         };
         self.corrupt(column, format!("holds {holds}, expected {expected}"))
     }

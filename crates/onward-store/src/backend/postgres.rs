@@ -37,6 +37,7 @@ use tokio::sync::broadcast;
 
 use crate::error::Error;
 use crate::fault::{Faults, Point};
+use crate::lead::Lead;
 use crate::tx::{self, Changed, Tx};
 use address::Address;
 use notify::Outbox;
@@ -202,8 +203,8 @@ impl Postgres {
     }
 
     /// Waits until no other server leads, and leads.
-    pub(crate) async fn lead(&self) -> Result<Leadership, Error> {
-        Leadership::of(&self.0.address).await
+    pub(crate) async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
+        Leadership::of(&self.0.address, lead).await
     }
 }
 

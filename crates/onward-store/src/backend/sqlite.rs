@@ -9,6 +9,7 @@
 mod copy;
 mod error;
 mod migrate;
+mod near;
 mod read;
 mod wait;
 mod write;
@@ -136,10 +137,13 @@ fn value(cell: ValueRef<'_>) -> Value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(int) => Value::Int(int),
         ValueRef::Real(real) => Value::Real(real),
-        ValueRef::Text(text) => {
-            std::str::from_utf8(text).map_or(Value::Bytes, |text| Value::Text(text.into()))
+        ValueRef::Text(text) => std::str::from_utf8(text).map_or_else(
+            |_| Value::Bytes(text.into()),
+            |text| Value::Text(text.into()),
+        ),
+        ValueRef::Blob(bytes) => {
+            Uuid::from_slice(bytes).map_or_else(|_| Value::Bytes(bytes.into()), Value::Id)
         }
-        ValueRef::Blob(bytes) => Uuid::from_slice(bytes).map_or(Value::Bytes, Value::Id),
     }
 }
 
@@ -151,7 +155,7 @@ impl rusqlite::ToSql for Value {
             Value::Real(real) => ValueRef::Real(*real),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
             Value::Id(id) => ValueRef::Blob(id.as_bytes()),
-            Value::Bytes => ValueRef::Null,
+            Value::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }

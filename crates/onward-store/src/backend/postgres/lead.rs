@@ -7,18 +7,29 @@
 use super::address::{Address, Standing};
 use super::error;
 use crate::error::Error;
+use crate::lead::Lead;
 
-const LOCK: &str = "SET idle_session_timeout = 0; \
-    SELECT pg_advisory_lock(hashtextextended('onward leader ' || current_schema(), 0))";
+/// The statement that waits for a lead. The sweep's name is the one that it has always had: servers of
+/// several versions may share a database for a while.
+fn lock(lead: Lead) -> String {
+    let name = match lead {
+        Lead::Sweep => "leader",
+        Lead::Embed => "embed",
+    };
+    format!(
+        "SET idle_session_timeout = 0; \
+         SELECT pg_advisory_lock(hashtextextended('onward {name} ' || current_schema(), 0))"
+    )
+}
 
 /// The lead, held until this is dropped or the connection is lost.
 pub(crate) struct Leadership(Standing);
 
 impl Leadership {
     /// Waits until nobody else leads.
-    pub(super) async fn of(address: &Address) -> Result<Self, Error> {
+    pub(super) async fn of(address: &Address, lead: Lead) -> Result<Self, Error> {
         let standing = address.stand().await?;
-        let taken = standing.client.batch_execute(LOCK).await;
+        let taken = standing.client.batch_execute(&lock(lead)).await;
         taken.map_err(|why| error::doing(&why, "leader"))?;
         Ok(Self(standing))
     }

@@ -12,12 +12,13 @@ use super::error;
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("../../../migrations/postgres/0001_plans.sql"),
     include_str!("../../../migrations/postgres/0002_skills.sql"),
     include_str!("../../../migrations/postgres/0003_sessions.sql"),
     include_str!("../../../migrations/postgres/0004_research.sql"),
     include_str!("../../../migrations/postgres/0005_calls.sql"),
+    include_str!("../../../migrations/postgres/0006_meaning.sql"),
 ];
 
 /// The version that this program needs.

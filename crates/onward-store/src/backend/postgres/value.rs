@@ -44,7 +44,10 @@ impl ToSql for Value {
                 Type::UUID => out.put_slice(id.as_bytes()),
                 _ => return Err(misfit("an id", wanted)),
             },
-            Value::Bytes => return Err(misfit("bytes", wanted)),
+            Value::Bytes(bytes) => match *wanted {
+                Type::BYTEA => out.put_slice(bytes),
+                _ => return Err(misfit("bytes", wanted)),
+            },
         }
         Ok(IsNull::No)
     }
@@ -67,6 +70,7 @@ impl<'a> FromSql<'a> for Value {
             Type::FLOAT8 => Value::Real(f64::from_sql(stored, raw)?),
             Type::FLOAT4 => Value::Real(f32::from_sql(stored, raw)?.into()),
             Type::UUID => Value::Id(Uuid::from_slice(raw)?),
+            Type::BYTEA => Value::Bytes(raw.into()),
             Type::NUMERIC => whole(raw).map(Value::Int).ok_or_else(|| {
                 Misfit::from("a `numeric` that is no whole number; cast it in the query")
             })?,
@@ -156,6 +160,7 @@ mod tests {
             (Value::Text("ä\u{202e}\n".into()), Type::TEXT),
             (Value::Text("".into()), Type::UNKNOWN),
             (Value::Id(Uuid::from_u128(u128::MAX)), Type::UUID),
+            (Value::Bytes([0, 255][..].into()), Type::BYTEA),
         ] {
             assert_eq!(written(&value, &wanted), Ok(value));
         }

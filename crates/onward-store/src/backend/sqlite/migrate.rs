@@ -7,12 +7,13 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 5] = [
+pub(crate) const STEPS: [&str; 6] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
     include_str!("../../../migrations/sqlite/0003_sessions.sql"),
     include_str!("../../../migrations/sqlite/0004_research.sql"),
     include_str!("../../../migrations/sqlite/0005_calls.sql"),
+    include_str!("../../../migrations/sqlite/0006_meaning.sql"),
 ];
 
 /// The version that this program needs.

@@ -42,8 +42,8 @@ async fn the_lead_passes_on() {
     let url = Cluster::shared().database();
     let (one, _) = open(&url).await;
     let (two, _) = open(&url).await;
-    let first = one.lead().await.unwrap();
-    let waiting = tokio::spawn(async move { two.lead().await });
+    let first = one.lead(Lead::Sweep).await.unwrap();
+    let waiting = tokio::spawn(async move { two.lead(Lead::Sweep).await });
     tokio::task::yield_now().await;
     let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = \
         (SELECT oid FROM pg_database WHERE datname = current_database()) AND NOT granted";

@@ -18,7 +18,7 @@ async fn a_server_that_comes_back_is_found_again() {
     put(&postgres, "a", "one").await.unwrap();
     let mut open_one = begin(&postgres, "a").await;
     number(&mut open_one, KEYS, params!["a"]).await.unwrap();
-    let mut leader = postgres.lead().await.unwrap();
+    let mut leader = postgres.lead(Lead::Sweep).await.unwrap();
     assert!(!leader.is_lost());
 
     cluster.stop();

@@ -1,0 +1,114 @@
+-- What chunks mean, as a model sees it: signs of all, and the numbers of those whose signs are near.
+
+-- name: near (sqlite)
+-- Differs because signs are compared by this program here. Those of a model, of what fits; `$3` and `$4`
+-- are PostgreSQL's. The plus keeps the index of what waits out of it: nearly all rows are wanted.
+SELECT source_id, ordinal, sign FROM chunk_signs
+WHERE tenant_id = $1 AND +model = $2 AND ($5 = 0 OR source_id IN (
+    SELECT artifact_id FROM artifacts WHERE tenant_id = $1
+        AND ($6 IS NULL OR plan_id = $6) AND ($7 IS NULL OR artifact_type = $7)
+        AND ($8 IS NULL OR created_at >= $8) AND ($9 IS NULL OR created_at < $9)
+    UNION ALL
+    SELECT output_id FROM outputs WHERE tenant_id = $1
+        AND ($6 IS NULL OR plan_id = $6) AND $7 IS NULL
+        AND ($8 IS NULL OR created_at >= $8) AND ($9 IS NULL OR created_at < $9)));
+
+-- name: near (postgres)
+-- Differs because the server compares signs here. The numbers of the `$4` chunks whose signs are nearest
+-- to `$3`, of what fits.
+WITH near AS MATERIALIZED (
+    SELECT source_id, ordinal FROM chunk_signs
+    WHERE tenant_id = $1 AND model = $2
+        AND length(sign) = length(CAST(CAST($3 AS text) AS bit varying))
+        AND ($5::bigint = 0 OR source_id IN (
+            SELECT artifact_id FROM artifacts WHERE tenant_id = $1
+                AND ($6::uuid IS NULL OR plan_id = $6) AND ($7::text IS NULL OR artifact_type = $7)
+                AND ($8::bigint IS NULL OR created_at >= $8)
+                AND ($9::bigint IS NULL OR created_at < $9)
+            UNION ALL
+            SELECT output_id FROM outputs WHERE tenant_id = $1
+                AND ($6::uuid IS NULL OR plan_id = $6) AND $7::text IS NULL
+                AND ($8::bigint IS NULL OR created_at >= $8)
+                AND ($9::bigint IS NULL OR created_at < $9)))
+    ORDER BY bit_count(sign # CAST(CAST($3 AS text) AS bit varying)), source_id, ordinal LIMIT $4)
+SELECT near.source_id, near.ordinal, vectors.vector
+FROM near JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.source_id
+    AND vectors.ordinal = near.ordinal;
+
+-- name: vector
+SELECT vector FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
+
+-- name: near_hit
+-- What a chunk belongs to.
+SELECT chunks.source_id AS source_id, 0 AS is_output, chunks.starts_at AS starts_at,
+    chunks.characters AS characters, found.title AS title, found.artifact_type AS artifact_type,
+    found.plan_id AS plan_id, found.source_url AS source_url, CAST(NULL AS double precision) AS rank,
+    found.created_at AS created_at
+FROM chunks JOIN artifacts AS found ON found.tenant_id = $1 AND found.artifact_id = chunks.source_id
+WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3
+UNION ALL
+SELECT chunks.source_id, 1, chunks.starts_at, chunks.characters, found.title, NULL, found.plan_id,
+    NULL, NULL, found.created_at
+FROM chunks JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = chunks.source_id
+WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3;
+
+-- name: chunks_waiting
+-- Chunks that this model has not seen, with their texts.
+WITH waiting AS (
+    SELECT source_id, ordinal FROM (
+        SELECT source_id, ordinal FROM chunk_signs
+        WHERE tenant_id = $1 AND model < $2 LIMIT $3) AS others
+    UNION ALL
+    SELECT source_id, ordinal FROM (
+        SELECT source_id, ordinal FROM chunk_signs
+        WHERE tenant_id = $1 AND model > $2 LIMIT $3) AS others)
+SELECT waiting.source_id AS source_id, waiting.ordinal AS ordinal,
+    coalesce(artifacts.title, outputs.title) AS title,
+    substr(coalesce(artifacts.content, outputs.content), CAST(chunks.starts_at + 1 AS integer),
+        CAST(chunks.characters AS integer)) AS piece
+FROM waiting
+    JOIN chunks ON chunks.tenant_id = $1 AND chunks.source_id = waiting.source_id
+        AND chunks.ordinal = waiting.ordinal
+    LEFT JOIN artifacts ON artifacts.tenant_id = $1 AND artifacts.artifact_id = waiting.source_id
+    LEFT JOIN outputs ON outputs.tenant_id = $1 AND outputs.output_id = waiting.source_id
+LIMIT $3;
+
+-- name: sign_set (sqlite)
+-- Differs because signs are bytes here.
+UPDATE chunk_signs SET model = $4, sign = $5
+WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
+
+-- name: sign_set (postgres)
+-- Differs because signs are bits here.
+UPDATE chunk_signs SET model = $4, sign = CAST(CAST($5 AS text) AS bit varying)
+WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
+
+-- name: vector_put
+-- Only where its chunk is still there.
+INSERT INTO vectors (tenant_id, source_id, ordinal, vector)
+SELECT tenant_id, source_id, ordinal, $4 FROM chunk_signs
+WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3
+ON CONFLICT (tenant_id, source_id, ordinal) DO UPDATE SET vector = excluded.vector;
+
+-- name: vector_drop
+DELETE FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
+
+-- name: chunks_by_model
+-- How many chunks each model has seen, and how many of them it refused.
+SELECT model, CAST(count(*) AS bigint) AS chunks,
+    CAST(sum(CASE WHEN model <> '' AND length(sign) = 0 THEN 1 ELSE 0 END) AS bigint) AS refused
+FROM chunk_signs WHERE tenant_id = $1 GROUP BY model ORDER BY model;
+
+-- name: chunks_delete_of_source
+DELETE FROM chunks WHERE tenant_id = $1 AND source_id = $2;
+
+-- name: sources_page
+-- What is searched: artifacts, and the last version of each output.
+SELECT artifact_id AS source_id, title, content FROM artifacts
+WHERE tenant_id = $1 AND artifact_id > $2
+UNION ALL
+SELECT output_id, title, content FROM outputs
+WHERE tenant_id = $1 AND output_id > $2 AND version = (
+    SELECT max(version) FROM outputs AS other
+    WHERE other.tenant_id = $1 AND other.plan_id = outputs.plan_id AND other.title = outputs.title)
+ORDER BY source_id LIMIT $3;
