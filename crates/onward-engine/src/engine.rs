@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 
 use crate::caller::LOCAL;
 use crate::calls::CallLog;
+use crate::embed::Meaning;
 use crate::error::Error;
 use crate::sweep::Alarm;
 use crate::world::{Fresh, System, World};
@@ -40,6 +41,8 @@ pub struct Engine {
     pub(crate) fresh: Fresh,
     pub(crate) alarm: Arc<Alarm>,
     pub(crate) calls: CallLog,
+    /// What says what texts mean; nothing where only words are searched.
+    pub(crate) meaning: Option<Arc<Meaning>>,
 }
 
 impl Engine {
@@ -60,6 +63,7 @@ impl Engine {
             store,
             fresh: Fresh::of(world),
             alarm: Arc::default(),
+            meaning: None,
         };
         engine.make_local_tenant().await?;
         Ok(engine)

@@ -92,6 +92,9 @@ impl Error {
                 what: "skill execution",
                 ..
             } => "`log_skill_execution` without `executionId` starts one, and names it",
+            Error::NotFound {
+                what: "artifact", ..
+            } => "`search_sources` finds artifacts and names them",
             Error::NotFound { what: "output", .. } => {
                 "`get_research_context` shows the outputs of the plan with their ids"
             }

@@ -14,6 +14,7 @@
 //! | [`create`], [`next`], [`submit`], [`step`], [`modify`], [`plan`] | the use cases that change plans |
 //! | [`skill`], [`feedback`] | what agents' skills do; what people say about plans |
 //! | [`research`], [`search`] | what is found and delivered is kept, and found again |
+//! | [`embed`], [`extract`] | what texts mean; what models take out of them |
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
 //! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
@@ -30,8 +31,10 @@ pub mod calls;
 mod clean;
 pub mod context;
 pub mod create;
+pub mod embed;
 pub mod engine;
 pub mod error;
+pub mod extract;
 pub mod feedback;
 mod late;
 pub mod ledger;
@@ -59,10 +62,10 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, CallKey, CallLine, CallRecord, Changed, DueSession, Entry, Excerpt, Faults,
-    Feedback, Hit, Listed, Output, OutputExcerpt, PlanCount, PlanCursor, Recent, Session,
-    SessionLine, Sheet, Source, StepBrief, StepLine, Subject, Synthetic, Tenant, Token, ToolCall,
-    Turn, TurnStep, WholePlan, schema,
+    Address, Artifact, CallKey, CallLine, CallRecord, Changed, DueSession, Entry, Excerpt,
+    Extraction, Faults, Feedback, Hit, IndexHealth, Listed, Output, OutputExcerpt, PlanCount,
+    PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief, StepLine, Subject,
+    Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

@@ -100,6 +100,7 @@ impl Engine {
         });
         let (stored, due) = stored.await?;
         self.alarm.ring(due);
+        self.ring_for_meaning();
         Ok(stored)
     }
 
@@ -150,7 +151,9 @@ impl Engine {
                 })
             })
         });
-        delivered.await
+        let delivered = delivered.await?;
+        self.ring_for_meaning();
+        Ok(delivered)
     }
 }
 

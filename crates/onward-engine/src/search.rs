@@ -1,17 +1,18 @@
-//! What was stored is found again: by words, the best chunk of each artifact and output, the best
-//! first.
+//! What was stored is found again: by words and by what it means, the best chunk of each artifact and
+//! output, the best first.
 //!
-//! What holds all of the words comes before what holds some of the rarer ones. How good a hit is, is said by its
-//! rank alone, as if it were fused with others (`1 / (60 + rank)`): the two databases weigh words
-//! differently, and their numbers mean nothing outside of them.
+//! By words, what holds all of them comes before what holds some of the rarer ones. Both rankings are
+//! fused by rank alone: the two databases weigh words differently, and their numbers mean nothing outside
+//! of them. Where no model says in time what a query means, words have to do, and the answer says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use onward_core::policy::MAX_SEARCH;
 use onward_core::role::Permission;
-use onward_core::search::{Query, snippet};
+use onward_core::search::{Fused, Query, Vector, fuse, snippet};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Hit, Search, Tx};
+use onward_store::{Artifact, Hit, Search, Source, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -21,8 +22,8 @@ use crate::error::Error;
 pub const USUAL: u32 = 20;
 /// The most that can be asked for.
 pub const MOST: u32 = 50;
-/// The constant of reciprocal rank fusion.
-const K: f64 = 60.0;
+/// How many of each ranking are fused.
+const DEPTH: u32 = 50;
 /// Among how many of the best chunks is looked, and among how many where these give too few: one
 /// long text may have hundreds, and others may not fit.
 const AMONG: [u32; 2] = [1_000, u32::MAX];
@@ -48,6 +49,24 @@ pub struct Wanted {
     pub created_before: Option<Timestamp>,
 }
 
+/// By what things were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// By words and by what they mean.
+    Hybrid,
+    /// By words alone.
+    Keyword,
+}
+
+/// All that was found, the best first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Searched {
+    /// What.
+    pub found: Vec<Found>,
+    /// By what.
+    pub mode: Mode,
+}
+
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
@@ -56,45 +75,67 @@ pub struct Found {
     /// The piece of its text that shows why.
     pub snippet: String,
     /// The how many-th it is by its words.
-    pub keyword_rank: u32,
+    pub keyword_rank: Option<u32>,
+    /// The how many-th it is by what it means.
+    pub semantic_rank: Option<u32>,
+    /// How near it is by what it means: 1 is the same.
+    pub likeness: Option<f64>,
     /// How well it fits, of all that was found.
     pub score: f64,
 }
 
 impl Engine {
     /// Searches what was found, made or delivered.
-    pub async fn search(&self, caller: &Caller, wanted: Wanted) -> Result<Vec<Found>, Error> {
+    pub async fn search(&self, caller: &Caller, wanted: Wanted) -> Result<Searched, Error> {
+        self.ranked(caller, wanted, false).await
+    }
+
+    /// The same, with everything that either ranking found, for whoever wants to see them side by side.
+    pub async fn search_both(&self, caller: &Caller, wanted: Wanted) -> Result<Searched, Error> {
+        self.ranked(caller, wanted, true).await
+    }
+
+    async fn ranked(&self, caller: &Caller, wanted: Wanted, all: bool) -> Result<Searched, Error> {
         caller.allow(Permission::Read)?;
         let limit = wanted.limit.unwrap_or(USUAL);
         check(&wanted, limit)?;
         let query = Query::of(&wanted.query);
+        let meaning = self.meaning_of(&wanted.query).await;
+        let mode = match meaning {
+            Some(_) => Mode::Hybrid,
+            None => Mode::Keyword,
+        };
         let found = self.store.read(&caller.tenant, move |tx| {
-            let (query, wanted) = (query.clone(), wanted.clone());
+            let (query, wanted, meaning) = (query.clone(), wanted.clone(), meaning.clone());
             Box::pin(async move {
                 if let Some(plan) = wanted.plan {
                     let known = tx.sheet(plan).await?;
                     known.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 }
-                let hits = hits(tx, &query, wanted, limit).await?;
-                let pieces = tx.pieces(&hits).await?;
-                let shown = pieces.iter().map(|piece| snippet(piece, &query));
-                Ok::<_, Error>(hits.into_iter().zip(shown).collect::<Vec<_>>())
+                both(
+                    tx,
+                    &query,
+                    wanted,
+                    meaning,
+                    if all { MOST * 2 } else { limit },
+                )
+                .await
             })
         });
-        let ranked = found.await?.into_iter().zip(1u32..);
-        let ranked = ranked.map(|((hit, snippet), rank)| Found {
-            hit,
-            snippet,
-            keyword_rank: rank,
-            score: 1.0 / (K + f64::from(rank)),
-        });
-        Ok(ranked.collect())
+        let found = found.await?;
+        Ok(Searched { found, mode })
     }
 }
 
-/// What holds all of the words, then, where there is room left, what holds some of them.
-async fn hits(tx: &mut Tx, query: &Query, wanted: Wanted, limit: u32) -> Result<Vec<Hit>, Error> {
-    let mut search = Search {
+/// Both rankings, fused.
+async fn both(
+    tx: &mut Tx,
+    query: &Query,
+    wanted: Wanted,
+    meaning: Option<(Vector, Arc<str>)>,
+    limit: u32,
+) -> Result<Vec<Found>, Error> {
+    let search = Search {
         words: query.words().to_vec(),
         all: true,
         plan: wanted.plan,
@@ -102,6 +143,52 @@ async fn hits(tx: &mut Tx, query: &Query, wanted: Wanted, limit: u32) -> Result<
         created_after: wanted.created_after,
         created_before: wanted.created_before,
     };
+    let near = match &meaning {
+        Some((vector, model)) => tx.nearest(vector, model, &search, DEPTH).await?,
+        None => Vec::new(),
+    };
+    let depth = if meaning.is_some() {
+        DEPTH
+    } else {
+        limit.min(DEPTH)
+    };
+    let words = hits(tx, search, depth).await?;
+    let by_words: Vec<Source> = words.iter().map(|hit| hit.source).collect();
+    let by_meaning: Vec<Source> = near.iter().map(|near| near.hit.source).collect();
+    let likeness: BTreeMap<Source, f64> = near
+        .iter()
+        .map(|near| (near.hit.source, near.likeness))
+        .collect();
+    let mut known: BTreeMap<Source, Hit> = BTreeMap::new();
+    // What was found by its words is shown by them.
+    for hit in words
+        .into_iter()
+        .chain(near.into_iter().map(|near| near.hit))
+    {
+        known.entry(hit.source).or_insert(hit);
+    }
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let fused: Vec<(Fused<Source>, Hit)> = fuse(&by_words, &by_meaning)
+        .into_iter()
+        .take(most)
+        .filter_map(|fused| Some((fused, known.remove(&fused.item)?)))
+        .collect();
+    let shown: Vec<Hit> = fused.iter().map(|(_, hit)| hit.clone()).collect();
+    let pieces = tx.pieces(&shown).await?;
+    let found = fused.into_iter().zip(pieces);
+    let found = found.map(|((fused, hit), piece)| Found {
+        snippet: snippet(&piece, query),
+        keyword_rank: fused.keyword_rank,
+        semantic_rank: fused.semantic_rank,
+        likeness: likeness.get(&fused.item).copied(),
+        score: fused.score,
+        hit,
+    });
+    Ok(found.collect())
+}
+
+/// What holds all of the words, then, where there is room left, what holds some of them.
+async fn hits(tx: &mut Tx, mut search: Search, limit: u32) -> Result<Vec<Hit>, Error> {
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut found = best(tx, &search, limit).await?;
     if found.len() < most && search.words.len() > 1 {

@@ -13,7 +13,7 @@ use onward_core::command::HandleStalls;
 use onward_core::policy::{OnStall, stall_threshold};
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
-use onward_store::{Due, DuePlan, Tx};
+use onward_store::{Due, DuePlan, Lead, Tx};
 use tokio::sync::{Notify, watch};
 
 use crate::caller::Caller;
@@ -128,7 +128,7 @@ impl Engine {
     ) {
         while !*stop.borrow() {
             let leading = tokio::select! {
-                leading = self.store.lead() => leading,
+                leading = self.store.lead(Lead::Sweep) => leading,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             let Ok(mut leading) = leading else {

@@ -10,7 +10,9 @@ use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepState};
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
-use onward_store::{Artifact, Author, Entry, Feedback, LogLine, Output, WholePlan, codec};
+use onward_store::{
+    Artifact, Author, Entry, Extraction, Feedback, LogLine, Output, WholePlan, codec,
+};
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
@@ -36,6 +38,8 @@ pub struct Whole {
     pub trail: Vec<Entry>,
     /// What was found or made for it.
     pub artifacts: Vec<Artifact>,
+    /// What models took out of that, the oldest first.
+    pub extractions: Vec<Extraction>,
     /// What it delivered, every version, the oldest first.
     pub outputs: Vec<Output>,
     /// The skills that are linked to it, the last one first.
@@ -56,6 +60,7 @@ impl Engine {
                     plan: rows,
                     trail: tx.whole_trail(plan).await?,
                     artifacts: tx.artifacts_of(plan, MOST).await?,
+                    extractions: tx.extractions_of(plan, MOST).await?,
                     outputs: tx.outputs_of(plan, MOST).await?,
                     skills: tx.skills_of(plan, MOST).await?,
                     feedback: tx.feedback_of(plan, MOST).await?,
@@ -92,6 +97,7 @@ impl Engine {
             "branches": whole.plan.branches.iter().map(branch).collect::<Vec<_>>(),
             "events": whole.trail.iter().map(event).collect::<Vec<_>>(),
             "artifacts": whole.artifacts.iter().map(beside::artifact).collect::<Vec<_>>(),
+            "extractions": whole.extractions.iter().map(beside::extraction).collect::<Vec<_>>(),
             "outputs": whole.outputs.iter().map(beside::output).collect::<Vec<_>>(),
             "skillExecutions": whole.skills.iter().map(beside::skill).collect::<Vec<_>>(),
             "feedback": whole.feedback.iter().map(beside::said).collect::<Vec<_>>(),

@@ -1,12 +1,16 @@
-//! What stands beside a plan in its document: what was found or made for it, what it delivered, the
+//! What stands beside a plan in its document: what was found or made for it, what models took out of that,
+//! what it delivered, the
 //! skills that are linked to it, what people said about it. Out as JSON, and in again.
 
 use std::collections::BTreeSet;
 
-use onward_core::id::{ArtifactId, FeedbackId, OutputId, SessionId, SkillExecutionId};
+use onward_core::id::{
+    ArtifactId, ExtractionId, FeedbackId, OutputId, SessionId, SkillExecutionId,
+};
+use onward_core::refusal::Issue;
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Entry, Feedback, Output, Tx};
+use onward_store::{Artifact, Entry, Extraction, Feedback, Output, Tx};
 use serde_json::{Map, Value, json};
 
 use super::{field, maybe, parsed, text};
@@ -18,14 +22,15 @@ use crate::skill;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Beside {
     artifacts: Vec<Artifact>,
+    extractions: Vec<Extraction>,
     outputs: Vec<Output>,
     skills: Vec<SkillExecution>,
     feedback: Vec<Feedback>,
 }
 
 impl Beside {
-    /// Reads what a document holds. One that was made before there were outputs, skills and feedback
-    /// has none.
+    /// Reads what a document holds. One that was made before there were extractions, outputs, skills and
+    /// feedback has none.
     pub(super) fn read(document: &Value, plan: PlanId, trail: &[Entry]) -> Result<Self, Error> {
         let list = |key: &'static str| match document.get(key) {
             Some(Value::Array(list)) => Ok(list.as_slice()),
@@ -36,6 +41,16 @@ impl Beside {
         for (place, artifact) in list("artifacts")?.iter().enumerate() {
             let path = format!("artifacts[{place}]");
             beside.artifacts.push(read_artifact(artifact, plan, &path)?);
+        }
+        for (place, extraction) in list("extractions")?.iter().enumerate() {
+            let path = format!("extractions[{place}]");
+            let extraction = read_extraction(extraction, &path)?;
+            let is_there = |id| beside.artifacts.iter().any(|artifact| artifact.id == id);
+            if !extraction.artifact.is_some_and(is_there) {
+                let path = format!("{path}.artifactId");
+                return Err(Error::invalid(&path, "is none of `artifacts`"));
+            }
+            beside.extractions.push(extraction);
         }
         beside.outputs = read_outputs(list("outputs")?, plan)?;
         for (place, execution) in list("skillExecutions")?.iter().enumerate() {
@@ -67,6 +82,11 @@ impl Beside {
                 None => {
                     tx.keep(artifact);
                 }
+            }
+        }
+        for extraction in &self.extractions {
+            if tx.extraction(extraction.id).await?.is_none() {
+                tx.add_extraction(extraction);
             }
         }
         for output in &self.outputs {
@@ -106,6 +126,21 @@ pub(super) fn artifact(artifact: &Artifact) -> Value {
         "sourceUrl": artifact.source_url,
         "metadata": artifact.metadata,
         "createdAt": artifact.created_at.to_string(),
+    })
+}
+
+pub(super) fn extraction(extraction: &Extraction) -> Value {
+    let issue = |issue: &Issue| json!({ "path": issue.path, "message": issue.message });
+    json!({
+        "extractionId": extraction.id.to_string(),
+        "artifactId": extraction.artifact.map(|id| id.to_string()),
+        "schema": extraction.schema,
+        "instructions": extraction.instructions,
+        "data": extraction.data,
+        "issues": extraction.issues.iter().map(issue).collect::<Vec<_>>(),
+        "model": extraction.model,
+        "actor": extraction.actor,
+        "createdAt": extraction.created_at.to_string(),
     })
 }
 
@@ -166,6 +201,29 @@ fn read_artifact(artifact: &Value, plan: PlanId, path: &str) -> Result<Artifact,
         source_url: field(artifact, path, "sourceUrl", maybe(text))?,
         metadata: Value::Object(Map::clone(metadata)),
         created_at: field(artifact, path, "createdAt", parsed)?,
+    })
+}
+
+fn read_extraction(extraction: &Value, path: &str) -> Result<Extraction, Error> {
+    let any = |value: &Value| Some(value.clone());
+    let issue = |issue: &Value| {
+        let text = |name: &str| issue.get(name).and_then(text);
+        Some(Issue {
+            path: text("path")?,
+            message: text("message")?,
+        })
+    };
+    let issues = |value: &Value| value.as_array()?.iter().map(issue).collect();
+    Ok(Extraction {
+        id: field::<ExtractionId>(extraction, path, "extractionId", parsed)?,
+        artifact: field(extraction, path, "artifactId", maybe(parsed))?,
+        schema: field(extraction, path, "schema", any)?,
+        instructions: field(extraction, path, "instructions", maybe(text))?,
+        data: field(extraction, path, "data", any)?,
+        issues: field(extraction, path, "issues", issues)?,
+        model: field(extraction, path, "model", text)?,
+        actor: field(extraction, path, "actor", text)?,
+        created_at: field(extraction, path, "createdAt", parsed)?,
     })
 }
 

@@ -9,7 +9,7 @@ use onward_core::Timestamp;
 use onward_engine::Engine;
 use onward_engine::engine::Settings;
 use onward_engine::world::World;
-use onward_store::{Options, Store};
+use onward_store::{Lead, Options, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
@@ -149,9 +149,9 @@ async fn the_lead_is_held_by_one_store_at_a_time(desk: &Desk) {
         opened.expect("it opens")
     };
     let (one, other) = (open().await, open().await);
-    let held = soon(one.lead()).await.unwrap();
+    let held = soon(one.lead(Lead::Sweep)).await.unwrap();
     assert!(!held.is_lost());
-    let waits = tokio::spawn(async move { other.lead().await.map(drop) });
+    let waits = tokio::spawn(async move { other.lead(Lead::Sweep).await.map(drop) });
     desk.plan(1).await;
     assert!(!waits.is_finished());
     drop(held);

@@ -57,7 +57,7 @@ impl Desk {
             query,
             ..Wanted::default()
         };
-        let found = self.engine.search(&self.me, wanted).await.unwrap();
+        let found = self.engine.search(&self.me, wanted).await.unwrap().found;
         found.into_iter().map(|found| found.hit.title).collect()
     }
 }

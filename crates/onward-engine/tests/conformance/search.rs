@@ -22,7 +22,7 @@ fn wanted(query: &str) -> Wanted {
 
 impl Desk {
     async fn found(&self, wanted: Wanted) -> Vec<String> {
-        let found = self.engine.search(&self.me, wanted).await.unwrap();
+        let found = self.engine.search(&self.me, wanted).await.unwrap().found;
         found.into_iter().map(|found| found.hit.title).collect()
     }
 }
@@ -41,9 +41,9 @@ async fn what_holds_all_words_comes_before_what_holds_some(desk: &Desk) {
     assert_eq!(desk.titles("moon tides").await, ["Both", "Some"]);
     assert_eq!(desk.titles("Tides, moon!").await, ["Both", "Some"]);
     let found = desk.engine.search(&desk.me, wanted("moon tides")).await;
-    let found = found.unwrap();
-    let ranks: Vec<u32> = found.iter().map(|found| found.keyword_rank).collect();
-    assert_eq!(ranks, [1, 2]);
+    let found = found.unwrap().found;
+    let ranks: Vec<_> = found.iter().map(|found| found.keyword_rank).collect();
+    assert_eq!(ranks, [Some(1), Some(2)]);
     assert!((found[0].score - 1.0 / 61.0).abs() < 1e-9 && found[1].score < found[0].score);
 }
 
@@ -66,7 +66,7 @@ async fn a_text_is_found_once_by_its_best_chunk(desk: &Desk) {
     let content = format!("{filler}\n\nThe whale sang. {filler} A whale. {filler}");
     let id = desk.store(finding("Long", &content)).await;
     let found = desk.engine.search(&desk.me, wanted("sang whale")).await;
-    let found = found.unwrap();
+    let found = found.unwrap().found;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].hit.source, Source::Artifact(id));
     let snippet = &found[0].snippet;
@@ -92,7 +92,7 @@ async fn only_the_last_version_of_an_output_is_found(desk: &Desk) {
         .deliver(plan.id, "Answer", "final, about herring")
         .await;
     let found = desk.engine.search(&desk.me, wanted("herring")).await;
-    let found = found.unwrap();
+    let found = found.unwrap().found;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].hit.source, Source::Output(last.id));
     assert_eq!(
@@ -322,7 +322,12 @@ async fn one_tenant_finds_nothing_of_another(desk: &Desk) {
     assert_eq!(desk.titles("whale").await, [""; 0]);
     desk.store(finding("Ours", "a whale")).await;
     assert_eq!(desk.titles("whale").await, ["Ours"]);
-    let found = desk.engine.search(&other, wanted("whale")).await.unwrap();
+    let found = desk
+        .engine
+        .search(&other, wanted("whale"))
+        .await
+        .unwrap()
+        .found;
     assert_eq!(found.len(), 2);
 }
 
@@ -343,7 +348,7 @@ async fn what_was_kept_before_there_was_an_index_is_found(desk: &Desk) {
     let engine = onward_engine::Engine::open(&place.address(), settings).await;
     let engine = engine.unwrap();
     let me = onward_engine::Caller::local("me");
-    let found = engine.search(&me, wanted("whale")).await.unwrap();
+    let found = engine.search(&me, wanted("whale")).await.unwrap().found;
     assert_eq!(found[0].hit.title, "Early");
     assert!(found[0].snippet.contains("Whale"), "{}", found[0].snippet);
     engine.close().await;

@@ -340,6 +340,15 @@ pub(crate) fn reads() -> Vec<Call> {
             };
             e.search(&c, wanted)
         }),
+        call!("search_both of a plan", [Read], |e, c, ids| {
+            let wanted = Wanted {
+                plan: Some(ids.plan),
+                ..words()
+            };
+            e.search_both(&c, wanted)
+        }),
+        call!("extractions", [Read], |e, c, ids| e
+            .extractions(&c, ids.plan, 9)),
         call!("step", [Read], |e, c, ids| e.step(&c, ids.step)),
         call!("branches", [Read], |e, c, ids| e.branches(&c, ids.plan)),
         call!("artifacts", [Read], |e, c, ids| e
@@ -374,6 +383,7 @@ pub(crate) fn lists() -> Vec<Call> {
             .list_plans(&c, everything())),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
         call!("search", [Read], |e, c, ids| e.search(&c, words())),
+        call!("search_health", [Read], |e, c, ids| e.search_health(&c)),
         call!("open_reviews", [Read], |e, c, ids| e.open_reviews(&c, 9)),
         call!("verify", [Read], |e, c, ids| e.verify(&c)),
         call!("verify_plan", [Read], |e, c, ids| e
