@@ -3,11 +3,13 @@
 //!
 //! A value keeps where it came from, so that `onward config` can say it and an error can point there.
 //! How a file is read stands in `config/file.rs`, what only `onward serve` needs in
-//! `config/serve.rs`, how turns are judged in `config/loop_control.rs`. Nothing is opened here, and
+//! `config/serve.rs`, how turns are judged in `config/loop_control.rs`, which models are asked in
+//! `config/models.rs`. Nothing is opened here, and
 //! nothing is made.
 
 mod file;
 pub(crate) mod loop_control;
+mod models;
 mod serve;
 
 use std::env;
@@ -22,6 +24,7 @@ use onward_engine::retention::Retention;
 
 use crate::failure::{Failure, Result};
 
+pub(crate) use models::{Embeddings, Extraction, Key, Provider};
 pub(crate) use serve::{Issuer, Limits, Serve};
 
 /// The project's file: in the current directory, or the nearest one above it.
@@ -66,6 +69,10 @@ pub(crate) struct Config {
     pub(crate) loop_control: loop_control::Settings,
     /// How long a person is asked in their agent's own window; 0 asks nobody.
     pub(crate) form_seconds: Setting<u32>,
+    /// Which model says what texts mean.
+    pub(crate) embeddings: Embeddings,
+    /// Which model says what stands in them.
+    pub(crate) extraction: Extraction,
     /// What holds for `onward serve`.
     pub(crate) serve: Serve,
     /// The files that were read, the one that counts more first.
@@ -163,6 +170,8 @@ impl Config {
             )?,
             loop_control: loop_control::Settings::read(&tables)?,
             form_seconds: form_seconds(from_file(|file| &file.form_seconds))?,
+            embeddings: Embeddings::read(&files)?,
+            extraction: Extraction::read(&files)?,
             serve: Serve::read(&files)?,
             files: paths,
         })

@@ -13,6 +13,7 @@ mod conformance;
 mod form;
 mod prompts;
 mod resources;
+mod sampling;
 pub(crate) mod stdio;
 
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::tools::{self, Desk, Refused, Tool, request_user_review};
+use crate::tools::{self, Desk, Refused, Tool, extract_data, request_user_review};
 
 /// The loop, for a model that has never heard of Onward.
 const INSTRUCTIONS: &str = "Onward keeps long work moving: plans of steps that survive a lost \
@@ -179,6 +180,17 @@ impl ServerHandler for Server {
         let tool = self.find(&request.name)?;
         if tool.name == request_user_review::NAME {
             return Ok(apart(form::call(&self.setup, &caller, tool, request, &context)).await);
+        }
+        let lent = self.setup.desk.extractor.is_none() && tool.name == extract_data::NAME;
+        if lent && sampling::is_offered(&context) {
+            return Ok(apart(sampling::call(
+                &self.setup,
+                &caller,
+                tool,
+                request,
+                &context,
+            ))
+            .await);
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let answer = tools::call(&self.setup.desk, &caller, tool, arguments).await;
@@ -358,7 +370,7 @@ fn listed(tool: &'static Tool) -> rmcp::model::Tool {
         .read_only(tool.hints.read_only)
         .destructive(tool.hints.destructive)
         .idempotent(tool.hints.idempotent)
-        .open_world(false);
+        .open_world(tool.reaches_out);
     rmcp::model::Tool::new(tool.name, tool.description, Arc::clone(tool.input_schema()))
         .with_title(tool.title)
         .with_raw_output_schema(Arc::clone(tool.output_schema()))

@@ -7,6 +7,7 @@
 
 mod create_research_plan;
 pub(crate) mod error;
+pub(crate) mod extract_data;
 mod get_next_step;
 mod get_plan_status;
 mod get_research_context;
@@ -42,6 +43,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::extraction::Extractor;
+
 pub(crate) use error::Refused;
 
 /// What the tools are done with.
@@ -51,9 +54,11 @@ pub(crate) struct Desk {
     pub(crate) engine: Engine,
     /// Where people find the dashboard, if there is one: reviews link there.
     pub(crate) base_url: Option<Arc<str>>,
+    /// The model that says what stands in a text, if one is configured.
+    pub(crate) extractor: Option<Arc<Extractor>>,
 }
 
-/// What is true of a tool, as MCP's annotations say it. None of them reaches out of the database.
+/// What is true of a tool, as MCP's annotations say it.
 #[derive(Clone, Copy)]
 pub(crate) struct Hints {
     /// It changes nothing.
@@ -100,6 +105,8 @@ pub(crate) trait Spec {
     const BRINGS_WORK: bool = false;
     /// Its calls are in the log.
     const LOGGED: bool = true;
+    /// It asks somebody outside of the database.
+    const REACHES_OUT: bool = false;
 
     /// Does it.
     fn run(
@@ -123,6 +130,8 @@ pub(crate) struct Tool {
     pub(crate) hints: Hints,
     /// Whether the loop needs it.
     pub(crate) in_core: bool,
+    /// Whether it asks somebody outside of the database.
+    pub(crate) reaches_out: bool,
     brings_work: bool,
     logged: bool,
     input: Schema,
@@ -158,6 +167,7 @@ impl Tool {
             description: S::DESCRIPTION,
             hints: S::HINTS,
             in_core: S::IN_CORE,
+            reaches_out: S::REACHES_OUT,
             brings_work: S::BRINGS_WORK,
             logged: S::LOGGED,
             input: Schema::new(schema::of_input::<S::Input>),
@@ -194,6 +204,7 @@ static TOOLS: [Tool; 19] = [
     Tool::of::<store_research::StoreResearch>(),
     Tool::of::<store_research_output::StoreResearchOutput>(),
     Tool::of::<search_sources::SearchSources>(),
+    Tool::of::<extract_data::ExtractData>(),
     Tool::of::<log_skill_execution::LogSkillExecution>(),
     Tool::of::<submit_feedback::SubmitFeedback>(),
     Tool::of::<get_session_health::GetSessionHealth>(),
@@ -241,6 +252,14 @@ impl Call {
             issues,
             began,
         }
+    }
+
+    /// What it was given, for whoever does it themselves.
+    pub(crate) fn input<I: DeserializeOwned>(&self) -> Result<I, Refused> {
+        if !self.issues.is_empty() {
+            return Err(Refused::of_issues(self.issues.clone()));
+        }
+        I::deserialize(&*self.arguments).map_err(|why| Refused::unread(&why))
     }
 
     /// Does it. What has begun is finished, also where nobody waits for the answer any more.

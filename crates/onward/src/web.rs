@@ -42,6 +42,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::config::Config;
 use crate::exit::Exit;
+use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::mcp::Forms;
 use crate::tools::{Desk, running};
@@ -124,6 +125,7 @@ impl Server {
         let desk = Desk {
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
+            extractor: Extractor::of(&config.extraction).map(Arc::new),
         };
         let site = Arc::new(Site {
             gate: Gate {
@@ -170,6 +172,7 @@ impl Server {
         let sweep = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
         let forget = engine.keep_forgetting(retention, stop.clone(), metrics::forgotten);
         let recover = engine.keep_recovering(stop.clone());
+        let embed = engine.keep_embedding(stop.clone(), metrics::embedded);
         let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
         let answering = listen::listen(
             listener,
@@ -188,7 +191,7 @@ impl Server {
             tokio::time::sleep_until(deadline).await;
             tracing::warn!("some requests did not end in time");
         };
-        let all = async { tokio::join!(answering, sweep, forget, recover) };
+        let all = async { tokio::join!(answering, sweep, forget, recover, embed) };
         tokio::select! {
             _ = all => {}
             () = ending => {}

@@ -29,6 +29,17 @@ use crate::output::table::Table;
     progress_rule = \"default\"       # or \"plain\"\n\n  \
     [reviews]\n  \
     form_seconds = 60               # how long an agent's own window asks you; 0: not at all\n\n  \
+    [embeddings]                    # search by meaning, too; words alone without it\n  \
+    url = \"http://127.0.0.1:11434/v1\"  # `…/embeddings` of Ollama, OpenAI, and others\n  \
+    model = \"nomic-embed-text\"      # the key, if any, is ONWARD_EMBEDDINGS_API_KEY\n  \
+    dimensions = 768                # as many as the model likes without it\n  \
+    batch_size = 32\n  \
+    timeout_seconds = 30\n\n  \
+    [extraction]                    # for `extract_data`; the agent's own model without it\n  \
+    provider = \"openai\"             # or \"anthropic\"; the key is ONWARD_EXTRACTION_API_KEY\n  \
+    url = \"http://127.0.0.1:11434/v1\"  # the vendor's own without it\n  \
+    model = \"qwen3\"\n  \
+    timeout_seconds = 60\n\n  \
     [serve]\n  \
     bind = \"127.0.0.1:7171\"         # also ONWARD_SERVE_BIND, and so on for all below\n  \
     public_url = \"https://onward.example.org\"  # behind a reverse proxy\n  \
@@ -61,6 +72,8 @@ struct Answer {
     retention: Retention,
     loop_control: LoopControl,
     reviews: Reviews,
+    embeddings: Embeddings,
+    extraction: Extraction,
     serve: Serve,
     access: Access,
     limits: Limits,
@@ -147,6 +160,29 @@ struct Reviews {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct Embeddings {
+    url: Value<Option<String>>,
+    model: Value<Option<String>>,
+    dimensions: Value<Option<u32>>,
+    batch_size: Value<u32>,
+    timeout_seconds: Value<u32>,
+    /// Whether there is one: it is not shown.
+    has_key: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Extraction {
+    provider: Value<&'static str>,
+    url: Value<String>,
+    model: Value<Option<String>>,
+    timeout_seconds: Value<u32>,
+    /// Whether there is one: it is not shown.
+    has_key: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Value<T> {
     value: T,
     source: &'static str,
@@ -198,6 +234,24 @@ impl Answer {
             loop_control: LoopControl::of(&config.loop_control),
             reviews: Reviews {
                 form_seconds: value(&config.form_seconds),
+            },
+            embeddings: Embeddings {
+                url: value(&config.embeddings.url),
+                model: value(&config.embeddings.model),
+                dimensions: value(&config.embeddings.dimensions),
+                batch_size: value(&config.embeddings.batch_size),
+                timeout_seconds: value(&config.embeddings.timeout_seconds),
+                has_key: config.embeddings.key.is_some(),
+            },
+            extraction: Extraction {
+                provider: Value::new(
+                    config.extraction.provider.value.as_str(),
+                    &config.extraction.provider.from,
+                ),
+                url: value(&config.extraction.url),
+                model: value(&config.extraction.model),
+                timeout_seconds: value(&config.extraction.timeout_seconds),
+                has_key: config.extraction.key.is_some(),
             },
             serve: Serve {
                 bind: Value::new(serve.bind.value.to_string(), &serve.bind.from),
@@ -287,8 +341,9 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
         ("retention.sessions_days", days(sessions), &sessions.from),
     ];
     rows.extend(turn_rows(&config.loop_control));
+    rows.extend([("reviews.form_seconds", forms.value.to_string(), &forms.from)]);
+    rows.extend(model_rows(config));
     rows.extend([
-        ("reviews.form_seconds", forms.value.to_string(), &forms.from),
         ("serve.bind", bind.value.to_string(), &bind.from),
         ("serve.public_url", text(&public.value), &public.from),
         ("serve.allowed_origins", list(&origins.value), &origins.from),
@@ -301,6 +356,67 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
     ]);
     rows.extend(issuer_rows(serve));
     rows.extend(limit_rows(serve));
+    rows
+}
+
+fn model_rows(config: &Config) -> Vec<Row<'_>> {
+    let (embeddings, extraction) = (&config.embeddings, &config.extraction);
+    let mut rows = vec![
+        (
+            "embeddings.model",
+            text(&embeddings.model.value),
+            &embeddings.model.from,
+        ),
+        (
+            "extraction.model",
+            text(&extraction.model.value),
+            &extraction.model.from,
+        ),
+    ];
+    if let Some(url) = &embeddings.url.value {
+        let dimensions = embeddings.dimensions.value;
+        let dimensions = dimensions.map_or_else(|| "any".to_owned(), |count| count.to_string());
+        let (batch, timeout) = (&embeddings.batch_size, &embeddings.timeout_seconds);
+        let more = [
+            ("embeddings.url", url.clone(), &embeddings.url.from),
+            (
+                "embeddings.dimensions",
+                dimensions,
+                &embeddings.dimensions.from,
+            ),
+            (
+                "embeddings.batch_size",
+                batch.value.to_string(),
+                &batch.from,
+            ),
+            (
+                "embeddings.timeout_seconds",
+                timeout.value.to_string(),
+                &timeout.from,
+            ),
+        ];
+        rows.splice(1..1, more);
+    }
+    if extraction.model.value.is_some() {
+        let (provider, timeout) = (&extraction.provider, &extraction.timeout_seconds);
+        rows.extend([
+            (
+                "extraction.provider",
+                provider.value.as_str().to_owned(),
+                &provider.from,
+            ),
+            (
+                "extraction.url",
+                extraction.url.value.clone(),
+                &extraction.url.from,
+            ),
+            (
+                "extraction.timeout_seconds",
+                timeout.value.to_string(),
+                &timeout.from,
+            ),
+        ]);
+    }
     rows
 }
 

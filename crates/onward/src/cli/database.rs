@@ -3,6 +3,8 @@
 //! A file is made where there is none, by whichever command comes first; those that would make no
 //! sense on an empty database say so instead, with [`must_exist`].
 
+use std::sync::Arc;
+
 use onward_core::Timestamp;
 use onward_engine::caller::LOCAL;
 use onward_engine::engine::Settings;
@@ -12,6 +14,7 @@ use super::Context;
 use crate::config::{Setting, shown};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::model::embeddings::Endpoint;
 
 /// An open database.
 pub(super) struct Database {
@@ -44,7 +47,10 @@ pub(super) async fn open(cx: &Context) -> Result<Engine> {
     let Setting { value, from } = &cx.config.database;
     cx.output
         .detail(&format!("database: {} ({from})", shown(value)));
-    let engine = Engine::open(value, Settings::default()).await?;
+    let mut engine = Engine::open(value, Settings::default()).await?;
+    if let Some(endpoint) = Endpoint::of(&cx.config.embeddings) {
+        engine = engine.with_embedder(Arc::new(endpoint));
+    }
     cx.opened.replace(Some(engine.clone()));
     Ok(engine)
 }

@@ -2,7 +2,8 @@
 //!
 //! Nothing but the protocol goes to standard output. It ends when the agent closes its end, when it
 //! is gone, or by SIGTERM and SIGINT: what runs is finished, what was queued is written. Meanwhile it
-//! sweeps, unless another process on the database does, looks after the calls of its host, and forgets what `[retention]` names.
+//! sweeps and asks a model what is stored means, unless another process on the database does, looks
+//! after the calls of its host, and forgets what `[retention]` names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use super::Context;
 use super::database::Database;
 use crate::exit::Exit;
+use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::mcp::stdio::Stdio;
 use crate::mcp::{Forms, Offered, Server, Setup};
@@ -57,6 +59,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         desk: Desk {
             engine: engine.clone(),
             base_url: None,
+            extractor: Extractor::of(&cx.config.extraction).map(Arc::new),
         },
         offered: match args.tools {
             Tools::All => Offered::All,
@@ -73,7 +76,8 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     let sweep = tokio::spawn(async move {
         let forget = engine.keep_forgetting(retention, closing.clone(), |_, _| {});
         let recover = engine.keep_recovering(closing.clone());
-        tokio::join!(engine.keep_sweeping(closing), forget, recover)
+        let embed = engine.keep_embedding(closing.clone(), |_| {});
+        tokio::join!(engine.keep_sweeping(closing), forget, recover, embed)
     });
     // No handshake is waited for: clients of 2026-07-28 have none, and what comes out of order from
     // the others is answered like anything else.

@@ -64,12 +64,17 @@ pub(super) async fn run(args: &Search, cx: &Context) -> Result {
         created_after: after,
         created_before: before,
     };
-    let found = engine.search(&caller, wanted).await?;
-    let is_empty = found.is_empty();
+    let searched = engine.search(&caller, wanted).await?;
+    let is_empty = searched.found.is_empty();
     if cx.output.json {
-        cx.output.print_json(&Results::of(found, began.elapsed()))?;
+        cx.output
+            .print_json(&Results::of(searched, began.elapsed()))?;
     } else {
-        let shown: Vec<String> = found.iter().map(|found| entry(found, now)).collect();
+        let shown: Vec<String> = searched
+            .found
+            .iter()
+            .map(|found| entry(found, now))
+            .collect();
         cx.output.print(&shown.join("\n"))?;
     }
     if is_empty {

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::models::{SaidEmbeddings, SaidExtraction};
 use super::{Source, loop_control};
 use crate::failure::{Failure, Result};
 
@@ -22,6 +23,8 @@ pub(super) struct File {
     pub(super) sessions_days: Said<u32>,
     pub(super) loop_control: loop_control::Said,
     pub(super) form_seconds: Said<u32>,
+    pub(super) embeddings: SaidEmbeddings,
+    pub(super) extraction: SaidExtraction,
     pub(super) serve: Serve,
 }
 
@@ -69,6 +72,8 @@ struct Text {
     retention: Option<RetentionText>,
     loop_control: Option<loop_control::Text>,
     reviews: Option<ReviewsText>,
+    embeddings: Option<EmbeddingsText>,
+    extraction: Option<ExtractionText>,
     serve: Option<ServeText>,
     access: Option<AccessText>,
     limits: Option<LimitsText>,
@@ -86,6 +91,25 @@ struct RetentionText {
 #[serde(deny_unknown_fields)]
 struct ReviewsText {
     form_seconds: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmbeddingsText {
+    url: Option<Spanned<String>>,
+    model: Option<Spanned<String>>,
+    dimensions: Option<Spanned<u32>>,
+    batch_size: Option<Spanned<u32>>,
+    timeout_seconds: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExtractionText {
+    provider: Option<Spanned<String>>,
+    url: Option<Spanned<String>>,
+    model: Option<Spanned<String>>,
+    timeout_seconds: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -161,6 +185,23 @@ pub(super) fn read(path: &Path) -> Result<File> {
     }
     if let Some(reviews) = parsed.reviews {
         file.form_seconds = page.said(reviews.form_seconds);
+    }
+    if let Some(embeddings) = parsed.embeddings {
+        file.embeddings = SaidEmbeddings {
+            url: page.said(embeddings.url),
+            model: page.said(embeddings.model),
+            dimensions: page.said(embeddings.dimensions),
+            batch_size: page.said(embeddings.batch_size),
+            timeout_seconds: page.said(embeddings.timeout_seconds),
+        };
+    }
+    if let Some(extraction) = parsed.extraction {
+        file.extraction = SaidExtraction {
+            provider: page.said(extraction.provider),
+            url: page.said(extraction.url),
+            model: page.said(extraction.model),
+            timeout_seconds: page.said(extraction.timeout_seconds),
+        };
     }
     if let Some(serve) = parsed.serve {
         file.serve.bind = page.said(serve.bind);

@@ -375,7 +375,7 @@ fn origins(list: Setting<Vec<String>>) -> Result<Setting<Vec<String>>> {
 }
 
 /// Keys that come over an open line could be anybody's.
-fn secure(what: &'static str, url: &str, from: &Source) -> Result<()> {
+pub(super) fn secure(what: &'static str, url: &str, from: &Source) -> Result<()> {
     let on_this_machine = ["http://127.0.0.1", "http://[::1]", "http://localhost"]
         .iter()
         .filter_map(|start| url.strip_prefix(start))

@@ -145,7 +145,7 @@ impl State {
 }
 
 /// What a state holds for: this caller, and this call.
-fn bound(caller: &Caller, arguments: &JsonObject) -> Vec<u8> {
+pub(super) fn bound(caller: &Caller, arguments: &JsonObject) -> Vec<u8> {
     json!([caller.tenant, caller.name, arguments])
         .to_string()
         .into_bytes()

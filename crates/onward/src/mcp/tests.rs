@@ -78,6 +78,7 @@ async fn connected(
         desk: Desk {
             engine: engine.clone(),
             base_url: Some("http://127.0.0.1:7171/".into()),
+            extractor: None,
         },
         offered: Offered::All,
         who: Arc::new(move |_| caller.clone()),

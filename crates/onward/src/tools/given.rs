@@ -75,6 +75,14 @@ pub(super) fn cut(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 
+/// The artifact that is named.
+pub(super) fn artifact(id: &str) -> Result<ArtifactId, Refused> {
+    id.parse().map_err(|_| {
+        let (what, name) = ("artifact", cut(id));
+        Error::NotFound { what, name }.into()
+    })
+}
+
 pub(super) fn session(id: Option<String>) -> Option<SessionId> {
     id.map(SessionId::new)
 }

@@ -49,6 +49,7 @@ async fn a_tool_that_panics_is_an_answer_and_in_the_log() {
     let desk = Desk {
         engine: engine.clone(),
         base_url: None,
+        extractor: None,
     };
     let caller = Caller::local("test");
     for _ in 0..2 {

@@ -71,7 +71,7 @@ const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
 }
 
 /// Every route that is a tool.
-pub(super) static ROUTES: [Route; 34] = [
+pub(super) static ROUTES: [Route; 35] = [
     route(Verb::Get, "/ping", "ping"),
     route(Verb::Get, "/plans", "list_active_plans"),
     route(Verb::Make, "/plans", "create_research_plan"),
@@ -97,6 +97,7 @@ pub(super) static ROUTES: [Route; 34] = [
     ),
     route(Verb::Make, "/artifacts", "store_research"),
     route(Verb::Get, "/search", "search_sources"),
+    route(Verb::Make, "/extractions", "extract_data"),
     route(Verb::Get, "/steps/{stepId}/context", "get_step_context"),
     route(Verb::Post, "/steps/{stepId}/result", "submit_step_result"),
     route(

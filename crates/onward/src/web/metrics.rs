@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use onward_core::Code;
+use onward_engine::embed::{EmbedError, EmbedRound};
 use onward_engine::retention::Forgotten;
 use onward_engine::sweep::Round;
 use onward_engine::{Caller, Error};
@@ -52,6 +53,18 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "Plans of the server's own tenant, by status"
     );
     describe_counter!(
+        "onward_chunks_embedded_total",
+        "Chunks that can be found by what they mean"
+    );
+    describe_counter!(
+        "onward_chunks_refused_total",
+        "Chunks that the embedding model does not take"
+    );
+    describe_counter!(
+        "onward_embedding_failures_total",
+        "Rounds in which the embedding model did not answer"
+    );
+    describe_counter!(
         "onward_sweep_rounds_total",
         "Rounds of the sweep, by outcome"
     );
@@ -70,6 +83,13 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     gauge!("onward_open_streams").set(0);
     for outcome in ["ok", "failed"] {
         counter!("onward_sweep_rounds_total", "outcome" => outcome).absolute(0);
+    }
+    for name in [
+        "onward_chunks_embedded_total",
+        "onward_chunks_refused_total",
+        "onward_embedding_failures_total",
+    ] {
+        counter!(name).absolute(0);
     }
     counter!("onward_sweep_plans_looked_at_total").absolute(0);
     counter!("onward_sweep_plans_acted_on_total").absolute(0);
@@ -113,6 +133,26 @@ pub(super) fn swept(round: &Result<Round, Error>) {
         Err(why) => {
             counter!("onward_sweep_rounds_total", "outcome" => "failed").increment(1);
             tracing::warn!(%why, "the sweep cannot work");
+        }
+    }
+}
+
+/// Counts a round of asking the model what chunks mean, and tells the log where it does not answer.
+pub(super) fn embedded(round: &Result<EmbedRound, EmbedError>) {
+    match round {
+        Ok(round) => {
+            counter!("onward_chunks_embedded_total").increment(round.embedded);
+            counter!("onward_chunks_refused_total").increment(round.refused);
+            if round.refused > 0 {
+                tracing::warn!(
+                    chunks = round.refused,
+                    "the embedding model refuses some chunks"
+                );
+            }
+        }
+        Err(why) => {
+            counter!("onward_embedding_failures_total").increment(1);
+            tracing::warn!(%why, "what is stored cannot be embedded");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! What was stored: the answers of `store_research` and `store_research_output`.
+//! What was stored: the answers of `store_research`, `store_research_output` and `extract_data`.
 
 use onward_engine::research::{Delivered, Stored};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 /// An artifact.
 #[derive(Serialize, JsonSchema)]
@@ -41,6 +42,41 @@ impl Output {
             output_id: delivered.id.to_string(),
             plan_id: delivered.plan.to_string(),
             version: delivered.version,
+        }
+    }
+}
+
+/// Data that a model took out of a text.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Extraction {
+    extraction_id: String,
+    data: Value,
+    valid: bool,
+    issues: Vec<Issue>,
+    model: String,
+}
+
+/// Where data does not fit its schema.
+#[derive(Serialize, JsonSchema)]
+struct Issue {
+    path: String,
+    message: String,
+}
+
+impl Extraction {
+    pub(crate) fn of(stored: onward_engine::Extraction) -> Self {
+        let valid = stored.is_valid();
+        let issues = stored.issues.into_iter().map(|issue| Issue {
+            path: issue.path,
+            message: issue.message,
+        });
+        Self {
+            extraction_id: stored.id.to_string(),
+            data: stored.data,
+            valid,
+            issues: issues.collect(),
+            model: stored.model,
         }
     }
 }

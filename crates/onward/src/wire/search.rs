@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_engine::Source;
-use onward_engine::search::Found;
+use onward_engine::search::{self, Found, Searched};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ pub(crate) struct Results {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
+    Hybrid,
     Keyword,
 }
 
@@ -39,15 +40,21 @@ struct Hit {
     #[serde(skip_serializing_if = "Option::is_none")]
     source_url: Option<String>,
     score: f64,
-    keyword_rank: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keyword_rank: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    semantic_rank: Option<u32>,
     created_at: String,
 }
 
 impl Results {
-    pub(crate) fn of(found: Vec<Found>, took: Duration) -> Self {
+    pub(crate) fn of(searched: Searched, took: Duration) -> Self {
         Self {
-            results: found.into_iter().map(Hit::of).collect(),
-            mode: Mode::Keyword,
+            results: searched.found.into_iter().map(Hit::of).collect(),
+            mode: match searched.mode {
+                search::Mode::Hybrid => Mode::Hybrid,
+                search::Mode::Keyword => Mode::Keyword,
+            },
             took_ms: super::ms(took),
         }
     }
@@ -70,6 +77,7 @@ impl Hit {
             source_url: hit.source_url,
             score: found.score,
             keyword_rank: found.keyword_rank,
+            semantic_rank: found.semantic_rank,
             created_at: super::at(hit.created_at),
         }
     }
