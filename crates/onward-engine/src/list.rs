@@ -2,11 +2,14 @@
 //! the id.
 
 use onward_core::branch::Branch;
-use onward_core::id::ReviewId;
+use onward_core::id::{OutputId, ReviewId};
 use onward_core::role::Permission;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
-use onward_store::{Excerpt, Listed, PlanCount, PlanCursor, Plans, Sheet, StepLine, Tx, Which};
+use onward_store::{
+    Excerpt, Listed, Output, OutputExcerpt, PlanCount, PlanCursor, Plans, Sheet, StepLine, Tx,
+    Which,
+};
 use uuid::Uuid;
 
 use crate::caller::Caller;
@@ -196,6 +199,36 @@ impl Engine {
             })
         });
         artifacts.await
+    }
+
+    /// The beginnings of what a plan delivers, the last version of each, newest first.
+    pub async fn outputs(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        limit: u32,
+    ) -> Result<Vec<OutputExcerpt>, Error> {
+        caller.allow(Permission::Read)?;
+        let outputs = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move {
+                let found = tx.sheet(plan).await?;
+                found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                Ok::<_, Error>(tx.output_excerpts(plan, limit).await?)
+            })
+        });
+        outputs.await
+    }
+
+    /// One version of what a plan delivers, all of it.
+    pub async fn output(&self, caller: &Caller, id: OutputId) -> Result<Output, Error> {
+        caller.allow(Permission::Read)?;
+        let output = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { tx.output(id).await })
+        });
+        output.await?.ok_or_else(|| Error::NotFound {
+            what: "output",
+            name: id.to_string(),
+        })
     }
 
     /// A step, and its plan.

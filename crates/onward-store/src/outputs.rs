@@ -87,6 +87,12 @@ impl Tx {
         })
     }
 
+    /// One version of an output.
+    pub async fn output(&mut self, id: OutputId) -> Result<Option<Output>, Error> {
+        let rows = self.rows("output", params![id.as_uuid()]).await?;
+        first(Some(rows), output)
+    }
+
     /// Every version of what a plan has delivered, the oldest first.
     pub async fn outputs_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Output>, Error> {
         let params = params![plan.as_uuid(), limit];

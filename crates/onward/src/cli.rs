@@ -23,6 +23,7 @@ mod mcp;
 mod migrate;
 mod plan;
 mod proxy;
+mod reindex;
 mod review;
 mod search;
 mod serve;
@@ -99,6 +100,7 @@ enum Command {
     Migrate(migrate::Migrate),
     Backup(backup::Backup),
     Forget(forget::Forget),
+    Reindex(reindex::Reindex),
     Completions(completions::Completions),
 }
 
@@ -189,6 +191,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Doctor(_) => wait(read(), async |cx| doctor::run(cx).await),
         Command::Migrate(args) => wait(read(), async |cx| migrate::run(&args, cx).await),
         Command::Backup(args) => wait(read(), async |cx| backup::run(&args, cx).await),
+        Command::Reindex(_) => wait(read(), async |cx| reindex::run(cx).await),
         Command::Forget(_) => wait(read(), async |cx| forget::run(cx).await),
     }
 }

@@ -347,6 +347,7 @@ pub(crate) fn reads() -> Vec<Call> {
             };
             e.search_both(&c, wanted)
         }),
+        call!("outputs", [Read], |e, c, ids| e.outputs(&c, ids.plan, 9)),
         call!("extractions", [Read], |e, c, ids| e
             .extractions(&c, ids.plan, 9)),
         call!("step", [Read], |e, c, ids| e.step(&c, ids.step)),

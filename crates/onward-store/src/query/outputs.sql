@@ -11,6 +11,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 -- name: output_plan
 SELECT output_id, plan_id FROM outputs WHERE tenant_id = $1 AND output_id = $2;
 
+-- name: output
+SELECT {output} FROM outputs WHERE tenant_id = $1 AND output_id = $2;
+
 -- name: output_last_version
 SELECT CAST(coalesce(max(version), 0) AS bigint) AS version FROM outputs
 WHERE tenant_id = $1 AND plan_id = $2 AND title = $3;

@@ -49,6 +49,97 @@ impl ClientHandler for Window {
     }
 }
 
+/// A client that lends its model, which answers as it is told, one after the other.
+#[derive(Clone, Default)]
+struct Lender(Arc<std::sync::Mutex<Vec<&'static str>>>);
+
+impl ClientHandler for Lender {
+    fn get_info(&self) -> ClientConfig {
+        #[allow(deprecated, reason = "clients that lend their model do it this way")]
+        let lends = ClientCapabilities::builder().enable_sampling().build();
+        ClientConfig::new(lends, Implementation::new("test", "0"))
+    }
+
+    #[allow(deprecated, reason = "clients that lend their model do it this way")]
+    async fn create_message(
+        &self,
+        params: rmcp::model::CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::CreateMessageResult, ErrorData> {
+        let mut left = self.0.lock().expect("no test panics here");
+        let none = || ErrorData::internal_error("nothing is left to say", None);
+        let said = left.pop().ok_or_else(none)?;
+        let asked = serde_json::to_value(&params)
+            .unwrap_or_default()
+            .to_string();
+        let answer = json!({
+            "model": "lent",
+            "role": "assistant",
+            "content": { "type": "text", "text": said.replace("COUNT", &params.messages.len().to_string()) },
+        });
+        assert!(asked.contains("Io and Europa"), "{asked}");
+        serde_json::from_value(answer).map_err(|_| none())
+    }
+}
+
+#[tokio::test]
+async fn a_clients_own_model_extracts_where_none_is_configured() {
+    let scratch = Scratch::new("lent");
+    let address = Address::File(scratch.0.join("a.db"));
+    let engine = Engine::open(&address, Settings::default()).await;
+    let engine = engine.expect("the database opens");
+    for lifecycle in eras() {
+        for (answers, valid, count) in [
+            (vec![r#"{"moons": COUNT}"#], true, Some(1)),
+            // The second one is asked with the first answer and what is wrong with it.
+            (vec![r#"{"moons": COUNT}"#, "no JSON"], true, Some(3)),
+            (vec![r#"{"moons": "two"}"#, "no JSON"], false, None),
+        ] {
+            let lender = Lender(Arc::new(std::sync::Mutex::new(answers)));
+            let me = Some(Caller::local("test"));
+            let client = connected(&engine, me, lender.clone(), lifecycle.clone()).await;
+            let arguments = json!({
+                "schema": {
+                    "type": "object",
+                    "properties": { "moons": { "type": "integer" } },
+                    "required": ["moons"],
+                },
+                "sourceText": "Io and Europa",
+            });
+            let answer = done(&client, "extract_data", arguments).await;
+            let found = |name: &str| answer.get(name).cloned().unwrap_or_default();
+            assert_eq!(found("valid"), valid, "{answer}");
+            assert_eq!(found("model"), "lent");
+            if let Some(count) = count {
+                assert_eq!(found("data"), json!({ "moons": count }));
+            } else {
+                assert_eq!(answer["issues"][0]["path"], "/moons");
+            }
+            assert!(lender.0.lock().expect("no test panics here").is_empty());
+        }
+        // It has nothing to say: the agent is told, and can go on.
+        let me = Some(Caller::local("test"));
+        let client = connected(&engine, me, Lender::default(), lifecycle.clone()).await;
+        let arguments = json!({ "schema": {}, "sourceText": "Io and Europa" });
+        let params = CallToolRequestParams::new("extract_data");
+        let params = params.with_arguments(arguments.as_object().cloned().unwrap_or_default());
+        if let Ok(answer) = client.call_tool(params).await {
+            assert_eq!(answer.is_error, Some(true), "{answer:?}");
+        }
+        // Whoever may only read costs nobody anything.
+        let viewer = Caller {
+            role: Role::Viewer,
+            ..Caller::local("test")
+        };
+        let client = connected(&engine, Some(viewer), Lender::default(), lifecycle).await;
+        let arguments = json!({ "schema": {}, "sourceText": "Io and Europa" });
+        let answer = send(&client, "extract_data", arguments).await;
+        assert_eq!(answer.is_error, Some(true));
+        assert!(format!("{answer:?}").contains("forbidden"), "{answer:?}");
+    }
+    engine.close().await;
+}
+
 /// A database that is gone when the test ends.
 struct Scratch(std::path::PathBuf);
 
@@ -67,12 +158,12 @@ impl Drop for Scratch {
     }
 }
 
-async fn connected(
+async fn connected<C: ClientHandler>(
     engine: &Engine,
     caller: Option<Caller>,
-    window: Window,
+    window: C,
     lifecycle: ClientLifecycleMode,
-) -> RunningService<RoleClient, Window> {
+) -> RunningService<RoleClient, C> {
     let (_, closing) = watch::channel(false);
     let setup = Setup {
         desk: Desk {
@@ -95,8 +186,8 @@ async fn connected(
     client.expect("they understand each other")
 }
 
-async fn send(
-    client: &RunningService<RoleClient, Window>,
+async fn send<C: ClientHandler>(
+    client: &RunningService<RoleClient, C>,
     tool: &'static str,
     arguments: Value,
 ) -> CallToolResult {
@@ -106,8 +197,8 @@ async fn send(
     answer.unwrap_or_else(|why| panic!("{tool}: {why}"))
 }
 
-async fn done(
-    client: &RunningService<RoleClient, Window>,
+async fn done<C: ClientHandler>(
+    client: &RunningService<RoleClient, C>,
     tool: &'static str,
     arguments: Value,
 ) -> Value {
@@ -225,6 +316,7 @@ async fn who_may_only_read_is_refused_the_rest_by_name() {
             json!({ "stepId": never, "decision": "approve" }),
         ),
         ("submit_feedback", json!({ "planId": never, "rating": 1 })),
+        ("extract_data", json!({ "schema": {}, "sourceText": "s" })),
     ] {
         let answer = send(&client, tool, arguments).await;
         let text = answer.content.first().and_then(|block| block.as_text());

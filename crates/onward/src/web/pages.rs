@@ -15,12 +15,14 @@ mod plan;
 mod plans;
 pub(super) mod problem;
 mod reviews;
+mod search;
 pub(super) mod session;
 mod sessions;
 pub(super) mod settings;
 mod show;
 mod step;
 pub(super) mod tally;
+mod text;
 mod timeline;
 
 use std::sync::Arc;
@@ -121,6 +123,9 @@ pub(super) fn router() -> Router<Arc<Site>> {
             "/sessions/{session}/calls/{turn}/{position}/close",
             post(sessions::close),
         )
+        .route("/search", get(search::show))
+        .route("/artifacts/{id}", get(text::artifact))
+        .route("/outputs/{id}", get(text::output))
         .route("/settings", get(settings::show))
         .route("/settings/tokens", post(settings::create_token))
         .route("/settings/tokens/{token}/revoke", post(settings::revoke))

@@ -18,6 +18,7 @@ pub(super) enum Section {
     Plans,
     Reviews,
     Sessions,
+    Search,
     Settings,
     None,
 }
@@ -58,6 +59,7 @@ impl Frame {
             Section::Plans => section == "plans",
             Section::Reviews => section == "reviews",
             Section::Sessions => section == "sessions",
+            Section::Search => section == "search",
             Section::Settings => section == "settings",
             Section::None => false,
         }

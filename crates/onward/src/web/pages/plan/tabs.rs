@@ -5,7 +5,7 @@ use onward_core::event::ReviewAction;
 use onward_core::{Event, StepId, Timestamp};
 use onward_engine::status::Status;
 use onward_engine::trail::Shown;
-use onward_engine::{StepLine, ToolCall};
+use onward_engine::{Extraction, StepLine, ToolCall};
 use serde_json::Value;
 
 use super::{Link, name_of};
@@ -53,15 +53,19 @@ pub(super) enum Tab {
     Branches,
     Reviews,
     Artifacts,
+    Extractions,
+    Outputs,
     Audit,
     Calls,
 }
 
-const TABS: [(Tab, &str, &str); 6] = [
+const TABS: [(Tab, &str, &str); 8] = [
     (Tab::Steps, "steps", "Steps"),
     (Tab::Branches, "branches", "Branches"),
     (Tab::Reviews, "reviews", "Reviews"),
     (Tab::Artifacts, "artifacts", "Artifacts"),
+    (Tab::Extractions, "extractions", "Extractions"),
+    (Tab::Outputs, "outputs", "Outputs"),
     (Tab::Audit, "audit", "Audit"),
     (Tab::Calls, "calls", "Tool calls"),
 ];
@@ -90,6 +94,8 @@ pub(super) struct Tabs {
     pub(super) branches: Option<Vec<BranchRow>>,
     pub(super) reviews: Option<Vec<ReviewRow>>,
     pub(super) artifacts: Option<Vec<ArtifactRow>>,
+    pub(super) extractions: Option<Vec<ExtractionRow>>,
+    pub(super) outputs: Option<Vec<OutputRow>>,
     pub(super) audit: Option<Audit>,
     pub(super) calls: Option<Vec<CallRow>>,
 }
@@ -130,8 +136,29 @@ pub(super) struct ReviewRow {
 }
 
 pub(super) struct ArtifactRow {
+    pub(super) id: String,
     pub(super) title: String,
     pub(super) kind: String,
+    pub(super) at: When,
+    pub(super) excerpt: String,
+}
+
+pub(super) struct ExtractionRow {
+    pub(super) id: String,
+    pub(super) artifact: Option<String>,
+    pub(super) at: When,
+    pub(super) model: String,
+    pub(super) who: String,
+    pub(super) issues: Vec<(String, String)>,
+    pub(super) data: String,
+    pub(super) schema: String,
+}
+
+pub(super) struct OutputRow {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) version: u32,
+    pub(super) media_type: String,
     pub(super) at: When,
     pub(super) excerpt: String,
 }
@@ -171,6 +198,8 @@ pub(super) async fn read(visit: &Visit, tab: Tab, status: &Status) -> Result<Tab
         Tab::Branches => tabs.branches = Some(branches(visit, status).await?),
         Tab::Reviews => tabs.reviews = Some(reviews(visit, status).await?),
         Tab::Artifacts => tabs.artifacts = Some(artifacts(visit, status).await?),
+        Tab::Extractions => tabs.extractions = Some(extractions(visit, status).await?),
+        Tab::Outputs => tabs.outputs = Some(outputs(visit, status).await?),
         Tab::Audit => tabs.audit = Some(audit(visit, status).await?),
         Tab::Calls => tabs.calls = Some(calls(visit, status).await?),
     }
@@ -303,12 +332,54 @@ async fn artifacts(visit: &Visit, status: &Status) -> Result<Vec<ArtifactRow>, F
     let found = engine.artifacts(&visit.caller, plan, ARTIFACTS).await?;
     let now = engine.now();
     let row = |artifact: onward_engine::Excerpt| ArtifactRow {
+        id: artifact.id.to_string(),
         title: gist(&artifact.title, 200),
         kind: gist(&artifact.kind, 40),
         at: When::new(artifact.created_at, now),
         excerpt: match artifact.goes_on {
             true => format!("{} …", words::lines(&artifact.excerpt)),
             false => words::lines(&artifact.excerpt),
+        },
+    };
+    Ok(found.into_iter().map(row).collect())
+}
+
+async fn extractions(visit: &Visit, status: &Status) -> Result<Vec<ExtractionRow>, Failed> {
+    let engine = &visit.site.engine;
+    let plan = status.sheet.head.id;
+    let found = engine.extractions(&visit.caller, plan, ARTIFACTS).await?;
+    let now = engine.now();
+    let row = |extraction: &Extraction| ExtractionRow {
+        id: extraction.id.to_string(),
+        artifact: extraction.artifact.map(|id| id.to_string()),
+        at: When::new(extraction.created_at, now),
+        model: gist(&extraction.model, 60),
+        who: gist(&extraction.actor, 60),
+        issues: extraction
+            .issues
+            .iter()
+            .map(|issue| (gist(&issue.path, 100), gist(&issue.message, 300)))
+            .collect(),
+        data: data(&extraction.data),
+        schema: data(&extraction.schema),
+    };
+    Ok(found.iter().rev().map(row).collect())
+}
+
+async fn outputs(visit: &Visit, status: &Status) -> Result<Vec<OutputRow>, Failed> {
+    let engine = &visit.site.engine;
+    let plan = status.sheet.head.id;
+    let found = engine.outputs(&visit.caller, plan, ARTIFACTS).await?;
+    let now = engine.now();
+    let row = |output: onward_engine::OutputExcerpt| OutputRow {
+        id: output.id.to_string(),
+        title: gist(&output.title, 200),
+        version: output.version,
+        media_type: gist(&output.media_type, 100),
+        at: When::new(output.created_at, now),
+        excerpt: match output.goes_on {
+            true => format!("{} …", words::lines(&output.excerpt)),
+            false => words::lines(&output.excerpt),
         },
     };
     Ok(found.into_iter().map(row).collect())
