@@ -11,7 +11,7 @@ use onward_core::plan::PlanState;
 use onward_core::step::{Step, StepState};
 use onward_core::{Event, StepId};
 use onward_engine::transfer::Whole;
-use onward_engine::{Artifact, Entry};
+use onward_engine::{Artifact, Entry, Extraction, Output};
 
 use crate::output::words;
 
@@ -78,6 +78,18 @@ pub(crate) fn plan(whole: &Whole) -> String {
         text.push_str("## Artifacts\n\n");
         for one in &whole.artifacts {
             artifact(one, &mut text);
+        }
+    }
+    if !whole.extractions.is_empty() {
+        text.push_str("## Extractions\n\n");
+        for one in &whole.extractions {
+            extraction(one, &mut text);
+        }
+    }
+    if !whole.outputs.is_empty() {
+        text.push_str("## Outputs\n\n");
+        for one in &whole.outputs {
+            output(one, &mut text);
         }
     }
     let end = text.trim_end().len();
@@ -201,12 +213,41 @@ fn artifact(artifact: &Artifact, text: &mut String) {
         let _ = write!(text, ", {}", code(url));
     }
     text.push_str("\n\n");
-    let length = artifact.content.chars().count();
+    beginning(&artifact.content, text);
+}
+
+fn extraction(extraction: &Extraction, text: &mut String) {
+    let valid = match extraction.is_valid() {
+        true => "valid",
+        false => "not valid",
+    };
+    let at = words::instant(extraction.created_at);
+    let _ = writeln!(text, "{valid}, by {}, {at}\n", code(&extraction.model));
+    for issue in &extraction.issues {
+        let _ = writeln!(text, "- {}: {}", code(&issue.path), escaped(&issue.message));
+    }
+    if !extraction.is_valid() {
+        text.push('\n');
+    }
+    text.push_str(&fenced(&words::pretty_json(&extraction.data), "json"));
+}
+
+fn output(output: &Output, text: &mut String) {
+    let _ = writeln!(text, "### {}\n", escaped(&output.title));
+    let at = words::instant(output.created_at);
+    let (version, kind) = (output.version, escaped(&output.media_type));
+    let _ = writeln!(text, "version {version}, {kind}, {at}\n");
+    beginning(&output.content, text);
+}
+
+/// A text, or as much of it as people read.
+fn beginning(content: &str, text: &mut String) {
+    let length = content.chars().count();
     if length <= EXCERPT {
-        text.push_str(&fenced(&artifact.content, "text"));
+        text.push_str(&fenced(content, "text"));
         return;
     }
-    let excerpt: String = artifact.content.chars().take(EXCERPT).collect();
+    let excerpt: String = content.chars().take(EXCERPT).collect();
     text.push_str(&fenced(&excerpt, "text"));
     let _ = writeln!(
         text,

@@ -6,6 +6,7 @@ use onward_engine::session::Heard;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, Era};
+use crate::model;
 use crate::place::Place;
 use crate::works;
 
@@ -156,6 +157,13 @@ fn research(agent: &mut Agent, plan: &Value, step: &Value, all: &mut Vec<(&'stat
     let found = keep("search_sources", narrow);
     assert_eq!(found["results"][0]["title"], "Tides");
     assert_eq!(found["results"][0]["snippet"], words);
+    for required in ["moons", "planets"] {
+        let schema = json!({ "type": "object", "required": [required] });
+        keep(
+            "extract_data",
+            json!({ "schema": schema, "sourceText": "Io" }),
+        );
+    }
     keep("get_step_context", json!({ "stepId": step }));
     let context = keep("get_research_context", json!({ "planId": plan }));
     assert_eq!(context["outputs"][0]["version"], 2);
@@ -196,7 +204,10 @@ fn failed_plan(agent: &mut Agent, all: &mut Vec<(&'static str, Value)>) {
 #[test]
 fn every_answer_fits_the_schema_of_its_tool() {
     let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
+    let mut command = place.onward();
+    command.arg("mcp").env("ONWARD_EXTRACTION_MODEL", "m");
+    command.env("ONWARD_EXTRACTION_URL", model::start());
+    let mut agent = Agent::of(&mut command, Era::Handshake, json!({}));
     let tools = agent.tools();
     let mut tried: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, answer) in answers(&mut agent) {

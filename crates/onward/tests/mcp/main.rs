@@ -18,6 +18,8 @@ mod cost;
 mod document;
 mod inputs;
 mod lines;
+mod model;
+mod models;
 mod place;
 mod product;
 mod resources;

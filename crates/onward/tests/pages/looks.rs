@@ -34,6 +34,8 @@ async fn every_page_is_guarded_and_holds_nothing_inline() {
         "/plans".to_owned(),
         "/reviews".to_owned(),
         "/settings".to_owned(),
+        "/search".to_owned(),
+        "/search?q=boats".to_owned(),
         format!("/plans/{id}/steps/{step}"),
         "/nowhere".to_owned(),
     ];
@@ -42,6 +44,8 @@ async fn every_page_is_guarded_and_holds_nothing_inline() {
         "branches",
         "reviews",
         "artifacts",
+        "extractions",
+        "outputs",
         "audit",
         "calls",
     ] {

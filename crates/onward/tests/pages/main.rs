@@ -16,4 +16,7 @@ mod forms;
 #[allow(dead_code, reason = "shared with the tests of the API")]
 mod house;
 mod looks;
+#[path = "../mcp/model.rs"]
+mod model;
+mod search;
 mod sessions;

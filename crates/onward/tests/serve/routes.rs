@@ -48,6 +48,10 @@ fn fitting(operation: &str) -> (Option<Value>, &'static str) {
         "store_research" | "store_research_output" => {
             (Some(json!({ "title": "t", "content": "words" })), "agent")
         }
+        "extract_data" => (
+            Some(json!({ "schema": {}, "sourceText": "words" })),
+            "agent",
+        ),
         "create_research_plan" => (
             Some(json!({
                 "name": "n",
