@@ -2,7 +2,7 @@
 //!
 //! The texts are made of words whose frequencies fall as those of a language do, so that a few words
 //! stand in every chunk and most in hardly any. Each question is asked through the engine, snippets
-//! included. `bench/search` runs it; `bench/README.md` says what was seen.
+//! included: by words alone, and then by words and numbers. `bench/search` runs it; `bench/README.md` says what was seen.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@
     reason = "a bench that cannot run must say so"
 )]
 
+mod sketch;
 mod words;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use onward_engine::search::Wanted;
 use onward_engine::{Address, Caller, Engine};
 use tokio::task::JoinSet;
 
+use sketch::Sketch;
 use words::Words;
 
 /// Characters of a text: about 20 chunks.
@@ -91,10 +93,22 @@ async fn measure(database: &str, address: &Address, asked: &Asked) {
     let stored = fill(&engine, &me, &words, asked.chunks).await;
     let filled = began.elapsed();
     println!("{database:<20} {stored:>9} {:>10.1}", filled.as_secs_f64());
+    ask("by words", &engine, &me, &words, asked.questions).await;
+    let engine = engine.with_embedder(Arc::new(Sketch));
+    let began = Instant::now();
+    let round = engine.embed_waiting().await.expect("it is embedded");
+    let (embedded, filled) = (round.embedded, began.elapsed());
+    println!("{:<20} {embedded:>9} {:>10.1}", "  embedded", filled.as_secs_f64());
+    ask("by words and numbers", &engine, &me, &words, asked.questions).await;
+    engine.close().await;
+}
+
+async fn ask(how: &str, engine: &Engine, me: &Caller, words: &Words, questions: usize) {
+    println!("{how}");
     let mut all = Vec::new();
     for kind in words::KINDS {
         let (mut took, mut found) = (Vec::new(), 0);
-        for number in 0..asked.questions {
+        for number in 0..questions {
             let query = words.question(kind, number);
             let wanted = Wanted {
                 query,
@@ -102,7 +116,7 @@ async fn measure(database: &str, address: &Address, asked: &Asked) {
             };
             let began = Instant::now();
             found += engine
-                .search(&me, wanted)
+                .search(me, wanted)
                 .await
                 .expect("it answers")
                 .found
@@ -110,10 +124,9 @@ async fn measure(database: &str, address: &Address, asked: &Asked) {
             took.push(began.elapsed());
         }
         all.extend(took.iter().copied());
-        report(kind.name(), &mut took, found / asked.questions.max(1));
+        report(kind.name(), &mut took, found / questions.max(1));
     }
     report("all of them", &mut all, 0);
-    engine.close().await;
 }
 
 fn report(name: &str, took: &mut [Duration], found: usize) {
