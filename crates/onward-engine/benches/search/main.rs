@@ -98,8 +98,19 @@ async fn measure(database: &str, address: &Address, asked: &Asked) {
     let began = Instant::now();
     let round = engine.embed_waiting().await.expect("it is embedded");
     let (embedded, filled) = (round.embedded, began.elapsed());
-    println!("{:<20} {embedded:>9} {:>10.1}", "  embedded", filled.as_secs_f64());
-    ask("by words and numbers", &engine, &me, &words, asked.questions).await;
+    println!(
+        "{:<20} {embedded:>9} {:>10.1}",
+        "  embedded",
+        filled.as_secs_f64()
+    );
+    ask(
+        "by words and numbers",
+        &engine,
+        &me,
+        &words,
+        asked.questions,
+    )
+    .await;
     engine.close().await;
 }
 

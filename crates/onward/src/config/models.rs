@@ -260,8 +260,14 @@ fn key(name: &'static str) -> Result<Option<Key>> {
     }
 }
 
-/// A key goes over a line that nobody else speaks on.
+/// A key goes over a line that nobody else speaks on, and stands in no address: those are shown.
 fn reachable(what: &'static str, url: &str, key: Option<&Key>, from: &Source) -> Result<()> {
+    if url.contains(['@', '?', '#', ' ']) {
+        return Err(from.refuses(
+            what,
+            "must be an address without a name, a key or a query in it",
+        ));
+    }
     match key {
         Some(_) => super::serve::secure(what, url, from),
         None if url.starts_with("https://") || url.starts_with("http://") => Ok(()),
@@ -289,5 +295,30 @@ fn or<T>(said: Said<T>, default: T) -> Setting<T> {
             value: default,
             from: Source::Default,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_goes_over_a_safe_line_and_stands_in_no_address() {
+        let key = Key::new("sk-secret");
+        let fits =
+            |url: &str, key: Option<&Key>| reachable("a", url, key, &Source::Default).is_ok();
+        for url in ["https://example.org/v1", "http://127.0.0.1:11434/v1"] {
+            assert!(fits(url, Some(&key)) && fits(url, None), "{url}");
+        }
+        assert!(fits("http://192.168.0.2:11434/v1", None));
+        for (url, key) in [
+            ("http://192.168.0.2:11434/v1", Some(&key)),
+            ("https://ann:pass@example.org/v1", None),
+            ("https://example.org/v1?key=1", None),
+            ("example.org", None),
+        ] {
+            assert!(!fits(url, key), "{url}");
+        }
+        assert_eq!(format!("{key:?}"), "Key(…)");
     }
 }

@@ -78,7 +78,11 @@ pub(super) async fn call(
             let said = said.and_then(|(_, answer)| said_by(&answer));
             let state = request.request_state;
             match step(setup, job, &bound, state.as_deref(), said) {
-                Ok(Step::Ask(more)) => return more.into(),
+                Ok(Step::Ask(more)) => {
+                    let asked = Ok(json!({ "inputRequired": QUESTION }));
+                    call.log(&setup.desk, caller, &asked);
+                    return more.into();
+                }
                 Ok(Step::Done(job, judged, model)) => {
                     finish(&setup.desk, caller, job, judged, model).await
                 }

@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
+import http from "node:http";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
@@ -20,8 +21,9 @@ export function browse() {
 }
 
 export class House {
-    static async open() {
+    static async open(environment = {}) {
         const house = new House();
+        house.environment = environment;
         house.folder = fs.mkdtempSync(path.join(os.tmpdir(), "onward-browser-"));
         await house.start("127.0.0.1:0");
         return house;
@@ -30,7 +32,7 @@ export class House {
     async start(address) {
         this.server = spawn(ONWARD_BINARY, ["serve", "--bind", address], {
             cwd: this.folder,
-            env: { HOME: this.folder, USER: "ann", ONWARD_DATABASE: path.join(this.folder, "onward.db") },
+            env: { HOME: this.folder, USER: "ann", ONWARD_DATABASE: path.join(this.folder, "onward.db"), ...this.environment },
             stdio: ["ignore", "pipe", "inherit"],
         });
         const [line] = await once(this.server.stdout, "data");
@@ -82,6 +84,31 @@ export class House {
         const review = await this.post(`/steps/${step}/review`, { summary, questions });
         return { step, ...review };
     }
+}
+
+// A model on this machine: near is what shares the first letters of words.
+export async function model() {
+    const numbers = (text) => {
+        const all = new Array(64).fill(-0.02);
+        for (const [word] of text.toLowerCase().matchAll(/[a-z]{3,}/g)) {
+            all[(word.charCodeAt(0) * 7 + word.charCodeAt(1) * 3 + word.charCodeAt(2)) % 64] += 1;
+        }
+        return all;
+    };
+    const server = http.createServer((request, response) => {
+        let body = "";
+        request.on("data", (piece) => { body += piece; });
+        request.on("end", () => {
+            const asked = JSON.parse(body);
+            const answer = asked.input
+                ? { data: asked.input.map((text, index) => ({ index, embedding: numbers(text) })) }
+                : { model: "small", choices: [{ message: { content: '{"pumps": ["A", "B"], "noise": 48}' }, finish_reason: "stop" }] };
+            response.end(JSON.stringify(answer));
+        });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return { url: `http://127.0.0.1:${server.address().port}/v1`, close: () => server.close() };
 }
 
 // A page, and everything that its console complained about.

@@ -6,14 +6,18 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { House, axe, browse, isLive, open } from "./house.mjs";
+import { House, axe, browse, isLive, model, open } from "./house.mjs";
 
 const PICTURES = process.env.ONWARD_PICTURES;
-let browser, house, others, pages;
+let browser, house, mind, others, pages;
 
 before(async () => {
     browser = await browse();
-    house = await House.open();
+    mind = await model();
+    house = await House.open({
+        ONWARD_EMBEDDINGS_URL: mind.url, ONWARD_EMBEDDINGS_MODEL: "small",
+        ONWARD_EXTRACTION_URL: mind.url, ONWARD_EXTRACTION_MODEL: "small",
+    });
     const empty = await House.open();
     const rough = await House.open();
     const pump = await house.plan("Heat pumps for old houses", {
@@ -37,7 +41,20 @@ before(async () => {
     await house.post(told, { tool: "Read", input: { file_path: "/src/heat-pumps/README.md" } });
     await house.post(`${told}/1/3`, { change: "complete", result: "# Heat pumps" });
     await rough.post(`/sessions/${encodeURIComponent(evil)}/calls`, { tool: evil, input: { command: evil }, status: "running" });
+    const found = await house.post("/artifacts", {
+        title: "Test of 2025: eleven heat pumps in houses from before 1970", artifactType: "source", planId: pump,
+        content: "Pump A: 48 dB, seasonal efficiency 3.9.\nPump B: 51 dB, seasonal efficiency 4.2.", sourceUrl: "https://example.org/test",
+    });
+    await house.post("/artifacts", { title: "Radiators and low temperatures", content: "Larger radiators let a pump run at 45 degrees." });
+    await house.post("/artifacts", { title: "Noise at night", artifactType: "quote", content: "A heat pump under 50 dB wakes nobody." });
+    await house.post("/extractions", { artifactId: found.artifactId, schema: { type: "object", properties: { noise: { type: "number" } } } });
+    await house.post("/extractions", { artifactId: found.artifactId, schema: { required: ["price"] } });
+    await house.post(`/plans/${pump}/outputs`, { title: "Recommendation", content: "# Pump B\n\nIt is louder by 3 dB and costs less over 20 years." });
     pages = {
+        search: `${house.url}/search?q=heat+pump+noise`,
+        artifact: `${house.url}/artifacts/${found.artifactId}`,
+        extractions: `${house.url}/plans/${pump}?tab=extractions`,
+        outputs: `${house.url}/plans/${pump}?tab=outputs`,
         empty: `${empty.url}/plans`,
         plans: `${house.url}/plans`,
         plan: `${house.url}/plans/${pump}`,
@@ -57,10 +74,13 @@ before(async () => {
     // The pictures shall show a stall.
     const page = await open(await browser.newContext(), pages.plan);
     await page.waitForSelector(".stall");
+    await page.goto(pages.search);
+    while (!(await page.content()).includes('Waiting</dt><dd class="figures">0<')) await page.reload();
     others = [empty, rough];
 });
 after(async () => {
     await browser.close();
+    mind.close();
     for (const one of [house, ...others]) await one.close();
 });
 

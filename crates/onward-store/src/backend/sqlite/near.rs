@@ -33,7 +33,12 @@ impl Connection {
             if let Some(row) = rows.next().map_err(failed)? {
                 match row.get_ref(0).map_err(failed)? {
                     ValueRef::Blob(bytes) => keep((id, ordinal), bytes),
-                    _ => return Err(corrupt("vectors", "vector", id, "holds no bytes")),
+                    ValueRef::Null
+                    | ValueRef::Integer(_)
+                    | ValueRef::Real(_)
+                    | ValueRef::Text(_) => {
+                        return Err(corrupt("vectors", "vector", id, "holds no bytes"));
+                    }
                 }
             }
         }

@@ -86,10 +86,8 @@ pub(super) async fn show(visit: Visit) -> Page {
             .trouble
             .map(|trouble| (When::new(trouble.at, now), gist(&trouble.why, 300))),
     };
-    let mut frame = visit.frame("Search", Section::Search).await?;
-    frame.live = false;
     render(&Search {
-        frame,
+        frame: visit.frame("Search", Section::Search).await?,
         words: query,
         kinds: Artifact::KINDS
             .iter()

@@ -37,7 +37,7 @@ pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> Page {
     let named = id.parse().map_err(|_| unknown())?;
     let found = engine.artifact(&visit.caller, named).await?;
     render(&Text {
-        frame: frame(&visit, &found.title).await?,
+        frame: visit.frame(&found.title, Section::Search).await?,
         title: words::line(&found.title),
         kind: gist(&found.kind.replace('_', " "), 40),
         id: found.id.to_string(),
@@ -59,7 +59,7 @@ pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> Page {
     let named = id.parse().map_err(|_| unknown())?;
     let found = engine.output(&visit.caller, named).await?;
     render(&Text {
-        frame: frame(&visit, &found.title).await?,
+        frame: visit.frame(&found.title, Section::Search).await?,
         title: words::line(&found.title),
         kind: "output".to_owned(),
         id: found.id.to_string(),
@@ -70,13 +70,6 @@ pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> Page {
         media_type: Some(gist(&found.media_type, 100)),
         text: text(&found.content, LONGEST),
     })
-}
-
-/// What stands around it: a text that is stored does not change.
-async fn frame(visit: &Visit, title: &str) -> Result<Frame, super::Failed> {
-    let mut frame = visit.frame(title, Section::Search).await?;
-    frame.live = false;
-    Ok(frame)
 }
 
 /// The plan's address and name, if it is still there.
