@@ -201,9 +201,9 @@ async fn request(setup: &Setup, context: &RequestContext<RoleServer>, talk: &Tal
 /// What the client's model said; none where it said nothing that can be read.
 fn said_by(answer: &Value) -> Option<Said> {
     let content = answer.get("content")?;
-    let text = match content {
-        Value::Array(_) => texts(content),
-        one => one.get("text")?.as_str()?.to_owned(),
+    let text = match content.is_array() {
+        true => texts(content),
+        false => content.get("text")?.as_str()?.to_owned(),
     };
     let model = answer.get("model").and_then(Value::as_str);
     let reason = answer.get("stopReason").and_then(Value::as_str);

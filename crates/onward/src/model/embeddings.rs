@@ -18,34 +18,35 @@ const QUERY: Duration = Duration::from_secs(3);
 pub(crate) struct Endpoint {
     line: Line,
     url: String,
-    model: String,
+    /// As the server calls it.
+    called: String,
     dimensions: Option<u32>,
     key: Option<Key>,
     batch: u32,
     patience: Patience,
-    /// The model with what makes its numbers others.
-    name: String,
+    /// The same, with what makes its numbers others.
+    model: String,
 }
 
 impl Endpoint {
     /// The one that is configured, if one is.
     pub(crate) fn of(config: &Embeddings) -> Option<Self> {
-        let (url, model) = (config.url.value.clone()?, config.model.value.clone()?);
+        let (url, called) = (config.url.value.clone()?, config.model.value.clone()?);
         let dimensions = config.dimensions.value;
-        let name = match dimensions {
-            Some(dimensions) => format!("{model}/{dimensions}"),
-            None => model.clone(),
+        let model = match dimensions {
+            Some(dimensions) => format!("{called}/{dimensions}"),
+            None => called.clone(),
         };
         let timeout = Duration::from_secs(config.timeout_seconds.value.into());
         Some(Self {
             line: Line::default(),
             url: endpoint(&url, "embeddings"),
-            model,
+            called,
             dimensions,
             key: config.key.clone(),
             batch: config.batch_size.value,
             patience: Patience::new(TRIES, timeout),
-            name,
+            model,
         })
     }
 
@@ -67,7 +68,7 @@ impl Endpoint {
             Purpose::Query => Patience::new(1, self.patience.timeout.min(QUERY)),
         };
         let mut question =
-            json!({ "model": self.model, "input": texts, "encoding_format": "float" });
+            json!({ "model": self.called, "input": texts, "encoding_format": "float" });
         if let (Some(dimensions), Value::Object(question)) = (self.dimensions, &mut question) {
             question.insert("dimensions".to_owned(), dimensions.into());
         }
@@ -95,7 +96,7 @@ impl Endpoint {
 
 impl Embedder for Endpoint {
     fn model(&self) -> &str {
-        &self.name
+        &self.model
     }
 
     fn batch(&self) -> u32 {
