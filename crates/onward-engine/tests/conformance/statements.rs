@@ -146,12 +146,13 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
                 .iter()
                 .map(|Statement { name, text }| format!("PREPARE s_{name} AS {text};\n"))
                 .collect();
-            // The store binds four types and no other: a parameter that the server takes for a
-            // fifth one fails with the first value that does not fit it.
+            // The store binds five types and no other: a parameter that the server takes for a
+            // sixth one fails with the first value that does not fit it.
             let types = desk.sql(&format!(
                 "{prepares} SELECT name, parameter_types FROM pg_prepared_statements, \
                  unnest(parameter_types) AS type WHERE type NOT IN \
-                 ('text'::regtype, 'uuid'::regtype, 'bigint'::regtype, 'float8'::regtype)"
+                 ('text'::regtype, 'uuid'::regtype, 'bigint'::regtype, 'float8'::regtype, \
+                 'bytea'::regtype)"
             ));
             assert_eq!(types.as_deref(), Ok(""));
         }
