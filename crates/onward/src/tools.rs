@@ -187,7 +187,7 @@ impl Tool {
     }
 }
 
-static TOOLS: [Tool; 19] = [
+static TOOLS: [Tool; 20] = [
     Tool::of::<ping::Ping>(),
     Tool::of::<create_research_plan::CreateResearchPlan>(),
     Tool::of::<list_active_plans::ListActivePlans>(),

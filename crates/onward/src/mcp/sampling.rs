@@ -231,5 +231,6 @@ fn silent() -> Refused {
         message: "the client's own model was asked, and gave no answer".to_owned(),
         hint: "read the text and extract it yourself, or call again".to_owned(),
         details: None,
+        missing: false,
     }
 }

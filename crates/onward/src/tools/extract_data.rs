@@ -118,6 +118,7 @@ fn not_configured() -> Refused {
                (`onward config --help` shows how)"
             .to_owned(),
         details: None,
+        missing: false,
     }
 }
 
@@ -138,5 +139,6 @@ pub(crate) fn unanswered(model: &str, why: Unanswered) -> Refused {
         message,
         hint: hint.to_owned(),
         details: None,
+        missing: false,
     }
 }
