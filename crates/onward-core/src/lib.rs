@@ -119,6 +119,7 @@
 //! | [`command`], [`event`], [`refusal`] | what can be asked, what happened, why it was not done |
 //! | [`decide`](mod@decide), [`apply`] | commands to events; events to state |
 //! | [`progress`], [`stall`], [`watcher`] | how far it is; whether it stopped; whether the watcher slept |
+//! | [`finding`] | what people are told of when nobody looks |
 //! | [`skill`] | executions of agents' skills, which may be linked to a plan |
 //! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
 //! | [`call`] | whether a tool call will ever answer; what is said where it will not |
@@ -134,6 +135,7 @@ pub mod command;
 pub mod condition;
 pub mod decide;
 pub mod event;
+pub mod finding;
 pub mod id;
 pub mod plan;
 pub mod policy;

@@ -18,6 +18,7 @@
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
 //! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
+//! | [`notice`] | what people are told of when nobody looks |
 //! | [`session`] | agents' sessions: turns, steps, what is done about a turn that gets nowhere |
 //! | [`ledger`] | agents' tool calls: recorded before their effect, given up where none will answer |
 //! | [`calls`] | the log of tool calls |
@@ -42,6 +43,7 @@ pub mod list;
 pub mod machine;
 pub mod modify;
 pub mod next;
+pub mod notice;
 pub mod plan;
 pub mod research;
 pub mod retention;
@@ -62,10 +64,10 @@ pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
 pub use onward_store::{
-    Address, Artifact, CallKey, CallLine, CallRecord, Changed, DueSession, Entry, Excerpt,
-    Extraction, Faults, Feedback, Hit, IndexHealth, Listed, Output, OutputExcerpt, PlanCount,
-    PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief, StepLine, Subject,
-    Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
+    Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, DueSession, Entry,
+    Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Listed, Notice, Output, OutputExcerpt,
+    PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief, StepLine,
+    Subject, Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

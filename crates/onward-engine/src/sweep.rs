@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use onward_core::command::HandleStalls;
-use onward_core::policy::{OnStall, stall_threshold};
+use onward_core::decide::handle_stalls;
+use onward_core::finding::Finding;
+use onward_core::policy::stall_threshold;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
 use onward_store::{Due, DuePlan, Lead, Tx};
@@ -240,6 +242,7 @@ impl Engine {
         let acted = self.store.write(&caller.tenant, move |tx| {
             let moment = moment.clone();
             Box::pin(async move {
+                tell_of_stalls(tx, plan, &moment).await?;
                 let command = Command::from(HandleStalls::default());
                 match run(tx, Target::Plan(plan), &command, &moment, None).await? {
                     Outcome::Done(done) => {
@@ -259,6 +262,23 @@ impl Engine {
     }
 }
 
+/// Has people told of every stall of a plan, also of those that its policy does nothing about.
+async fn tell_of_stalls(tx: &mut Tx, plan: PlanId, moment: &Moment) -> Result<(), Error> {
+    let Some((head, steps)) = tx.stalls_of(plan, moment.now).await? else {
+        return Ok(());
+    };
+    let in_progress: Vec<&Step> = steps.iter().collect();
+    let facts = handle_stalls::Facts {
+        plan: &head,
+        in_progress: &in_progress,
+        watcher: moment.watcher.as_ref(),
+    };
+    for stall in handle_stalls::stalls(&facts, &HandleStalls::default(), moment.now) {
+        tx.add_notice(plan, &Finding::of_stall(&stall), moment.now);
+    }
+    Ok(())
+}
+
 /// When a plan must be looked at again, if nothing happens to it. Where something does that matters
 /// here, the commit says so.
 async fn look_again(
@@ -269,11 +289,11 @@ async fn look_again(
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
     match head.status() {
-        PlanStatus::Planning | PlanStatus::Executing | PlanStatus::AwaitingReview => {}
-        PlanStatus::Stalled | PlanStatus::Completed | PlanStatus::Failed => return Ok(None),
-    }
-    if head.on_stall == OnStall::Ignore {
-        return Ok(None);
+        PlanStatus::Planning
+        | PlanStatus::Executing
+        | PlanStatus::AwaitingReview
+        | PlanStatus::Stalled => {}
+        PlanStatus::Completed | PlanStatus::Failed => return Ok(None),
     }
     let spared = stalled.iter().filter_map(|step| {
         let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);

@@ -251,6 +251,7 @@ impl Tx {
             "skills_delete_ended",
             "skills_orphan",
             "directory_plans_delete",
+            "notices_delete",
             "due_clear",
         ] {
             self.queue(self.statement(name, params![id.as_uuid()]));

@@ -16,7 +16,7 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-const FILES: [&str; 20] = [
+const FILES: [&str; 21] = [
     include_str!("query/facts.sql"),
     include_str!("query/plans.sql"),
     include_str!("query/steps.sql"),
@@ -33,6 +33,7 @@ const FILES: [&str; 20] = [
     include_str!("query/calls.sql"),
     include_str!("query/context.sql"),
     include_str!("query/due.sql"),
+    include_str!("query/notices.sql"),
     include_str!("query/tenants.sql"),
     include_str!("query/tokens.sql"),
     include_str!("query/tool_calls.sql"),

@@ -39,12 +39,7 @@ pub fn decide(
     check.threshold("thresholdMs", command.threshold);
     check.done()?;
     let status = facts.plan.status();
-    let stalled: Vec<&Step> = facts
-        .in_progress
-        .iter()
-        .copied()
-        .filter(|step| convicted(facts, command, step, now))
-        .collect();
+    let stalled: Vec<&Step> = convicts(facts, command, now).collect();
     let mut draft = Draft::of(facts.plan, now);
     match command.policy.unwrap_or(facts.plan.on_stall) {
         OnStall::Ignore => {}
@@ -75,6 +70,23 @@ pub fn decide(
     draft.settle()
 }
 
+/// The stalls that there are, whatever the plan's policy does about them; none where the plan is over.
+pub fn stalls(facts: &Facts<'_>, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
+    if facts.plan.status().is_terminal() {
+        return Vec::new();
+    }
+    convicts(facts, command, now).filter_map(stall_of).collect()
+}
+
+fn convicts<'a>(
+    facts: &Facts<'a>,
+    command: &HandleStalls,
+    now: Timestamp,
+) -> impl Iterator<Item = &'a Step> {
+    let steps = facts.in_progress.iter().copied();
+    steps.filter(move |step| convicted(facts, command, step, now))
+}
+
 fn convicted(facts: &Facts<'_>, command: &HandleStalls, step: &Step, now: Timestamp) -> bool {
     let threshold = stall_threshold(
         command.threshold,
@@ -92,12 +104,15 @@ fn convicted(facts: &Facts<'_>, command: &HandleStalls, step: &Step, now: Timest
 }
 
 fn unmarked(step: &Step) -> Option<Stall> {
-    let work = step.work()?;
-    let since = step.timestamp().reference();
-    (work.stall_marked != Some(since)).then_some(Stall {
+    let stall = stall_of(step)?;
+    (step.work()?.stall_marked != Some(stall.since)).then_some(stall)
+}
+
+fn stall_of(step: &Step) -> Option<Stall> {
+    Some(Stall {
         step: step.id(),
-        attempt: work.claim.attempt,
-        since,
+        attempt: step.work()?.claim.attempt,
+        since: step.timestamp().reference(),
     })
 }
 

@@ -1,7 +1,8 @@
 //! The second half of the loop: what the events make of what was loaded, and what of that is written.
 
 use onward_core::event::{Change, Decision, ReviewAction};
-use onward_core::policy::{OnStall, stall_threshold};
+use onward_core::finding::Finding;
+use onward_core::policy::stall_threshold;
 use onward_core::{Event, PlanHead, Step, StepId, Timestamp};
 use onward_store::{Commit, Due, StepAfter, Tx};
 
@@ -52,6 +53,11 @@ pub(super) fn commit(
             author: &moment.author,
             due,
         });
+        for event in &events {
+            for finding in Finding::of_event(event, moment.now) {
+                tx.add_notice(head.id, &finding, moment.now);
+            }
+        }
     }
     Ok(Done {
         head,
@@ -139,9 +145,6 @@ fn rewrites(event: &Event, of: StepId) -> bool {
 fn next_look(head: &PlanHead, after: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
     if head.status().is_terminal() {
         return Due::Never;
-    }
-    if head.on_stall == OnStall::Ignore {
-        return Due::Unchanged;
     }
     let reopens = |event: &Event| {
         matches!(

@@ -43,6 +43,7 @@ mod long_plans;
 mod meaning;
 mod migrations;
 mod modification;
+mod notices;
 mod numbers;
 mod oversleep;
 mod pages;

@@ -160,7 +160,7 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
 }
 
 /// Those that every call, or every look at a list, needs, with parameters for them.
-const HOT: [(&str, &str); 23] = [
+const HOT: [(&str, &str); 26] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -173,6 +173,9 @@ const HOT: [(&str, &str); 23] = [
     ("dependents_release", "'t', {id}"),
     ("due_until", "1, 1"),
     ("due_first", ""),
+    ("notice_first", "'t'"),
+    ("notices_due_locked", "'t', 1, 1"),
+    ("notices_after", "'t', 1, 1"),
     ("plans_active", "'t', 1, {id}, 1, 1"),
     ("events_after", "'t', {id}, 1, 1"),
     ("skill_free_locked", "'t', 's'"),

@@ -208,13 +208,17 @@ async fn a_silent_step_fails_where_the_policy_says_so(desk: &Desk) {
     );
 }
 
-async fn a_plan_that_ignores_stalls_is_never_due(desk: &Desk) {
+async fn a_plan_that_ignores_stalls_is_looked_at_and_left_alone(desk: &Desk) {
     let plan = impatient(desk, 1, OnStall::Ignore).await;
     let mut watcher = desk.engine.watcher();
     desk.take(plan.id).await;
-    assert_eq!(sweep(desk, &mut watcher).await.next_at, None);
-    desk.advance(10 * SECOND);
-    assert_eq!(sweep(desk, &mut watcher).await.looked_at, 0);
+    assert!(sweep(desk, &mut watcher).await.next_at.is_some());
+    desk.advance(SECOND + MOMENT);
+    let round = sweep(desk, &mut watcher).await;
+    assert_eq!((round.looked_at, round.acted_on), (1, Vec::new()));
+    assert_eq!(round.next_at, None, "it is told once");
+    assert_eq!(desk.trail_behind(plan.id, 2).await, [""; 0]);
+    assert_eq!(desk.plan_status(plan.id).await.as_str(), "executing");
     assert_eq!(desk.status(plan.id).await.stalled.len(), 1);
 }
 
@@ -317,7 +321,7 @@ on_both_databases![alone:
     what_a_person_does_to_a_stalled_plan_resumes_it,
     a_silent_step_is_handed_out_again_until_its_attempts_are_used_up,
     a_silent_step_fails_where_the_policy_says_so,
-    a_plan_that_ignores_stalls_is_never_due,
+    a_plan_that_ignores_stalls_is_looked_at_and_left_alone,
     each_step_has_its_own_threshold,
     a_stall_beside_an_open_review_is_marked_once_that_is_decided,
     no_clock_runs_while_a_person_thinks,

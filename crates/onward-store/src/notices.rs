@@ -1,0 +1,163 @@
+//! What people are told of when nobody looks: written with the change that it is about, and changed by
+//! whoever tells it. It goes with its plan.
+
+use std::fmt;
+use std::str::FromStr;
+
+use onward_core::finding::Finding;
+use onward_core::{PlanId, StepId, Timestamp};
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+/// How far the telling of a finding got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is still to be told.
+    Waiting,
+    /// It was told.
+    Sent,
+    /// It could not be told, often enough.
+    GivenUp,
+    /// Nobody wants to be told of its kind.
+    Unwanted,
+}
+
+impl Delivery {
+    const ALL: [Delivery; 4] = [
+        Delivery::Waiting,
+        Delivery::Sent,
+        Delivery::GivenUp,
+        Delivery::Unwanted,
+    ];
+
+    /// The word for it in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Delivery::Waiting => "waiting",
+            Delivery::Sent => "sent",
+            Delivery::GivenUp => "given_up",
+            Delivery::Unwanted => "unwanted",
+        }
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Delivery {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == word);
+        known.ok_or_else(|| format!("`{word}` is no state of a notice"))
+    }
+}
+
+/// A finding that people are told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// About which plan.
+    pub plan: PlanId,
+    /// What was found.
+    pub finding: Finding,
+    /// When.
+    pub found_at: Timestamp,
+    /// How far it got.
+    pub delivery: Delivery,
+    /// How often it was tried.
+    pub tries: u32,
+    /// When it is tried next, while it waits.
+    pub next_at: Option<Timestamp>,
+    /// When it was told or given up.
+    pub ended_at: Option<Timestamp>,
+    /// Why the last try came to nothing.
+    pub last_error: Option<String>,
+}
+
+impl Tx {
+    /// Has people told of something, unless they are already.
+    pub fn add_notice(&mut self, plan: PlanId, finding: &Finding, at: Timestamp) {
+        let params = params![
+            plan.as_uuid(),
+            &finding.key,
+            finding.kind.as_str(),
+            finding.step.map(|step| *step.as_uuid()),
+            finding.attempt,
+            finding.since,
+            finding.note.as_deref(),
+            at,
+        ];
+        self.queue(self.statement("notice_insert", params));
+        self.note(plan);
+    }
+
+    /// What is to be told by this instant, the longest due first. It is held until the commit.
+    pub async fn notices_due(&mut self, at: Timestamp, limit: u32) -> Result<Vec<Notice>, Error> {
+        let rows = self.rows("notices_due_locked", params![at, limit]).await?;
+        rows.into_iter().map(notice).collect()
+    }
+
+    /// When something is to be told next, of this tenant.
+    pub async fn next_notice_at(&mut self) -> Result<Option<Timestamp>, Error> {
+        let rows = self.rows("notice_first", params![]).await?;
+        let at = first(Some(rows), |row| row.cells("notices").maybe_at("next_at"))?;
+        Ok(at.flatten())
+    }
+
+    /// Writes how far a notice got that had been tried `tries` times, unless somebody else did.
+    pub fn change_notice(&mut self, notice: &Notice, tries: u32) {
+        let params = params![
+            notice.plan.as_uuid(),
+            &notice.finding.key,
+            notice.delivery.as_str(),
+            notice.tries,
+            notice.next_at,
+            notice.ended_at,
+            notice.last_error.as_deref(),
+            tries,
+        ];
+        self.queue(self.statement("notice_update", params));
+    }
+
+    /// What was found after this instant, the oldest first.
+    pub async fn notices_after(&mut self, at: Timestamp, limit: u32) -> Result<Vec<Notice>, Error> {
+        let rows = self.rows("notices_after", params![at, limit]).await?;
+        rows.into_iter().map(notice).collect()
+    }
+
+    /// What was found last, the newest first.
+    pub async fn notices(&mut self, limit: u32) -> Result<Vec<Notice>, Error> {
+        let rows = self.rows("notices_latest", params![limit]).await?;
+        rows.into_iter().map(notice).collect()
+    }
+}
+
+fn notice(row: Row) -> Result<Notice, Error> {
+    let mut cells = row.cells("notices");
+    let plan = PlanId::new(cells.id("plan_id")?);
+    let key = cells.string("finding")?;
+    let finding = Finding {
+        kind: cells.word("kind")?,
+        key,
+        step: cells.maybe_id("step_id")?.map(StepId::new),
+        attempt: cells.maybe_u32("attempt")?,
+        since: cells.at("since_at")?,
+        note: cells.maybe_string("note")?,
+    };
+    Ok(Notice {
+        plan,
+        finding,
+        found_at: cells.at("found_at")?,
+        delivery: cells.word("delivery")?,
+        tries: cells.u32("tries")?,
+        next_at: cells.maybe_at("next_at")?,
+        ended_at: cells.maybe_at("ended_at")?,
+        last_error: cells.maybe_string("last_error")?,
+    })
+}
