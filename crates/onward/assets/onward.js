@@ -84,6 +84,7 @@
     let loading = false;
     let wanted = false;
     const refresh = async () => {
+        if (!topic) return; // Nothing on it changes.
         wanted = true;
         if (loading) return;
         loading = true;
@@ -144,8 +145,10 @@
             document.documentElement.dataset.stream = "open";
             // What changed before the stream began is seen, too.
             if (broke || Date.now() - opened > 1_000) refresh();
+            tellSoon();
         });
         source.addEventListener("plan_changed", (event) => {
+            tellSoon();
             const [kind, plan] = topic.split(" ");
             if (kind === "plans" || (kind === "plan" && JSON.parse(event.data).planId === plan)) refreshSoon();
             else refreshNavigation();
@@ -154,7 +157,7 @@
             const session = JSON.parse(event.data).sessionId;
             if (topic === "sessions" || topic === `session ${session}`) refreshSoon();
         });
-        source.addEventListener("missed", refreshSoon);
+        source.addEventListener("missed", () => { refreshSoon(); tellSoon(); });
         source.onerror = () => {
             source.close();
             document.documentElement.dataset.stream = "broken";
@@ -172,8 +175,72 @@
         navigation ??= setTimeout(() => { navigation = null; refresh(); }, 2_000);
     };
 
+    // Findings on the desktop, where somebody switched that on: one for each, however many tabs there are.
+    const ON = "onward.desktop";
+    const CURSOR = "onward.desktop.after";
+    const SHOWN = "onward.desktop.shown";
+    const TITLES = { stall: "A step is stalled", review: "A review waits for you", failure: "A plan failed" };
+    const OVERLAP = 60_000; // Servers' clocks differ; what was shown is known by its name.
+    const canTell = "Notification" in window && isSecureContext;
+    const tells = () => canTell && Notification.permission === "granted" && localStorage.getItem(ON) === "on";
+    const alone = (work) => navigator.locks ? navigator.locks.request("onward.desktop", work) : work();
+    const asked = async (after) => {
+        const address = after === null ? "/notices" : `/notices?after=${after}`;
+        const answer = await fetch(address, { cache: "no-store" });
+        return answer.ok && !answer.redirected ? answer.json() : null;
+    };
+    const tellFindings = () => alone(async () => {
+        const cursor = Number(localStorage.getItem(CURSOR));
+        const said = await asked(cursor - OVERLAP);
+        if (!said || !tells()) return;
+        const shown = JSON.parse(localStorage.getItem(SHOWN) ?? "[]");
+        for (const finding of said.notices) {
+            if (shown.includes(finding.id) || Date.parse(finding.foundAt) < since()) continue;
+            shown.push(finding.id);
+            localStorage.setItem(SHOWN, JSON.stringify(shown.slice(-100)));
+            const told = new Notification(TITLES[finding.kind] ?? "Onward", {
+                body: finding.text, tag: finding.id, icon: "/assets/onward.svg",
+            });
+            told.onclick = () => { window.focus(); location.href = finding.url; };
+        }
+        const last = said.notices.at(-1);
+        if (last) localStorage.setItem(CURSOR, Math.max(cursor, Date.parse(last.foundAt)));
+    });
+    // What was found before it was switched on is no news.
+    const since = () => Number(localStorage.getItem(`${ON}.since`));
+    let telling = null;
+    const tellSoon = () => {
+        if (tells()) telling ??= setTimeout(() => { telling = null; tellFindings().catch(() => {}); }, SOON);
+    };
+    const desktop = () => {
+        const button = document.querySelector("[data-desktop]");
+        if (!button) return;
+        const state = document.getElementById("desktop");
+        button.hidden = !canTell || Notification.permission === "denied";
+        button.textContent = tells() ? "Stop showing them" : "Show them on this desktop";
+        if (!canTell) state.textContent = "cannot show them: that takes HTTPS, or this machine";
+        else if (Notification.permission === "denied") state.textContent = "was told not to show them";
+        else state.textContent = tells() ? "shows them while a page is open" : "shows none";
+    };
+    document.addEventListener("click", async (event) => {
+        if (!event.target.closest("[data-desktop]")) return;
+        if (tells()) {
+            localStorage.setItem(ON, "off");
+        } else if (await Notification.requestPermission() === "granted") {
+            const said = await asked(null);
+            if (said) {
+                localStorage.setItem(`${ON}.since`, said.now);
+                localStorage.setItem(CURSOR, said.now);
+                localStorage.setItem(ON, "on");
+                if (!source) listen();
+            }
+        }
+        desktop();
+    });
+
     // What only works with a script is shown by it.
     const ready = (root) => {
+        desktop();
         for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
         for (const keys of root.querySelectorAll(".keys")) keys.hidden = false;
     };
@@ -239,9 +306,9 @@
     ready(document);
     tellTimes();
     setInterval(tellTimes, 10_000);
-    if (topic) {
+    if (topic || tells()) {
         listen();
-        setInterval(() => { if (!document.hidden) refreshSoon(); }, OFTEN);
+        setInterval(() => { if (!document.hidden) refreshSoon(); tellSoon(); }, OFTEN);
         document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshSoon(); });
         addEventListener("pagehide", () => source?.close());
         addEventListener("pageshow", (event) => { if (event.persisted) { listen(); refresh(); } });

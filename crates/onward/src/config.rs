@@ -4,12 +4,13 @@
 //! A value keeps where it came from, so that `onward config` can say it and an error can point there.
 //! How a file is read stands in `config/file.rs`, what only `onward serve` needs in
 //! `config/serve.rs`, how turns are judged in `config/loop_control.rs`, which models are asked in
-//! `config/models.rs`. Nothing is opened here, and
+//! `config/models.rs`, who is told in `config/notify.rs`. Nothing is opened here, and
 //! nothing is made.
 
 mod file;
 pub(crate) mod loop_control;
 mod models;
+mod notify;
 mod serve;
 
 use std::env;
@@ -25,6 +26,7 @@ use onward_engine::retention::Retention;
 use crate::failure::{Failure, Result};
 
 pub(crate) use models::{Embeddings, Extraction, Key, Provider};
+pub(crate) use notify::Notify;
 pub(crate) use serve::{Issuer, Limits, Serve};
 
 /// The project's file: in the current directory, or the nearest one above it.
@@ -73,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) embeddings: Embeddings,
     /// Which model says what stands in them.
     pub(crate) extraction: Extraction,
+    /// Who is told of what was found, when nobody looks.
+    pub(crate) notify: Notify,
     /// What holds for `onward serve`.
     pub(crate) serve: Serve,
     /// The files that were read, the one that counts more first.
@@ -150,6 +154,7 @@ impl Config {
         };
         let tables: Vec<&loop_control::Said> =
             files.iter().map(|file| &file.loop_control).collect();
+        let notified: Vec<&notify::Table> = files.iter().map(|file| &file.notify).collect();
         Ok(Self {
             database: address(database)?,
             tenant: name(tenant)?,
@@ -172,6 +177,7 @@ impl Config {
             form_seconds: form_seconds(from_file(|file| &file.form_seconds))?,
             embeddings: Embeddings::read(&files)?,
             extraction: Extraction::read(&files)?,
+            notify: Notify::read(&notified)?,
             serve: Serve::read(&files)?,
             files: paths,
         })

@@ -6,7 +6,8 @@
 //! a run can end in `exit`; `tools` is what agents and programs ask for, `web` carries it over HTTP;
 //! `model` asks the models that are configured;
 //! `transcript` reads what agents have saved, `hooks` what they tell while they run, and `fingerprint`
-//! looks at the working tree meanwhile; `proxy` stands between them and their models.
+//! looks at the working tree meanwhile; `proxy` stands between them and their models. `notify` tells
+//! people what was found when nobody looks.
 
 mod cli;
 mod config;
@@ -19,6 +20,7 @@ mod install;
 mod markdown;
 mod mcp;
 mod model;
+mod notify;
 mod output;
 mod proxy;
 mod telemetry;

@@ -45,6 +45,7 @@ use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::mcp::Forms;
+use crate::notify::Notifier;
 use crate::tools::{Desk, running};
 use feed::Feeds;
 use gate::Gate;
@@ -85,6 +86,7 @@ pub(crate) struct Server {
     listener: TcpListener,
     connections: usize,
     retention: Retention,
+    notifier: Option<Notifier>,
     stop: watch::Receiver<bool>,
 }
 
@@ -111,6 +113,7 @@ impl Server {
         if !on_loopback && !closed && !has_token(&engine).await? {
             return Err(unguarded(config));
         }
+        unsigned(config)?;
         let figures = metrics::start().map_err(|why| {
             Failure::failed(
                 format!("nothing can be counted: {why}"),
@@ -127,6 +130,11 @@ impl Server {
             base_url: base_url(public.as_deref(), &listener),
             extractor: Extractor::of(&config.extraction).map(Arc::new),
         };
+        let notifier = Notifier::of(&config.notify, &engine, desk.base_url.clone());
+        let notifier = notifier.map_err(|why| {
+            let message = format!("the webhook cannot be told: {why}");
+            Failure::failed(message, "check the authorities that this system trusts")
+        })?;
         let site = Arc::new(Site {
             gate: Gate {
                 place: Place {
@@ -155,6 +163,7 @@ impl Server {
             listener,
             connections: usize::try_from(at_once).unwrap_or(usize::MAX),
             retention: config.retention(),
+            notifier,
             stop,
         })
     }
@@ -166,6 +175,7 @@ impl Server {
             listener,
             connections,
             retention,
+            notifier,
             mut stop,
         } = self;
         let engine = site.engine.clone();
@@ -173,6 +183,12 @@ impl Server {
         let forget = engine.keep_forgetting(retention, stop.clone(), metrics::forgotten);
         let recover = engine.keep_recovering(stop.clone());
         let embed = engine.keep_embedding(stop.clone(), metrics::embedded);
+        let heed = stop.clone();
+        let notify = async move {
+            if let Some(notifier) = notifier {
+                notifier.run(heed, metrics::notified).await;
+            }
+        };
         let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
         let answering = listen::listen(
             listener,
@@ -191,7 +207,7 @@ impl Server {
             tokio::time::sleep_until(deadline).await;
             tracing::warn!("some requests did not end in time");
         };
-        let all = async { tokio::join!(answering, sweep, forget, recover, embed) };
+        let all = async { tokio::join!(answering, sweep, forget, recover, embed, notify) };
         tokio::select! {
             _ = all => {}
             () = ending => {}
@@ -289,6 +305,21 @@ async fn has_token(engine: &Engine) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// A webhook that cannot tell who speaks to it is not spoken to.
+fn unsigned(config: &Config) -> Result<()> {
+    let notify = &config.notify;
+    match (&notify.webhook.value, &notify.secret.value) {
+        (Some(_), None) => Err(Failure::usage(
+            format!(
+                "{}: `notify.webhook` has no secret to sign with",
+                notify.webhook.from
+            ),
+            "set `ONWARD_NOTIFY_SECRET`, or `secret` in `[notify]`, to 32 characters of chance",
+        )),
+        (Some(_), Some(_)) | (None, _) => Ok(()),
+    }
 }
 
 fn unguarded(config: &Config) -> Failure {

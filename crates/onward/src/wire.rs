@@ -13,6 +13,7 @@ pub(crate) mod feedback;
 pub(crate) mod finding;
 pub(crate) mod modified;
 pub(crate) mod next;
+pub(crate) mod notice;
 pub(crate) mod plan;
 pub(crate) mod pong;
 pub(crate) mod profile;

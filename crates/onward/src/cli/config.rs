@@ -40,6 +40,10 @@ use crate::output::table::Table;
     url = \"http://127.0.0.1:11434/v1\"  # the vendor's own without it\n  \
     model = \"qwen3\"\n  \
     timeout_seconds = 60\n\n  \
+    [notify]                        # also ONWARD_NOTIFY_WEBHOOK, and so on\n  \
+    webhook = \"https://…\"           # told of findings; see docs/notifications.md\n  \
+    secret = \"…\"                    # signs what it is told\n  \
+    kinds = [\"stall\", \"review\", \"failure\"]\n\n  \
     [serve]\n  \
     bind = \"127.0.0.1:7171\"         # also ONWARD_SERVE_BIND, and so on for all below\n  \
     public_url = \"https://onward.example.org\"  # behind a reverse proxy\n  \
@@ -74,6 +78,7 @@ struct Answer {
     reviews: Reviews,
     embeddings: Embeddings,
     extraction: Extraction,
+    notify: Notify,
     serve: Serve,
     access: Access,
     limits: Limits,
@@ -148,6 +153,27 @@ impl LoopControl {
             max_steps_per_turn: value(&settings.max_steps_per_turn),
             on_stall: Value::new(on_stall.value.as_str(), &on_stall.from),
             progress_rule: Value::new(rule.value.as_str(), &rule.from),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Notify {
+    /// Its beginning: the rest may be a secret.
+    webhook: Value<Option<String>>,
+    /// Whether there is one: it is not shown.
+    secret: Value<bool>,
+    kinds: Value<Vec<&'static str>>,
+}
+
+impl Notify {
+    fn of(notify: &config::Notify) -> Self {
+        let kinds = notify.kinds.value.iter().map(|kind| kind.as_str());
+        Self {
+            webhook: Value::new(notify.shown(), &notify.webhook.from),
+            secret: Value::new(notify.secret.value.is_some(), &notify.secret.from),
+            kinds: Value::new(kinds.collect(), &notify.kinds.from),
         }
     }
 }
@@ -253,6 +279,7 @@ impl Answer {
                 timeout_seconds: value(&config.extraction.timeout_seconds),
                 has_key: config.extraction.key.is_some(),
             },
+            notify: Notify::of(&config.notify),
             serve: Serve {
                 bind: Value::new(serve.bind.value.to_string(), &serve.bind.from),
                 public_url: value(&serve.public_url),
@@ -343,6 +370,7 @@ fn rows(config: &Config) -> Vec<Row<'_>> {
     rows.extend(turn_rows(&config.loop_control));
     rows.extend([("reviews.form_seconds", forms.value.to_string(), &forms.from)]);
     rows.extend(model_rows(config));
+    rows.extend(notify_rows(&config.notify));
     rows.extend([
         ("serve.bind", bind.value.to_string(), &bind.from),
         ("serve.public_url", text(&public.value), &public.from),
@@ -461,6 +489,20 @@ fn turn_rows(turns: &loop_control::Settings) -> Vec<Row<'_>> {
         ),
     ];
     numbers.chain(words).collect()
+}
+
+fn notify_rows(notify: &config::Notify) -> [Row<'_>; 3] {
+    let kinds: Vec<String> = notify.kinds.value.iter().map(ToString::to_string).collect();
+    let secret = notify.secret.value.as_ref().map_or("none", |_| "…");
+    [
+        (
+            "notify.webhook",
+            text(&notify.shown()),
+            &notify.webhook.from,
+        ),
+        ("notify.secret", secret.to_owned(), &notify.secret.from),
+        ("notify.kinds", list(&kinds), &notify.kinds.from),
+    ]
 }
 
 fn issuer_rows(serve: &config::Serve) -> Vec<Row<'_>> {

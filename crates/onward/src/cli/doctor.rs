@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::Args;
 use onward_engine::caller::LOCAL;
 use onward_engine::engine::Settings;
-use onward_engine::{Address, Caller, Engine, Error, schema, store};
+use onward_engine::{Address, Caller, Delivery, Engine, Error, Notice, schema, store};
 use serde::Serialize;
 
 use super::Context;
@@ -19,7 +19,11 @@ use crate::failure::{Failure, Result};
 use crate::output::table::{Cell, Table};
 use crate::output::{Tone, words};
 
-/// Check the configuration, the database, and that every plan is what its log says
+const NOTIFICATIONS: &str = "notifications";
+/// How many of the last findings are looked at.
+const NOTICES: u32 = 50;
+
+/// Check the configuration, the database, who is told of findings, and that every plan is what its log says
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
@@ -137,7 +141,11 @@ async fn look(cx: &Context, checks: &mut Vec<Check>) -> Exit {
         Err(why) => return broken("database", why, checks),
     };
     cx.opened.replace(Some(engine.clone()));
-    match plans(&engine, checks).await {
+    let checked = async {
+        plans(&engine, checks).await?;
+        notices(cx, &engine, checks).await
+    };
+    match checked.await {
         Ok(()) => Exit::Done,
         Err(why) => broken("plans", why, checks),
     }
@@ -171,6 +179,53 @@ async fn plans(engine: &Engine, checks: &mut Vec<Check>) -> std::result::Result<
             let hint = "keep a copy of the database, restore a backup, and report this";
             checks.push(Check::fault("plans", message, hint));
         }
+    }
+    Ok(())
+}
+
+/// Whether people are told of findings, where somebody asked for that.
+async fn notices(
+    cx: &Context,
+    engine: &Engine,
+    checks: &mut Vec<Check>,
+) -> std::result::Result<(), Error> {
+    let notify = &cx.config.notify;
+    let Some(webhook) = notify.shown() else {
+        return Ok(());
+    };
+    if notify.secret.value.is_none() {
+        let message = format!("`{webhook}` is told nothing: there is no secret to sign with");
+        let hint = "set `ONWARD_NOTIFY_SECRET`, or `secret` in `[notify]`";
+        checks.push(Check::fault(NOTIFICATIONS, message, hint));
+        return Ok(());
+    }
+    for tenant in engine.tenants().await? {
+        let operator = match &*tenant.name {
+            LOCAL => Caller::local("doctor"),
+            other => engine.operator(other, "doctor").await?,
+        };
+        let found = engine.notices(&operator, NOTICES).await?;
+        let untold = |notice: &&Notice| match notice.delivery {
+            Delivery::GivenUp => true,
+            Delivery::Waiting => notice.last_error.is_some(),
+            Delivery::Sent | Delivery::Unwanted => false,
+        };
+        let untold: Vec<&Notice> = found.iter().filter(untold).collect();
+        let Some(last) = untold.first() else {
+            let count = found.iter().filter(|one| one.delivery == Delivery::Sent);
+            let told = words::count(count.count() as u64, "finding", "findings");
+            let message = format!("tenant `{}`: {told} told at `{webhook}`", tenant.name);
+            checks.push(Check::good(NOTIFICATIONS, message));
+            continue;
+        };
+        let message = format!(
+            "tenant `{}`: {} could not be told at `{webhook}`: {}",
+            tenant.name,
+            words::count(untold.len() as u64, "finding", "findings"),
+            last.last_error.as_deref().unwrap_or("nobody tried"),
+        );
+        let hint = "check that the webhook is there and answers with a status of 200 to 299";
+        checks.push(Check::fault(NOTIFICATIONS, message, hint));
     }
     Ok(())
 }

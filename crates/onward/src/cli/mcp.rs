@@ -3,7 +3,7 @@
 //! Nothing but the protocol goes to standard output. It ends when the agent closes its end, when it
 //! is gone, or by SIGTERM and SIGINT: what runs is finished, what was queued is written. Meanwhile it
 //! sweeps and asks a model what is stored means, unless another process on the database does, looks
-//! after the calls of its host, and forgets what `[retention]` names.
+//! after the calls of its host, forgets what `[retention]` names, and tells whom `[notify]` names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::mcp::stdio::Stdio;
 use crate::mcp::{Forms, Offered, Server, Setup};
+use crate::notify::Notifier;
 use crate::tools::Desk;
 
 /// How long a sweep that is under way may take to stop.
@@ -72,12 +73,29 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         ),
         closing: closing.clone(),
     };
+    // An agent works without it, too: what cannot be told from here, another process tells.
+    let public = cx.config.serve.public_url.value.as_deref().map(Arc::from);
+    let notifier = Notifier::of(&cx.config.notify, &engine, public)
+        .ok()
+        .flatten();
     let retention = cx.config.retention();
     let sweep = tokio::spawn(async move {
         let forget = engine.keep_forgetting(retention, closing.clone(), |_, _| {});
         let recover = engine.keep_recovering(closing.clone());
         let embed = engine.keep_embedding(closing.clone(), |_| {});
-        tokio::join!(engine.keep_sweeping(closing), forget, recover, embed)
+        let heed = closing.clone();
+        let notify = async move {
+            if let Some(notifier) = notifier {
+                notifier.run(heed, |_| {}).await;
+            }
+        };
+        tokio::join!(
+            engine.keep_sweeping(closing),
+            forget,
+            recover,
+            embed,
+            notify
+        )
     });
     // No handshake is waited for: clients of 2026-07-28 have none, and what comes out of order from
     // the others is answered like anything else.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::models::{SaidEmbeddings, SaidExtraction};
-use super::{Source, loop_control};
+use super::{Source, loop_control, notify};
 use crate::failure::{Failure, Result};
 
 /// What a file may say about one key: the value, and where it stands.
@@ -22,6 +22,7 @@ pub(super) struct File {
     pub(super) tool_calls_days: Said<u32>,
     pub(super) sessions_days: Said<u32>,
     pub(super) loop_control: loop_control::Said,
+    pub(super) notify: notify::Table,
     pub(super) form_seconds: Said<u32>,
     pub(super) embeddings: SaidEmbeddings,
     pub(super) extraction: SaidExtraction,
@@ -74,6 +75,7 @@ struct Text {
     reviews: Option<ReviewsText>,
     embeddings: Option<EmbeddingsText>,
     extraction: Option<ExtractionText>,
+    notify: Option<notify::Text>,
     serve: Option<ServeText>,
     access: Option<AccessText>,
     limits: Option<LimitsText>,
@@ -182,6 +184,9 @@ pub(super) fn read(path: &Path) -> Result<File> {
     }
     if let Some(table) = parsed.loop_control {
         file.loop_control = table.placed(|span| page.at(span));
+    }
+    if let Some(table) = parsed.notify {
+        file.notify = table.placed(|span| page.at(span));
     }
     if let Some(reviews) = parsed.reviews {
         file.form_seconds = page.said(reviews.form_seconds);

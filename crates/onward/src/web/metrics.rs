@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use onward_core::Code;
+use onward_core::finding::Kind;
 use onward_engine::embed::{EmbedError, EmbedRound};
 use onward_engine::retention::Forgotten;
 use onward_engine::sweep::Round;
@@ -19,6 +20,7 @@ use onward_engine::{Caller, Error};
 
 use super::Site;
 use super::problem::Problem;
+use crate::notify::Outcome;
 
 /// The text format, as Prometheus asks for it.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -80,7 +82,17 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "onward_sweep_plans_failed_total",
         "Plans that could not be looked at"
     );
+    describe_counter!(
+        "onward_notices_total",
+        "Tries to tell people of a finding, by kind and outcome"
+    );
     gauge!("onward_open_streams").set(0);
+    for kind in Kind::ALL {
+        for outcome in ["sent", "waiting", "given_up"] {
+            let labels = [("kind", kind.as_str()), ("outcome", outcome)];
+            counter!("onward_notices_total", &labels).absolute(0);
+        }
+    }
     for outcome in ["ok", "failed"] {
         counter!("onward_sweep_rounds_total", "outcome" => outcome).absolute(0);
     }
@@ -154,6 +166,24 @@ pub(super) fn embedded(round: &Result<EmbedRound, EmbedError>) {
             counter!("onward_embedding_failures_total").increment(1);
             tracing::warn!(%why, "what is stored cannot be embedded");
         }
+    }
+}
+
+/// Counts a try to tell people of a finding, and tells the log where it came to nothing.
+pub(super) fn notified(tried: &Result<Outcome, Error>) {
+    match tried {
+        Ok(Outcome {
+            kind,
+            delivery,
+            why,
+        }) => {
+            let labels = [("kind", kind.as_str()), ("outcome", delivery.as_str())];
+            counter!("onward_notices_total", &labels).increment(1);
+            if let Some(why) = why {
+                tracing::warn!(%kind, outcome = %delivery, why, "a finding could not be told");
+            }
+        }
+        Err(why) => tracing::warn!(%why, "nobody can be told of findings"),
     }
 }
 

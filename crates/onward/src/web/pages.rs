@@ -11,6 +11,7 @@ mod assets;
 mod export;
 mod frame;
 mod login;
+mod notices;
 mod plan;
 mod plans;
 pub(super) mod problem;
@@ -103,6 +104,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/live", get(events::listen))
         .route("/login", get(login::show).post(login::enter))
         .route("/logout", post(login::leave))
+        .route("/notices", get(notices::show))
         .route("/plans", get(plans::show))
         .route("/plans/sample", post(plans::sample))
         .route("/plans/{plan}", get(plan::show))

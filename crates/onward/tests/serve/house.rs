@@ -272,6 +272,17 @@ impl Server {
         send(self.ask(Method::POST, path).bearer_auth(token).json(&body)).await
     }
 
+    /// The house that it stood in, for another server.
+    pub(crate) fn leave(mut self) -> House {
+        let nowhere = House {
+            folder: PathBuf::new(),
+            database: String::new(),
+            config: String::new(),
+            variables: Vec::new(),
+        };
+        std::mem::replace(&mut self.house, nowhere)
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

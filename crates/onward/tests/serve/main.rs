@@ -20,6 +20,7 @@ mod issuer;
 mod jwt;
 mod limits;
 mod mcp;
+mod notify;
 mod openapi;
 mod place;
 mod plan;

@@ -1,4 +1,5 @@
-//! `/settings`: tokens, how to connect each agent, and what holds: thresholds, retention.
+//! `/settings`: tokens, how to connect each agent, who is told of findings, and what holds: thresholds,
+//! retention.
 //!
 //! A token is on the one page that answers to its making, and nowhere else.
 
@@ -8,7 +9,7 @@ use askama::Template;
 use axum::extract::Path;
 use onward_core::role::Permission;
 use onward_core::{Code, DEFAULT_STALL_THRESHOLD, Role, Timestamp};
-use onward_engine::Token;
+use onward_engine::{Delivery, Notice, Token};
 
 use super::frame::{Frame, Section, render};
 use super::show::{When, gist};
@@ -18,12 +19,16 @@ use crate::output::words;
 use crate::web::problem::Problem;
 
 const DAY: u64 = 24 * 60 * 60;
+/// How many of the last findings are looked at.
+const NOTICES: u32 = 50;
 
 /// What the configuration says, for people.
 pub(crate) struct Shown {
     pub(super) stall_threshold: String,
     pub(super) finished_plans: String,
     pub(super) tool_calls: String,
+    /// The webhook, as far as it may be shown, and what it is told.
+    pub(super) webhook: Option<(String, String)>,
 }
 
 impl Shown {
@@ -37,6 +42,11 @@ impl Shown {
             stall_threshold: words::span(DEFAULT_STALL_THRESHOLD),
             finished_plans: kept(config.finished_plans_days.value),
             tool_calls: kept(config.tool_calls_days.value),
+            webhook: config.notify.shown().map(|url| {
+                let kinds = config.notify.kinds.value.iter();
+                let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
+                (url, kinds.join(", "))
+            }),
         }
     }
 }
@@ -59,6 +69,41 @@ struct Settings<'a> {
     why_not: Option<String>,
     roles: Vec<&'static str>,
     snippets: Vec<Snippet>,
+    notices: Notices,
+}
+
+/// How the telling of findings goes.
+struct Notices {
+    /// Those that were told, of the last ones.
+    sent: usize,
+    /// Those that wait for another try.
+    waiting: usize,
+    given_up: usize,
+    /// The last one that could not be told: when it was found, and why.
+    trouble: Option<(When, String)>,
+}
+
+impl Notices {
+    fn of(notices: &[Notice], now: Timestamp) -> Self {
+        let count = |which: Delivery| {
+            let are = notices.iter().filter(|notice| notice.delivery == which);
+            are.count()
+        };
+        let in_trouble = |notice: &&Notice| match notice.delivery {
+            Delivery::Waiting | Delivery::GivenUp => notice.last_error.is_some(),
+            Delivery::Sent | Delivery::Unwanted => false,
+        };
+        let trouble = notices.iter().find(in_trouble);
+        Self {
+            sent: count(Delivery::Sent),
+            waiting: count(Delivery::Waiting),
+            given_up: count(Delivery::GivenUp),
+            trouble: trouble.map(|notice| {
+                let why = notice.last_error.as_deref().unwrap_or_default();
+                (When::new(notice.found_at, now), gist(why, 300))
+            }),
+        }
+    }
 }
 
 /// A token that was just made.
@@ -157,6 +202,7 @@ async fn page(visit: &Visit, made: Option<Made>) -> Page {
         why_not,
         roles: roles.map(|role| role.as_str()).collect(),
         snippets: snippets(visit),
+        notices: Notices::of(&engine.notices(&visit.caller, NOTICES).await?, now),
     })
 }
 
