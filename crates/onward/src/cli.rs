@@ -32,6 +32,7 @@ mod status;
 mod tenant;
 mod token;
 mod transcript;
+mod watch;
 
 use std::cell::RefCell;
 
@@ -71,6 +72,7 @@ enum Command {
     Mcp(mcp::Mcp),
     Serve(serve::Serve),
     Status(status::Status),
+    Watch(watch::Watch),
     /// Plans: where they stand, what happened, what comes next
     #[command(subcommand)]
     Plan(plan::Command),
@@ -180,6 +182,7 @@ fn dispatch(cli: Cli) -> Result {
             proxy::run(&args, cx).await
         }),
         Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
+        Command::Watch(_) => wait(read(), async |cx| watch::run(cx).await),
         Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
         Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
         Command::Session(command) => wait(read(), async |cx| session::run(&command, cx).await),

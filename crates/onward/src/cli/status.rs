@@ -33,7 +33,7 @@ const REVIEWS: u32 = 50;
 pub(crate) struct Status {}
 
 /// What is going on.
-struct Going {
+pub(super) struct Going {
     counts: Vec<PlanCount>,
     /// Plans that are marked, or that have a silent step.
     stalled: Vec<Sheet>,
@@ -95,7 +95,7 @@ pub(super) async fn run(cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
-async fn look(database: &Database) -> Result<Going> {
+pub(super) async fn look(database: &Database) -> Result<Going> {
     let Database { engine, caller, .. } = database;
     let mut going = Going {
         counts: engine.count_plans(caller).await?,
@@ -136,6 +136,20 @@ async fn look(database: &Database) -> Result<Going> {
     Ok(going)
 }
 
+/// The same as one line of JSON.
+pub(super) fn json(going: &Going, now: Timestamp) -> String {
+    format!("{}\n", words::json(&Answer::of(going, now)))
+}
+
+/// What is going on but for how long ago that was: where this is the same, nothing has changed.
+pub(super) fn essence(going: &Going, now: Timestamp) -> String {
+    let mut answer = Answer::of(going, now);
+    for working in &mut answer.in_progress {
+        working.step.forget_time();
+    }
+    words::json(&answer)
+}
+
 /// When a step last showed that it is alive.
 fn silent_since(line: &StepLine) -> Timestamp {
     let since = line.started_at.unwrap_or(line.updated_at);
@@ -143,7 +157,7 @@ fn silent_since(line: &StepLine) -> Timestamp {
         .map_or(since, |progress| progress.max(since))
 }
 
-fn screen(going: &Going, cx: &Context, now: Timestamp) -> String {
+pub(super) fn screen(going: &Going, cx: &Context, now: Timestamp) -> String {
     let mut text = String::new();
     let total: u64 = going.counts.iter().map(|counted| counted.plans).sum();
     let mut counts = words::count(total, "plan", "plans");

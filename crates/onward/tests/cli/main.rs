@@ -19,3 +19,4 @@ mod json;
 mod redact;
 mod scene;
 mod script;
+mod watch;

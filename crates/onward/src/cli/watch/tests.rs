@@ -1,0 +1,246 @@
+//! The screen, drawn without a terminal.
+
+use onward_core::id::ReviewId;
+use onward_core::plan::{Brief, PlanState};
+use onward_core::policy::OnStall;
+use onward_core::step::Review;
+use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, StepStatus, StepType, Timestamp};
+use onward_engine::list::OpenReview;
+use onward_engine::{Listed, PlanCount, Session, SessionLine, Sheet, StepLine};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::keys::Key;
+use super::screen;
+use super::view::{Next, State, View};
+
+const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+
+fn ago(minutes: i64) -> Timestamp {
+    Timestamp::from_millis(NOW.as_millis() - minutes * 60_000)
+}
+
+fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
+    let counts = Counts {
+        pending: 1,
+        completed: 3,
+        ..Counts::default()
+    };
+    Listed {
+        sheet: Sheet {
+            head: PlanHead {
+                id: PlanId::from_u128(number << 96),
+                state,
+                counts,
+                seq: 1,
+                stall_threshold: None,
+                on_stall: OnStall::Mark,
+                last_session: None,
+            },
+            brief: Brief {
+                name: name.to_owned(),
+                research_question: String::new(),
+                design_rationale: None,
+                output_formatting_notes: None,
+            },
+            created_at: ago(60),
+            updated_at: ago(5),
+        },
+        stalled,
+    }
+}
+
+fn step(order: u32, status: StepStatus, title: &str) -> StepLine {
+    let working = status == StepStatus::InProgress;
+    StepLine {
+        id: StepId::from_u128(order.into()),
+        order,
+        step_type: StepType::Search,
+        title: Some(title.to_owned()),
+        status,
+        attempt: 1,
+        session: None,
+        started_at: working.then(|| ago(45)),
+        last_progress_at: None,
+        stalls_at: working.then(|| ago(15)),
+        stall_threshold: None,
+        ended_at: None,
+        result_summary: None,
+        failure: None,
+        updated_at: ago(45),
+    }
+}
+
+fn view() -> View {
+    let marked_at = ago(15);
+    View {
+        counts: vec![
+            PlanCount {
+                status: PlanStatus::Executing,
+                plans: 1,
+                steps: 4,
+            },
+            PlanCount {
+                status: PlanStatus::Stalled,
+                plans: 1,
+                steps: 4,
+            },
+        ],
+        plans: vec![
+            listed(0xb0a75, "Boats", PlanState::Stalled { marked_at }, true),
+            listed(
+                0x40_5e5,
+                "Houses\u{1b}[31m\nred",
+                PlanState::Executing,
+                false,
+            ),
+        ],
+        reviews: vec![(
+            OpenReview {
+                id: ReviewId::from_u128(1),
+                plan: PlanId::from_u128(0x40_5e5 << 96),
+                step: StepId::from_u128(7),
+                order: 2,
+                title: None,
+                review: Review {
+                    id: ReviewId::from_u128(1),
+                    summary: "Two remain.".to_owned(),
+                    questions: Vec::new(),
+                    requested_at: ago(2),
+                },
+            },
+            "Houses".to_owned(),
+        )],
+        sessions: vec![SessionLine {
+            session: Session {
+                id: "s-1".to_owned(),
+                agent: "claude-code".to_owned(),
+                directory: Some("/srv/boats".to_owned()),
+                started_at: ago(60),
+                last_seen_at: ago(3),
+                ended_at: None,
+                switched_off: false,
+            },
+            turns: 4,
+            held: 1,
+        }],
+        steps: vec![
+            step(1, StepStatus::Completed, "Find offers"),
+            step(2, StepStatus::InProgress, "Compare them"),
+        ],
+        now: NOW,
+    }
+}
+
+fn drawn(view: &View, state: &mut State, wide: u16, high: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(wide, high)).unwrap();
+    terminal
+        .draw(|frame| screen::draw(frame, view, state, false))
+        .unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    let rows = buffer.content().chunks(usize::from(wide));
+    rows.map(|row| {
+        let text: String = row.iter().map(|cell| cell.symbol()).collect();
+        text.trim_end().to_owned()
+    })
+    .collect()
+}
+
+#[test]
+fn what_has_stopped_stands_on_top_and_is_marked() {
+    let screen = drawn(&view(), &mut State::default(), 90, 20);
+    assert_eq!(screen[0], "2 plans, 1 executing, 1 stalled");
+    assert_eq!(
+        screen[1],
+        ">! 000b0a75 stalled         [#######---]  75% (3/4)    5 min ago  Boats"
+    );
+    assert_eq!(
+        screen[2],
+        "   000405e5 executing       [#######---]  75% (3/4)    5 min ago  Houses\u{fffd}[31m red"
+    );
+    let at = |text: &str| screen.iter().position(|line| line == text);
+    let review = at("waiting for a decision").expect("reviews are shown");
+    assert_eq!(
+        screen[review + 1],
+        "  000405e5 step 2    2 min ago  Houses: Two remain."
+    );
+    let sessions = at("sessions").expect("sessions are shown");
+    assert!(review < sessions);
+    assert_eq!(
+        screen[sessions + 1],
+        "  claude-code  3 min ago  4 turns, 1 stuck /srv/boats"
+    );
+    assert_eq!(screen[19], "arrows choose · Enter shows steps · q ends");
+}
+
+#[test]
+fn a_narrow_or_low_terminal_keeps_the_plans() {
+    let screen = drawn(&view(), &mut State::default(), 30, 5);
+    assert_eq!(screen[1], ">! stalled          75% Boats");
+    assert_eq!(screen[2], "   executing        75% House…");
+    assert_eq!(screen[4], "arrows choose · Enter shows s…");
+    for (wide, high) in [(1, 1), (2, 2), (5, 3), (300, 100), (80, 1)] {
+        let screen = drawn(&view(), &mut State::default(), wide, high);
+        assert_eq!(screen.len(), usize::from(high));
+    }
+}
+
+#[test]
+fn the_chosen_plan_stays_in_sight_and_chosen() {
+    let mut view = view();
+    for number in 0..50u32 {
+        let name = format!("Plan {number}");
+        let number = u128::from(number) + 1;
+        view.plans
+            .push(listed(number, &name, PlanState::Planning, false));
+    }
+    let mut state = State::default();
+    assert_eq!(state.press(Key::Last, &view), Next::Stay);
+    let screen = drawn(&view, &mut state, 80, 8);
+    let chosen: Vec<_> = screen.iter().filter(|line| line.starts_with('>')).collect();
+    assert!(
+        matches!(chosen[..], [line] if line.ends_with("Plan 49")),
+        "{screen:?}"
+    );
+    // The list moves under it.
+    view.plans.remove(0);
+    assert_eq!(state.place(&view), view.plans.len() - 1);
+    state.press(Key::Up, &view);
+    assert_eq!(state.place(&view), view.plans.len() - 2);
+    state.press(Key::First, &view);
+    state.press(Key::Up, &view);
+    assert_eq!(state.place(&view), 0);
+}
+
+#[test]
+fn a_plan_opens_with_its_steps_and_closes_again() {
+    let view = view();
+    let mut state = State::default();
+    assert_eq!(state.press(Key::Back, &view), Next::Stay);
+    assert_eq!(state.press(Key::Enter, &view), Next::Look);
+    let screen = drawn(&view, &mut state, 90, 10);
+    assert_eq!(screen[2], "Boats: stalled, 75%");
+    assert_eq!(screen[3], "    1 completed      Find offers");
+    assert_eq!(
+        screen[4],
+        "!   2 in_progress    silent for 45 min  Compare them"
+    );
+    assert_eq!(screen[9], "arrows scroll · Esc back · q ends");
+    assert_eq!(state.press(Key::Down, &view), Next::Stay);
+    assert_eq!(state.press(Key::Back, &view), Next::Look);
+    assert_eq!(state.opened, None);
+    assert_eq!(state.press(Key::Quit, &view), Next::End);
+}
+
+#[test]
+fn no_plan_at_all_says_how_one_is_made() {
+    let mut empty = view();
+    empty.plans.clear();
+    empty.counts.clear();
+    let mut state = State::default();
+    let screen = drawn(&empty, &mut state, 80, 10);
+    assert_eq!(screen[0], "0 plans");
+    assert!(screen[1].contains("create_research_plan"));
+    assert_eq!(state.press(Key::Enter, &empty), Next::Stay);
+    assert_eq!(state.press(Key::Down, &empty), Next::Stay);
+}
