@@ -380,6 +380,27 @@ impl ResumedBy {
 }
 
 impl Event {
+    /// Every name in the audit trail.
+    pub const NAMES: [&str; 17] = [
+        "plan_modified",
+        "step_started",
+        "step_completed",
+        "step_failed",
+        "step_skipped",
+        "step_requeued",
+        "step_progressed",
+        "branch_taken",
+        "user_reviewed",
+        "session_resumed",
+        "skill_started",
+        "skill_completed",
+        "plan_stalled",
+        "plan_resumed",
+        "plan_completed",
+        "plan_failed",
+        "late_result_kept",
+    ];
+
     /// The name in the audit trail.
     pub const fn name(&self) -> &'static str {
         match self {

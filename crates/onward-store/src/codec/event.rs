@@ -21,26 +21,6 @@ every!(RESUMED_BY: ResumedBy = NextStep, LateResult, Progress, Person);
 
 const FEEDBACK_DELIVERED: &str = "feedback_delivered";
 
-const NAMES: [&str; 17] = [
-    "plan_modified",
-    "step_started",
-    "step_completed",
-    "step_failed",
-    "step_skipped",
-    "step_requeued",
-    "step_progressed",
-    "branch_taken",
-    "user_reviewed",
-    "session_resumed",
-    "skill_started",
-    "skill_completed",
-    "plan_stalled",
-    "plan_resumed",
-    "plan_completed",
-    "plan_failed",
-    "late_result_kept",
-];
-
 pub(super) fn details(event: &Event) -> Details {
     let details = Details::default().with_some("action", event.action());
     match event {
@@ -199,7 +179,7 @@ fn without_step(name: &str, fields: &Fields<'_>) -> Result<Event, Undecodable> {
         }),
         other => Err(Undecodable {
             path: String::new(),
-            why: none_of("the name of the event", other, &NAMES),
+            why: none_of("the name of the event", other, &Event::NAMES),
         }),
     }
 }

@@ -27,6 +27,11 @@ proptest! {
     #![proptest_config(cases(1024))]
 
     #[test]
+    fn the_name_of_every_event_is_in_the_list_of_names(event in events()) {
+        prop_assert!(Event::NAMES.contains(&event.name()));
+    }
+
+    #[test]
     fn every_event_comes_back_as_it_was(event in events()) {
         let encoded = encode(&event);
         prop_assert_eq!(encoded.name, event.name());

@@ -25,27 +25,6 @@ const CALLS: u32 = 500;
 /// How much of a text is shown.
 const LONGEST: usize = 4_000;
 
-/// The names of what happens, for the filter.
-const EVENTS: [&str; 17] = [
-    "plan_modified",
-    "step_started",
-    "step_completed",
-    "step_failed",
-    "step_skipped",
-    "step_requeued",
-    "step_progressed",
-    "branch_taken",
-    "user_reviewed",
-    "session_resumed",
-    "skill_started",
-    "skill_completed",
-    "plan_stalled",
-    "plan_resumed",
-    "plan_completed",
-    "plan_failed",
-    "late_result_kept",
-];
-
 /// Which tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
@@ -414,7 +393,10 @@ async fn audit(visit: &Visit, status: &Status) -> Result<Audit, Failed> {
     };
     Ok(Audit {
         rows: entries.iter().map(row).collect(),
-        names: EVENTS.iter().map(|name| (*name, *name == chosen)).collect(),
+        names: Event::NAMES
+            .iter()
+            .map(|name| (*name, *name == chosen))
+            .collect(),
         chosen,
         next,
         is_later: from.is_some(),
