@@ -1,5 +1,7 @@
 //! What people do, without a script: decide, hand out again, fail, resume, abandon, change.
 
+use std::time::Duration;
+
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -16,6 +18,9 @@ async fn status(server: &Server, plan: &str) -> Value {
     server.get(&format!("/api/v1/plans/{plan}")).await.done()
 }
 
+/// Longer than a sweep takes to look.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A plan whose only step in progress is past its threshold from the first instant on.
 async fn stalled(server: &Server) -> (String, String) {
     let mut made = plan("Boats", &["Offers", "Write"]);
@@ -23,12 +28,15 @@ async fn stalled(server: &Server) -> (String, String) {
     let made = server.post("/api/v1/plans", made).await.done();
     let id = text(&made, "planId");
     let step = start(server, &id).await;
-    // The sweep marks it; that is an event, and so the stream of them tells of it.
-    loop {
-        if status(server, &id).await["status"] == "stalled" {
-            return (id, step);
+    // The sweep marks it, as soon as it looks.
+    let marked = async {
+        while status(server, &id).await["status"] != "stalled" {
+            tokio::task::yield_now().await;
         }
-    }
+    };
+    let marked = tokio::time::timeout(PATIENCE, marked).await;
+    assert!(marked.is_ok(), "the sweep never marks it");
+    (id, step)
 }
 
 #[tokio::test]
