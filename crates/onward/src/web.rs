@@ -20,6 +20,7 @@ mod openapi;
 mod pages;
 pub(crate) mod place;
 mod problem;
+mod sign_in;
 mod trace;
 
 use std::any::Any;
@@ -78,6 +79,14 @@ struct Site {
     tenant: Arc<str>,
     /// True once the server stops.
     stop: watch::Receiver<bool>,
+}
+
+impl Site {
+    /// Whether people reach it over a line that nobody else listens to.
+    fn is_secure(&self) -> bool {
+        let public = self.gate.place.public.as_deref();
+        public.is_some_and(|public| public.starts_with("https://"))
+    }
 }
 
 /// A server that is ready to answer.

@@ -55,6 +55,8 @@ use crate::output::table::Table;
     url = \"https://id.example.org\"\n  \
     audience = \"https://onward.example.org/mcp\"\n  \
     jwks_url = \"https://…\"          # from its discovery document without it\n  \
+    client_id = \"onward\"            # people sign in to the dashboard through it\n  \
+    client_secret = \"…\"             # where it gave one\n  \
     scopes = []                     # every one of them is needed\n  \
     tenant_claim = \"org\"            # all are of `tenant` without it\n  \
     role_claim = \"role\"\n  \
@@ -109,6 +111,9 @@ struct Issuer {
     url: Value<String>,
     audience: Value<String>,
     jwks_url: Value<Option<String>>,
+    client_id: Value<Option<String>>,
+    /// Whether there is one: it is not shown.
+    client_secret: Value<bool>,
     scopes: Value<Vec<String>>,
     tenant_claim: Value<Option<String>>,
     role_claim: Value<String>,
@@ -310,6 +315,11 @@ impl Issuer {
             url: value(&issuer.url),
             audience: value(&issuer.audience),
             jwks_url: value(&issuer.jwks_url),
+            client_id: value(&issuer.client_id),
+            client_secret: Value::new(
+                issuer.client_secret.value.is_some(),
+                &issuer.client_secret.from,
+            ),
             scopes: value(&issuer.scopes),
             tenant_claim: value(&issuer.tenant_claim),
             role_claim: value(&issuer.role_claim),
@@ -511,6 +521,8 @@ fn issuer_rows(serve: &config::Serve) -> Vec<Row<'_>> {
     };
     let (jwks, claim) = (&issuer.jwks_url, &issuer.tenant_claim);
     let (role, scopes) = (&issuer.default_role, &issuer.scopes);
+    let (client, secret) = (&issuer.client_id, &issuer.client_secret);
+    let shown = secret.value.as_ref().map_or("none", |_| "…");
     vec![
         (
             "access.issuer.url",
@@ -523,6 +535,12 @@ fn issuer_rows(serve: &config::Serve) -> Vec<Row<'_>> {
             &issuer.audience.from,
         ),
         ("access.issuer.jwks_url", text(&jwks.value), &jwks.from),
+        ("access.issuer.client_id", text(&client.value), &client.from),
+        (
+            "access.issuer.client_secret",
+            shown.to_owned(),
+            &secret.from,
+        ),
         ("access.issuer.scopes", list(&scopes.value), &scopes.from),
         (
             "access.issuer.tenant_claim",

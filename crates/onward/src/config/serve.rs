@@ -48,6 +48,10 @@ pub(crate) struct Issuer {
     pub(crate) audience: Setting<String>,
     /// Where its keys are; from its discovery document where nobody says it.
     pub(crate) jwks_url: Setting<Option<String>>,
+    /// What the provider knows us as, where people sign in through it.
+    pub(crate) client_id: Setting<Option<String>>,
+    /// What we show the provider beside that, where it gave us one.
+    pub(crate) client_secret: Setting<Option<String>>,
     /// What a token must be good for.
     pub(crate) scopes: Setting<Vec<String>>,
     /// The claim that names the tenant; all belong to the server's own where there is none.
@@ -243,6 +247,22 @@ impl Files<'_> {
         if let Some((jwks, from)) = &jwks {
             secure("access.issuer.jwks_url", jwks, from)?;
         }
+        let client_id = text(
+            "access.issuer.client_id",
+            "ONWARD_ACCESS_ISSUER_CLIENT_ID",
+            |issuer| &issuer.client_id,
+        )?;
+        let client_secret = text(
+            "access.issuer.client_secret",
+            "ONWARD_ACCESS_ISSUER_CLIENT_SECRET",
+            |issuer| &issuer.client_secret,
+        )?;
+        if let (None, Some((_, from))) = (&client_id, &client_secret) {
+            return Err(from.refuses(
+                "access.issuer.client_secret",
+                "stands without a `client_id`",
+            ));
+        }
         let tenant = text(
             "access.issuer.tenant_claim",
             "ONWARD_ACCESS_ISSUER_TENANT_CLAIM",
@@ -265,6 +285,8 @@ impl Files<'_> {
                 from: audience_from,
             },
             jwks_url: maybe(jwks),
+            client_id: maybe(client_id),
+            client_secret: maybe(client_secret),
             scopes: self.list(
                 "access.issuer.scopes",
                 "ONWARD_ACCESS_ISSUER_SCOPES",

@@ -13,11 +13,11 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use onward_core::Code;
+use onward_core::{Code, Role};
 use onward_engine::{Caller, Engine, Error};
 
 use super::issuer::{self, Issuer};
-use super::pages::session::{self, Seal};
+use super::pages::session::{self, Seal, Session};
 use super::place::{self, Place};
 use super::problem::Problem;
 use super::{Site, metadata, pages};
@@ -88,8 +88,15 @@ impl Gate {
             let cookie = cookie.ok_or(Refused::Nobody)?;
             let session = self.seal.read(cookie, engine.now());
             let session = session.ok_or(Refused::Wrong("the session is over"))?;
-            let caller = engine.caller_of_token(&session.tenant, session.token);
-            return Ok(self.guest(cookie, caller.await?));
+            let caller = match session {
+                Session::Token { tenant, token } => engine.caller_of_token(&tenant, token).await?,
+                Session::Person {
+                    tenant,
+                    subject,
+                    role,
+                } => self.person(engine, &tenant, &subject, role).await?,
+            };
+            return Ok(self.guest(cookie, caller));
         };
         if given.next().is_some() {
             return Err(Refused::Wrong("there is more than one `Authorization`"));
@@ -108,6 +115,29 @@ impl Gate {
         let caller = issuer.caller(engine, token).await?;
         let name = caller.name.clone();
         Ok(self.guest(&name, caller))
+    }
+
+    /// Somebody whom the identity provider knew when they signed in, for as long as there is one.
+    async fn person(
+        &self,
+        engine: &Engine,
+        tenant: &str,
+        subject: &str,
+        role: Role,
+    ) -> Result<Caller, Refused> {
+        let over = Refused::Wrong("the session is over");
+        let client = self
+            .issuer
+            .as_ref()
+            .and_then(|issuer| issuer.client.as_ref());
+        if client.is_none() {
+            return Err(over);
+        }
+        match engine.operator(tenant, &format!("user:{subject}")).await {
+            Ok(caller) => Ok(Caller { role, ..caller }),
+            Err(Error::NotFound { .. }) => Err(over),
+            Err(why) => Err(why.into()),
+        }
     }
 
     fn guest(&self, name: &str, caller: Caller) -> Guest {

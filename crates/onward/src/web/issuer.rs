@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::gate::Refused;
 use super::keys::{self, Keys};
 use super::problem::Problem;
+use super::sign_in::{Client, Given};
 use crate::config;
 
 /// Kinds of signature that are accepted: those where whoever checks cannot sign.
@@ -35,7 +36,9 @@ pub(super) struct Issuer {
     default_role: Role,
     /// Whose tenant it is where no claim says it.
     tenant: String,
-    keys: Keys,
+    pub(super) keys: Keys,
+    /// What people sign in as through it, where they do.
+    pub(super) client: Option<Client>,
 }
 
 impl Issuer {
@@ -51,16 +54,51 @@ impl Issuer {
             role_claim: issuer.role_claim.value.clone(),
             default_role: issuer.default_role.value,
             tenant: tenant.to_owned(),
+            client: Client::of(issuer),
         })
     }
 
     /// Who comes with this token.
     pub(super) async fn caller(&self, engine: &Engine, token: &str) -> Result<Caller, Refused> {
-        let claims = self.claims(token).await?;
+        let claims = self.claims(token, &self.audience).await?;
         let missing = self.missing(&claims);
         if !missing.is_empty() {
             return Err(Refused::Scope(missing));
         }
+        self.whose(engine, &claims).await
+    }
+
+    /// Who signed in: an id token for our client, made for this very journey.
+    pub(super) async fn person(
+        &self,
+        engine: &Engine,
+        given: &Given,
+        client: &str,
+        nonce: &str,
+    ) -> Result<Caller, Refused> {
+        let claims = self.claims(&given.id_token, client).await?;
+        let says =
+            |name: &str, expected: &str| claims.get(name).and_then(Value::as_str) == Some(expected);
+        let for_others = claims.get("aud").and_then(Value::as_array);
+        let for_others = for_others.is_some_and(|all| all.len() > 1);
+        let bound = says("azp", client) || (!for_others && !claims.contains_key("azp"));
+        if !bound || !says("nonce", nonce) {
+            return Err(Refused::Wrong(REFUSED));
+        }
+        // What is not said to be granted otherwise is granted as it was asked for.
+        if let Some(scope) = &given.scope {
+            let granted: Vec<&str> = scope.split_whitespace().collect();
+            let lacks = |scope: &&String| !granted.contains(&scope.as_str());
+            let missing: Vec<String> = self.scopes.iter().filter(lacks).cloned().collect();
+            if !missing.is_empty() {
+                return Err(Refused::Scope(missing));
+            }
+        }
+        self.whose(engine, &claims).await
+    }
+
+    /// The tenant and the role that claims stand for.
+    async fn whose(&self, engine: &Engine, claims: &Map<String, Value>) -> Result<Caller, Refused> {
         let subject = claims.get("sub").and_then(Value::as_str);
         let subject = subject.filter(|subject| !subject.is_empty());
         let subject = subject.ok_or(Refused::Wrong("the token does not say whose it is"))?;
@@ -71,7 +109,7 @@ impl Issuer {
                 .and_then(Value::as_str)
                 .ok_or(Refused::Wrong("the token names no tenant"))?,
         };
-        let role = self.role(&claims)?;
+        let role = self.role(claims)?;
         let known = engine.operator(tenant, &format!("user:{subject}")).await;
         match known {
             Ok(caller) => Ok(Caller { role, ..caller }),
@@ -81,7 +119,7 @@ impl Issuer {
     }
 
     /// What the token says, where it may be believed.
-    async fn claims(&self, token: &str) -> Result<Map<String, Value>, Refused> {
+    async fn claims(&self, token: &str, audience: &str) -> Result<Map<String, Value>, Refused> {
         let wrong = || Refused::Wrong(REFUSED);
         if token.len() > LONGEST {
             return Err(wrong());
@@ -103,7 +141,7 @@ impl Issuer {
         let mut rules = Validation::new(header.alg);
         rules.leeway = LEEWAY;
         rules.validate_nbf = true;
-        rules.set_audience(&[&self.audience]);
+        rules.set_audience(&[audience]);
         rules.set_issuer(&[&self.url]);
         rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         match decode(token, &key, &rules) {

@@ -6,6 +6,7 @@
 //! anything for ever. While it does not answer, those that are known go on being good for a day.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -48,6 +49,7 @@ pub(super) struct Keys {
     held: RwLock<Held>,
     fetching: Mutex<()>,
     fetches: DefaultDirectRateLimiter,
+    said: Mutex<Option<(Instant, Arc<Discovery>)>>,
 }
 
 #[derive(Default)]
@@ -56,10 +58,42 @@ struct Held {
     fetched_at: Option<Instant>,
 }
 
+/// What the provider says about itself.
 #[derive(Deserialize)]
-struct Discovery {
+pub(super) struct Discovery {
     issuer: String,
     jwks_uri: String,
+    pub(super) authorization_endpoint: Option<String>,
+    pub(super) token_endpoint: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// How it is asked.
+    #[serde(skip)]
+    client: reqwest::Client,
+}
+
+impl Discovery {
+    /// An address of it, where nobody else can listen.
+    pub(super) fn endpoint<'a>(&self, named: Option<&'a str>) -> Result<&'a str, String> {
+        let named = named.ok_or_else(|| "it names no such address".to_owned())?;
+        let on_this_machine = self.issuer.starts_with("http://");
+        match named.starts_with("https://") || on_this_machine {
+            true => Ok(named),
+            false => Err("it would be spoken to over an open line".to_owned()),
+        }
+    }
+
+    /// Whether a secret goes into the body, and not into the head as it should.
+    pub(super) fn takes_secret_in_body(&self) -> bool {
+        let named = |word: &str| {
+            let methods = self.token_endpoint_auth_methods_supported.as_ref();
+            methods.is_some_and(|methods| methods.iter().any(|method| method == word))
+        };
+        named("client_secret_post") && !named("client_secret_basic")
+    }
+
+    pub(super) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
 }
 
 impl Keys {
@@ -77,6 +111,7 @@ impl Keys {
             held: RwLock::default(),
             fetching: Mutex::new(()),
             fetches: RateLimiter::direct(quota.allow_burst(BURST)),
+            said: Mutex::default(),
         })
     }
 
@@ -147,7 +182,10 @@ impl Keys {
     async fn fetch(&self) -> Result<Vec<Jwk>, String> {
         let url = match &self.jwks_url {
             Some(url) => url.clone(),
-            None => self.discovered().await?,
+            None => {
+                let said = self.discovered().await?;
+                said.endpoint(Some(&said.jwks_uri))?.to_owned()
+            }
         };
         let keys: serde_json::Value = self.read(&url).await?;
         // One key of a kind that is not known here must not make the others useless.
@@ -160,11 +198,23 @@ impl Keys {
         Ok(keys.keys)
     }
 
-    /// Where the provider says that its keys are.
-    async fn discovered(&self) -> Result<String, String> {
+    /// What the provider says about itself, kept for as long as its keys are.
+    pub(super) async fn discovery(&self) -> Result<Arc<Discovery>, String> {
+        let mut said = self.said.lock().await;
+        if let Some((at, known)) = &*said
+            && at.elapsed() < FRESH
+        {
+            return Ok(Arc::clone(known));
+        }
+        let fresh = Arc::new(self.discovered().await?);
+        *said = Some((Instant::now(), Arc::clone(&fresh)));
+        Ok(fresh)
+    }
+
+    async fn discovered(&self) -> Result<Discovery, String> {
         let issuer = self.issuer.trim_end_matches('/');
         let url = format!("{issuer}/.well-known/openid-configuration");
-        let said: Discovery = match self.read(&url).await {
+        let mut said: Discovery = match self.read(&url).await {
             Ok(said) => said,
             Err(first) => {
                 let (scheme, rest) = issuer.split_once("://").unwrap_or(("https", issuer));
@@ -181,11 +231,8 @@ impl Keys {
         if said.issuer.trim_end_matches('/') != issuer {
             return Err(format!("`{url}` speaks for another issuer"));
         }
-        let on_this_machine = issuer.starts_with("http://");
-        match said.jwks_uri.starts_with("https://") || on_this_machine {
-            true => Ok(said.jwks_uri),
-            false => Err("the keys would come over an open line".to_owned()),
-        }
+        said.client = self.client.clone();
+        Ok(said)
     }
 
     async fn read<T: serde::de::DeserializeOwned>(&self, url: &str) -> Result<T, String> {

@@ -15,6 +15,7 @@ mod notices;
 mod plan;
 mod plans;
 pub(super) mod problem;
+mod provider;
 mod reviews;
 mod search;
 pub(super) mod session;
@@ -44,6 +45,7 @@ use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 
 use super::problem::Problem;
+use super::sign_in::CALLBACK;
 use super::{Site, events};
 use crate::tools::running;
 
@@ -69,7 +71,7 @@ pub(super) fn is_page(path: &str) -> bool {
 
 /// What everybody may see who comes from a place that may: how to sign in, and how it looks.
 pub(super) fn is_open(path: &str) -> bool {
-    path == "/login" || path.starts_with("/assets/")
+    path == "/login" || path.starts_with("/login/") || path.starts_with("/assets/")
 }
 
 /// Whether a person in front of a browser will read the answer.
@@ -103,6 +105,8 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/assets/{name}", get(assets::show))
         .route("/live", get(events::listen))
         .route("/login", get(login::show).post(login::enter))
+        .route("/login/provider", get(provider::leave_for))
+        .route(CALLBACK, get(provider::come_back))
         .route("/logout", post(login::leave))
         .route("/notices", get(notices::show))
         .route("/plans", get(plans::show))

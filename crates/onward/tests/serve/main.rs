@@ -26,5 +26,6 @@ mod place;
 mod plan;
 mod routes;
 mod sessions;
+mod sign_in;
 mod telemetry;
 mod tenants;

@@ -1,4 +1,5 @@
 //! `/login`, where tokens are required: a token comes in, a cookie goes out. `/logout` takes it back.
+//! The way through an identity provider stands in `provider.rs`.
 
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use crate::web::Site;
 struct Login {
     frame: Frame,
     back: String,
+    /// The identity provider, where one can sign in through it.
+    provider: Option<String>,
     wrong: Option<&'static str>,
 }
 
@@ -36,7 +39,7 @@ pub(super) fn address(back: &str) -> String {
 }
 
 /// A path on this server, or the first page: an address from elsewhere leads nowhere else.
-fn inside(back: &str) -> &str {
+pub(super) fn inside(back: &str) -> &str {
     let plain = back.bytes().all(|byte| byte.is_ascii_graphic());
     let is_path = back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
     match plain && is_path && !back.starts_with("/login") {
@@ -58,7 +61,18 @@ fn page(site: &Site, back: &str, wrong: Option<&'static str>) -> Page {
     let mut frame = Frame::bare("Sign in");
     frame.mark = site.gate.seal.stranger_mark();
     let back = inside(back).to_owned();
-    let page = Login { frame, back, wrong };
+    let issuer = site.gate.issuer.as_ref();
+    let issuer = issuer.filter(|issuer| issuer.client.is_some());
+    let provider = issuer.map(|issuer| {
+        let url = issuer.url.split_once("://");
+        url.map_or(issuer.url.clone(), |(_, rest)| rest.to_owned())
+    });
+    let page = Login {
+        frame,
+        back,
+        provider,
+        wrong,
+    };
     let mut response = render(&page)?;
     if wrong.is_some() {
         *response.status_mut() = StatusCode::UNAUTHORIZED;
@@ -77,7 +91,7 @@ pub(super) async fn enter(State(site): State<Arc<Site>>, request: Request) -> Pa
     let known = async {
         let (tenant, token) = site.engine.token_of(token).await?;
         site.engine.caller_of_token(&tenant, token).await?;
-        Ok(Session { tenant, token })
+        Ok(Session::Token { tenant, token })
     };
     let session = match known.await {
         Ok(session) => session,
@@ -87,9 +101,10 @@ pub(super) async fn enter(State(site): State<Arc<Site>>, request: Request) -> Pa
         }
         Err(why) => return Err(why.into()),
     };
-    let public = site.gate.place.public.as_deref();
-    let is_secure = public.is_some_and(|public| public.starts_with("https://"));
-    let cookie = site.gate.seal.set(&session, site.engine.now(), is_secure);
+    let cookie = site
+        .gate
+        .seal
+        .set(&session, site.engine.now(), site.is_secure());
     Ok(with_cookie(to(inside(back)), &cookie))
 }
 

@@ -1,4 +1,5 @@
-//! Who is signed in: a cookie that names a token and is signed, and the mark that every form carries.
+//! Who is signed in: a cookie that is signed and names a token, or a person whom the identity provider
+//! knows; and the mark that every form carries.
 //!
 //! The cookie holds no secret of the token, only which one it is; whether that is still good is asked
 //! with every request, so a revoked token ends its sessions at once. The mark in a form can be known
@@ -10,7 +11,7 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use hmac::{Hmac, KeyInit, Mac};
-use onward_core::Timestamp;
+use onward_core::{Role, Timestamp};
 use onward_engine::Caller;
 use onward_engine::access::TokenId;
 use sha2::Sha256;
@@ -18,17 +19,38 @@ use sha2::Sha256;
 const NAME: &str = "onward_session";
 /// How long somebody stays signed in.
 pub(crate) const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How long somebody stays signed in whom the identity provider knows.
+const DAY: Duration = Duration::from_secs(8 * 60 * 60);
+/// How a cookie says that it is about such a person: no token's id begins like this.
+const PERSON: &str = "user~";
 
 /// What the server signs with.
 pub(crate) struct Seal {
     key: [u8; 32],
 }
 
-/// Somebody who signed in with a token.
+/// Somebody who signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Session {
-    pub(crate) tenant: Arc<str>,
-    pub(crate) token: TokenId,
+pub(crate) enum Session {
+    /// With a token.
+    Token { tenant: Arc<str>, token: TokenId },
+    /// Through the identity provider, which said what they may.
+    Person {
+        tenant: Arc<str>,
+        subject: String,
+        role: Role,
+    },
+}
+
+impl Session {
+    /// How long they stay signed in. What the provider said cannot be asked again, so it is believed
+    /// for a working day.
+    fn lasts(&self) -> Duration {
+        match self {
+            Session::Token { .. } => LASTS,
+            Session::Person { .. } => DAY,
+        }
+    }
 }
 
 impl Seal {
@@ -48,12 +70,12 @@ impl Seal {
         Some(mac)
     }
 
-    fn sign(&self, purpose: &str, texts: &[&str]) -> String {
+    pub(crate) fn sign(&self, purpose: &str, texts: &[&str]) -> String {
         let mac = self.mac(purpose, texts);
         mac.map_or(String::new(), |mac| hex(&mac.finalize().into_bytes()))
     }
 
-    fn is_signed(&self, purpose: &str, texts: &[&str], signature: &str) -> bool {
+    pub(crate) fn is_signed(&self, purpose: &str, texts: &[&str], signature: &str) -> bool {
         let (Some(mac), Some(given)) = (self.mac(purpose, texts), unhex(signature)) else {
             return false;
         };
@@ -62,8 +84,18 @@ impl Seal {
 
     /// What the cookie of a session says.
     fn write(&self, session: &Session, now: Timestamp) -> String {
-        let until = now.checked_add(LASTS).unwrap_or(now).as_millis();
-        let said = format!("{}.{}.{until}", session.tenant, session.token);
+        let until = now.checked_add(session.lasts()).unwrap_or(now).as_millis();
+        let said = match session {
+            Session::Token { tenant, token } => format!("{tenant}.{token}.{until}"),
+            Session::Person {
+                tenant,
+                subject,
+                role,
+            } => {
+                let subject = hex(subject.as_bytes());
+                format!("{tenant}.{PERSON}{role}~{subject}.{until}")
+            }
+        };
         let signature = self.sign("session", &[&said]);
         format!("{said}.{signature}")
     }
@@ -75,19 +107,31 @@ impl Seal {
             return None;
         }
         let (rest, until) = said.rsplit_once('.')?;
-        let (tenant, token) = rest.rsplit_once('.')?;
+        let (tenant, who) = rest.rsplit_once('.')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
-        (now < until).then_some(Session {
-            tenant: Arc::from(tenant),
-            token: token.parse().ok()?,
-        })
+        let tenant = Arc::from(tenant);
+        let session = match who.strip_prefix(PERSON) {
+            None => Session::Token {
+                tenant,
+                token: who.parse().ok()?,
+            },
+            Some(person) => {
+                let (role, subject) = person.split_once('~')?;
+                Session::Person {
+                    tenant,
+                    subject: String::from_utf8(unhex(subject)?).ok()?,
+                    role: role.parse().ok()?,
+                }
+            }
+        };
+        (now < until).then_some(session)
     }
 
     /// The header that signs somebody in.
     pub(crate) fn set(&self, session: &Session, now: Timestamp, is_secure: bool) -> String {
         let value = self.write(session, now);
         let secure = if is_secure { "; Secure" } else { "" };
-        let seconds = LASTS.as_secs();
+        let seconds = session.lasts().as_secs();
         format!("{NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
     }
 
@@ -118,15 +162,20 @@ pub(crate) fn unset() -> String {
 
 /// The session's cookie, if there is one.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    named(headers, NAME)
+}
+
+/// The cookie of this name, if there is one.
+pub(crate) fn named<'a>(headers: &'a HeaderMap, cookie: &str) -> Option<&'a str> {
     let said = headers.get_all(COOKIE).iter();
     let pairs = said.filter_map(|line| line.to_str().ok());
     pairs
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find_map(|(name, value)| (name == NAME).then_some(value))
+        .find_map(|(name, value)| (name == cookie).then_some(value))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -151,7 +200,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
     fn session() -> Session {
-        Session {
+        Session::Token {
             tenant: Arc::from("acme"),
             token: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
         }
@@ -167,15 +216,33 @@ mod tests {
         assert_eq!(Seal::new(&[8; 32]).read(&cookie, NOW), None);
     }
 
+    fn person() -> Session {
+        Session::Person {
+            tenant: Arc::from("acme"),
+            subject: "auth0|ann.é~1".to_owned(),
+            role: Role::Member,
+        }
+    }
+
+    #[test]
+    fn whom_the_provider_knows_is_believed_for_a_working_day() {
+        let seal = Seal::new(&[7; 32]);
+        let cookie = seal.write(&person(), NOW);
+        assert_eq!(seal.read(&cookie, NOW), Some(person()));
+        assert_eq!(seal.read(&cookie, NOW.checked_add(DAY).unwrap()), None);
+    }
+
     #[test]
     fn no_part_of_a_cookie_can_be_changed() {
         let seal = Seal::new(&[7; 32]);
-        let cookie = seal.write(&session(), NOW);
-        for (at, _) in cookie.char_indices() {
-            let mut other = cookie.clone().into_bytes();
-            other[at] = if other[at] == b'1' { b'2' } else { b'1' };
-            let other = String::from_utf8(other).unwrap();
-            assert_eq!(seal.read(&other, NOW), None, "{other}");
+        for session in [session(), person()] {
+            let cookie = seal.write(&session, NOW);
+            for (at, _) in cookie.char_indices() {
+                let mut other = cookie.clone().into_bytes();
+                other[at] = if other[at] == b'1' { b'2' } else { b'1' };
+                let other = String::from_utf8(other).unwrap();
+                assert_eq!(seal.read(&other, NOW), None, "{other}");
+            }
         }
         for wrong in ["", ".", "...", "a.b.c.d", "é.é"] {
             assert_eq!(seal.read(wrong, NOW), None, "{wrong}");
