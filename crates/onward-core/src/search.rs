@@ -45,6 +45,19 @@ impl Query {
     pub fn words(&self) -> &[String] {
         &self.words
     }
+
+    /// Whether all words are in these texts, each as the beginning of a word or all of it. A query without
+    /// words fits nothing.
+    pub fn fits(&self, texts: &[&str]) -> bool {
+        let mut missing: Vec<&String> = self.words.iter().collect();
+        for word in texts.iter().flat_map(|text| words(text)) {
+            missing.retain(|wanted| !word.text.starts_with(wanted.as_str()));
+            if missing.is_empty() {
+                break;
+            }
+        }
+        missing.is_empty() && !self.words.is_empty()
+    }
 }
 
 /// The words of a text, apart from each other: what a database indexes.
@@ -57,4 +70,20 @@ pub fn spelled(text: &str) -> String {
         spelled.push_str(&word.text);
     }
     spelled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_fits_where_it_holds_all_words_or_their_beginnings() {
+        let texts = ["Heat pumps", "Which fits a Flât of 1965? 潮汐"];
+        for fits in ["heat", "PUMP flat", "which 1965", "flát hea", "潮", "o a"] {
+            assert!(Query::of(fits).fits(&texts), "{fits}");
+        }
+        for fits_not in ["", "!?", "umps", "heat coal", "lat", "汐洋"] {
+            assert!(!Query::of(fits_not).fits(&texts), "{fits_not}");
+        }
+    }
 }

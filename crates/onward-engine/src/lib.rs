@@ -66,8 +66,9 @@ pub use error::Error;
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, DueSession, Entry,
     Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Listed, Notice, Output, OutputExcerpt,
-    PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet, Source, StepBrief, StepLine,
-    Subject, Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, schema,
+    PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet, SkillCount, SkillCursor, Source,
+    StepBrief, StepLine, Subject, Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan,
+    schema,
 };
 
 /// What can go wrong with a database.

@@ -4,11 +4,11 @@
 use onward_core::branch::Branch;
 use onward_core::id::{OutputId, ReviewId};
 use onward_core::role::Permission;
+use onward_core::search::Query;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
 use onward_store::{
-    Excerpt, Listed, Output, OutputExcerpt, PlanCount, PlanCursor, Plans, Sheet, StepLine, Tx,
-    Which,
+    Excerpt, Listed, Output, OutputExcerpt, PlanCount, PlanCursor, Sheet, StepLine, Tx, Which,
 };
 use uuid::Uuid;
 
@@ -16,8 +16,10 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// A page of plans is read in pieces of this size where names are searched.
-const PIECE: u32 = 500;
+/// What so many plans hold is looked for among the newest, and not in the index of words.
+const MANY: u32 = 5_000;
+/// They are read in pieces of this size.
+const PIECE: u32 = 200;
 
 /// Which plans.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +32,8 @@ pub struct PlanQuery {
     pub finished: bool,
     /// Only those in this status, which says by itself whether they are over.
     pub status: Option<PlanStatus>,
-    /// Only those whose name or question holds this text, in any case.
+    /// Only those whose name and question hold all words of this text, each as the beginning
+    /// of a word or all of it.
     pub text: Option<String>,
 }
 
@@ -286,40 +289,57 @@ async fn plans(
     query: PlanQuery,
     now: onward_core::Timestamp,
 ) -> Result<PlanPage, onward_store::Error> {
+    let is_wanted = |status: &PlanStatus| match query.status {
+        Some(wanted) => *status == wanted,
+        None => query.finished || !status.is_terminal(),
+    };
+    let statuses: Vec<PlanStatus> = PlanStatus::ALL.into_iter().filter(is_wanted).collect();
+    let more = query.limit.saturating_add(1);
+    let text = query.text.as_deref().map(str::trim);
+    let asked = text.filter(|text| !text.is_empty()).map(Query::of);
+    let mut plans = match &asked {
+        None => tx.list_plans(&statuses, query.behind, now, more).await?,
+        Some(asked) if asked.words().is_empty() => Vec::new(),
+        Some(asked) => match tx.count_plans_with(asked.words(), MANY).await? < u64::from(MANY) {
+            true => {
+                let words = asked.words();
+                tx.plans_with(words, &statuses, query.behind, now, more)
+                    .await?
+            }
+            false => walk(tx, asked, &statuses, &query, now).await?,
+        },
+    };
     let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let needle = query.text.as_ref().map(|text| text.to_lowercase());
-    let which = match (query.status, query.finished) {
-        (Some(status), _) if status.is_terminal() => Plans::Finished,
-        (Some(_), _) | (None, false) => Plans::Active,
-        (None, true) => Plans::All,
-    };
-    let piece = match needle.is_some() || query.status.is_some() {
-        true => PIECE,
-        false => query.limit.saturating_add(1),
-    };
+    let is_full = plans.len() > wanted;
+    plans.truncate(wanted);
+    let next = plans.last().map(cursor).filter(|_| is_full);
+    Ok(PlanPage { plans, next })
+}
+
+/// Looks through the plans from the newest change on, until there are enough that fit: what many plans
+/// hold is soon met.
+async fn walk(
+    tx: &mut Tx,
+    asked: &Query,
+    statuses: &[PlanStatus],
+    query: &PlanQuery,
+    now: onward_core::Timestamp,
+) -> Result<Vec<Listed>, onward_store::Error> {
+    let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let mut behind = query.behind;
     let mut plans: Vec<Listed> = Vec::new();
     loop {
-        let read = tx.list_plans(behind, which, now, piece).await?;
-        let ended = read.len() < usize::try_from(piece).unwrap_or(usize::MAX);
+        let read = tx.list_plans(statuses, behind, now, PIECE).await?;
+        let ended = read.len() < usize::try_from(PIECE).unwrap_or(usize::MAX);
         behind = read.last().map(cursor).or(behind);
         plans.extend(read.into_iter().filter(|listed| {
-            let status = listed.sheet.head.status();
-            query.status.is_none_or(|wanted| status == wanted)
-                && needle.as_ref().is_none_or(|needle| {
-                    let brief = &listed.sheet.brief;
-                    brief.name.to_lowercase().contains(needle)
-                        || brief.research_question.to_lowercase().contains(needle)
-                })
+            let brief = &listed.sheet.brief;
+            asked.fits(&[&brief.name, &brief.research_question])
         }));
         if ended || plans.len() > wanted {
-            break;
+            return Ok(plans);
         }
     }
-    let more = plans.len() > wanted;
-    plans.truncate(wanted);
-    let next = plans.last().map(cursor).filter(|_| more);
-    Ok(PlanPage { plans, next })
 }
 
 fn cursor(listed: &Listed) -> PlanCursor {

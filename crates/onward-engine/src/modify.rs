@@ -6,7 +6,7 @@ use onward_core::PlanId;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::role::Permission;
 use onward_core::{Command, PlanHead, StepId};
-use onward_store::{StepLine, Which};
+use onward_store::{Lookup, StepLine, Which};
 
 use crate::caller::Caller;
 use crate::clean;
@@ -78,6 +78,54 @@ impl Engine {
             steps,
             omitted,
         })
+    }
+}
+
+impl Engine {
+    /// Moves a step to another place among the others, which keep their order; past the end is the end.
+    /// A stalled plan is resumed in the same breath.
+    pub async fn move_step(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        step: StepId,
+        place: u32,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Work)?;
+        caller.allow(Permission::Intervene)?;
+        let moment = self.moment(caller, None);
+        let moved = self.store.write(&caller.tenant, move |tx| {
+            let moment = moment.clone();
+            Box::pin(async move {
+                // Held from here on, so that the list is still this one when it is changed.
+                let found = tx.plan(plan).await?;
+                found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                let list = Lookup {
+                    list: true,
+                    ..Lookup::default()
+                };
+                let mut steps = tx.look_up(plan, &list).await?.list;
+                let Some(from) = steps.iter().position(|id| *id == step) else {
+                    let step = step.to_string();
+                    return Err(Error::StepNotFound { step, kept: None });
+                };
+                steps.remove(from);
+                let to = usize::try_from(place.saturating_sub(1)).unwrap_or(usize::MAX);
+                steps.insert(to.min(steps.len()), step);
+                let command = Command::from(ModifyPlan {
+                    modification: Modification::ReorderSteps { steps },
+                    rationale: None,
+                    resume: true,
+                });
+                match run(tx, Target::Plan(plan), &command, &moment, None).await? {
+                    Outcome::Done(done) => Ok(done.due),
+                    Outcome::Refused { refusal, .. } => Err(refusal.into()),
+                    Outcome::NotFound => Err(Error::PlanNotFound(plan.to_string())),
+                }
+            })
+        });
+        self.alarm.ring(moved.await?);
+        Ok(())
     }
 }
 

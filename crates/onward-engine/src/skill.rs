@@ -4,6 +4,8 @@
 //! transaction. A plan that is made in a session is linked to the skill that the session has started
 //! and not yet linked; `create.rs` asks for that here.
 
+mod shown;
+
 use std::time::Duration;
 
 use onward_core::command::{LogSkill, ReportSkill};
@@ -19,6 +21,7 @@ use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::{Moment, Outcome, Target, run};
+pub use shown::{SkillFigures, SkillPage, SkillQuery};
 
 /// How many of a plan's executions are asked how its output should look.
 const ASKED: u32 = 20;

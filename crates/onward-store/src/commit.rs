@@ -112,17 +112,21 @@ impl Tx {
     pub fn commit(&mut self, commit: &Commit<'_>) {
         let plan = commit.head.id;
         let about = plan::About::of(commit.at);
-        if self.must_touch() && self.about(plan) != Some(about) {
+        let touches = self.must_touch();
+        let known = self.known(plan);
+        let stays = known.is_some_and(|known| known.stays(commit.head));
+        if touches && known.is_none_or(|known| known.about != about) {
             let params = params![plan.as_uuid(), about.0];
             self.queue(self.statement("plan_touch", params).touching(1));
         }
         let mut head = plan::changing(commit.head);
         head.extend(params![commit.at, commit.before]);
-        let name = match commit.head.status().is_terminal() {
-            true => "plan_end",
-            false => "plan_update",
+        let name = match stays {
+            true => "plan_update",
+            false => "plan_move",
         };
         self.queue(self.statement(name, head).touching(1));
+        self.remember(plan, plan::Known::of(commit.head, about));
         for after in commit.steps {
             let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
             self.queue(self.statement("step_update", params).touching(1));
@@ -167,9 +171,7 @@ impl Tx {
             created_at: at,
             updated_at: at,
         };
-        let mut row = plan::changing(&sheet.head);
-        row.extend(plan::fixed(&sheet));
-        self.queue(self.statement("plan_insert", row));
+        self.insert_plan(&sheet);
         for (order, spec) in (1u32..).zip(&created.steps) {
             // All that a new plan's steps wait for is as new as they are.
             self.insert_step(plan, spec, order, at, spec.depends_on.len());

@@ -110,7 +110,7 @@ impl Tx {
     /// Reads the head of the plan that is held.
     fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
         let (head, about) = plan::head_and_about(cells)?;
-        self.remember_about(head.id, about);
+        self.remember(head.id, plan::Known::of(&head, about));
         Ok(head)
     }
 

@@ -1,9 +1,9 @@
-//! Plans as people list, find and delete them.
+//! Plans as people find, read and delete them. Lists of them are in `lists.rs`.
 //!
 //! Reading holds nothing and changes nothing.
 
 use onward_core::id::ArtifactId;
-use onward_core::{PlanId, PlanStatus, Step, StepId, Timestamp};
+use onward_core::{PlanId, Step, StepId, Timestamp};
 use uuid::Uuid;
 
 use crate::commit::Artifact;
@@ -13,46 +13,6 @@ use crate::row::plan::{self, Sheet};
 use crate::row::{branch, step};
 use crate::tx::Tx;
 use crate::value::{Row, params};
-
-/// Where a page of plans ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlanCursor {
-    /// When the last plan of the page last changed.
-    pub updated_at: Timestamp,
-    /// Which one it was.
-    pub plan: PlanId,
-}
-
-/// Which plans are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plans {
-    /// Those that are not over.
-    Active,
-    /// Those that are over.
-    Finished,
-    /// All.
-    All,
-}
-
-/// How many plans are in a status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlanCount {
-    /// In which one.
-    pub status: PlanStatus,
-    /// How many plans.
-    pub plans: u64,
-    /// How many steps they have together.
-    pub steps: u64,
-}
-
-/// A plan in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// The plan.
-    pub sheet: Sheet,
-    /// Whether a step of it is past its threshold.
-    pub stalled: bool,
-}
 
 /// What stands beside a plan's steps: everything that a plan is, as its rows say.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,54 +57,6 @@ impl Tx {
         Ok(sheet.zip(step).map(|(sheet, (_, step))| (sheet, step)))
     }
 
-    /// Plans from the newest change on, behind the cursor.
-    pub async fn list_plans(
-        &mut self,
-        behind: Option<PlanCursor>,
-        which: Plans,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<Listed>, Error> {
-        let (at, id) = behind.map_or((Timestamp::MAX, Uuid::max()), |cursor| {
-            (cursor.updated_at, *cursor.plan.as_uuid())
-        });
-        let names: &[&'static str] = match which {
-            Plans::Active => &["plans_active"],
-            Plans::Finished => &["plans_finished"],
-            Plans::All => &["plans_active", "plans_finished"],
-        };
-        let ask = |name: &&'static str| self.statement(name, params![at, id, now, limit]);
-        let questions = names.iter().map(ask).collect();
-        let mut plans = Vec::new();
-        for row in self.ask(questions).await?.into_iter().flatten() {
-            let (sheet, stalled) = plan::sheet_and_stalled(row)?;
-            // A plan that is over has no stalls, whatever its steps were when it ended.
-            let stalled = stalled && !sheet.head.status().is_terminal();
-            plans.push(Listed { sheet, stalled });
-        }
-        plans.sort_by(|one, other| {
-            let key = |listed: &Listed| (listed.sheet.updated_at, listed.sheet.head.id);
-            key(other).cmp(&key(one))
-        });
-        plans.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Ok(plans)
-    }
-
-    /// How many plans are in each status.
-    pub async fn count_plans(&mut self) -> Result<Vec<PlanCount>, Error> {
-        let rows = self.rows("plans_by_status", params![]).await?;
-        rows.into_iter()
-            .map(|row| {
-                let mut cells = row.cells("plans");
-                Ok(PlanCount {
-                    status: cells.word("status")?,
-                    plans: cells.u64("plans")?,
-                    steps: cells.u64("steps")?,
-                })
-            })
-            .collect()
-    }
-
     /// A plan's branches, in the order in which they are tried.
     pub async fn branches_of(
         &mut self,
@@ -178,18 +90,6 @@ impl Tx {
     ) -> Result<Vec<PlanId>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
         let rows = self.rows("plans_page", params![behind, limit]).await?;
-        Ok(all_ids(Some(rows), "plans", "plan_id")?
-            .map(PlanId::new)
-            .collect())
-    }
-
-    /// Plans that were over before this instant, the oldest first.
-    pub async fn plans_ended_before(
-        &mut self,
-        at: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<PlanId>, Error> {
-        let rows = self.rows("plans_ended_before", params![at, limit]).await?;
         Ok(all_ids(Some(rows), "plans", "plan_id")?
             .map(PlanId::new)
             .collect())
@@ -250,6 +150,7 @@ impl Tx {
             "artifacts_orphan",
             "skills_delete_ended",
             "skills_orphan",
+            "plan_words_delete",
             "directory_plans_delete",
             "notices_delete",
             "due_clear",

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::commit::{BRANCHES_PER_EVENT, Due};
 use crate::error::Error;
 use crate::row::event::Entry;
-use crate::row::plan::{self, Sheet};
+use crate::row::plan::Sheet;
 use crate::row::step;
 use crate::tx::Tx;
 use crate::value::params;
@@ -46,9 +46,7 @@ impl Tx {
             created_at: made.created_at(),
             updated_at: made.updated_at(),
         };
-        let mut row = plan::changing(&sheet.head);
-        row.extend(plan::fixed(&sheet));
-        self.queue(self.statement("plan_insert", row));
+        self.insert_plan(&sheet);
         for (step, stalls_at) in made.steps().iter().zip(stalls_at) {
             let is_open = |id| {
                 made.step(id)

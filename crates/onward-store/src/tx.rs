@@ -13,7 +13,7 @@ use onward_core::PlanId;
 use crate::backend::{postgres, sqlite};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
-use crate::row::plan::About;
+use crate::row::plan::Known;
 use crate::value::{IntoValue, Row, Value};
 
 /// A statement with its parameters.
@@ -43,7 +43,7 @@ impl Statement {
 
     /// Whether it fails where a plan has another version than the one that was decided on.
     fn is_guard(&self) -> bool {
-        matches!(self.name, "plan_update" | "plan_end")
+        matches!(self.name, "plan_update" | "plan_move")
     }
 
     /// What a change that touched the wrong number of rows leads to.
@@ -89,8 +89,8 @@ pub struct Tx {
     tenant: Arc<str>,
     queued: Vec<Statement>,
     changed: Vec<Changed>,
-    /// About when the plans that are held changed last.
-    abouts: Vec<(PlanId, About)>,
+    /// Where the plans that are held stand in the database.
+    known: Vec<(PlanId, Known)>,
     /// Whether a change was sent to the database.
     written: bool,
     /// Whether the version of a plan was among them, which was still the one that was seen.
@@ -105,7 +105,7 @@ impl Tx {
             tenant,
             queued: Vec::new(),
             changed: Vec::new(),
-            abouts: Vec::new(),
+            known: Vec::new(),
             written: false,
             guarded: false,
             faults,
@@ -117,7 +117,7 @@ impl Tx {
         self.tenant = tenant;
         self.queued.clear();
         self.changed.clear();
-        self.abouts.clear();
+        self.known.clear();
         self.written = false;
         self.guarded = false;
     }
@@ -164,15 +164,15 @@ impl Tx {
         }
     }
 
-    pub(crate) fn remember_about(&mut self, plan: PlanId, about: About) {
-        self.abouts.retain(|(known, _)| *known != plan);
-        self.abouts.push((plan, about));
+    pub(crate) fn remember(&mut self, plan: PlanId, known: Known) {
+        self.known.retain(|(id, _)| *id != plan);
+        self.known.push((plan, known));
     }
 
-    /// About when a plan changed last, as far as this transaction has seen.
-    pub(crate) fn about(&self, plan: PlanId) -> Option<About> {
-        let known = self.abouts.iter().find(|(known, _)| *known == plan);
-        known.map(|(_, about)| *about)
+    /// Where a plan stands, as far as this transaction has seen.
+    pub(crate) fn known(&self, plan: PlanId) -> Option<&Known> {
+        let known = self.known.iter().find(|(id, _)| *id == plan);
+        known.map(|(_, known)| known)
     }
 
     pub(crate) fn take_changed(&mut self) -> Vec<Changed> {

@@ -152,8 +152,7 @@ impl Writes for Same {
         let starts = seq % 2 == 0;
         execute(
             file,
-            "UPDATE plans SET status = 'executing', review_step = NULL, review_id = NULL, \
-             marked_at = NULL, last_session = NULL, pending = pending - ?3, \
+            "UPDATE plans SET last_session = NULL, pending = pending - ?3, \
              in_progress = in_progress + ?3 - ?4, awaiting_input = 0, completed = completed + ?4, \
              skipped = 0, failed = 0, seq = ?5, updated_at = updated_at + 1 \
              WHERE tenant_id = ?1 AND plan_id = ?2 AND seq = ?5 - 1",

@@ -39,6 +39,7 @@ mod late_results;
 mod law;
 mod leads;
 mod ledger;
+mod lists;
 mod long_plans;
 mod meaning;
 mod migrations;

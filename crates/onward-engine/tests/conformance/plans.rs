@@ -114,6 +114,7 @@ async fn a_deleted_plan_is_gone_with_its_trail_and_leaves_a_line_in_the_log(desk
         "events",
         "resumed_sessions",
         "idempotency_keys",
+        "plan_words",
         "due",
     ] {
         let tenant = &desk.me.tenant;

@@ -160,7 +160,7 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
 }
 
 /// Those that every call, or every look at a list, needs, with parameters for them.
-const HOT: [(&str, &str); 26] = [
+const HOT: [(&str, &str); 29] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -176,7 +176,10 @@ const HOT: [(&str, &str); 26] = [
     ("notice_first", "'t'"),
     ("notices_due_locked", "'t', 1, 1"),
     ("notices_after", "'t', 1, 1"),
-    ("plans_active", "'t', 1, {id}, 1, 1"),
+    ("plans_in", "'t', 1, {id}, 1, 1, 'failed'"),
+    ("plans_by_status", "'t'"),
+    ("plans_ended_before", "'t', 1, 1, 'failed'"),
+    ("plans_found", "'t', 1, {id}, 1, 1, 'failed', 'word'"),
     ("events_after", "'t', {id}, 1, 1"),
     ("skill_free_locked", "'t', 's'"),
     ("skills_of_plan", "'t', {id}, 1"),
@@ -214,7 +217,9 @@ async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
                 // Few rows, too: the plans of one directory; what a list has found already.
                 let few = [
                     "steps_stalled",
-                    "plans_active",
+                    "plans_in",
+                    "plans_found",
+                    "plans_ended_before",
                     "directory_plan_open",
                     "turn_steps_latest",
                 ]

@@ -17,6 +17,7 @@ use onward_engine::ledger::{Asked, Begins, Change, NewCall, Said};
 use onward_engine::list::PlanQuery;
 use onward_engine::search::Wanted;
 use onward_engine::session::{Fingerprint, Heard, SeenStep};
+use onward_engine::skill::SkillQuery;
 use onward_engine::step::{Progress, Question};
 use onward_engine::{CallKey, Caller, Engine, Error};
 
@@ -254,6 +255,9 @@ pub(crate) fn changes() -> Vec<Call> {
             };
             e.modify_plan(&c, ids.plan, fail, None, true)
         }),
+        call!("move_step", [Work, Intervene], |e, c, ids| {
+            e.move_step(&c, ids.plan, ids.step, 1)
+        }),
         call!("resume_plan", [Intervene], |e, c, ids| e
             .resume_plan(&c, ids.plan)),
         call!("abandon_plan", [AbandonPlan], |e, c, ids| e
@@ -264,6 +268,12 @@ pub(crate) fn changes() -> Vec<Call> {
         call!("log_skill with a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, Some(ids.plan)))
         }),
+        call!("list_skills", [Read], |e, c, ids| {
+            e.list_skills(&c, SkillQuery::default())
+        }),
+        call!("count_skills", [Read], |e, c, ids| e.count_skills(&c)),
+        call!("skill_execution", [Read], |e, c, ids| e
+            .skill_execution(&c, ids.skill)),
         call!("log_skill of an execution", [Work], |e, c, ids| {
             e.log_skill(&c, Some(ids.skill), report(SkillStatus::Completed, None))
         }),

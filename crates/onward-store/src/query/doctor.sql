@@ -4,13 +4,14 @@
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id > $2 ORDER BY plan_id LIMIT $3;
 
 -- name: quick_check_begin (sqlite)
--- Differs because a check on its own would look at the index of words as this connection knew it, and
--- take for damage what others have rewritten since: looking into it makes it known anew.
-SELECT rowid AS chunk_no FROM chunk_words LIMIT 1;
+-- Differs because a check on its own would look at the indexes of words as this connection knew them,
+-- and take for damage what others have rewritten since: looking into them makes them known anew.
+SELECT (SELECT rowid FROM chunk_words LIMIT 1) AS chunk_no,
+    (SELECT rowid FROM plan_word_index LIMIT 1) AS words_no;
 
 -- name: quick_check_begin (postgres)
 -- Differs because the server looks after its files.
-SELECT CAST(0 AS bigint) AS chunk_no;
+SELECT CAST(0 AS bigint) AS chunk_no, CAST(0 AS bigint) AS words_no;
 
 -- name: quick_check (sqlite)
 -- Differs because a file can be damaged as a file.

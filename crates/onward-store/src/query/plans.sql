@@ -15,24 +15,74 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
     AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2);
 
--- name: plans_active
--- From the newest change on; `$2` and `$3` are where the page before ended.
--- The inner list first, so that what has stalled is counted for those alone that are shown.
+-- name: plans_in
+-- Those in one status, from the newest change on; `$2` and `$3` are where the page before ended.
+-- The inner list first, so that texts are read, and what has stalled is counted, for those alone that
+-- are shown.
 SELECT {head}, {sheet},
-    (SELECT count(*) FROM steps WHERE steps.tenant_id = page.tenant_id
-        AND steps.plan_id = page.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
-FROM (SELECT * FROM plans
-    WHERE tenant_id = $1 AND ended_at IS NULL AND updated_about <= CAST($2 AS bigint) / 10000
+    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
+        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
+FROM (SELECT plan_id AS listed FROM plans
+    WHERE tenant_id = $1 AND status = $6 AND updated_about <= CAST($2 AS bigint) / 10000
         AND (updated_at < $2 OR (updated_at = $2 AND plan_id < $3))
     ORDER BY updated_about DESC, updated_at DESC, plan_id DESC LIMIT $5) AS page
+JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY updated_at DESC, plan_id DESC;
 
--- name: plans_finished
-SELECT {head}, {sheet}, 0 * CAST($4 AS bigint) AS stalled
-FROM plans
-WHERE tenant_id = $1 AND ended_at IS NOT NULL AND updated_about <= CAST($2 AS bigint) / 10000
-    AND (updated_at < $2 OR (updated_at = $2 AND plan_id < $3))
-ORDER BY updated_about DESC, updated_at DESC, plan_id DESC LIMIT $5;
+-- name: plans_found (sqlite)
+-- Differs because the words stand in an index of their own here. Those that hold all words and are in
+-- one of the statuses of `$6`, from the newest change on.
+SELECT {head}, {sheet},
+    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
+        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
+FROM (SELECT found.plan_id AS listed FROM plan_word_index
+    CROSS JOIN plan_words ON plan_words.words_no = plan_word_index.rowid
+    CROSS JOIN plans AS found ON found.tenant_id = $1 AND found.plan_id = plan_words.plan_id
+    WHERE plan_word_index MATCH $7 AND plan_words.tenant_id = $1
+        AND $6 LIKE '%' || found.status || '%'
+        AND (found.updated_at < $2 OR (found.updated_at = $2 AND found.plan_id < $3))
+    ORDER BY found.updated_at DESC, found.plan_id DESC LIMIT $5) AS page
+CROSS JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
+ORDER BY updated_at DESC, plan_id DESC;
+
+-- name: plans_found (postgres)
+-- Differs because row security lets only a function into the index; what it finds is looked up in a
+-- guarded table. Those that hold all words and are in one of the statuses of `$6`.
+SELECT {head}, {sheet},
+    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
+        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
+FROM (SELECT found.plan_id AS listed FROM onward_plans_with($7, NULL) AS holding (listed)
+    JOIN plans AS found ON found.tenant_id = $1 AND found.plan_id = holding.listed
+    WHERE CAST($6 AS text) LIKE '%' || found.status || '%'
+        AND (found.updated_at < $2 OR (found.updated_at = $2 AND found.plan_id < $3))
+    ORDER BY found.updated_at DESC, found.plan_id DESC LIMIT $5) AS page
+JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
+ORDER BY updated_at DESC, plan_id DESC;
+
+-- name: plans_with_words (sqlite)
+-- Differs because the words stand in an index of their own here. How many hold all words, counted up
+-- to `$3`.
+SELECT count(*) AS plans FROM (
+    SELECT plan_words.words_no FROM plan_word_index
+    CROSS JOIN plan_words ON plan_words.words_no = plan_word_index.rowid
+    WHERE plan_word_index MATCH $2 AND plan_words.tenant_id = $1 LIMIT $3);
+
+-- name: plans_with_words (postgres)
+-- Differs because row security lets only a function into the index. How many hold all words, counted
+-- up to `$3`.
+SELECT count(*) AS plans FROM onward_plans_with($2, $3) WHERE $1::text IS NOT NULL;
+
+-- name: plan_words_insert (sqlite)
+-- Differs because the words stand in an index of their own here.
+INSERT INTO spelled_plans (tenant_id, plan_id, words) VALUES ($1, $2, $3);
+
+-- name: plan_words_insert (postgres)
+-- Differs because the words are a column here.
+INSERT INTO plan_words (tenant_id, plan_id, words)
+VALUES ($1, $2, to_tsvector('simple', CAST($3 AS text)));
+
+-- name: plan_words_delete
+DELETE FROM plan_words WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plans_between
 -- Plans whose id begins in a given way: ids between two bounds.
@@ -40,37 +90,32 @@ SELECT plan_id FROM plans
 WHERE tenant_id = $1 AND plan_id >= $2 AND plan_id <= $3 ORDER BY plan_id LIMIT 2;
 
 -- name: plans_ended_before
-SELECT plan_id FROM plans
-WHERE tenant_id = $1 AND ended_at IS NOT NULL AND updated_about <= CAST($2 AS bigint) / 10000
+SELECT plan_id, updated_at FROM plans
+WHERE tenant_id = $1 AND status = $4 AND updated_about <= CAST($2 AS bigint) / 10000
     AND updated_at < $2
 ORDER BY updated_about, updated_at, plan_id LIMIT $3;
 
--- name: plans_by_status (sqlite)
--- Differs because here the rows would be looked up one by one, in the order of their ids.
-SELECT status, count(*) AS plans, CAST(
-    sum(pending + in_progress + awaiting_input + completed + skipped + failed) AS bigint) AS steps
-FROM plans NOT INDEXED WHERE tenant_id = $1 GROUP BY status ORDER BY status;
-
--- name: plans_by_status (postgres)
--- Differs because here the planner sees that by itself.
-SELECT status, count(*) AS plans, CAST(
-    sum(pending + in_progress + awaiting_input + completed + skipped + failed) AS bigint) AS steps
+-- name: plans_by_status
+-- An index holds all that is asked for.
+SELECT status, count(*) AS plans, CAST(sum(steps) AS bigint) AS steps
 FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 
 -- name: plan_insert
 INSERT INTO plans (tenant_id, plan_id, status, review_step, review_id, marked_at, ended_at,
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
-    output_formatting_notes, created_at, updated_at, updated_about)
+    output_formatting_notes, created_at, updated_at, updated_about, steps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, CAST($25 AS bigint) / 10000);
+    $21, $22, $23, $24, $25, CAST($25 AS bigint) / 10000,
+    CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint) + CAST($14 AS bigint)
+        + CAST($15 AS bigint) + CAST($16 AS bigint));
 
 -- name: plan_update (sqlite)
--- Differs because here an index counts as changed when one of its columns is set, to whatever value:
--- a plan that goes on has not ended, and `plan_touch` says when it changed, where that is news.
-UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, last_session = $10,
-    pending = $11, in_progress = $12, awaiting_input = $13, completed = $14, skipped = $15,
-    failed = $16, seq = $17, updated_at = $18
+-- Differs because here an index counts as changed when a column of it is set, to whatever value: this is
+-- for a plan that stands where it stood, with as many steps, and `plan_touch` says when it changed,
+-- where that is news.
+UPDATE plans SET last_session = $10, pending = $11, in_progress = $12, awaiting_input = $13,
+    completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
 -- name: plan_update (postgres)
@@ -81,11 +126,14 @@ UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, 
     updated_about = CAST($18 AS bigint) / 10000
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
--- name: plan_end
+-- name: plan_move
+-- For a plan that stands elsewhere than before, or has more or fewer steps.
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
     awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
-    updated_about = CAST($18 AS bigint) / 10000
+    updated_about = CAST($18 AS bigint) / 10000,
+    steps = CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint) + CAST($14 AS bigint)
+        + CAST($15 AS bigint) + CAST($16 AS bigint)
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
 -- name: plan_touch (sqlite)

@@ -34,6 +34,26 @@ WHERE tenant_id = $1 AND plan_id = $2 ORDER BY started_at DESC, execution_id DES
 SELECT {skill} FROM skill_executions
 WHERE tenant_id = $1 AND execution_id > $2 ORDER BY execution_id LIMIT $3;
 
+-- name: skill_seen
+SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2;
+
+-- name: skills_listed
+-- From the last one on that started; `$2` and `$3` are where the page before ended.
+SELECT {skill} FROM skill_executions
+WHERE tenant_id = $1 AND started_at <= $2 AND (started_at < $2 OR execution_id < $3)
+    AND (CAST($4 AS text) IS NULL OR status = $4) AND (CAST($5 AS text) IS NULL OR skill_name = $5)
+ORDER BY started_at DESC, execution_id DESC LIMIT $6;
+
+-- name: skills_by_status
+-- An index holds all that is asked for.
+SELECT status, count(*) AS executions, CAST(sum(CASE WHEN ended_at > started_at
+    THEN ended_at - started_at ELSE 0 END) AS bigint) AS took
+FROM skill_executions WHERE tenant_id = $1 GROUP BY status ORDER BY status;
+
+-- name: skills_failed_since
+SELECT count(*) AS executions FROM skill_executions
+WHERE tenant_id = $1 AND status = 'failed' AND ended_at >= $2;
+
 -- name: skill_insert
 INSERT INTO skill_executions (tenant_id, execution_id, status, session, plan_id, metadata,
     error_message, updated_at, ended_at, skill_name, started_at)

@@ -31,6 +31,29 @@ impl About {
     }
 }
 
+/// Where a plan stands in the database, as far as an index looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) about: About,
+    state: PlanState,
+    steps: u32,
+}
+
+impl Known {
+    pub(crate) fn of(head: &PlanHead, about: About) -> Self {
+        Self {
+            about,
+            state: head.state.clone(),
+            steps: head.counts.total(),
+        }
+    }
+
+    /// Whether a plan with this head stands where it stood, with as many steps.
+    pub(crate) fn stays(&self, head: &PlanHead) -> bool {
+        self.state == head.state && self.steps == head.counts.total()
+    }
+}
+
 /// Reads `{head}, updated_about`.
 pub(crate) fn head_and_about(cells: &mut Cells) -> Result<(PlanHead, About), Error> {
     let head = read_head(cells)?;

@@ -87,7 +87,7 @@ fn gives_rows(text: &str) -> bool {
 /// row that one of them changes, and no two of them change the same row.
 fn joins(name: &str) -> Option<&'static str> {
     Some(match name {
-        "plan_update" | "plan_end" => "plans",
+        "plan_update" | "plan_move" => "plans",
         "step_update" => "steps",
         "event_insert" => "events",
         "due_sooner" | "due_set" | "due_clear" => "due",
@@ -334,7 +334,7 @@ mod tests {
         };
         let transition = ["plan_update", "step_update", "step_update", "event_insert"];
         assert_eq!(run(&transition), 4);
-        assert_eq!(run(&["plan_update", "event_insert", "plan_end"]), 2);
+        assert_eq!(run(&["plan_update", "event_insert", "plan_move"]), 2);
         assert_eq!(run(&["event_insert", "due_set", "due_sooner"]), 2);
         assert_eq!(run(&["event_insert", "steps_settle", "event_insert"]), 1);
         assert_eq!(run(&["plan_touch", "plan_update"]), 1);

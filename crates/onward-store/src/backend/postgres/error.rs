@@ -134,7 +134,7 @@ pub(super) fn in_full(why: &Driver) -> String {
 
 fn is_outdated(miscount: &str) -> bool {
     miscount.starts_with("`plan_update` touched 0 ")
-        || miscount.starts_with("`plan_end` touched 0 ")
+        || miscount.starts_with("`plan_move` touched 0 ")
 }
 
 fn told(said: &DbError, what: &str) -> Error {

@@ -7,7 +7,7 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 7] = [
+pub(crate) const STEPS: [&str; 8] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
     include_str!("../../../migrations/sqlite/0003_sessions.sql"),
@@ -15,6 +15,7 @@ pub(crate) const STEPS: [&str; 7] = [
     include_str!("../../../migrations/sqlite/0005_calls.sql"),
     include_str!("../../../migrations/sqlite/0006_meaning.sql"),
     include_str!("../../../migrations/sqlite/0007_notices.sql"),
+    include_str!("../../../migrations/sqlite/0008_lists.sql"),
 ];
 
 /// The version that this program needs.
