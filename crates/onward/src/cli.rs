@@ -13,6 +13,7 @@ mod backup;
 mod completions;
 mod config;
 mod database;
+mod demo;
 mod doctor;
 mod export;
 mod forget;
@@ -39,7 +40,7 @@ use std::cell::RefCell;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use onward_engine::Engine;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
@@ -71,6 +72,7 @@ struct Cli {
 enum Command {
     Mcp(mcp::Mcp),
     Serve(serve::Serve),
+    Demo(demo::Demo),
     Status(status::Status),
     Watch(watch::Watch),
     /// Plans: where they stand, what happened, what comes next
@@ -169,6 +171,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
         Command::Install(args) => install::run(&args, output),
+        Command::Demo(args) => show(&args, output),
         Command::Config(_) => config::run(&read()?),
         Command::Mcp(args) => wait(read(), async |cx| mcp::run(&args, cx).await),
         Command::Serve(args) => {
@@ -204,15 +207,23 @@ fn wait(cx: Result<Context>, command: impl AsyncFnOnce(&Context) -> Result) -> R
     on(Builder::new_current_thread(), cx?, command)
 }
 
-/// Runs it on one thread, or, what answers many at once, on as many as there are cores.
-fn on(mut runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
-    let runtime = runtime.enable_all().build().map_err(|why| {
+/// Runs the demo, which reads no configuration and opens no database of the person's.
+fn show(args: &demo::Demo, output: Output) -> Result {
+    started(Builder::new_current_thread())?.block_on(demo::run(args, output))
+}
+
+fn started(mut runtime: Builder) -> Result<Runtime> {
+    runtime.enable_all().build().map_err(|why| {
         Failure::failed(
             format!("nothing can be run: {why}"),
             "free some resources of the system",
         )
-    })?;
-    runtime.block_on(async {
+    })
+}
+
+/// Runs it on one thread, or, what answers many at once, on as many as there are cores.
+fn on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
+    started(runtime)?.block_on(async {
         let answer = command(&cx).await;
         let opened = cx.opened.take();
         if let Some(engine) = opened {
