@@ -58,7 +58,11 @@ pub(crate) fn fill(address: &Address, plans: u32, steps: u32) -> PlanId {
         let mut making = JoinSet::new();
         for number in 0..plans {
             if making.len() >= usize::try_from(AT_ONCE).unwrap() {
-                making.join_next().await.unwrap().expect("it does not panic");
+                making
+                    .join_next()
+                    .await
+                    .unwrap()
+                    .expect("it does not panic");
             }
             making.spawn(one(engine.clone(), me.clone(), number));
         }
@@ -78,7 +82,10 @@ async fn one(engine: Engine, me: Caller, number: u32) {
     let steps = vec![step("Find sources."), step("Say what they say.")];
     let plan = engine.fresh_plan();
     let name = format!("Plan{number} about topic{}", number % 100);
-    let question = format!("Which of the {number} answers to topic{} holds, and why?", number % 100);
+    let question = format!(
+        "Which of the {number} answers to topic{} holds, and why?",
+        number % 100
+    );
     let draft = CreatePlan::new(plan, name, question, steps);
     engine.create_plan(&me, draft, None).await.expect("a plan");
     match number % 20 {
@@ -92,7 +99,10 @@ async fn one(engine: Engine, me: Caller, number: u32) {
         12..17 => {}
         17 => {
             let why = Some("not worth it".to_owned());
-            engine.abandon_plan(&me, plan, why).await.expect("abandoned");
+            engine
+                .abandon_plan(&me, plan, why)
+                .await
+                .expect("abandoned");
         }
         18 => {
             let step = start(&engine, &me, plan).await.expect("a step");

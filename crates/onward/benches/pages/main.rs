@@ -87,13 +87,25 @@ fn measure(database: &str, address: &Address, asked: &Asked) {
         ("/plans".to_owned(), "all plans"),
         ("/plans?status=active".to_owned(), "active ones"),
         ("/plans?status=failed".to_owned(), "failed ones"),
-        ("/plans?status=awaiting_review".to_owned(), "those in review"),
+        (
+            "/plans?status=awaiting_review".to_owned(),
+            "those in review",
+        ),
         ("/plans?q=plan4711".to_owned(), "a word of one plan"),
-        ("/plans?q=topic7".to_owned(), "a word of 1 in 100, or its beginning"),
+        (
+            "/plans?q=topic7".to_owned(),
+            "a word of 1 in 100, or its beginning",
+        ),
         ("/plans?q=which".to_owned(), "a word of all plans"),
-        ("/plans?q=topic7&status=failed".to_owned(), "a word and a status"),
+        (
+            "/plans?q=topic7&status=failed".to_owned(),
+            "a word and a status",
+        ),
         ("/plans?q=nowhere".to_owned(), "a word of none"),
-        ("/api/v1/plans?query=topic7".to_owned(), "list_active_plans, a word"),
+        (
+            "/api/v1/plans?query=topic7".to_owned(),
+            "list_active_plans, a word",
+        ),
         (plan.clone(), "the long plan"),
         (format!("{plan}?behind={middle}"), "  in its middle"),
         (format!("{plan}?tab=audit"), "  its trail"),
@@ -122,5 +134,10 @@ fn report(name: &str, took: &mut [Duration], bytes: usize) {
         let took = took.get(place).or(took.last()).copied();
         took.unwrap_or_default().as_secs_f64() * 1_000.0
     };
-    println!("  {name:<38} {:>10.2} {:>10.2} {:>10.2} {bytes:>10}", at(50), at(99), at(100));
+    println!(
+        "  {name:<38} {:>10.2} {:>10.2} {:>10.2} {bytes:>10}",
+        at(50),
+        at(99),
+        at(100)
+    );
 }

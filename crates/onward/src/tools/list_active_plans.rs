@@ -23,7 +23,7 @@ pub(super) struct Input {
     /// `nextCursor` of the page before
     cursor: Option<String>,
     include_finished: Option<bool>,
-    /// Text in name or question
+    /// Words in name or question
     query: Option<String>,
 }
 

@@ -22,6 +22,7 @@ pub(super) mod session;
 mod sessions;
 pub(super) mod settings;
 mod show;
+mod skills;
 mod step;
 pub(super) mod tally;
 mod text;
@@ -113,6 +114,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/sample", post(plans::sample))
         .route("/plans/{plan}", get(plan::show))
         .route("/plans/{plan}/resume", post(acts::resume))
+        .route("/plans/{plan}/steps", post(acts::add))
         .route("/plans/{plan}/abandon", post(acts::abandon))
         .route("/plans/{plan}/export.json", get(export::json))
         .route("/plans/{plan}/export.md", get(export::markdown))
@@ -120,6 +122,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/steps/{step}/requeue", post(acts::requeue))
         .route("/plans/{plan}/steps/{step}/fail", post(acts::fail))
         .route("/plans/{plan}/steps/{step}/instruct", post(acts::instruct))
+        .route("/plans/{plan}/steps/{step}/move", post(acts::move_to))
         .route("/reviews", get(reviews::show))
         .route("/reviews/{id}", get(reviews::show_one))
         .route("/reviews/{id}/decide", post(reviews::decide))
@@ -132,6 +135,8 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/search", get(search::show))
         .route("/artifacts/{id}", get(text::artifact))
         .route("/outputs/{id}", get(text::output))
+        .route("/skills", get(skills::show))
+        .route("/skills/{execution}", get(skills::show_one))
         .route("/settings", get(settings::show))
         .route("/settings/tokens", post(settings::create_token))
         .route("/settings/tokens/{token}/revoke", post(settings::revoke))

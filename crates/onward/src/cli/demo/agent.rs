@@ -140,7 +140,9 @@ pub(super) fn hook(mut onward: Command, event: &Value) -> Result<Option<Value>> 
         .spawn()
         .map_err(broken)?;
     if let Some(mut input) = child.stdin.take() {
-        input.write_all(event.to_string().as_bytes()).map_err(broken)?;
+        input
+            .write_all(event.to_string().as_bytes())
+            .map_err(broken)?;
     }
     let said = child.wait_with_output().map_err(broken)?.stdout;
     // Mostly a hook has nothing to say.

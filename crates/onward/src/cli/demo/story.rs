@@ -78,9 +78,7 @@ impl<'a> Story<'a> {
         teller.chapter(1, "An agent makes a plan").await?;
         // Long enough that nobody is marked who is at work, short enough to be watched.
         let silence = if self.is_fast { 700 } else { 4_000 };
-        let step = |kind: &str, title: &str, instructions: &str| {
-            json!({ "stepType": kind, "title": title, "instructions": instructions })
-        };
+        let step = |kind: &str, title: &str, instructions: &str| json!({ "stepType": kind, "title": title, "instructions": instructions });
         let mut collect = step(
             "extract",
             "Collect the figures",
@@ -135,14 +133,17 @@ impl<'a> Story<'a> {
 
     async fn a_branch_skips(&self, plan: &str) -> Result<()> {
         let teller = self.teller;
-        teller.chapter(2, "A branch decides what comes next").await?;
+        teller
+            .chapter(2, "A branch decides what comes next")
+            .await?;
         let step = self.next(plan, LAPTOP, false).await?;
         let result = json!({
             "resultSummary": "Four independent tests, of 2024 to 2026, that agree on the method.",
             "confidence": 0.9,
             "result": { "tests": 4 },
         });
-        self.submit(&step, LAPTOP, result, "four tests, confidence 0.9").await?;
+        self.submit(&step, LAPTOP, result, "four tests, confidence 0.9")
+            .await?;
         teller
             .explain(
                 "The plan says: after step 1, if `confidence >= 0.8`, skip to step 3. It was 0.9, so \
@@ -153,11 +154,17 @@ impl<'a> Story<'a> {
 
     async fn a_step_falls_silent(&self, plan: &str) -> Result<()> {
         let teller = self.teller;
-        teller.chapter(3, "A step that nobody works on any more").await?;
+        teller
+            .chapter(3, "A step that nobody works on any more")
+            .await?;
         let lost = self.next(plan, LAPTOP, false).await?;
-        teller.trouble(LAPTOP, "… is closed, in the middle of the step").await?;
+        teller
+            .trouble(LAPTOP, "… is closed, in the middle of the step")
+            .await?;
         self.until_stalled(plan).await?;
-        teller.trouble("onward", "marks the plan: step 3 has fallen silent").await?;
+        teller
+            .trouble("onward", "marks the plan: step 3 has fallen silent")
+            .await?;
         teller
             .explain(
                 "Half an hour of silence is the default; this step was given seconds. Nothing was \
@@ -171,7 +178,8 @@ impl<'a> Story<'a> {
             "confidence": 0.8,
             "result": { "candidates": 4 },
         });
-        self.submit(&taken, DESK, result, "figures of four candidates").await?;
+        self.submit(&taken, DESK, result, "figures of four candidates")
+            .await?;
         let late = json!({
             "stepId": lost.step,
             "claimToken": lost.token,
@@ -200,7 +208,9 @@ impl<'a> Story<'a> {
 
     async fn a_turn_goes_round_in_circles(&self, plan: &str) -> Result<()> {
         let teller = self.teller;
-        teller.chapter(4, "A turn that goes round in circles").await?;
+        teller
+            .chapter(4, "A turn that goes round in circles")
+            .await?;
         let step = self.next(plan, DESK, false).await?;
         self.hook(&json!({ "hook_event_name": "UserPromptSubmit", "prompt": "Go on." }))?;
         for round in 1..=ROUNDS {
@@ -215,7 +225,9 @@ impl<'a> Story<'a> {
             });
             let said = self.hook(&event)?;
             teller.call(DESK, "Bash", "`:`, which does nothing").await?;
-            let said = said.as_ref().and_then(|said| said.pointer("/hookSpecificOutput/additionalContext"));
+            let said = said
+                .as_ref()
+                .and_then(|said| said.pointer("/hookSpecificOutput/additionalContext"));
             if let Some(said) = said.and_then(Value::as_str) {
                 teller.quote(said).await?;
             }
@@ -227,9 +239,13 @@ impl<'a> Story<'a> {
             "tool_use_id": "toolu_9",
         });
         let denied = self.hook(&event)?;
-        let decision = denied.as_ref().and_then(|said| said.pointer("/hookSpecificOutput/permissionDecision"));
+        let decision = denied
+            .as_ref()
+            .and_then(|said| said.pointer("/hookSpecificOutput/permissionDecision"));
         if decision.and_then(Value::as_str) == Some("deny") {
-            teller.call(DESK, "Bash", "refused: tools are closed for this turn").await?;
+            teller
+                .call(DESK, "Bash", "refused: tools are closed for this turn")
+                .await?;
         }
         self.hook(&json!({
             "hook_event_name": "Stop",
@@ -248,13 +264,15 @@ impl<'a> Story<'a> {
             "confidence": 0.6,
             "result": { "spreadPercent": 64 },
         });
-        self.submit(&step, DESK, result, "prices differ by 64 %").await?;
+        self.submit(&step, DESK, result, "prices differ by 64 %")
+            .await?;
         let added = self.next(plan, DESK, false).await?;
         let result = json!({
             "resultSummary": "That price includes new radiators. Without them it is in line.",
             "confidence": 0.9,
         });
-        self.submit(&added, DESK, result, "it includes new radiators").await?;
+        self.submit(&added, DESK, result, "it includes new radiators")
+            .await?;
         teller
             .explain(
                 "The second branch said `result.spreadPercent > 25`: it was true, so a step was added \
@@ -268,7 +286,8 @@ impl<'a> Story<'a> {
         let teller = self.teller;
         teller.chapter(5, "A person decides").await?;
         let mut step = self.next(plan, DESK, false).await?;
-        let mut summary = "Two fit: a quiet one for 17,000 euros, and a cheap one for 14,000 that hums at 54 dB.";
+        let mut summary =
+            "Two fit: a quiet one for 17,000 euros, and a cheap one for 14,000 that hums at 54 dB.";
         loop {
             let question = json!({
                 "stepId": step.step,
@@ -278,7 +297,9 @@ impl<'a> Story<'a> {
                 "questions": ["Shall I recommend the quiet one?"],
             });
             let asked = self.agent.call("request_user_review", question).await?;
-            teller.call(DESK, "request_user_review", "which one shall it be?").await?;
+            teller
+                .call(DESK, "request_user_review", "which one shall it be?")
+                .await?;
             if self.is_fast {
                 let decision = json!({ "stepId": step.step, "decision": "approve" });
                 self.agent.call("submit_user_decision", decision).await?;
@@ -296,11 +317,14 @@ impl<'a> Story<'a> {
             match text(&next, "status").as_str() {
                 "step_started" if text(&next, "stepId") == step.step => {
                     step = handed(&next);
-                    teller.call(DESK, "get_next_step", "the same step, with your feedback").await?;
+                    teller
+                        .call(DESK, "get_next_step", "the same step, with your feedback")
+                        .await?;
                     let told = text(&next, "instructions");
                     let feedback = told.rsplit("User feedback:").next().unwrap_or_default();
                     teller.quote(feedback).await?;
-                    summary = "With what you said: the quiet one for 17,000 euros is the better choice.";
+                    summary =
+                        "With what you said: the quiet one for 17,000 euros is the better choice.";
                 }
                 "step_started" => {
                     teller
@@ -320,7 +344,8 @@ impl<'a> Story<'a> {
                 }
                 other => {
                     let why = format!("the story cannot go on: the plan answers `{other}`");
-                    let hint = "run it once more, and leave its plan to the agent until it asks you";
+                    let hint =
+                        "run it once more, and leave its plan to the agent until it asks you";
                     return Err(Failure::failed(why, hint));
                 }
             }
@@ -328,7 +353,9 @@ impl<'a> Story<'a> {
     }
 
     async fn finish(&self, step: &Handed) -> Result<()> {
-        self.teller.call(DESK, "get_next_step", &step.name()).await?;
+        self.teller
+            .call(DESK, "get_next_step", &step.name())
+            .await?;
         let result = json!({ "resultSummary": "The quiet one: 17,000 euros, 29 dB, 4.4." });
         self.submit(step, DESK, result, "the recommendation").await
     }
@@ -342,10 +369,16 @@ impl<'a> Story<'a> {
             "content": "# Take the quiet one\n\n17,000 euros, 29 dB, an efficiency of 4.4.\n",
         });
         self.agent.call("store_research_output", output).await?;
-        teller.call(DESK, "store_research_output", "one page, version 1").await?;
+        teller
+            .call(DESK, "store_research_output", "one page, version 1")
+            .await?;
         let status = json!({ "planId": plan });
         let status = self.agent.call("get_plan_status", status).await?;
-        let what = format!("{}, {}%", text(&status, "status"), number(&status, "progress"));
+        let what = format!(
+            "{}, {}%",
+            text(&status, "status"),
+            number(&status, "progress")
+        );
         teller.call(DESK, "get_plan_status", &what).await?;
         teller
             .explain(
@@ -363,7 +396,10 @@ impl<'a> Story<'a> {
         }
         let next = self.agent.call("get_next_step", asked).await?;
         if text(&next, "status") != "step_started" {
-            let why = format!("the story cannot go on: the plan answers `{}`", text(&next, "status"));
+            let why = format!(
+                "the story cannot go on: the plan answers `{}`",
+                text(&next, "status")
+            );
             let hint = "run it once more, and leave its plan to the agent until it asks you";
             return Err(Failure::failed(why, hint));
         }
@@ -402,10 +438,15 @@ impl<'a> Story<'a> {
             }
             Ok(())
         };
-        tokio::time::timeout(PATIENCE, marked).await.unwrap_or_else(|_| {
-            let why = format!("the plan was not marked within {}", words::span(PATIENCE));
-            Err(Failure::failed(why, "`onward -v demo` shows what the server says"))
-        })
+        tokio::time::timeout(PATIENCE, marked)
+            .await
+            .unwrap_or_else(|_| {
+                let why = format!("the plan was not marked within {}", words::span(PATIENCE));
+                Err(Failure::failed(
+                    why,
+                    "`onward -v demo` shows what the server says",
+                ))
+            })
     }
 
     /// A person has all the time in the world; Ctrl-C ends it.

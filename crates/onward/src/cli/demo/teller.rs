@@ -85,8 +85,14 @@ impl Teller {
         self.plain("What to look at now:\n")?;
         for (place, what) in [
             (String::new(), "the timeline, drawn to scale"),
-            ("?tab=branches".to_owned(), "the branches, and what they led to"),
-            ("?tab=reviews".to_owned(), "what was asked, and what was decided"),
+            (
+                "?tab=branches".to_owned(),
+                "the branches, and what they led to",
+            ),
+            (
+                "?tab=reviews".to_owned(),
+                "what was asked, and what was decided",
+            ),
             ("?tab=artifacts".to_owned(), "the late result that was kept"),
             ("?tab=audit".to_owned(), "every change, in order"),
             ("?tab=calls".to_owned(), "every call of the agent"),
@@ -140,7 +146,10 @@ mod tests {
         let lines: Vec<&str> = wrapped.lines().collect();
         assert_eq!(lines.len(), 3);
         for line in lines {
-            assert!(line.starts_with("  | word") && line.len() <= WIDTH, "{line}");
+            assert!(
+                line.starts_with("  | word") && line.len() <= WIDTH,
+                "{line}"
+            );
         }
         assert_eq!(super::wrapped("", "  "), "");
     }

@@ -22,7 +22,7 @@ pub(crate) struct List {
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    /// Only those whose name or question holds this text
+    /// Only those whose name and question hold these words, or words that begin so
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
 }

@@ -1,12 +1,13 @@
-//! What people do to a plan: let it go on, give it up, hand a step out again, fail it, say anew what it
-//! is about. Each is a form, and leads back to where one came from.
+//! What people do to a plan: let it go on, give it up, add a step, move one, hand one out again, fail it,
+//! say anew what it is about. Each is a form, and leads back to where one came from.
 
 use axum::extract::Path;
-use onward_core::StepId;
-use onward_core::command::Modification;
+use onward_core::command::{Modification, StepSpec};
+use onward_core::{Code, StepId, StepType};
 
 use super::plan::named;
-use super::{Failed, Page, Posted, Visit, done, to};
+use super::{Failed, Fields, Page, Posted, Visit, done, to};
+use crate::web::problem::Problem;
 
 pub(super) async fn resume(Path(id): Path<String>, posted: Posted) -> Page {
     let visit = posted.visit;
@@ -41,14 +42,66 @@ pub(super) async fn fail(Path(path): Path<(String, String)>, posted: Posted) -> 
 pub(super) async fn instruct(Path(path): Path<(String, String)>, posted: Posted) -> Page {
     let change = |step, posted: &Posted| Modification::UpdateInstructions {
         step,
-        // Browsers send line breaks in another way than agents write them.
-        instructions: posted
-            .fields
-            .get("instructions")
-            .unwrap_or_default()
-            .replace("\r\n", "\n"),
+        instructions: instructions(&posted.fields),
     };
     modify(path, posted, change, "instructed").await
+}
+
+/// Browsers send line breaks in another way than agents write them.
+fn instructions(fields: &Fields) -> String {
+    let text = fields.get("instructions").unwrap_or_default();
+    text.replace("\r\n", "\n")
+}
+
+/// Adds a step behind the one with the order that is named, or at the end.
+pub(super) async fn add(Path(id): Path<String>, posted: Posted) -> Page {
+    let Posted { visit, fields } = posted;
+    let plan = named(&visit, &id).await?;
+    let word = fields.get("type").unwrap_or_default();
+    let kind: StepType = word.parse().map_err(|_| {
+        let message = format!("`{word}` is no kind of step");
+        wrong(message, "go back, and choose one of the list")
+    })?;
+    let after = fields.get("after").map(|place| {
+        let message = || format!("`{place}` is no place in the plan");
+        let hint = "go back, and name the number of a step; 0 is the front";
+        place.parse().map_err(|_| wrong(message(), hint))
+    });
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    let mut step = StepSpec::new(engine.fresh_step(), kind, instructions(&fields));
+    step.title = fields.get("title").map(str::to_owned);
+    let change = Modification::AddSteps {
+        steps: vec![step],
+        insert_after: after.transpose()?,
+    };
+    done(async move { engine.modify_plan(&caller, plan, change, None, true).await }).await?;
+    Ok(to(&format!("/plans/{plan}?done=added")))
+}
+
+/// Moves a step to another place among the others.
+pub(super) async fn move_to(Path((plan, step)): Path<(String, String)>, posted: Posted) -> Page {
+    let Posted { visit, fields } = posted;
+    let plan = named(&visit, &plan).await?;
+    let step = step_of(&visit, &step).await?;
+    let place = fields.get("place").unwrap_or_default();
+    let place: u32 = place.parse().map_err(|_| {
+        let message = format!("`{place}` is no place in the plan");
+        wrong(message, "go back, and name a number from 1 on")
+    })?;
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    done(async move { engine.move_step(&caller, plan, step, place).await }).await?;
+    Ok(to(&match fields.get("back") {
+        Some("step") => format!("/plans/{plan}/steps/{step}?done=moved"),
+        // Whoever arranges steps goes on with that, at the same place.
+        Some(_) | None => format!(
+            "/plans/{plan}?arrange=1&behind={}#step-{step}",
+            fields.parsed("behind").unwrap_or(0u32)
+        ),
+    }))
+}
+
+fn wrong(message: String, hint: &'static str) -> Problem {
+    Problem::new(Code::InvalidInput, message, hint)
 }
 
 /// Does it; a plan that was marked goes on with it.

@@ -19,6 +19,7 @@ pub(super) enum Section {
     Reviews,
     Sessions,
     Search,
+    Skills,
     Settings,
     None,
 }
@@ -60,6 +61,7 @@ impl Frame {
             Section::Reviews => section == "reviews",
             Section::Sessions => section == "sessions",
             Section::Search => section == "search",
+            Section::Skills => section == "skills",
             Section::Settings => section == "settings",
             Section::None => false,
         }
@@ -107,6 +109,8 @@ fn notice(word: &str) -> Option<&'static str> {
         "requeued" => "The step will be handed out again.",
         "failed" => "The step was failed.",
         "instructed" => "The instructions were changed.",
+        "added" => "The step was added.",
+        "moved" => "The step was moved.",
         "approve" => "Approved: the summary is the step's result.",
         "reject" => "Rejected: the step and its plan have failed.",
         "modify" => "Sent back to the agent, with your feedback.",

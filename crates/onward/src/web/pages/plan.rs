@@ -9,7 +9,7 @@ use askama::Template;
 use axum::extract::Path;
 use onward_core::plan::PlanState;
 use onward_core::role::Permission;
-use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus};
+use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType};
 use onward_engine::StepLine;
 use onward_engine::status::{StalledStep, Status};
 
@@ -45,6 +45,7 @@ struct Plan {
     review: Option<String>,
     stall: Option<Stall>,
     acts: Acts,
+    kinds: [StepType; 7],
     links: Vec<Link>,
     tabs: Tabs,
 }
@@ -160,6 +161,7 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> Page {
         review,
         stall: stall(&status, &working, now),
         acts: Acts::of(&visit, head),
+        kinds: StepType::ALL,
         links: tab.links(),
         tabs: tabs::read(&visit, tab, &status).await?,
     })

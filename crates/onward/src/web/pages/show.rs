@@ -7,6 +7,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 use onward_core::call::CallStatus;
+use onward_core::skill::SkillStatus;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 
 use crate::output::words;
@@ -90,6 +91,19 @@ impl Badge {
         }
     }
 
+    pub(super) fn skill(status: SkillStatus) -> Self {
+        let shape = match status {
+            SkillStatus::Started => '○',
+            SkillStatus::Executing => '▶',
+            SkillStatus::Completed => '✓',
+            SkillStatus::Failed => '✕',
+        };
+        Self {
+            word: status.as_str(),
+            shape,
+        }
+    }
+
     /// A step in progress that nobody hears of any more.
     pub(super) fn stalled() -> Self {
         Self {
@@ -140,7 +154,8 @@ mod tests {
         let plans = PlanStatus::ALL.map(Badge::plan);
         let steps = StepStatus::ALL.map(Badge::step);
         let calls = CallStatus::ALL.map(Badge::call);
-        for all in [&plans[..], &steps[..], &calls[..]] {
+        let skills = SkillStatus::ALL.map(Badge::skill);
+        for all in [&plans[..], &steps[..], &calls[..], &skills[..]] {
             for (place, one) in all.iter().enumerate() {
                 for other in &all[place + 1..] {
                     assert_ne!(one.shape, other.shape, "{}, {}", one.word, other.word);

@@ -43,6 +43,8 @@ struct Shown {
     why_not_requeue: Option<String>,
     why_not_fail: Option<String>,
     why_not_instruct: Option<String>,
+    why_not_move: Option<String>,
+    total: u32,
 }
 
 pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)>) -> Page {
@@ -59,7 +61,7 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
     let name = spec.title.as_deref().unwrap_or(spec.step_type.as_str());
     let name = gist(name, 200);
     let acts = Acts::of(&visit, &sheet.head);
-    let status = step.status();
+    let (status, total) = (step.status(), sheet.head.counts.total());
     let unless = |fits: bool, why: &str| {
         let why_not = acts.why_not_modify.clone();
         why_not.or_else(|| (!fits).then(|| why.to_owned()))
@@ -93,6 +95,8 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
             "only a step that is pending or in progress can be failed",
         ),
         why_not_instruct: unless(true, ""),
+        why_not_move: unless(total > 1, "there is no other step"),
+        total,
     };
     let when = |at| Some(When::new(at, now));
     match &step.state {

@@ -85,6 +85,10 @@ pub(super) struct Steps {
     pub(super) earlier: Option<u32>,
     pub(super) later: Option<u32>,
     pub(super) total: u32,
+    /// Behind which order the window begins.
+    pub(super) behind: u32,
+    /// Whether each step is shown with buttons that move it.
+    pub(super) arranges: bool,
 }
 
 pub(super) struct StepRow {
@@ -196,14 +200,24 @@ async fn steps(visit: &Visit, status: &Status) -> Result<Steps, Failed> {
     let behind = visit.fields.parsed("behind").unwrap_or(usual);
     let page = engine.list_steps(&visit.caller, head.id, None, behind, SHOWN);
     let page = page.await?;
-    let recent = engine.recent(&visit.caller, head.id, timeline::LOOKED_AT);
-    let (recent, now) = (recent.await?, engine.now());
+    let arranges = visit.fields.get("arrange").is_some();
+    let now = engine.now();
+    // Whoever arranges steps looks at nothing else.
+    let timeline = match arranges {
+        true => None,
+        false => {
+            let recent = engine.recent(&visit.caller, head.id, timeline::LOOKED_AT);
+            timeline::draw(&page.steps, &recent.await?, status.sheet.created_at, now)
+        }
+    };
     Ok(Steps {
-        timeline: timeline::draw(&page.steps, &recent, status.sheet.created_at, now),
+        timeline,
         rows: page.steps.iter().map(|line| step(line, now)).collect(),
         earlier: (behind > 0).then(|| behind.saturating_sub(SHOWN)),
         later: page.next,
         total,
+        behind,
+        arranges,
     })
 }
 
