@@ -187,7 +187,7 @@ async fn a_step_is_moved_and_the_others_keep_their_order(desk: &Desk) {
         .abandon_plan(&desk.me, plan.id, None)
         .await
         .unwrap();
-    assert_eq!(code(put(a, 1).await), "plan_is_terminal");
+    assert_eq!(code(put(a, 1).await), "plan_not_modifiable");
     assert_eq!(order().await, [c, d, b, a]);
 }
 

@@ -204,12 +204,15 @@ async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
                 let plan = desk.sql(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
                 // `SEARCH due USING … INDEX` is how the least of an index is found, too.
                 let searches = plan.contains("USING") && plan.contains("SEARCH");
-                // What a list, or another part of the same statement, has found already.
+                // What a list, or another part of the same statement, has found already; and what an
+                // index of words is asked for by `MATCH`, which it looks up.
                 let found = ["page", "latest", "ready", "untold"];
+                let looked_up = "plan_word_index VIRTUAL TABLE INDEX 0:M1";
                 let lines = plan.lines().map(|line| line.split("SCAN ").nth(1));
                 let scans = lines.flatten().any(|scanned| {
                     let mut words = scanned.split_whitespace();
-                    !words.next().is_some_and(|table| found.contains(&table))
+                    let known = words.next().is_some_and(|table| found.contains(&table));
+                    !known && !scanned.starts_with(looked_up)
                 });
                 assert!(searches && !scans, "{hot}:\n{plan}");
                 let sorts = plan.contains("TEMP B-TREE");

@@ -104,6 +104,35 @@ test("what one writes stays while the page changes around it", () => inHouse(asy
     assert.ok(await isSame(page), "it was loaded anew");
 }));
 
+test("a step is added and moved, and another tab sees it", () => inHouse(async (house, context) => {
+    const plan = await house.plan("Boats");
+    const one = await open(context, `${house.url}/plans/${plan}`);
+    const other = await open(context, `${house.url}/plans/${plan}`);
+    await isLive(other);
+    await one.click("summary >> text=Add a step…");
+    await one.fill("#add-instructions", "Ask both yards.");
+    await one.fill("#add-title", "Ask the yards");
+    // What one writes stays while the plan changes.
+    await isLive(one);
+    await house.begin(plan);
+    await one.waitForSelector(".head .badge.executing");
+    assert.equal(await one.inputValue("#add-instructions"), "Ask both yards.");
+    await one.click("button >> text=Add it");
+    await one.waitForSelector("text=The step was added.");
+    await other.waitForSelector("#tab >> text=Ask the yards");
+    const titles = (page) => page.locator("table.steps td.main > a").allInnerTexts();
+    assert.deepEqual(await titles(one), ["Find offers", "Compare them", "Ask the yards"]);
+    await one.click("text=Change the order");
+    await one.click("button:has-text('Move step 3 up')");
+    await one.waitForURL(/arrange=1/);
+    assert.deepEqual(await titles(one), ["Find offers", "Ask the yards", "Compare them"]);
+    assert.ok(await one.isDisabled("button:has-text('Move step 1 up')"));
+    await one.click("text=Done with the order");
+    await one.waitForSelector("text=Change the order");
+    assert.ok(await isSame(other), "it was loaded anew");
+    assert.deepEqual([...one.complaints, ...other.complaints], []);
+}));
+
 test("a lost connection is told, and caught up with", () => inHouse(async (house, context) => {
     const plan = await house.plan("Boats");
     const page = await open(context, `${house.url}/plans/${plan}`);
@@ -129,6 +158,14 @@ test("without a script everything can still be done", async () => {
         await page.fill("textarea", "Only red ones.");
         await page.click("button[value=modify]");
         assert.ok(await page.isVisible("text=Sent back to the agent"));
+        await page.goto(`${house.url}/plans/${plan}`);
+        await page.click("text=Add a step…");
+        await page.fill("#add-instructions", "Ask both yards.");
+        await page.click("text=Add it");
+        assert.ok(await page.isVisible("text=The step was added."));
+        await page.click("text=Change the order");
+        await page.click("button:has-text('Move step 3 up')");
+        assert.equal(await page.locator("tr:target td.number").innerText(), "2");
         await page.goto(`${house.url}/plans/${plan}`);
         await page.click("text=Abandon the plan…");
         await page.fill("#abandon-why", "no wind");

@@ -49,6 +49,7 @@ fn help_is_data_and_names_the_commands() {
     for command in [
         "mcp",
         "serve",
+        "demo",
         "status",
         "plan",
         "review",

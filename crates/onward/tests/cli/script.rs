@@ -245,6 +245,11 @@ fn a_server_refuses_what_is_for_files() {
 }
 
 #[test]
+fn the_demo_tells_its_story_and_leaves_a_sound_database() {
+    compare("demo", &Scene::empty("demo"));
+}
+
+#[test]
 fn sessions_are_listed_shown_and_switched_off() {
     on_sqlite("sessions");
 }

@@ -36,7 +36,9 @@ async fn every_page_is_guarded_and_holds_nothing_inline() {
         "/settings".to_owned(),
         "/search".to_owned(),
         "/search?q=boats".to_owned(),
+        "/skills".to_owned(),
         format!("/plans/{id}/steps/{step}"),
+        format!("/plans/{id}?arrange=1"),
         "/nowhere".to_owned(),
     ];
     for tab in [
@@ -105,12 +107,27 @@ async fn hostile_text_is_shown_and_does_nothing() {
     let asked = json!({ "summary": evil, "questions": [evil] });
     let at = format!("/api/v1/steps/{step}/review");
     server.post(&at, asked).await.done();
+    let skill = json!({
+        "skillName": evil,
+        "status": "started",
+        "sessionId": evil,
+        "planId": id,
+        "metadata": { evil: evil },
+    });
+    let skill = server.post("/api/v1/skills", skill).await.done();
+    let skill = text(&skill, "executionId");
+    let failed = json!({ "skillName": evil, "status": "failed", "executionId": skill, "errorMessage": evil });
+    server.post("/api/v1/skills", failed).await.done();
     let browser = Browser::at(&server);
     let mut pages = vec![
         "/plans".to_owned(),
         format!("/plans?q={}", "%22%3E%3Cscript%3E"),
         "/reviews".to_owned(),
+        "/skills".to_owned(),
+        format!("/skills?skill={}", "%22%3E%3Cscript%3E"),
+        format!("/skills/{skill}"),
         format!("/plans/{id}/steps/{step}"),
+        format!("/plans/{id}?arrange=1"),
         format!("/plans/{}", "%3Cscript%3E"),
     ];
     for tab in [

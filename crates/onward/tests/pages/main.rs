@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod arrange;
 mod browser;
 mod forms;
 #[path = "../serve/house.rs"]
@@ -20,3 +21,4 @@ mod looks;
 mod model;
 mod search;
 mod sessions;
+mod skills;
