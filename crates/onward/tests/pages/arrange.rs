@@ -99,8 +99,8 @@ async fn what_would_be_refused_is_disabled_and_says_why() {
     let eve = Browser::signed_in(&server, &viewer).await;
     let seen = eve.get(&format!("/plans/{id}")).await;
     seen.hides("action=\"/plans/");
-    seen.shows("<button disabled aria-describedby=\"why-not-add\">Add a step…</button>");
-    seen.shows("<button disabled aria-describedby=\"why-not-order\">Change the order</button>");
+    seen.shows("<button disabled aria-describedby=\"why-not-modify\">Add a step…</button>");
+    seen.shows("<button disabled aria-describedby=\"why-not-modify\">Change the order</button>");
     let mark = seen.mark();
     for to in [
         format!("/plans/{id}/steps"),
@@ -122,6 +122,6 @@ async fn what_would_be_refused_is_disabled_and_says_why() {
     let at = format!("/api/v1/plans/{id}/abandon");
     server.post_as(&owner, &at, json!({})).await.done();
     let over = boss.get(&format!("/plans/{id}/steps/{step}")).await;
-    over.shows("aria-describedby=\"why-not-move\">Move it…</button>");
+    over.shows("aria-describedby=\"why-not\">Move it…</button>");
     over.shows("the plan is failed");
 }

@@ -91,7 +91,7 @@ async fn a_stalled_plan_goes_on_or_is_abandoned() {
     browser.fill(&page, &to, &[("reason", "no wind")]).await;
     let seen = browser.get(&page).await;
     seen.shows("no wind");
-    seen.shows("<button disabled>Abandon the plan…</button>");
+    seen.shows("<button disabled aria-describedby=\"why-not-modify\">Abandon the plan…</button>");
     let mark = browser.get("/settings").await.mark();
     let again = browser.post(&to, &[("mark", &mark)]).await;
     assert_eq!(again.status, StatusCode::CONFLICT);

@@ -122,11 +122,12 @@ fn cards(counts: &[PlanCount]) -> Vec<Card> {
         let counts = counts.iter().filter(|count| wanted(count.status));
         counts.map(|count| count.plans).sum()
     };
+    // What is not there needs no colour.
     let card = |name, link, class, wanted: &dyn Fn(PlanStatus) -> bool| Card {
         name,
         number: of(wanted).to_string(),
         link: Some(link),
-        class,
+        class: if of(wanted) == 0 { "" } else { class },
     };
     let (plans, steps) = counts.iter().fold((0, 0), |(plans, steps), count| {
         (plans + count.plans, steps + count.steps)

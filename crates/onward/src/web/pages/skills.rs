@@ -174,7 +174,8 @@ fn cards(figures: &SkillFigures) -> Vec<Card> {
             "Failed in 24 h",
             figures.failed_lately.to_string(),
             Some("/skills?status=failed"),
-            "failed",
+            // What is not there needs no colour.
+            if figures.failed_lately == 0 { "" } else { "failed" },
         ),
     ]
 }

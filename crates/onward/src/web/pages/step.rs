@@ -40,9 +40,10 @@ struct Shown {
     confidence: Option<f64>,
     reason: Option<String>,
     review: Option<String>,
+    /// Why nothing can be done; else why not this or that.
+    why_not: Option<String>,
     why_not_requeue: Option<String>,
     why_not_fail: Option<String>,
-    why_not_instruct: Option<String>,
     why_not_move: Option<String>,
     total: u32,
 }
@@ -62,10 +63,7 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
     let name = gist(name, 200);
     let acts = Acts::of(&visit, &sheet.head);
     let (status, total) = (step.status(), sheet.head.counts.total());
-    let unless = |fits: bool, why: &str| {
-        let why_not = acts.why_not_modify.clone();
-        why_not.or_else(|| (!fits).then(|| why.to_owned()))
-    };
+    let unless = |fits: bool, why: &str| (!fits).then(|| why.to_owned());
     let mut shown = Shown {
         frame: visit.frame(&name, Section::Plans).await?,
         plan: plan.to_string(),
@@ -86,6 +84,7 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
         confidence: None,
         reason: None,
         review: None,
+        why_not: acts.why_not_modify,
         why_not_requeue: unless(
             status == StepStatus::InProgress,
             "only a step in progress can be handed out again",
@@ -94,7 +93,6 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
             matches!(status, StepStatus::InProgress | StepStatus::Pending),
             "only a step that is pending or in progress can be failed",
         ),
-        why_not_instruct: unless(true, ""),
         why_not_move: unless(total > 1, "there is no other step"),
         total,
     };
