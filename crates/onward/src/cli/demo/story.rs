@@ -383,7 +383,7 @@ impl<'a> Story<'a> {
         teller
             .explain(
                 "Everything that happened is in the audit trail: replaying it gives the same plan, \
-                 step by step. Nothing that was answered can be lost, not even by kill -9.",
+                 step by step. What was answered stays, also where the server is killed.",
             )
             .await
     }
