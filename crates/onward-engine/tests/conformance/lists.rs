@@ -58,10 +58,11 @@ async fn what_is_counted_follows_every_change(desk: &Desk) {
     );
     desk.engine.delete_plan(&desk.me, other.id).await.unwrap();
     assert_eq!(counted(desk).await, [("completed", 1, 4)]);
-    let unlike = desk.sql(
-        "SELECT count(*) FROM plans WHERE steps <> pending + in_progress + awaiting_input \
-         + completed + skipped + failed",
-    );
+    let unlike = desk.sql(&format!(
+        "SELECT count(*) FROM plans WHERE tenant_id = '{}' AND steps <> pending + in_progress \
+         + awaiting_input + completed + skipped + failed",
+        desk.me.tenant
+    ));
     assert_eq!(unlike.as_deref(), Ok("0"));
 }
 

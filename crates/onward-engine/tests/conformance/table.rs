@@ -268,10 +268,6 @@ pub(crate) fn changes() -> Vec<Call> {
         call!("log_skill with a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, Some(ids.plan)))
         }),
-        call!("list_skills", [Read], |e, c, ids| {
-            e.list_skills(&c, SkillQuery::default())
-        }),
-        call!("count_skills", [Read], |e, c, ids| e.count_skills(&c)),
         call!("skill_execution", [Read], |e, c, ids| e
             .skill_execution(&c, ids.skill)),
         call!("log_skill of an execution", [Work], |e, c, ids| {
@@ -393,6 +389,10 @@ pub(crate) fn lists() -> Vec<Call> {
         call!("list_plans", [Read], |e, c, ids| e
             .list_plans(&c, everything())),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
+        call!("list_skills", [Read], |e, c, ids| {
+            e.list_skills(&c, SkillQuery::default())
+        }),
+        call!("count_skills", [Read], |e, c, ids| e.count_skills(&c)),
         call!("search", [Read], |e, c, ids| e.search(&c, words())),
         call!("search_health", [Read], |e, c, ids| e.search_health(&c)),
         call!("open_reviews", [Read], |e, c, ids| e.open_reviews(&c, 9)),
