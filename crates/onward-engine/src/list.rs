@@ -18,8 +18,8 @@ use crate::error::Error;
 
 /// What so many plans hold is looked for among the newest, and not in the index of words.
 const MANY: u32 = 5_000;
-/// They are read in pieces of this size.
-const PIECE: u32 = 200;
+/// They are read in pieces, each twice as large as the one before, up to this.
+const PIECE: u32 = 500;
 
 /// Which plans.
 #[derive(Debug, Clone, Default)]
@@ -327,10 +327,12 @@ async fn walk(
 ) -> Result<Vec<Listed>, onward_store::Error> {
     let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let mut behind = query.behind;
+    let mut piece = query.limit.saturating_add(1);
     let mut plans: Vec<Listed> = Vec::new();
     loop {
-        let read = tx.list_plans(statuses, behind, now, PIECE).await?;
-        let ended = read.len() < usize::try_from(PIECE).unwrap_or(usize::MAX);
+        let read = tx.list_plans(statuses, behind, now, piece).await?;
+        let ended = read.len() < usize::try_from(piece).unwrap_or(usize::MAX);
+        piece = piece.saturating_mul(2).min(PIECE.max(piece));
         behind = read.last().map(cursor).or(behind);
         plans.extend(read.into_iter().filter(|listed| {
             let brief = &listed.sheet.brief;
