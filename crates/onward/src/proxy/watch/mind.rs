@@ -147,22 +147,23 @@ impl Mind {
             anchor,
         } = request.look(self.anchor.as_ref());
         self.anchor = anchor;
+        // In what is new a message is a new one, even if it says the same; and so it is where nothing
+        // was done about it yet: somebody asks the same from the beginning.
+        let fresh = goes_on || steps.is_empty();
         let begins = match prompt {
-            Some(prompt) if self.is_same_turn(&prompt, goes_on) => None,
+            Some(prompt) if self.is_same_turn(&prompt, fresh) => None,
             Some(prompt) => Some(prompt),
             None => self.first(request),
         };
         if !goes_on {
-            let known = |step: &Step| {
-                step.ids()
-                    .any(|id| self.known.iter().any(|seen| seen == id))
+            let known = |id: &str| self.known.iter().any(|seen| seen == id);
+            let seen = steps.iter().rposition(|step| step.ids().any(known));
+            let new = match (seen, &begins) {
+                (Some(seen), _) => seen + 1,
+                // Nobody has seen this turn: all of it is since the last request.
+                (None, Some(_)) => 0,
+                (None, None) => steps.len().saturating_sub(1),
             };
-            let seen = match begins {
-                Some(_) => None,
-                None => steps.iter().rposition(known),
-            };
-            // What came before was not seen by anybody: only the last step is since the last request.
-            let new = seen.map_or(steps.len().saturating_sub(1), |seen| seen + 1);
             steps.drain(..new.min(steps.len()));
         }
         (begins, steps)
