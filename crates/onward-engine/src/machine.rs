@@ -185,7 +185,9 @@ mod tests {
         child.kill().expect("it can be killed");
         let death = || onward_core::call::owner::death(Some(&owner), &look(owner.process));
         // Dead, and not buried yet: a killed process takes a moment to become one.
+        let began = std::time::Instant::now();
         while death().is_none() {
+            assert!(began.elapsed().as_secs() < 60, "it was killed");
             std::thread::yield_now();
         }
         child.wait().expect("it is dead");

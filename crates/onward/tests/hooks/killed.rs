@@ -34,7 +34,25 @@ fn is_an_agent_where_the_environment_says_so() {
     }
 }
 
-fn agent(desk: &Desk) -> Child {
+/// An agent that does not outlive its test.
+struct Agent(Child);
+
+impl Agent {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It may be dead already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn agent(desk: &Desk) -> Agent {
     let as_the_hook = desk.onward(&[]);
     let mut agent = Command::new(std::env::current_exe().unwrap());
     agent
@@ -48,7 +66,7 @@ fn agent(desk: &Desk) -> Child {
         agent.env(name, value.unwrap_or_default());
     }
     let agent = agent.env(AGENT, desk.payload("before")).spawn();
-    agent.expect("this program can be started")
+    Agent(agent.expect("this program can be started"))
 }
 
 fn call(desk: &Desk) -> Option<Value> {
@@ -71,13 +89,12 @@ fn killed(desk: &Desk) {
     };
     assert_eq!(running["status"], "running");
     // Not the hook, which is gone, nor the shell: the agent.
-    assert_eq!(running["owner"]["processId"], agent.id(), "{running}");
+    assert_eq!(running["owner"]["processId"], agent.0.id(), "{running}");
     let text = desk.send(&["session", "show", SESSION], b"").stdout;
     assert!(text.contains("given up in 2 min"), "{text}");
     desk.tell("session_start").is_silent();
     assert_eq!(call(desk).unwrap()["status"], "running", "it lives");
-    agent.kill().unwrap();
-    agent.wait().unwrap();
+    agent.kill();
     let told = desk.tell("session_start").json();
     let told = told["hookSpecificOutput"]["additionalContext"]
         .as_str()
