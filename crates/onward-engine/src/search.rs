@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use onward_core::policy::MAX_SEARCH;
 use onward_core::role::Permission;
-use onward_core::search::{Fused, Query, Vector, fuse, snippet};
+use onward_core::search::{Query, Vector, fuse, snippet};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Hit, Search, Source, Tx};
+use onward_store::{Artifact, Hit, Near, Search, Source, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -105,54 +105,67 @@ impl Engine {
             Some(_) => Mode::Hybrid,
             None => Mode::Keyword,
         };
-        let found = self.store.read(&caller.tenant, move |tx| {
-            let (query, wanted, meaning) = (query.clone(), wanted.clone(), meaning.clone());
+        let most = if all { MOST * 2 } else { limit };
+        let depth = if meaning.is_some() { DEPTH } else { limit };
+        let search = Search {
+            words: query.words().to_vec(),
+            all: true,
+            plan: wanted.plan,
+            kind: wanted.kind,
+            created_after: wanted.created_after,
+            created_before: wanted.created_before,
+        };
+        let same = search.clone();
+        let words = self.store.read(&caller.tenant, move |tx| {
+            let search = search.clone();
             Box::pin(async move {
-                if let Some(plan) = wanted.plan {
+                if let Some(plan) = search.plan {
                     let known = tx.sheet(plan).await?;
                     known.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 }
-                both(
-                    tx,
-                    &query,
-                    wanted,
-                    meaning,
-                    if all { MOST * 2 } else { limit },
-                )
-                .await
+                hits(tx, search, depth).await
+            })
+        });
+        // Beside each other: neither ranking needs the other's.
+        let (words, near) = tokio::join!(words, self.near(caller, same, meaning));
+        let ranked = fused(words?, near?, most);
+        let found = self.store.read(&caller.tenant, move |tx| {
+            let (ranked, query) = (ranked.clone(), query.clone());
+            Box::pin(async move {
+                let shown: Vec<Hit> = ranked.iter().map(|found| found.hit.clone()).collect();
+                let pieces = tx.pieces(&shown).await?;
+                let found = ranked.into_iter().zip(pieces).map(|(found, piece)| Found {
+                    snippet: snippet(&piece, &query),
+                    ..found
+                });
+                Ok::<Vec<Found>, Error>(found.collect())
             })
         });
         let found = found.await?;
         Ok(Searched { found, mode })
     }
+
+    /// What is nearest by what it means, where that is known.
+    async fn near(
+        &self,
+        caller: &Caller,
+        search: Search,
+        meaning: Option<(Vector, Arc<str>)>,
+    ) -> Result<Vec<Near>, Error> {
+        let Some((vector, model)) = meaning else {
+            return Ok(Vec::new());
+        };
+        let near = self.store.read(&caller.tenant, move |tx| {
+            let (search, vector) = (search.clone(), vector.clone());
+            let model = Arc::clone(&model);
+            Box::pin(async move { tx.nearest(&vector, &model, &search, DEPTH).await })
+        });
+        Ok(near.await?)
+    }
 }
 
-/// Both rankings, fused.
-async fn both(
-    tx: &mut Tx,
-    query: &Query,
-    wanted: Wanted,
-    meaning: Option<(Vector, Arc<str>)>,
-    limit: u32,
-) -> Result<Vec<Found>, Error> {
-    let search = Search {
-        words: query.words().to_vec(),
-        all: true,
-        plan: wanted.plan,
-        kind: wanted.kind,
-        created_after: wanted.created_after,
-        created_before: wanted.created_before,
-    };
-    let near = match &meaning {
-        Some((vector, model)) => tx.nearest(vector, model, &search, DEPTH).await?,
-        None => Vec::new(),
-    };
-    let depth = if meaning.is_some() {
-        DEPTH
-    } else {
-        limit.min(DEPTH)
-    };
-    let words = hits(tx, search, depth).await?;
+/// Both rankings as one, without the pieces that are shown.
+fn fused(words: Vec<Hit>, near: Vec<Near>, limit: u32) -> Vec<Found> {
     let by_words: Vec<Source> = words.iter().map(|hit| hit.source).collect();
     let by_meaning: Vec<Source> = near.iter().map(|near| near.hit.source).collect();
     let likeness: BTreeMap<Source, f64> = near
@@ -168,23 +181,18 @@ async fn both(
         known.entry(hit.source).or_insert(hit);
     }
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let fused: Vec<(Fused<Source>, Hit)> = fuse(&by_words, &by_meaning)
-        .into_iter()
-        .take(most)
-        .filter_map(|fused| Some((fused, known.remove(&fused.item)?)))
-        .collect();
-    let shown: Vec<Hit> = fused.iter().map(|(_, hit)| hit.clone()).collect();
-    let pieces = tx.pieces(&shown).await?;
-    let found = fused.into_iter().zip(pieces);
-    let found = found.map(|((fused, hit), piece)| Found {
-        snippet: snippet(&piece, query),
-        keyword_rank: fused.keyword_rank,
-        semantic_rank: fused.semantic_rank,
-        likeness: likeness.get(&fused.item).copied(),
-        score: fused.score,
-        hit,
+    let ranked = fuse(&by_words, &by_meaning).into_iter().take(most);
+    let found = ranked.filter_map(|fused| {
+        Some(Found {
+            hit: known.remove(&fused.item)?,
+            snippet: String::new(),
+            keyword_rank: fused.keyword_rank,
+            semantic_rank: fused.semantic_rank,
+            likeness: likeness.get(&fused.item).copied(),
+            score: fused.score,
+        })
     });
-    Ok(found.collect())
+    found.collect()
 }
 
 /// What holds all of the words, then, where there is room left, what holds some of them.
