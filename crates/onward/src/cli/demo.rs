@@ -23,7 +23,7 @@ use server::Server;
 use story::Story;
 use teller::Teller;
 
-/// Watch a sample plan from beginning to end: branches, a stall, a stuck turn, a review
+/// Watch a sample plan from beginning to end: branches, a stall, a stuck turn, a dead call, a review
 ///
 /// A scripted agent works on a real server, on a temporary database; you look at the dashboard, and
 /// decide the review there.

@@ -22,7 +22,7 @@ const VERSION: &str = "2026-07-28";
 /// An agent at work.
 pub(super) struct Agent {
     client: reqwest::Client,
-    mcp: String,
+    base: String,
     last_id: Cell<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Agent {
         let client = client.map_err(|why| lost(&why.to_string()))?;
         Ok(Self {
             client,
-            mcp: format!("{}/mcp", server.url),
+            base: server.url.clone(),
             last_id: Cell::new(0),
         })
     }
@@ -75,6 +75,20 @@ impl Agent {
         Ok(Ok(done))
     }
 
+    /// Tells the server something that is no tool of agents, as a harness does.
+    pub(super) async fn tell(&self, path: &str, body: Value) -> Result<()> {
+        let request = self
+            .client
+            .post(format!("{}{path}", self.base))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        let answer = request.send().await.map_err(|why| lost(&why.to_string()))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(lost(&format!("`{path}`: {status}"))),
+        }
+    }
+
     async fn send(&self, tool: &str, arguments: Value) -> Result<Value> {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
@@ -94,7 +108,7 @@ impl Agent {
         });
         let request = self
             .client
-            .post(&self.mcp)
+            .post(format!("{}/mcp", self.base))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
             .header("mcp-protocol-version", VERSION)

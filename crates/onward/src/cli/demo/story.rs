@@ -4,6 +4,7 @@
 //! middle, one at a desk that goes on. Every call is one that any agent makes. What depends on others,
 //! the sweep and the person, is waited for, and not assumed.
 
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -67,6 +68,7 @@ impl<'a> Story<'a> {
         self.a_branch_skips(&plan).await?;
         self.a_step_falls_silent(&plan).await?;
         self.a_turn_goes_round_in_circles(&plan).await?;
+        self.a_call_dies().await?;
         if self.a_person_decides(&plan).await? {
             self.the_plan_ends(&plan).await?;
         }
@@ -281,10 +283,46 @@ impl<'a> Story<'a> {
             .await
     }
 
+    async fn a_call_dies(&self) -> Result<()> {
+        let teller = self.teller;
+        teller.chapter(5, "A call that will never answer").await?;
+        let tool = Tool::start()?;
+        let call = json!({
+            "agent": "claude-code",
+            "callId": "toolu_10",
+            "tool": "Bash",
+            "input": { "command": "./measure-noise --minutes 30" },
+            "status": "running",
+            "owner": { "processId": tool.id() },
+        });
+        self.agent
+            .tell(&format!("/api/v1/sessions/{DESK}/calls"), call)
+            .await?;
+        teller
+            .call(DESK, "Bash", "`./measure-noise --minutes 30`")
+            .await?;
+        drop(tool);
+        teller
+            .trouble(DESK, "… the process that ran it was killed")
+            .await?;
+        let lost = self.until_given_up().await?;
+        teller
+            .trouble("onward", "gives the call up: its process is gone")
+            .await?;
+        teller.quote(&text(&lost, "result")).await?;
+        teller
+            .explain(
+                "A death that is proven needs no timeout: the server looked the process up. The call \
+                 has one result now, recorded once, so that no spinner turns for ever and every API \
+                 still accepts the conversation. Nothing was run again by itself.",
+            )
+            .await
+    }
+
     /// Asks a person, and does what they decide; whether the plan goes on.
     async fn a_person_decides(&self, plan: &str) -> Result<bool> {
         let teller = self.teller;
-        teller.chapter(5, "A person decides").await?;
+        teller.chapter(6, "A person decides").await?;
         let mut step = self.next(plan, DESK, false).await?;
         let mut summary =
             "Two fit: a quiet one for 17,000 euros, and a cheap one for 14,000 that hums at 54 dB.";
@@ -362,7 +400,7 @@ impl<'a> Story<'a> {
 
     async fn the_plan_ends(&self, plan: &str) -> Result<()> {
         let teller = self.teller;
-        teller.chapter(6, "The plan is complete").await?;
+        teller.chapter(7, "The plan is complete").await?;
         let output = json!({
             "planId": plan,
             "title": "Recommendation",
@@ -449,12 +487,62 @@ impl<'a> Story<'a> {
             })
     }
 
+    /// The call that was given up.
+    async fn until_given_up(&self) -> Result<Value> {
+        let asked = json!({ "sessionId": DESK });
+        let given_up = async {
+            loop {
+                let health = self.agent.call("get_session_health", asked.clone()).await?;
+                let calls = health.pointer("/calls/list").and_then(Value::as_array);
+                let lost = calls.into_iter().flatten();
+                let mut lost = lost.filter(|call| text(call, "status") == "interrupted");
+                if let Some(lost) = lost.next() {
+                    return Ok(lost.clone());
+                }
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, given_up)
+            .await
+            .unwrap_or_else(|_| {
+                let why = format!("the call was not given up within {}", words::span(PATIENCE));
+                Err(Failure::failed(
+                    why,
+                    "`onward -v demo` shows what the server says",
+                ))
+            })
+    }
+
     /// A person has all the time in the world; Ctrl-C ends it.
     async fn until_decided(&self, plan: &str) -> Result<()> {
         while self.status(plan).await? == "awaiting_review" {
             tokio::time::sleep(OFTEN).await;
         }
         Ok(())
+    }
+}
+
+/// A tool at work, until it is let go of.
+struct Tool(Child);
+
+impl Tool {
+    fn start() -> Result<Self> {
+        let started = Command::new("sleep").arg("600").spawn();
+        started.map(Self).map_err(|why| {
+            let message = format!("`sleep` cannot be run: {why}");
+            Failure::failed(message, "the demo needs it for a tool that can be killed")
+        })
+    }
+
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
     }
 }
 

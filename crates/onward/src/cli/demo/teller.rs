@@ -99,6 +99,8 @@ impl Teller {
         ] {
             self.plain(&format!("  {what:<38} {url}/plans/{plan}{place}"))?;
         }
+        let what = "the turn that was stuck, the dead call";
+        self.plain(&format!("  {what:<38} {url}/sessions/desk"))?;
         self.plain("")
     }
 
