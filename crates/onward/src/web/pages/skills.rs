@@ -175,7 +175,11 @@ fn cards(figures: &SkillFigures) -> Vec<Card> {
             figures.failed_lately.to_string(),
             Some("/skills?status=failed"),
             // What is not there needs no colour.
-            if figures.failed_lately == 0 { "" } else { "failed" },
+            if figures.failed_lately == 0 {
+                ""
+            } else {
+                "failed"
+            },
         ),
     ]
 }
