@@ -40,14 +40,14 @@ SELECT vector FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal =
 
 -- name: near_hit
 -- What a chunk belongs to.
-SELECT chunks.source_id AS source_id, 0 AS is_output, chunks.starts_at AS starts_at,
-    chunks.characters AS characters, found.title AS title, found.artifact_type AS artifact_type,
-    found.plan_id AS plan_id, found.source_url AS source_url, CAST(NULL AS double precision) AS rank,
+SELECT chunks.source_id AS source_id, CAST(0 AS bigint) AS is_output,
+    chunks.starts_at AS starts_at, chunks.characters AS characters, found.title AS title,
+    found.artifact_type AS artifact_type, found.plan_id AS plan_id, found.source_url AS source_url, CAST(NULL AS double precision) AS rank,
     found.created_at AS created_at
 FROM chunks JOIN artifacts AS found ON found.tenant_id = $1 AND found.artifact_id = chunks.source_id
 WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3
 UNION ALL
-SELECT chunks.source_id, 1, chunks.starts_at, chunks.characters, found.title, NULL, found.plan_id,
+SELECT chunks.source_id, CAST(1 AS bigint), chunks.starts_at, chunks.characters, found.title, NULL, found.plan_id,
     NULL, NULL, found.created_at
 FROM chunks JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = chunks.source_id
 WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3;

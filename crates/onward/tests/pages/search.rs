@@ -26,7 +26,9 @@ async fn three_rankings_stand_beside_each_other() {
     let began = Instant::now();
     let seen = loop {
         let seen = browser.get("/search?q=orca").await;
-        if seen.html.contains("likeness") {
+        // Both are embedded, not only the first of them.
+        let waiting = "Waiting</dt><dd class=\"figures\">";
+        if seen.html.contains(&format!("{waiting}0<")) && seen.html.contains("likeness") {
             break seen;
         }
         assert!(began.elapsed() < Duration::from_secs(30), "{}", seen.html);
