@@ -10,9 +10,13 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::turn::LoopControl;
+use onward_engine::ledger::{Begins, NewCall};
 use onward_engine::session::{Fingerprint, Heard, Recalled, SeenStep};
 use onward_engine::{Caller, Engine, Error};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+
+use super::request::Asked;
 
 /// How long the database is asked.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,6 +27,8 @@ const WAITING: usize = 4_096;
 pub(super) enum Note {
     /// A person wrote.
     Began(Heard),
+    /// The model called tools, in the answer of its turn that has this number.
+    Called(Heard, u32, Vec<Asked>),
     /// A step was answered.
     Stepped(Heard, SeenStep),
     /// The agent answered.
@@ -148,6 +154,7 @@ async fn write(shared: Arc<Shared>, mut waiting: mpsc::Receiver<Note>) {
                     }
                 })
             }
+            Note::Called(heard, batch, calls) => called(engine, caller, &heard, batch, calls).await,
             Note::Answered(heard) => engine.end_turn(caller, heard).await,
             Note::Flush(done) => {
                 // Whoever waited may have given up.
@@ -160,4 +167,29 @@ async fn write(shared: Arc<Shared>, mut waiting: mpsc::Receiver<Note>) {
             Err(why) => shared.complain(&why),
         }
     }
+}
+
+/// Keeps the calls of an answer in the ledger. The agent makes them as soon as it has read it; who
+/// that is nobody knows here, so only the clock counts. Their results come with the step.
+async fn called(
+    engine: &Engine,
+    caller: &Caller,
+    heard: &Heard,
+    batch: u32,
+    calls: Vec<Asked>,
+) -> Result<(), Error> {
+    for Asked { id, tool, input } in calls {
+        // The input of a stream came in pieces of its text.
+        let whole = input
+            .as_str()
+            .and_then(|text| serde_json::from_str(text).ok());
+        let input: Value = whole.unwrap_or(input);
+        let call = NewCall {
+            batch: Some(batch),
+            ..NewCall::seen(Some(id), tool, input, None)
+        };
+        let recorded = engine.record_call(caller, heard.clone(), None, call, Begins::Running);
+        recorded.await?;
+    }
+    Ok(())
 }

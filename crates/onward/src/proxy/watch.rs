@@ -128,6 +128,12 @@ impl Watch {
         if answer.is_text() {
             return self.answered(thread);
         }
+        // One that was cut off is no answer yet, and its calls are not made.
+        if answer.finished {
+            let (heard, batch) = lock(&thread.mind).calls();
+            self.record
+                .note(Note::Called(heard, batch, answer.calls.clone()));
+        }
         // Only there the next request may leave out what was called.
         if api != Api::Responses {
             return;

@@ -121,6 +121,12 @@ impl House {
         let shown = self.prints(&["--json", "session", "show", session]);
         shown["turns"].as_array().expect("turns").clone()
     }
+
+    /// Its calls.
+    pub(crate) fn calls(&self, session: &str) -> Vec<Value> {
+        let shown = self.prints(&["--json", "session", "show", session]);
+        shown["calls"].as_array().expect("calls").clone()
+    }
 }
 
 impl Drop for House {

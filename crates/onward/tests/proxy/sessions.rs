@@ -49,6 +49,39 @@ async fn sessions_are_shown_like_those_of_hooks() {
 }
 
 #[tokio::test]
+async fn a_call_stands_in_the_ledger_until_its_result_comes() {
+    for api in ALL {
+        for streams in [false, true] {
+            let upstream = Upstream::start().await;
+            let house = House::new(&format!("ledger-{api:?}-{streams}"));
+            let proxy = house.proxy(&upstream);
+            let mut talk = Talk::new(api, streams, "ledger");
+            upstream.will(talk.calling());
+            talk.sends(&proxy).await;
+            // What was seen is written behind; a proxy that ends writes the last of it.
+            let house = proxy.stop();
+            let calls = house.calls("ledger");
+            assert_eq!(calls.len(), 1, "{calls:?}");
+            assert_eq!(calls[0]["callId"], "call_x");
+            assert_eq!(calls[0]["tool"], "Bash");
+            assert_eq!(calls[0]["status"], "running", "{api:?}, {streams}");
+            assert!(calls[0]["staleAt"].is_string(), "{calls:?}");
+
+            let proxy = house.proxy(&upstream);
+            let (call, result) = talk.pair("call_x", "true", "It is noon.");
+            talk.rows.extend([call, result]);
+            upstream.will(talk.answers("Noon."));
+            talk.sends(&proxy).await;
+            let house = proxy.stop();
+            let calls = house.calls("ledger");
+            assert_eq!(calls.len(), 1, "{calls:?}");
+            assert_eq!(calls[0]["status"], "completed", "{api:?}, {streams}");
+            assert_eq!(calls[0]["result"], "It is noon.");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_in_words_ends_the_turn_whoever_asked_for_it() {
     let upstream = Upstream::start().await;
     let proxy = House::new("ends").proxy(&upstream);

@@ -41,6 +41,8 @@ pub(super) struct Mind {
     standing: Standing,
     /// What the model is told with the next request.
     saying: Option<String>,
+    /// How many of its answers in this turn have called tools.
+    batches: u32,
 }
 
 /// What came of looking at a request.
@@ -80,6 +82,7 @@ impl Mind {
             detector: ProgressDetector::resume(TurnPolicy::default(), State::default()),
             standing: Standing::default(),
             saying: None,
+            batches: 0,
         }
     }
 
@@ -202,6 +205,7 @@ impl Mind {
         self.detector.begin_turn();
         self.standing = Standing::default();
         self.saying = None;
+        self.batches = 0;
     }
 
     fn observe(&mut self, step: Step, now: Timestamp, control: LoopControl) -> (SeenStep, Rung) {
@@ -239,6 +243,12 @@ impl Mind {
     fn reminder(&self) -> String {
         let state = self.detector.state();
         ladder::reminder(&self.standing, Outside::Unknown, &state.evidence)
+    }
+
+    /// The model calls tools once more: in which turn, and for the how manieth time.
+    pub(super) fn calls(&mut self) -> (Heard, u32) {
+        self.batches = self.batches.saturating_add(1);
+        (self.heard.clone(), self.batches)
     }
 
     /// What the model called, which later requests may not repeat.
