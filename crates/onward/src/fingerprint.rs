@@ -32,7 +32,7 @@ const LOOKED_AT: usize = 20_000;
 
 /// A look at the working tree around a directory.
 pub(crate) fn take(directory: &Path, budget: Duration) -> Fingerprint {
-    let Some(root) = root(directory) else {
+    let Some(root) = root(directory, &ceilings()) else {
         return Fingerprint::None;
     };
     let started = Instant::now();
@@ -57,11 +57,18 @@ pub(crate) fn take(directory: &Path, budget: Duration) -> Fingerprint {
     }
 }
 
-/// The directory at or above this one that is a checkout.
-fn root(directory: &Path) -> Option<PathBuf> {
-    let above = directory.ancestors();
+/// The directory at or above this one that is a checkout; as for git itself, below the ceilings.
+fn root(directory: &Path, ceilings: &[PathBuf]) -> Option<PathBuf> {
+    let open = |folder: &&Path| *folder == directory || !ceilings.iter().any(|it| it == folder);
+    let above = directory.ancestors().take_while(open);
     let mut checkouts = above.filter(|folder| folder.join(".git").exists());
     checkouts.next().map(Path::to_owned)
+}
+
+/// The folders into which nobody looks up for a checkout.
+fn ceilings() -> Vec<PathBuf> {
+    let named = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
+    std::env::split_paths(&named).collect()
 }
 
 type Running = Mutex<Option<Child>>;
@@ -267,4 +274,22 @@ fn path_of(name: &[u8]) -> Option<&Path> {
 #[cfg(not(unix))]
 fn path_of(name: &[u8]) -> Option<&Path> {
     std::str::from_utf8(name).ok().map(Path::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_looks_for_a_checkout_above_a_ceiling() {
+        // This very source lies in a checkout, or in a package that is none: then there is nothing to try.
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let Some(found) = root(here, &[]) else { return };
+        assert!(here.starts_with(&found) && here != found);
+        assert_eq!(root(here, std::slice::from_ref(&found)), None);
+        assert_eq!(
+            root(&found, std::slice::from_ref(&found)),
+            Some(found.clone())
+        );
+    }
 }

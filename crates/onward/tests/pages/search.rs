@@ -26,9 +26,9 @@ async fn three_rankings_stand_beside_each_other() {
     let began = Instant::now();
     let seen = loop {
         let seen = browser.get("/search?q=orca").await;
-        // Both are embedded, not only the first of them.
+        // Both are embedded and found, and the figures of the index are as new.
         let waiting = "Waiting</dt><dd class=\"figures\">";
-        if seen.html.contains(&format!("{waiting}0<")) && seen.html.contains("likeness") {
+        if seen.html.contains(&format!("{waiting}0<")) && seen.html.contains("meaning 2") {
             break seen;
         }
         assert!(began.elapsed() < Duration::from_secs(30), "{}", seen.html);

@@ -133,6 +133,10 @@ fn onward(folder: &Path) -> Result<Command> {
             command.env(kept, value);
         }
     }
+    // Where it lies says nothing about what the agent changes.
+    if let Some(above) = folder.parent() {
+        command.env("GIT_CEILING_DIRECTORIES", above);
+    }
     command
         .env("HOME", folder)
         .arg("--database")
