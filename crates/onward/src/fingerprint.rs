@@ -282,14 +282,17 @@ mod tests {
 
     #[test]
     fn nobody_looks_for_a_checkout_above_a_ceiling() {
-        // This very source lies in a checkout, or in a package that is none: then there is nothing to try.
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let Some(found) = root(here, &[]) else { return };
-        assert!(here.starts_with(&found) && here != found);
-        assert_eq!(root(here, std::slice::from_ref(&found)), None);
-        assert_eq!(
-            root(&found, std::slice::from_ref(&found)),
-            Some(found.clone())
-        );
+        let checkout = std::env::temp_dir().join(format!("onward-ceiling-{}", std::process::id()));
+        let inside = checkout.join("a").join("b");
+        std::fs::create_dir_all(checkout.join(".git")).unwrap();
+        std::fs::create_dir_all(&inside).unwrap();
+        let ceiling = std::slice::from_ref(&checkout);
+        let found = [
+            root(&inside, &[]),
+            root(&inside, ceiling),
+            root(&checkout, ceiling),
+        ];
+        std::fs::remove_dir_all(&checkout).unwrap();
+        assert_eq!(found, [Some(checkout.clone()), None, Some(checkout)]);
     }
 }
