@@ -52,6 +52,12 @@ fn object(value: Value) -> Map<String, Value> {
 fn plain(schema: &mut Map<String, Value>) {
     schema.remove("title");
     schema.remove("format");
+    // `true` and `{}` say the same, and clients refuse a field whose schema is no object.
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        for field in fields.values_mut().filter(|field| **field == true) {
+            *field = Map::new().into();
+        }
+    }
     each(schema, plain);
 }
 

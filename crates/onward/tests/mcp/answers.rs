@@ -243,6 +243,34 @@ fn the_output_schemas_refuse_what_is_no_answer() {
     }
 }
 
+/// `true` is a schema, too, but clients of the official SDKs then refuse the whole list.
+#[test]
+fn every_field_of_a_schema_is_described_by_an_object() {
+    fn fields(schema: &Value, inside: &str) {
+        for (word, part) in schema.as_object().into_iter().flatten() {
+            if word == "properties" {
+                for (name, field) in part.as_object().expect("fields") {
+                    let name = format!("{inside}.{name}");
+                    assert!(field.is_object(), "{name} is {field}");
+                    fields(field, &name);
+                }
+            } else if part.is_object() {
+                fields(part, inside);
+            }
+            for one in part.as_array().into_iter().flatten() {
+                fields(one, inside);
+            }
+        }
+    }
+    let place = Place::file();
+    let mut agent = Agent::start(&place, Era::Handshake);
+    for tool in agent.tools() {
+        let name = tool["name"].as_str().unwrap();
+        fields(&tool["inputSchema"], name);
+        fields(&tool["outputSchema"], name);
+    }
+}
+
 /// Every row of a plan.
 fn rows(place: &Place, plan: &str) -> Value {
     let mut rows = place.json(&["export", plan]);
