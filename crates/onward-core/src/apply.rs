@@ -309,6 +309,21 @@ impl Plan {
             .filter_map(|order| self.step_at(order))
     }
 
+    /// The first step that can be handed out.
+    pub fn ready(&self) -> Option<&Step> {
+        self.step_at(self.index.first_ready(&self.steps, &[])?)
+    }
+
+    /// The first step whose agent has not been told of a person's feedback.
+    pub fn undelivered(&self) -> Option<&Step> {
+        self.step_at(self.index.first_undelivered()?)
+    }
+
+    /// Whether another step depends on this one.
+    pub fn is_needed(&self, step: StepId) -> bool {
+        !self.index.dependents(step).is_empty()
+    }
+
     pub(crate) fn has_resumed(&self, session: &SessionId) -> bool {
         self.resumed.contains(session)
     }

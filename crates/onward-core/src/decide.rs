@@ -117,10 +117,7 @@ fn start_next(plan: &Plan, command: &StartNext, now: Timestamp) -> Result<Vec<Ev
     let ready = plan.index().first_ready(plan.steps(), &used_up);
     let facts = start_next::Facts {
         plan: plan.head(),
-        undelivered: plan
-            .index()
-            .first_undelivered()
-            .and_then(|order| plan.step_at(order)),
+        undelivered: plan.undelivered(),
         stalled: &stalled,
         ready: ready.and_then(|order| plan.step_at(order)),
     };

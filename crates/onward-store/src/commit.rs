@@ -11,15 +11,16 @@ use onward_core::branch::{Branch, Effect};
 use onward_core::event::{Change, Created};
 use onward_core::id::ArtifactId;
 use onward_core::step::NewStep;
-use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
+use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 use serde_json::Value as Json;
 
 use crate::error::Error;
+use crate::memory::Recalled;
 use crate::row::event::{Author, Entry};
 use crate::row::plan::Sheet;
 use crate::row::{branch, event, plan, step};
 use crate::tx::Tx;
-use crate::value::params;
+use crate::value::{Value, params};
 
 /// Room for this many branches per event, so that later ones are tried later.
 pub(crate) const BRANCHES_PER_EVENT: u64 = 100_000;
@@ -132,6 +133,7 @@ impl Tx {
             self.queue(self.statement("step_update", params).touching(1));
         }
         let seqs = commit.before.saturating_add(1)..;
+        let mut bytes = 0;
         for (seq, event) in seqs.clone().zip(commit.events) {
             let entry = Entry {
                 seq,
@@ -140,8 +142,9 @@ impl Tx {
                 author: commit.author.clone(),
                 event: event.clone(),
             };
-            self.log(plan, &entry);
+            bytes += self.log(plan, &entry);
         }
+        self.follow(commit, bytes);
         self.due(plan, commit.due);
         // What most transitions have nothing of comes behind what all of them have: PostgreSQL is
         // sent that as one statement.
@@ -179,7 +182,11 @@ impl Tx {
         for (place, branch) in (0u64..).zip(&created.branches) {
             self.insert_branch(plan, branch, BRANCHES_PER_EVENT + place);
         }
-        self.log(plan, entry);
+        let bytes = self.log(plan, entry);
+        if self.memory.is_some() {
+            let plan = Plan::created(created, at);
+            self.recalled = Some(Box::new(Recalled { plan, bytes }));
+        }
         self.note(plan);
     }
 
@@ -239,9 +246,12 @@ impl Tx {
         Ok(Some((plan, cells.text("digest")?)))
     }
 
-    pub(crate) fn log(&mut self, plan: PlanId, entry: &Entry) {
+    /// Writes an entry of the trail; how long it is.
+    pub(crate) fn log(&mut self, plan: PlanId, entry: &Entry) -> usize {
         let params = event::inserted(plan, entry);
+        let bytes = params.iter().map(Value::bytes).sum();
         self.queue(self.statement("event_insert", params));
+        bytes
     }
 
     /// Those that wait for a step wait for one less.

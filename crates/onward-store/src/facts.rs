@@ -1,6 +1,7 @@
 //! Loading what a verb looks at, and nothing more, in one round trip. Whoever loads facts of a plan
 //! holds it until the commit, so nobody else can change it meanwhile; or, in a transition
-//! ([`crate::Store::advance`]), finds out at the commit that somebody did.
+//! ([`crate::Store::advance`]), finds out at the commit that somebody did. There, what is remembered of
+//! the plan is not asked for at all.
 //!
 //! Where a plan is locked, that is a statement of its own, before its facts are read: a statement that
 //! waited for the lock would still see the steps as they were before.
@@ -8,9 +9,10 @@
 use onward_core::branch::Branch;
 use onward_core::decide::{Landing, OrderFacts, Referenced};
 use onward_core::id::{BranchId, SessionId};
-use onward_core::{PlanHead, PlanId, Step, StepId, Timestamp};
+use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::error::Error;
+use crate::memory::By;
 use crate::row::{branch, plan, step};
 use crate::tx::{Statement, Tx};
 use crate::value::{Cells, Row, params};
@@ -52,6 +54,35 @@ pub struct NextFacts {
     pub stalled: Vec<Step>,
     /// The first pending step that waits for nothing.
     pub ready: Option<Step>,
+}
+
+impl StepFacts {
+    /// The same of a plan that is known as a whole.
+    fn of(plan: &Plan, id: StepId, with: With) -> Option<Self> {
+        let branches = match with {
+            With::Head => &[],
+            With::Branches | With::Ready => plan.branches_after(id),
+        };
+        Some(Self {
+            head: plan.head().clone(),
+            step: plan.step(id)?.clone(),
+            branches: branches.to_vec(),
+            needed: plan.is_needed(id),
+            ready: plan.ready().filter(|_| with == With::Ready).cloned(),
+        })
+    }
+}
+
+impl NextFacts {
+    /// The same of a plan that is known as a whole.
+    fn of(plan: &Plan) -> Self {
+        Self {
+            head: plan.head().clone(),
+            undelivered: plan.undelivered().cloned(),
+            stalled: Vec::new(),
+            ready: plan.ready().cloned(),
+        }
+    }
 }
 
 /// What must be looked up for a modification, beside the plan's head.
@@ -110,12 +141,15 @@ impl Tx {
     /// Reads the head of the plan that is held.
     fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
         let (head, about) = plan::head_and_about(cells)?;
-        self.remember(head.id, plan::Known::of(&head, about));
+        self.saw(head.id, plan::Known::of(&head, about));
         Ok(head)
     }
 
     /// A step and its plan's head, held until the commit, with what else is asked for.
     pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
+        if let Some(plan) = self.recall(By::Step(id)).await? {
+            return Ok(StepFacts::of(plan, id, with));
+        }
         let name = match with {
             With::Head | With::Branches => "step_facts",
             With::Ready => "step_facts_and_ready",
@@ -166,6 +200,11 @@ impl Tx {
         id: PlanId,
         stalled_at: Option<Timestamp>,
     ) -> Result<Option<NextFacts>, Error> {
+        if stalled_at.is_none()
+            && let Some(plan) = self.recall(By::Plan(id)).await?
+        {
+            return Ok(Some(NextFacts::of(plan)));
+        }
         let mut questions = self.hold("plan_held", *id.as_uuid());
         let ahead = questions.len();
         questions.push(self.statement("next_facts", params![id.as_uuid()]));

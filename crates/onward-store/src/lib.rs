@@ -22,6 +22,7 @@ mod feedback;
 mod lead;
 mod ledger;
 mod lists;
+mod memory;
 mod notices;
 mod outputs;
 mod plans;

@@ -156,28 +156,29 @@ impl Store {
                     false => Kind::Locking,
                 };
                 loop {
-                    match self.attempt(postgres, tenant, kind, &mut work).await {
-                        Ok(Some(answer)) => return answer,
-                        Ok(None) if race < RACES => {
-                            race += 1;
-                            kind = Kind::Locking;
+                    match self.attempt(postgres, tenant, kind, &mut work).await? {
+                        Attempt::Answered(answer) => return answer,
+                        Attempt::Lost { .. } if race == RACES => {
+                            return Err(Error::LostRace.into());
                         }
-                        Ok(None) => return Err(Error::LostRace.into()),
-                        Err(why) => return Err(why.into()),
+                        // What was remembered is forgotten: the next one sees what is.
+                        Attempt::Lost { to_memory: true } => {}
+                        Attempt::Lost { to_memory: false } => kind = Kind::Locking,
                     }
+                    race += 1;
                 }
             }
         }
     }
 
-    /// One try on PostgreSQL. None where a race was lost, or may have been, so that nothing happened.
+    /// One try on PostgreSQL.
     async fn attempt<A, E, F>(
         &self,
         postgres: &Postgres,
         tenant: &Arc<str>,
         kind: Kind,
         work: &mut F,
-    ) -> Result<Option<Result<A, E>>, Error>
+    ) -> Result<Attempt<Result<A, E>>, Error>
     where
         E: From<Error>,
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
@@ -186,27 +187,34 @@ impl Store {
             .begin(Arc::clone(tenant), self.faults.clone(), kind)
             .await?;
         let answer = work(&mut tx).await;
+        let to_memory = tx.from_memory;
         if tx.is_doubtful() {
             postgres.rollback(tx).await;
-            return Ok(None);
+            return Ok(Attempt::Lost { to_memory });
         }
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => {
                 let lost = tx.lost_race();
                 postgres.rollback(tx).await;
-                return Ok((!lost).then_some(Err(why)));
+                return Ok(match lost {
+                    true => Attempt::Lost { to_memory },
+                    false => Attempt::Answered(Err(why)),
+                });
             }
         };
-        let changed = tx.take_changed();
+        let (changed, lesson) = (tx.take_changed(), tx.take_lesson());
         match postgres.commit(tx).await {
             Ok(()) => {
+                postgres.memory().learn(lesson, &changed);
                 postgres.tell(changed);
-                Ok(Some(Ok(answer)))
+                Ok(Attempt::Answered(Ok(answer)))
             }
             Err(Error::LostRace) => {
-                postgres.lost_race();
-                Ok(None)
+                if !to_memory {
+                    postgres.lost_race();
+                }
+                Ok(Attempt::Lost { to_memory })
             }
             Err(why) => Err(why),
         }
@@ -295,6 +303,16 @@ impl Store {
             Backend::Postgres(_) => None,
         }
     }
+}
+
+/// What became of one try.
+enum Attempt<A> {
+    Answered(A),
+    /// A race was lost, or may have been, so that nothing happened.
+    Lost {
+        /// To whoever changed the plan since it was remembered, perhaps long ago.
+        to_memory: bool,
+    },
 }
 
 fn gone() -> Error {

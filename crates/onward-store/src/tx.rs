@@ -13,6 +13,7 @@ use onward_core::PlanId;
 use crate::backend::{postgres, sqlite};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
+use crate::memory::{Memory, Recalled, Seen};
 use crate::row::plan::Known;
 use crate::value::{IntoValue, Row, Value};
 
@@ -95,6 +96,16 @@ pub struct Tx {
     written: bool,
     /// Whether the version of a plan was among them, which was still the one that was seen.
     guarded: bool,
+    /// Whether a plan was seen in two versions.
+    torn: bool,
+    /// Where plans are remembered, and looked up where they need not be held.
+    pub(crate) memory: Option<Memory>,
+    /// The plan that this is about, where all of it is known.
+    pub(crate) recalled: Option<Box<Recalled>>,
+    /// Whether anything was seen in the memory alone.
+    pub(crate) from_memory: bool,
+    /// The plan that was changed, where it is not known as a whole.
+    pub(crate) seen: Option<Seen>,
     faults: Faults,
 }
 
@@ -108,8 +119,19 @@ impl Tx {
             known: Vec::new(),
             written: false,
             guarded: false,
+            torn: false,
+            memory: None,
+            recalled: None,
+            from_memory: false,
+            seen: None,
             faults,
         }
+    }
+
+    /// The same, with what this process remembers of plans.
+    pub(crate) fn remembering(mut self, memory: Memory) -> Self {
+        self.memory = Some(memory);
+        self
     }
 
     /// The same connection for another tenant's transaction.
@@ -120,6 +142,7 @@ impl Tx {
         self.known.clear();
         self.written = false;
         self.guarded = false;
+        self.torn = false;
     }
 
     /// Whose transaction it is.
@@ -162,6 +185,13 @@ impl Tx {
         if !self.changed.contains(&changed) {
             self.changed.push(changed);
         }
+    }
+
+    /// Remembers where a plan stands that was read: its commit is checked against that. Where it
+    /// stood elsewhere a moment ago, what was made of that is worth nothing.
+    pub(crate) fn saw(&mut self, plan: PlanId, known: Known) {
+        self.torn |= self.known(plan).is_some_and(|was| was.seq != known.seq);
+        self.remember(plan, known);
     }
 
     pub(crate) fn remember(&mut self, plan: PlanId, known: Known) {
@@ -220,15 +250,16 @@ impl Tx {
         matches!(self.connection, Connection::Sqlite(_))
     }
 
-    /// Whether what was seen may never have been the case: it is of several moments, and no commit
-    /// will tell whether somebody changed the plan between them.
+    /// Whether what was seen may never have been the case, or not any more: it is of several moments,
+    /// or of one that is past, and no commit will tell whether somebody changed the plan since. Or it
+    /// is known already that somebody did.
     pub(crate) fn is_doubtful(&self) -> bool {
         let saw_one_moment = match &self.connection {
             Connection::Sqlite(_) => true,
-            Connection::Postgres(connection) => connection.saw_one_moment(),
+            Connection::Postgres(connection) => connection.saw_one_moment() && !self.from_memory,
         };
         let guarded = self.guarded || self.queued.iter().any(Statement::is_guard);
-        !(saw_one_moment || guarded)
+        self.torn || !(saw_one_moment || guarded)
     }
 
     /// Whether anything was sent to the database that must not stay if the work fails.

@@ -24,6 +24,17 @@ pub(crate) enum Value {
     Bytes(Arc<[u8]>),
 }
 
+impl Value {
+    /// The length of its text.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Null | Value::Int(_) | Value::Real(_) | Value::Id(_) => 0,
+        }
+    }
+}
+
 /// What can be bound to a statement.
 pub(crate) trait IntoValue {
     fn into_value(self) -> Value;
@@ -88,6 +99,11 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn new(columns: Columns, values: Vec<Value>) -> Self {
         Self { columns, values }
+    }
+
+    /// The length of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.values.iter().map(Value::bytes).sum()
     }
 
     /// The row's cells, to be read from left to right. The first one is the row's key, as far as

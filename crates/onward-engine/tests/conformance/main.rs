@@ -42,6 +42,7 @@ mod ledger;
 mod lists;
 mod long_plans;
 mod meaning;
+mod memory;
 mod migrations;
 mod modification;
 mod notices;

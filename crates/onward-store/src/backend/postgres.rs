@@ -38,6 +38,7 @@ use tokio::sync::broadcast;
 use crate::error::Error;
 use crate::fault::{Faults, Point};
 use crate::lead::Lead;
+use crate::memory::Memory;
 use crate::tx::{self, Changed, Tx};
 use address::Address;
 use notify::Outbox;
@@ -82,6 +83,7 @@ struct Inner {
     watchers: broadcast::Sender<Changed>,
     /// How many of the next transitions lock their plan: somebody has lost a race just now.
     crowded: AtomicU32,
+    memory: Memory,
 }
 
 /// So many transitions after a race that was lost expect another one.
@@ -122,6 +124,7 @@ impl Postgres {
             outbox,
             watchers,
             crowded: AtomicU32::new(0),
+            memory: Memory::default(),
         })))
     }
 
@@ -144,6 +147,7 @@ impl Postgres {
             pool,
             address,
             limits,
+            memory,
             ..
         } = &*self.0;
         let client = pool.get().await;
@@ -151,7 +155,16 @@ impl Postgres {
         let client = client.map_err(failed)?;
         let connection = Connection::new(client, Arc::clone(&tenant), kind, limits.answer);
         let connection = tx::Connection::Postgres(Box::new(connection));
-        Ok(Tx::new(connection, tenant, faults))
+        let tx = Tx::new(connection, tenant, faults);
+        Ok(match kind {
+            Kind::Reading => tx,
+            Kind::Locking | Kind::Advancing => tx.remembering(memory.clone()),
+        })
+    }
+
+    /// What this process remembers of plans.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.0.memory
     }
 
     /// How a transition begins: without a lock, unless races were lost of late.

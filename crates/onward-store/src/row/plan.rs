@@ -31,10 +31,12 @@ impl About {
     }
 }
 
-/// Where a plan stands in the database, as far as an index looks at it.
+/// Where a plan stands in the database, as far as an index or a guard looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) about: About,
+    /// The plan's version.
+    pub(crate) seq: u64,
     state: PlanState,
     steps: u32,
 }
@@ -43,6 +45,7 @@ impl Known {
     pub(crate) fn of(head: &PlanHead, about: About) -> Self {
         Self {
             about,
+            seq: head.seq,
             state: head.state.clone(),
             steps: head.counts.total(),
         }
