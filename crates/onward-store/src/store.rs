@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast;
 
 use crate::backend::postgres::{Kind, Postgres};
 use crate::backend::sqlite::{self, Readers, Writer};
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
 use crate::tx::{Changed, Tx};
-use crate::work::{Running, Sent, poll_once};
+use crate::work::{Running, gone, poll_once, send};
 
 /// Changes that a watcher may be behind before it is told that it missed some.
 const BEHIND: usize = 1024;
@@ -138,16 +138,7 @@ impl Store {
     {
         match &self.backend {
             Backend::Sqlite { writer, .. } => {
-                let (waits, answer) = oneshot::channel();
-                writer.send(Box::new(Sent {
-                    tenant: Arc::clone(tenant),
-                    work,
-                    answer: None,
-                    changed: Vec::new(),
-                    waits,
-                    watchers: self.watchers.clone(),
-                }));
-                answer.await.unwrap_or_else(|_| Err(gone().into()))
+                send(writer, tenant, work, &self.watchers, sqlite::LONGEST_WAIT).await
             }
             Backend::Postgres(postgres) => {
                 let mut race = 0;
@@ -313,10 +304,6 @@ enum Attempt<A> {
         /// To whoever changed the plan since it was remembered, perhaps long ago.
         to_memory: bool,
     },
-}
-
-fn gone() -> Error {
-    Error::unavailable("the call was cut off", "start `onward` again")
 }
 
 /// The schema's version that a database has, and the one that this program needs. Changes nothing;

@@ -3,11 +3,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tokio::sync::{broadcast, oneshot};
 
-use crate::backend::sqlite::{Job, Ran};
+use crate::backend::sqlite::{Job, Ran, Writer, held};
 use crate::error::Error;
 use crate::tx::{Changed, Tx};
 
@@ -26,13 +28,63 @@ pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Resul
 }
 
 /// Work for the writer's thread, and who waits for its answer.
-pub(crate) struct Sent<A, E, F> {
-    pub(crate) tenant: Arc<str>,
-    pub(crate) work: F,
-    pub(crate) answer: Option<Result<A, E>>,
-    pub(crate) changed: Vec<Changed>,
-    pub(crate) waits: oneshot::Sender<Result<A, E>>,
-    pub(crate) watchers: broadcast::Sender<Changed>,
+struct Sent<A, E, F> {
+    tenant: Arc<str>,
+    work: F,
+    answer: Option<Result<A, E>>,
+    changed: Vec<Changed>,
+    waits: oneshot::Sender<Result<A, E>>,
+    watchers: broadcast::Sender<Changed>,
+    start: Start,
+    begun: bool,
+}
+
+/// Taken once: by the thread, which then does the work, or by whoever waits, and then it is never done.
+#[derive(Clone, Default)]
+struct Start(Arc<AtomicBool>);
+
+impl Start {
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// Has work done by the writer's thread. Work that was not begun for too long, because other processes
+/// write or one of them has stopped in the middle, is given up.
+pub(crate) async fn send<A, E, F>(
+    writer: &Writer,
+    tenant: &Arc<str>,
+    work: F,
+    watchers: &broadcast::Sender<Changed>,
+    patience: Duration,
+) -> Result<A, E>
+where
+    A: Send + 'static,
+    E: From<Error> + Send + 'static,
+    F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
+{
+    let (waits, mut answer) = oneshot::channel();
+    let start = Start::default();
+    writer.send(Box::new(Sent {
+        tenant: Arc::clone(tenant),
+        work,
+        answer: None,
+        changed: Vec::new(),
+        waits,
+        watchers: watchers.clone(),
+        start: start.clone(),
+        begun: false,
+    }));
+    let answered = match tokio::time::timeout(patience, &mut answer).await {
+        Ok(answered) => answered,
+        Err(_) if start.take() => return Err(held(patience).into()),
+        Err(_) => answer.await,
+    };
+    answered.unwrap_or_else(|_| Err(gone().into()))
+}
+
+pub(crate) fn gone() -> Error {
+    Error::unavailable("the call was cut off", "start `onward` again")
 }
 
 impl<A, E, F> Job for Sent<A, E, F>
@@ -42,6 +94,10 @@ where
     F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send,
 {
     fn run(&mut self, tx: &mut Tx) -> Ran {
+        self.begun = self.begun || self.start.take();
+        if !self.begun {
+            return Ran::Kept;
+        }
         tx.turn_to(Arc::clone(&self.tenant));
         let answer = poll_once((self.work)(tx));
         let sent = poll_once(Box::pin(async {

@@ -80,3 +80,51 @@ async fn a_lock_that_passes_is_waited_for_and_nobody_is_told() {
     lock.release();
     in_time(asked).await.unwrap();
 }
+
+/// The line in which processes wait for their turn to write, while somebody at its front has stopped.
+fn stop_the_line(place: &Place) -> std::fs::File {
+    let Address::File(path) = &place.address else {
+        panic!("only those who share a file stand in line");
+    };
+    let mut name = path.clone().into_os_string();
+    name.push("-turn");
+    let turn = std::fs::File::options().append(true).open(name).unwrap();
+    turn.lock().unwrap();
+    turn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_a_turn_that_does_not_come_is_told_so_in_time_and_it_is_never_done() {
+    let place = Place::new(Kind::Sqlite);
+    let (engine, caller) = (place.open().await, Caller::local("me"));
+    let mut dice = Dice::new(1);
+    let command = plans::branching(&engine, &mut dice, "before", 20);
+    let before = engine.create_plan(&caller, command, None).await.unwrap();
+    let stopped = stop_the_line(&place);
+    let command = plans::branching(&engine, &mut dice, "given up", 20);
+    let given_up = command.plan;
+    let why = in_time(engine.create_plan(&caller, command, None)).await;
+    is_unavailable(&why.expect_err("it is nobody's turn"));
+    in_time(engine.status(&caller, before.created.plan, None))
+        .await
+        .expect("reading needs no turn");
+
+    stopped.unlock().unwrap();
+    let next = in_time(engine.next_step(&caller, before.created.plan, None, false)).await;
+    assert!(matches!(next.unwrap(), Next::Started(_)));
+    let status = engine.status(&caller, given_up, None).await;
+    status.expect_err("what was given up is not done later");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_ends_in_time_where_its_turn_does_not_come() {
+    let place = Place::new(Kind::Sqlite);
+    let (engine, caller) = (place.open().await, Caller::local("me"));
+    let stopped = stop_the_line(&place);
+    let command = plans::branching(&engine, &mut Dice::new(1), "given up", 20);
+    let other = engine.clone();
+    let asked = tokio::spawn(async move { other.create_plan(&caller, command, None).await });
+    in_time(engine.close()).await;
+    is_unavailable(&in_time(asked).await.unwrap().expect_err("nobody wrote it"));
+    drop(stopped);
+}

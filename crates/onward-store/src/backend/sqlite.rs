@@ -2,23 +2,26 @@
 //!
 //! Several processes on one file are the normal case: each agent's host starts its own. So every
 //! transaction that may write begins with `BEGIN IMMEDIATE` (a reader that turns into a writer fails
-//! at once in WAL mode, and no waiting helps it), and who must wait sleeps a short, random while:
-//! SQLite's own way of waiting starves a writer for seconds. A reply means that the change is on disk
-//! (`synchronous = FULL`).
+//! at once in WAL mode, and no waiting helps it), and those who want to write stand in line for their
+//! turn: SQLite's own way of waiting starves a writer for seconds. A reply means that the change is on
+//! disk (`synchronous = FULL`).
 
 mod copy;
 mod error;
 mod migrate;
 mod near;
 mod read;
+mod turn;
 mod wait;
 mod write;
 
 pub(crate) use copy::copy;
+pub(crate) use error::held;
 #[cfg(test)]
 pub(crate) use migrate::STEPS;
 pub(crate) use migrate::{VERSION, version};
 pub(crate) use read::Readers;
+pub(crate) use wait::LONGEST as LONGEST_WAIT;
 pub(crate) use write::{Job, Ran, Writer};
 
 use std::collections::HashMap;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Error as Sqlite, ErrorCode};
 
@@ -47,15 +48,23 @@ pub(super) fn unreachable(why: impl fmt::Display, path: &Path) -> Error {
     )
 }
 
+/// Another program holds the file, or stands before us in the line and does not go on.
+pub(crate) fn held(waited: Duration) -> Error {
+    Error::unavailable(
+        format_args!("nobody could write to the file for {} s", waited.as_secs()),
+        HELD,
+    )
+}
+
+const HELD: &str = "another program holds the file; the call can be sent again";
+
 #[allow(
     clippy::wildcard_enum_match_arm,
     reason = "the list is SQLite's, and grows"
 )]
 fn known(code: ErrorCode, message: &str) -> Option<Error> {
     let hint = match code {
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-            "another program holds the file; the call can be sent again"
-        }
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => HELD,
         ErrorCode::DiskFull => "free some space on the disk; nothing that was answered is lost",
         ErrorCode::SystemIoFailure => {
             "check the disk and its space; nothing that was answered is lost"

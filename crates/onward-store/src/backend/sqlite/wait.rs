@@ -1,14 +1,16 @@
-//! How to wait for a file that another process holds: in short sleeps of random length, so that
-//! nobody is starved, and not for ever.
+//! How to wait for a file that another program holds, one that does not stand in line for its
+//! [turn](super::turn): in short sleeps of random length, so that nobody is starved, and not for ever.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// Nothing waits longer for a lock than this.
+/// Nothing waits longer for SQLite's own lock than this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-const SHORTEST: u64 = 100;
-const LONGEST: u64 = 400;
+/// Nobody waits longer for a turn, the lock included: work that has not begun by then is given up.
+pub(crate) const LONGEST: Duration = Duration::from_secs(6);
+/// A nap, in microseconds.
+const NAP: std::ops::Range<u64> = 100..400;
 
 thread_local! {
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -64,7 +66,6 @@ fn nap() {
     dice ^= dice >> 7;
     dice ^= dice << 17;
     DICE.set(dice);
-    std::thread::sleep(Duration::from_micros(
-        SHORTEST + dice % (LONGEST - SHORTEST),
-    ));
+    let span = NAP.start + dice % (NAP.end - NAP.start);
+    std::thread::sleep(Duration::from_micros(span));
 }

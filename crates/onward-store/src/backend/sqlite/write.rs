@@ -7,12 +7,14 @@
 //! each is told so.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::{Connection, migrate};
+use super::turn::Turn;
+use super::{Connection, migrate, wait};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
 use crate::tx::{self, Tx};
@@ -69,7 +71,13 @@ impl Writer {
             "".into(),
             faults.clone(),
         );
-        let thread = Thread { tx, faults, jobs };
+        let turn = Arc::new(Turn::of(path));
+        let thread = Thread {
+            turn,
+            tx,
+            faults,
+            jobs,
+        };
         thread::Builder::new()
             .name("onward-writer".to_owned())
             .spawn(move || thread.work())
@@ -84,12 +92,13 @@ impl Writer {
         }
     }
 
-    /// Waits until what was given is done and the file is closed.
+    /// Waits until what was given is done and the file is closed, but not for ever: a turn may never
+    /// come.
     pub(crate) async fn end(&self) {
         let (says, closed) = oneshot::channel();
         if self.0.send(Message::End(says)).is_ok() {
             // A thread that is gone has closed it.
-            drop(closed.await);
+            drop(tokio::time::timeout(wait::LONGEST, closed).await);
         }
     }
 }
@@ -108,6 +117,7 @@ fn stopped() -> Error {
 }
 
 struct Thread {
+    turn: Arc<Turn>,
     tx: Tx,
     faults: Faults,
     jobs: Receiver<Message>,
@@ -152,6 +162,8 @@ impl Thread {
     /// thread to end is answered when it does.
     fn transaction(&mut self, first: Box<dyn Job>) -> Option<oneshot::Sender<()>> {
         let mut end = None;
+        let turn = Arc::clone(&self.turn);
+        let taken = turn.wait();
         if let Err(why) = self.control("BEGIN IMMEDIATE") {
             // Who waits behind it would wait as long again: tell them all.
             let mut waiting = vec![first];
@@ -175,6 +187,8 @@ impl Thread {
             }
         }
         let committed = self.commit();
+        // The next process can go on while ours are told.
+        drop(taken);
         tell(done, &committed);
         end
     }
