@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr2;
 use serde_json::Value;
 
 /// The spans of the elements of an array, in the text that it is.
@@ -129,12 +130,13 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     let mut at = at + 1;
+    // Nearly all of a conversation is inside of strings, and it is gone through several times.
     loop {
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes.get(at) == Some(&b'"') {
+            return Some(at + 1);
         }
+        at += 2;
     }
 }
 
