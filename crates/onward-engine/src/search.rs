@@ -3,7 +3,9 @@
 //!
 //! By words, what holds all of them comes before what holds some of the rarer ones. Both rankings are
 //! fused by rank alone: the two databases weigh words differently, and their numbers mean nothing outside
-//! of them. Where no model says in time what a query means, words have to do, and the answer says so.
+//! of them. Each is as long as what is asked for and no longer: else what stands at the end of both would
+//! come before what is first in one. Where no model says in time what a query means, words have to do, and
+//! the answer says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,8 +24,6 @@ use crate::error::Error;
 pub const USUAL: u32 = 20;
 /// The most that can be asked for.
 pub const MOST: u32 = 50;
-/// How many of each ranking are fused.
-const DEPTH: u32 = 50;
 /// Among how many of the best chunks is looked, and among how many where these give too few: one
 /// long text may have hundreds, and others may not fit.
 const AMONG: [u32; 2] = [1_000, u32::MAX];
@@ -105,8 +105,7 @@ impl Engine {
             Some(_) => Mode::Hybrid,
             None => Mode::Keyword,
         };
-        let most = if all { MOST * 2 } else { limit };
-        let depth = if meaning.is_some() { DEPTH } else { limit };
+        let most = if all { limit * 2 } else { limit };
         let search = Search {
             words: query.words().to_vec(),
             all: true,
@@ -123,11 +122,11 @@ impl Engine {
                     let known = tx.sheet(plan).await?;
                     known.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 }
-                hits(tx, search, depth).await
+                hits(tx, search, limit).await
             })
         });
         // Beside each other: neither ranking needs the other's.
-        let (words, near) = tokio::join!(words, self.near(caller, same, meaning));
+        let (words, near) = tokio::join!(words, self.near(caller, same, meaning, limit));
         let ranked = fused(words?, near?, most);
         let found = self.store.read(&caller.tenant, move |tx| {
             let (ranked, query) = (ranked.clone(), query.clone());
@@ -151,6 +150,7 @@ impl Engine {
         caller: &Caller,
         search: Search,
         meaning: Option<(Vector, Arc<str>)>,
+        limit: u32,
     ) -> Result<Vec<Near>, Error> {
         let Some((vector, model)) = meaning else {
             return Ok(Vec::new());
@@ -158,7 +158,7 @@ impl Engine {
         let near = self.store.read(&caller.tenant, move |tx| {
             let (search, vector) = (search.clone(), vector.clone());
             let model = Arc::clone(&model);
-            Box::pin(async move { tx.nearest(&vector, &model, &search, DEPTH).await })
+            Box::pin(async move { tx.nearest(&vector, &model, &search, limit).await })
         });
         Ok(near.await?)
     }
