@@ -1,8 +1,8 @@
 //! What chunks mean: which of them wait for a model, what it said of them, and which are near to a query.
 //!
 //! A search looks through the signs of all chunks, a bit for each of their numbers, and compares the
-//! numbers themselves only of those whose signs are nearest. So it costs little on both databases,
-//! needs no extension of either, and holds no more in memory than those few.
+//! numbers themselves only of those whose signs are nearest. So it costs little on both databases, and
+//! needs no extension of either. What it holds in memory is bounded: those few, and on SQLite the signs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use onward_core::search::Vector;
 use uuid::Uuid;
 
+use crate::backend::sqlite;
 use crate::error::Error;
 use crate::facts::first;
 use crate::search::{Hit, Search, hit};
@@ -145,13 +146,18 @@ impl Tx {
         };
         if let Connection::Sqlite(connection) = &self.connection {
             let vectors = self.statement("vector", Vec::new());
-            connection.near(
-                &near,
-                &vectors,
-                &Vector::packed(&vector.sign()),
-                AMONG,
-                keep,
-            )?;
+            let sign = Vector::packed(&vector.sign());
+            let changes = self.statement("sign_changes", Vec::new());
+            let asked = sqlite::Asked {
+                tenant: self.tenant(),
+                model,
+                sign: &sign,
+                among: AMONG,
+                signs: &near,
+                changes: (!filtered).then_some(&changes),
+                vectors: &vectors,
+            };
+            connection.near(&asked, keep)?;
         } else {
             for row in self.ask(vec![near]).await?.pop().unwrap_or_default() {
                 let mut cells = row.cells("vectors");
@@ -200,6 +206,17 @@ impl Tx {
             }
         }
         Ok(health)
+    }
+
+    /// Takes out of the index what belongs to nothing.
+    pub fn drop_lost_index(&mut self) {
+        for name in [
+            "chunks_delete_lost",
+            "signs_delete_lost",
+            "vectors_delete_lost",
+        ] {
+            self.queue(self.statement(name, Vec::new()));
+        }
     }
 
     /// Cuts a page of what is searched into its chunks anew, by ids; the last id, if there was any.

@@ -28,7 +28,7 @@ const GROUPS: [&[&str]; 4] = [
 ];
 
 /// A model that knows a few words.
-struct Model {
+pub(crate) struct Model {
     name: &'static str,
     batch: u32,
     is_away: AtomicBool,
@@ -41,7 +41,7 @@ struct Model {
 }
 
 impl Model {
-    fn named(name: &'static str) -> Self {
+    pub(crate) fn named(name: &'static str) -> Self {
         Self {
             name,
             batch: 4,
@@ -461,6 +461,79 @@ async fn the_nearest_of_many_is_found(desk: &Desk) {
     );
 }
 
+/// What is at the end of both must not come before what is first in one: a third place in both weighs
+/// more than a first one.
+async fn each_ranking_is_as_long_as_what_is_asked_for(desk: &Desk) {
+    let (engine, _) = with(desk, Model::named("meaning"));
+    // The more often and the shorter, the better by words; the purer, the better by meaning.
+    desk.store(finding(
+        "By words",
+        "tide whale court law statute moon bread",
+    ))
+    .await;
+    desk.store(finding(
+        "By words, too",
+        "tide law law court law moon moon bread",
+    ))
+    .await;
+    desk.store(finding("By meaning", "dolphin")).await;
+    desk.store(finding("By meaning, too", "orca orca moon"))
+        .await;
+    let padding = "of the sea and of the shore ".repeat(20);
+    desk.store(finding(
+        "Both",
+        &format!("tide whale whale moon moon {padding}"),
+    ))
+    .await;
+    engine.embed_waiting().await.unwrap();
+    let of = async |limit: u32| {
+        let wanted = Wanted {
+            limit: Some(limit),
+            ..wanted("tide cetacean")
+        };
+        engine.search(&desk.me, wanted).await.unwrap()
+    };
+    let all = of(20).await;
+    assert_eq!(titles(&all)[..2], ["By words", "Both"], "{all:?}");
+    let both = &all.found[1];
+    assert_eq!((both.keyword_rank, both.semantic_rank), (Some(3), Some(3)));
+    let two = of(2).await;
+    assert_eq!(titles(&two), ["By words", "By meaning"], "{two:?}");
+}
+
+/// What one process holds in memory is what the database says, whoever has changed it.
+async fn a_change_is_seen_by_the_next_search_whoever_made_it(desk: &Desk) {
+    let (engine, model) = with(desk, Model::named("meaning"));
+    let asked: Arc<dyn Embedder> = Arc::<Model>::clone(&model);
+    let elsewhere = desk.another_engine().await.with_embedder(asked);
+    let here = async || {
+        let found = search(&engine, &desk.me, "cetacean").await;
+        let again = search(&engine, &desk.me, "cetacean").await;
+        assert_eq!(found, again);
+        let mut titles: Vec<String> = titles(&found).into_iter().map(str::to_owned).collect();
+        titles.sort();
+        titles
+    };
+    let plan = desk.plan(1).await;
+    desk.store(finding("Orcas", "an orca")).await;
+    engine.embed_waiting().await.unwrap();
+    assert_eq!(here().await, ["Orcas"]);
+    desk.store(finding("Dolphins", "a dolphin")).await;
+    assert_eq!(here().await, ["Orcas"], "nobody has asked the model yet");
+    elsewhere.embed_waiting().await.unwrap();
+    assert_eq!(here().await, ["Dolphins", "Orcas"]);
+    desk.deliver(plan.id, "Answer", "the whale").await;
+    elsewhere.embed_waiting().await.unwrap();
+    assert_eq!(here().await, ["Answer", "Dolphins", "Orcas"]);
+    elsewhere.delete_plan(&desk.me, plan.id).await.unwrap();
+    assert_eq!(here().await, ["Dolphins", "Orcas"]);
+    elsewhere.reindex(&desk.me).await.unwrap();
+    assert_eq!(here().await, [""; 0], "the model has seen nothing of it");
+    elsewhere.embed_waiting().await.unwrap();
+    assert_eq!(here().await, ["Dolphins", "Orcas"]);
+    elsewhere.close().await;
+}
+
 on_both_databases![alone:
     what_shares_no_word_is_found_by_what_it_means,
     what_both_find_comes_first,
@@ -475,4 +548,6 @@ on_both_databases![alone:
     everything_can_be_cut_and_asked_about_anew,
     one_of_several_processes_asks,
     the_nearest_of_many_is_found,
+    each_ranking_is_as_long_as_what_is_asked_for,
+    a_change_is_seen_by_the_next_search_whoever_made_it,
 ];

@@ -8,6 +8,7 @@
 
 mod copy;
 mod error;
+mod held;
 mod migrate;
 mod near;
 mod read;
@@ -17,9 +18,11 @@ mod write;
 
 pub(crate) use copy::copy;
 pub(crate) use error::held;
+pub(crate) use held::Held;
 #[cfg(test)]
 pub(crate) use migrate::STEPS;
 pub(crate) use migrate::{VERSION, version};
+pub(crate) use near::Asked;
 pub(crate) use read::Readers;
 pub(crate) use wait::LONGEST as LONGEST_WAIT;
 pub(crate) use write::{Job, Ran, Writer};
@@ -42,6 +45,8 @@ const PREPARED: usize = 256;
 /// A connection to the file.
 pub(crate) struct Connection {
     pub(crate) file: rusqlite::Connection,
+    /// What all readers of the file hold together.
+    held: Held,
     columns: HashMap<&'static str, Columns>,
 }
 
@@ -82,8 +87,15 @@ impl Connection {
         }
         Ok(Self {
             file,
+            held: Held::default(),
             columns: HashMap::new(),
         })
+    }
+
+    /// The same, with what others hold already.
+    pub(crate) fn holding(mut self, held: &Held) -> Self {
+        self.held = held.clone();
+        self
     }
 
     /// Runs the statements one after the other. Those that give no rows answer with none.

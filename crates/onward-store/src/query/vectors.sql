@@ -13,6 +13,10 @@ WHERE tenant_id = $1 AND +model = $2 AND ($5 = 0 OR source_id IN (
         AND ($6 IS NULL OR plan_id = $6) AND $7 IS NULL
         AND ($8 IS NULL OR created_at >= $8) AND ($9 IS NULL OR created_at < $9)));
 
+-- name: sign_changes (sqlite)
+-- Differs because signs are held in memory here, and nowhere else does anybody ask.
+SELECT changes FROM sign_changes WHERE tenant_id = $1;
+
 -- name: near (postgres)
 -- Differs because the server compares signs here. The numbers of the `$4` chunks whose signs are nearest
 -- to `$3`, of what fits.
@@ -98,6 +102,24 @@ DELETE FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
 SELECT model, CAST(count(*) AS bigint) AS chunks,
     CAST(sum(CASE WHEN model <> '' AND length(sign) = 0 THEN 1 ELSE 0 END) AS bigint) AS refused
 FROM chunk_signs WHERE tenant_id = $1 GROUP BY model ORDER BY model;
+
+-- name: chunks_delete_lost
+-- Those whose artifact or output is gone.
+DELETE FROM chunks WHERE tenant_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM artifacts
+        WHERE artifacts.tenant_id = $1 AND artifacts.artifact_id = chunks.source_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM outputs WHERE outputs.tenant_id = $1 AND outputs.output_id = chunks.source_id);
+
+-- name: signs_delete_lost
+DELETE FROM chunk_signs WHERE tenant_id = $1 AND NOT EXISTS (
+    SELECT 1 FROM chunks WHERE chunks.tenant_id = $1
+        AND chunks.source_id = chunk_signs.source_id AND chunks.ordinal = chunk_signs.ordinal);
+
+-- name: vectors_delete_lost
+DELETE FROM vectors WHERE tenant_id = $1 AND NOT EXISTS (
+    SELECT 1 FROM chunks WHERE chunks.tenant_id = $1
+        AND chunks.source_id = vectors.source_id AND chunks.ordinal = vectors.ordinal);
 
 -- name: chunks_delete_of_source
 DELETE FROM chunks WHERE tenant_id = $1 AND source_id = $2;

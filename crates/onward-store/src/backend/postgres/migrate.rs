@@ -12,7 +12,7 @@ use super::error;
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     include_str!("../../../migrations/postgres/0001_plans.sql"),
     include_str!("../../../migrations/postgres/0002_skills.sql"),
     include_str!("../../../migrations/postgres/0003_sessions.sql"),
@@ -21,6 +21,7 @@ const STEPS: [&str; 8] = [
     include_str!("../../../migrations/postgres/0006_meaning.sql"),
     include_str!("../../../migrations/postgres/0007_notices.sql"),
     include_str!("../../../migrations/postgres/0008_lists.sql"),
+    include_str!("../../../migrations/postgres/0009_meaning_at_hand.sql"),
 ];
 
 /// The version that this program needs.

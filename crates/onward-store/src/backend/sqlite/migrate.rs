@@ -7,7 +7,7 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 8] = [
+pub(crate) const STEPS: [&str; 9] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
     include_str!("../../../migrations/sqlite/0003_sessions.sql"),
@@ -16,6 +16,7 @@ pub(crate) const STEPS: [&str; 8] = [
     include_str!("../../../migrations/sqlite/0006_meaning.sql"),
     include_str!("../../../migrations/sqlite/0007_notices.sql"),
     include_str!("../../../migrations/sqlite/0008_lists.sql"),
+    include_str!("../../../migrations/sqlite/0009_meaning_at_hand.sql"),
 ];
 
 /// The version that this program needs.

@@ -1,34 +1,81 @@
-//! Which chunks are near: the signs of all are looked through one after the other, none is kept but the
-//! nearest, and of those the numbers are read.
+//! Which chunks are near: the signs of all are looked through, where they are held in memory there and else
+//! one after the other as they are read, none is kept but the nearest, and of those the numbers are read.
 
 use std::collections::BinaryHeap;
 
 use onward_core::search::apart;
+use rusqlite::OptionalExtension as _;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
+use super::held::Signs;
 use super::{Connection, error};
 use crate::error::{Corrupt, Error};
 use crate::sql::{self, Dialect};
 use crate::tx::Statement;
 
+/// Whose signs are looked through, and which is near.
+pub(crate) struct Asked<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) model: &'a str,
+    pub(crate) sign: &'a [u8],
+    /// How many of the nearest are wanted.
+    pub(crate) among: u32,
+    /// Reads the signs of what fits.
+    pub(crate) signs: &'a Statement,
+    /// Says whether they are still those that are held; nothing where not all of the tenant's chunks fit.
+    pub(crate) changes: Option<&'a Statement>,
+    /// Reads the numbers of a chunk.
+    pub(crate) vectors: &'a Statement,
+}
+
+/// The nearest ones; the farthest of them is on top.
+struct Nearest {
+    most: usize,
+    heap: BinaryHeap<(u32, ([u8; 16], i64))>,
+}
+
+impl Nearest {
+    fn of(among: u32) -> Self {
+        let most = usize::try_from(among).unwrap_or(usize::MAX);
+        let heap = BinaryHeap::with_capacity(most.min(4_096) + 1);
+        Self { most, heap }
+    }
+
+    /// Whether something so far away could be one of them.
+    fn takes(&self, far: u32) -> bool {
+        let farthest = self.heap.peek();
+        self.heap.len() < self.most || farthest.is_some_and(|(farthest, _)| far <= *farthest)
+    }
+
+    fn add(&mut self, far: u32, place: ([u8; 16], i64)) {
+        self.heap.push((far, place));
+        if self.heap.len() > self.most {
+            self.heap.pop();
+        }
+    }
+
+    /// As they stand in the file.
+    fn places(self) -> Vec<([u8; 16], i64)> {
+        let mut places: Vec<_> = self.heap.into_iter().map(|(_, place)| place).collect();
+        places.sort_unstable();
+        places
+    }
+}
+
 impl Connection {
-    /// Hands on the numbers of the chunks whose signs are nearest, in no order.
+    /// Hands on the numbers of the chunks whose signs are nearest, by their places.
     pub(crate) fn near(
         &self,
-        signs: &Statement,
-        vectors: &Statement,
-        sign: &[u8],
-        among: u32,
+        asked: &Asked<'_>,
         mut keep: impl FnMut((Uuid, i64), &[u8]),
     ) -> Result<(), Error> {
-        let failed = |why| error::running(why, vectors.name);
-        let text = sql::text(vectors.name, Dialect::Sqlite);
+        let failed = |why| error::running(why, asked.vectors.name);
+        let text = sql::text(asked.vectors.name, Dialect::Sqlite);
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
-        let tenant = vectors.params.first();
-        for (_, source, ordinal) in self.nearest_signs(signs, sign, among)? {
+        for (source, ordinal) in self.nearest_signs(asked)?.places() {
             let id = Uuid::from_bytes(source);
-            let params = rusqlite::params![tenant, source, ordinal];
+            let params = rusqlite::params![asked.tenant, source, ordinal];
             let mut rows = prepared.query(params).map_err(failed)?;
             if let Some(row) = rows.next().map_err(failed)? {
                 match row.get_ref(0).map_err(failed)? {
@@ -45,45 +92,71 @@ impl Connection {
         Ok(())
     }
 
-    fn nearest_signs(
+    fn nearest_signs(&self, asked: &Asked<'_>) -> Result<Nearest, Error> {
+        let Some(changes) = asked.changes else {
+            return self.read_signs(asked, |_, _| ());
+        };
+        let changes = self.sign_changes(changes)?;
+        if let Some(held) = self.held.get(asked.tenant, asked.model, changes) {
+            let mut nearest = Nearest::of(asked.among);
+            for (far, place) in held.apart(asked.sign) {
+                if nearest.takes(far) {
+                    nearest.add(far, place);
+                }
+            }
+            return Ok(nearest);
+        }
+        let (tenant, bytes) = (asked.tenant, asked.sign.len());
+        let mut read = Some(Signs::none(tenant, asked.model, changes, bytes));
+        let nearest = self.read_signs(asked, |place, sign| {
+            if read.as_mut().is_some_and(|read| !read.add(place, sign)) {
+                read = None;
+            }
+        })?;
+        read.into_iter().for_each(|read| self.held.put(read));
+        Ok(nearest)
+    }
+
+    /// Looks through them as they are read, and hands all of them on.
+    fn read_signs(
         &self,
-        signs: &Statement,
-        sign: &[u8],
-        among: u32,
-    ) -> Result<BinaryHeap<(u32, [u8; 16], i64)>, Error> {
+        asked: &Asked<'_>,
+        mut each: impl FnMut(([u8; 16], i64), &[u8]),
+    ) -> Result<Nearest, Error> {
+        let signs = asked.signs;
         let failed = |why| error::running(why, signs.name);
         let text = sql::text(signs.name, Dialect::Sqlite);
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
         let params = rusqlite::params_from_iter(&signs.params);
         let mut rows = prepared.query(params).map_err(failed)?;
-        let most = usize::try_from(among).unwrap_or(usize::MAX);
-        // The farthest of those that are kept is on top.
-        let mut nearest: BinaryHeap<(u32, [u8; 16], i64)> =
-            BinaryHeap::with_capacity(most.min(4_096) + 1);
+        let mut nearest = Nearest::of(asked.among);
         while let Some(row) = rows.next().map_err(failed)? {
             let ValueRef::Blob(other) = row.get_ref(2).map_err(failed)? else {
-                return Err(corrupt(
-                    "chunk_signs",
-                    "sign",
-                    Uuid::nil(),
-                    "holds no bytes",
-                ));
+                let why = "holds no bytes";
+                return Err(corrupt("chunk_signs", "sign", Uuid::nil(), why));
             };
-            if other.len() != sign.len() {
-                continue;
-            }
-            let far = apart(sign, other);
-            let full = nearest.len() == most;
-            if full && nearest.peek().is_some_and(|(farthest, ..)| far > *farthest) {
+            if other.len() != asked.sign.len() {
                 continue;
             }
             let source: [u8; 16] = row.get(0).map_err(failed)?;
-            nearest.push((far, source, row.get(1).map_err(failed)?));
-            if full {
-                nearest.pop();
+            let place = (source, row.get(1).map_err(failed)?);
+            each(place, other);
+            let far = apart(asked.sign, other);
+            if nearest.takes(far) {
+                nearest.add(far, place);
             }
         }
         Ok(nearest)
+    }
+
+    /// How often the tenant's signs have changed, in the state of the file that this reader sees.
+    fn sign_changes(&self, changes: &Statement) -> Result<i64, Error> {
+        let failed = |why| error::running(why, changes.name);
+        let text = sql::text(changes.name, Dialect::Sqlite);
+        let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
+        let params = rusqlite::params_from_iter(&changes.params);
+        let found = prepared.query_row(params, |row| row.get(0)).optional();
+        Ok(found.map_err(failed)?.unwrap_or(0))
     }
 }
 

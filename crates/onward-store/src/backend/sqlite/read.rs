@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Connection;
+use super::{Connection, Held};
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::tx::{self, Tx};
@@ -17,6 +17,7 @@ pub(crate) struct Readers {
     /// The one that is asked whether anything was committed: only the answers of one connection can
     /// be compared with each other.
     pulse: Arc<Mutex<Option<Connection>>>,
+    held: Held,
     faults: Faults,
 }
 
@@ -29,6 +30,7 @@ impl Readers {
             path: Arc::new(path.to_owned()),
             idle: Arc::default(),
             pulse: Arc::default(),
+            held: Held::default(),
             faults,
         }
     }
@@ -39,7 +41,8 @@ impl Readers {
         let mut tx = match idle {
             Some(tx) => tx,
             None => {
-                let connection = tx::Connection::Sqlite(Connection::open(&self.path, false)?);
+                let connection = Connection::open(&self.path, false)?.holding(&self.held);
+                let connection = tx::Connection::Sqlite(connection);
                 Tx::new(connection, "".into(), self.faults.clone())
             }
         };
@@ -72,6 +75,7 @@ impl Readers {
     /// Closes those that are not in use.
     pub(crate) fn close(&self) {
         self.lock().clear();
+        self.held.clear();
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         pulse.take();
     }
