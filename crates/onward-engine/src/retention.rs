@@ -23,7 +23,8 @@ const OFTEN: Duration = Duration::from_secs(3600);
 pub struct Retention {
     /// Plans that are over; for ever where nothing is said.
     pub finished_plans: Option<Duration>,
-    /// The log of tool calls; for ever where nothing is said.
+    /// The log of tool calls, and what was extracted out of texts that came with one; for ever where
+    /// nothing is said.
     pub tool_calls: Option<Duration>,
     /// Sessions of agents, from when they were last heard of; for ever where nothing is said.
     pub sessions: Option<Duration>,
@@ -36,6 +37,8 @@ pub struct Forgotten {
     pub plans: Vec<PlanId>,
     /// Calls in the log.
     pub tool_calls: u64,
+    /// Extractions out of texts that came with their call.
+    pub extractions: u64,
     /// Sessions of agents, each with its turns.
     pub sessions: u64,
 }
@@ -96,9 +99,13 @@ impl Engine {
         }
         if let Some(before) = retention.tool_calls.map(|kept| self.before(kept)) {
             let calls = self.store.write(tenant, move |tx| {
-                Box::pin(async move { tx.forget_calls(before).await })
+                Box::pin(async move {
+                    let calls = tx.forget_calls(before).await?;
+                    let extractions = tx.forget_extractions(before).await?;
+                    Ok::<_, onward_store::Error>((calls, extractions))
+                })
             });
-            forgotten.tool_calls = calls.await?;
+            (forgotten.tool_calls, forgotten.extractions) = calls.await?;
         }
         if let Some(before) = retention.sessions.map(|kept| self.before(kept)) {
             let sessions = self.store.write(tenant, move |tx| {

@@ -1,15 +1,17 @@
 //! What models took out of texts, as schemas asked for it. An extraction belongs to a plan where its
-//! artifact does, and stays, as that does, when the plan goes.
+//! artifact does, and stays, as that does, when the plan goes. One out of a text that came with a call is a
+//! part of the log of calls, and is forgotten with it.
 
 use onward_core::id::{ArtifactId, ExtractionId};
 use onward_core::refusal::Issue;
 use onward_core::{PlanId, Timestamp};
 use serde_json::{Value as Json, json};
+use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
 use crate::tx::Tx;
-use crate::value::{Row, params};
+use crate::value::{Cells, Row, params};
 
 /// Data that a model took out of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +71,38 @@ impl Tx {
         first(Some(rows), extraction)
     }
 
+    /// Reads a page of all extractions, by their ids; the last id, if there was any, and which of them are
+    /// out of an artifact that is not there.
+    pub async fn extractions_page(
+        &mut self,
+        behind: Option<ExtractionId>,
+        limit: u32,
+    ) -> Result<Option<(ExtractionId, Vec<ExtractionId>)>, Error> {
+        let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
+        let params = params![behind, limit];
+        let rows = self.rows("extractions_page", params).await?;
+        let (mut last, mut lost) = (None, Vec::new());
+        for row in rows {
+            let (extraction, is_lost) = extraction_and(row, |cells| cells.flag("lost"))?;
+            last = Some(extraction.id);
+            lost.extend(is_lost.then_some(extraction.id));
+        }
+        Ok(last.map(|last| (last, lost)))
+    }
+
+    /// Forgets extractions from before this instant out of texts that came with their call, and says how
+    /// many. One out of an artifact stays as long as that.
+    pub async fn forget_extractions(&mut self, before: Timestamp) -> Result<u64, Error> {
+        let rows = self
+            .rows("extractions_count_before", params![before])
+            .await?;
+        self.queue(self.statement("extractions_delete_before", params![before]));
+        let count = first(Some(rows), |row| {
+            row.cells("extractions").u64("extractions")
+        });
+        Ok(count?.unwrap_or(0))
+    }
+
     /// What was taken out of a plan's artifacts, the oldest first.
     pub async fn extractions_of(
         &mut self,
@@ -82,6 +116,14 @@ impl Tx {
 }
 
 fn extraction(row: Row) -> Result<Extraction, Error> {
+    Ok(extraction_and(row, |_| Ok(()))?.0)
+}
+
+/// An extraction, and what else stands in its row.
+fn extraction_and<T>(
+    row: Row,
+    beside: impl FnOnce(&mut Cells) -> Result<T, Error>,
+) -> Result<(Extraction, T), Error> {
     let mut cells = row.cells("extractions");
     let id = ExtractionId::new(cells.id("extraction_id")?);
     let artifact = cells.maybe_id("artifact_id")?.map(ArtifactId::new);
@@ -93,7 +135,7 @@ fn extraction(row: Row) -> Result<Extraction, Error> {
     let issues = issues(&listed);
     let issues = issues.filter(|issues| issues.is_empty() == valid);
     let issues = issues.ok_or_else(|| cells.corrupt("issues", "is no list that fits `valid`"))?;
-    Ok(Extraction {
+    let extraction = Extraction {
         id,
         artifact,
         schema,
@@ -103,7 +145,8 @@ fn extraction(row: Row) -> Result<Extraction, Error> {
         model: cells.string("model")?,
         actor: cells.string("actor")?,
         created_at: cells.at("created_at")?,
-    })
+    };
+    Ok((extraction, beside(&mut cells)?))
 }
 
 fn issues(listed: &Json) -> Option<Vec<Issue>> {

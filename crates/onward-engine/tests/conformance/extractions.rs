@@ -11,7 +11,7 @@ use crate::desk::Desk;
 use crate::on_both_databases;
 use crate::research::finding;
 
-fn extracted(artifact: Option<ArtifactId>, data: Value) -> Extracted {
+pub(crate) fn extracted(artifact: Option<ArtifactId>, data: Value) -> Extracted {
     Extracted {
         artifact,
         schema: json!({ "type": "object" }),

@@ -8,7 +8,9 @@ use onward_engine::retention::Retention;
 use serde_json::json;
 
 use crate::desk::Desk;
+use crate::extractions::extracted;
 use crate::on_both_databases;
+use crate::research::finding;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -148,12 +150,46 @@ async fn old_calls_go_and_newer_ones_stay(desk: &Desk) {
     assert_eq!(tools, ["new"]);
 }
 
+async fn extractions_out_of_a_calls_own_text_go_with_the_log_of_calls(desk: &Desk) {
+    let kept = desk.store(finding("Moons", "Io and Europa")).await;
+    let e = &desk.engine;
+    let of = |artifact| extracted(artifact, json!({ "moons": 2 }));
+    e.store_extraction(&desk.me, of(None)).await.unwrap();
+    e.store_extraction(&desk.me, of(Some(kept))).await.unwrap();
+    let other = desk.tenant("other").await;
+    e.store_extraction(&other, of(None)).await.unwrap();
+    desk.advance(DAY);
+    e.store_extraction(&desk.me, of(None)).await.unwrap();
+    let calls = |kept| Retention {
+        tool_calls: Some(kept),
+        ..Retention::default()
+    };
+    let forgot = async |retention| {
+        let forgotten = e.forget(&desk.me.tenant, retention).await.unwrap();
+        forgotten.extractions
+    };
+    assert_eq!(forgot(Retention::default()).await, 0);
+    assert_eq!(forgot(after(Duration::ZERO)).await, 0, "those are plans");
+    assert_eq!(forgot(calls(DAY)).await, 0, "at the limit they are kept");
+    desk.advance(Duration::from_millis(1));
+    assert_eq!(forgot(calls(DAY)).await, 1);
+    desk.advance(DAY);
+    assert_eq!(forgot(calls(DAY)).await, 1);
+    let left = |tenant: &str| {
+        let count = format!("SELECT count(*) FROM extractions WHERE tenant_id = '{tenant}'");
+        desk.sql(&count).unwrap()
+    };
+    assert_eq!(left(&desk.me.tenant), "1", "that of the artifact");
+    assert_eq!(left(&other.tenant), "1");
+}
+
 on_both_databases![
     plans_that_ended_long_enough_ago_go_and_others_stay,
     nothing_is_forgotten_unless_somebody_asks,
     other_tenants_keep_theirs,
     more_plans_than_are_looked_up_at_once_all_go,
     old_calls_go_and_newer_ones_stay,
+    extractions_out_of_a_calls_own_text_go_with_the_log_of_calls,
 ];
 
 /// A server forgets what all tenants have, so it has a database to itself here.

@@ -13,6 +13,21 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 -- name: extraction
 SELECT {extraction} FROM extractions WHERE tenant_id = $1 AND extraction_id = $2;
 
+-- name: extractions_page
+SELECT {extraction}, CAST(CASE WHEN artifact_id IS NULL OR EXISTS (
+        SELECT 1 FROM artifacts
+        WHERE artifacts.tenant_id = $1 AND artifacts.artifact_id = extractions.artifact_id)
+    THEN 0 ELSE 1 END AS bigint) AS lost
+FROM extractions WHERE tenant_id = $1 AND extraction_id > $2 ORDER BY extraction_id LIMIT $3;
+
+-- name: extractions_count_before
+-- Those out of texts that came with their call: nothing else leads to them.
+SELECT CAST(count(*) AS bigint) AS extractions FROM extractions
+WHERE tenant_id = $1 AND artifact_id IS NULL AND created_at < $2;
+
+-- name: extractions_delete_before
+DELETE FROM extractions WHERE tenant_id = $1 AND artifact_id IS NULL AND created_at < $2;
+
 -- name: extractions_of_plan
 -- Those from artifacts that belong to it, the oldest first.
 SELECT {extraction} FROM artifacts

@@ -219,6 +219,7 @@ pub(super) fn forgotten(tenant: &str, forgotten: Result<Forgotten, Error>) {
             tenant,
             plans = forgotten.plans.len(),
             tool_calls = forgotten.tool_calls,
+            extractions = forgotten.extractions,
             sessions = forgotten.sessions,
             "forgot what is older than `[retention]` says"
         ),
