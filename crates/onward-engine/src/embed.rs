@@ -298,6 +298,14 @@ impl Engine {
     pub async fn reindex(&self, caller: &Caller) -> Result<Reindexed, Error> {
         caller.allow(Permission::ManageTenant)?;
         let mut done = Reindexed::default();
+        // First, for it would be in the way of what is made anew.
+        let lost = self.store.write(&caller.tenant, |tx| {
+            Box::pin(async {
+                tx.drop_lost_index();
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        lost.await?;
         let mut behind = Uuid::nil();
         loop {
             let page = self.store.write(&caller.tenant, move |tx| {

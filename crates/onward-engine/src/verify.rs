@@ -36,6 +36,10 @@ pub struct Checked {
     pub plans: u64,
     /// How many entries their trails have.
     pub events: u64,
+    /// How many chunks the texts that are searched have.
+    pub chunks: u64,
+    /// What of their index is not as it should be: all of it can be made anew.
+    pub index: Vec<String>,
     /// What is not as it should be.
     pub faults: Vec<Fault>,
 }
@@ -54,6 +58,15 @@ impl Engine {
         if let Some(what) = self.verify_beside(caller).await? {
             checked.faults.push(fault(what));
         }
+        let lost = self.lost_extractions(caller).await?.into_iter();
+        checked.faults.extend(lost.map(fault));
+        let index = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async { tx.index_faults().await })
+        });
+        let (chunks, index) = index.await?;
+        checked.chunks = chunks;
+        let index = index.into_iter();
+        checked.index = index.map(|(what, many)| format!("{many} {what}")).collect();
         let mut behind = None;
         loop {
             let page = self.store.read(&caller.tenant, move |tx| {
@@ -110,6 +123,28 @@ impl Engine {
             })
         });
         cell(read.await)
+    }
+
+    /// Reads all extractions; those out of artifacts that are not there, or the first cell that cannot be
+    /// read.
+    async fn lost_extractions(&self, caller: &Caller) -> Result<Vec<String>, Error> {
+        let read = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async {
+                let (mut behind, mut all) = (None, Vec::new());
+                while let Some((last, lost)) = tx.extractions_page(behind, PIECE).await? {
+                    behind = Some(last);
+                    all.extend(lost.iter().map(|id| {
+                        format!("extraction `{id}` is out of an artifact that is not there")
+                    }));
+                }
+                Ok::<_, onward_store::Error>(all)
+            })
+        });
+        match read.await {
+            Ok(lost) => Ok(lost),
+            Err(onward_store::Error::Corrupt(cell)) => Ok(vec![cell.to_string()]),
+            Err(why) => Err(why.into()),
+        }
     }
 
     /// Checks one plan: how many entries its trail has, and what does not fit. A plan that is gone

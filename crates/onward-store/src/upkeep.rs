@@ -115,6 +115,21 @@ impl Tx {
         Ok(first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0))
     }
 
+    /// How many chunks of texts there are, and what of the index does not fit to them.
+    pub async fn index_faults(&mut self) -> Result<(u64, Vec<(Arc<str>, u64)>), Error> {
+        let (mut chunks, mut faults) = (0, Vec::new());
+        for row in self.rows("index_faults", params![]).await? {
+            let mut cells = row.cells("chunks");
+            let (what, many) = (cells.text("what")?, cells.u64("many")?);
+            match &*what {
+                "chunks" => chunks = many,
+                _ if many > 0 => faults.push((what, many)),
+                _ => {}
+            }
+        }
+        Ok((chunks, faults))
+    }
+
     /// What is wrong with the file as a file; nothing where it is whole.
     pub async fn file_faults(&mut self) -> Result<Vec<String>, Error> {
         let questions = ["quick_check_begin", "quick_check"];

@@ -1,15 +1,21 @@
 //! Rows that say something else than their trail are found by a check; and one damaged plan keeps
 //! nobody from the others.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::command::ActionSpec;
 use onward_core::policy::OnStall;
+use onward_engine::embed::Embedder;
+use serde_json::json;
 
 use crate::corrupt::cell;
 use crate::desk::Desk;
+use crate::extractions::extracted;
+use crate::meaning::Model;
 use crate::on_both_databases;
 use crate::place::Kind;
+use crate::research::finding;
 use crate::verbs::{error, result_without_token};
 
 async fn a_trail_that_lacks_an_entry_or_says_something_else_is_found(desk: &Desk) {
@@ -107,6 +113,81 @@ async fn what_is_not_part_of_a_plan_is_checked_too(desk: &Desk) {
     assert!(checked.faults.iter().any(named), "{:?}", checked.faults);
 }
 
+async fn extractions_are_checked_too(desk: &Desk) {
+    let artifact = desk.store(finding("Moons", "Io and Europa")).await;
+    let e = &desk.engine;
+    for of in [None, Some(artifact)] {
+        let extracted = extracted(of, json!({ "moons": 2 }));
+        e.store_extraction(&desk.me, extracted).await.unwrap();
+    }
+    assert_eq!(e.verify(&desk.me).await.unwrap().faults, []);
+    let found = async |set: &str| {
+        let tenant = &desk.me.tenant;
+        desk.damage(&format!(
+            "UPDATE extractions SET {set} WHERE tenant_id = '{tenant}' AND artifact_id IS NOT NULL"
+        ));
+        let faults = e.verify(&desk.me).await.unwrap().faults;
+        assert_eq!(faults.len(), 1, "{set}: {faults:?}");
+        faults[0].what.clone()
+    };
+    let nobodys = desk.literal(uuid::Uuid::from_u128(7));
+    let lost = found(&format!("artifact_id = {nobodys}")).await;
+    assert!(lost.contains("an artifact that is not there"), "{lost}");
+    let cell = found("issues = '{}', valid = 0").await;
+    assert!(cell.contains("`extractions`"), "{cell}");
+}
+
+/// What does not fit in the index of the search is found, and made anew from the texts.
+async fn an_index_that_does_not_fit_is_found_and_made_anew(desk: &Desk) {
+    let model: Arc<dyn Embedder> = Arc::new(Model::named("meaning"));
+    let engine = desk.engine.clone().with_embedder(model);
+    let tenant = Arc::clone(&desk.me.tenant);
+    let nobodys = desk.literal(uuid::Uuid::from_u128(7));
+    for (fault, damage) in [
+        (
+            "2 chunks that no model will see",
+            format!("DELETE FROM chunk_signs WHERE tenant_id = '{tenant}' AND ordinal = 1"),
+        ),
+        (
+            "2 signs without a vector",
+            format!("DELETE FROM vectors WHERE tenant_id = '{tenant}' AND ordinal = 1"),
+        ),
+        (
+            "1 chunks of nothing",
+            format!(
+                "UPDATE chunks SET source_id = {nobodys} WHERE tenant_id = '{tenant}' AND ordinal = 2"
+            ),
+        ),
+        (
+            "2 signs of no chunk",
+            format!(
+                "UPDATE chunk_signs SET ordinal = 9 WHERE tenant_id = '{tenant}' AND ordinal = 1"
+            ),
+        ),
+        (
+            "2 vectors without a sign",
+            format!("UPDATE vectors SET ordinal = 9 WHERE tenant_id = '{tenant}' AND ordinal = 1"),
+        ),
+    ] {
+        if engine.verify(&desk.me).await.unwrap().chunks == 0 {
+            desk.store(finding("Long", &"the whale sings. ".repeat(300)))
+                .await;
+            desk.store(finding("Shorter", &"the orca hunts. ".repeat(150)))
+                .await;
+        }
+        engine.embed_waiting().await.unwrap();
+        let before = engine.verify(&desk.me).await.unwrap();
+        assert_eq!((before.index.as_slice(), before.chunks), (&[][..], 5));
+        desk.damage(&damage);
+        let checked = engine.verify(&desk.me).await.unwrap();
+        assert!(checked.index.iter().any(|it| it == fault), "{checked:?}");
+        assert_eq!(checked.faults, [], "the plans are as they should be");
+        engine.reindex(&desk.me).await.unwrap();
+        engine.embed_waiting().await.unwrap();
+        assert_eq!(engine.verify(&desk.me).await.unwrap(), before, "{fault}");
+    }
+}
+
 async fn a_sweep_goes_on_past_a_damaged_plan(desk: &Desk) {
     let mut watcher = desk.engine.watcher();
     let mut plans = Vec::new();
@@ -153,9 +234,15 @@ on_both_databases![
     rows_that_say_something_else_than_the_trail_are_found,
     a_skill_that_says_something_else_than_the_trail_is_found,
     what_is_not_part_of_a_plan_is_checked_too,
+    extractions_are_checked_too,
 ];
 
 mod alone {
-    use super::a_sweep_goes_on_past_a_damaged_plan;
-    crate::on_both_databases![alone: a_sweep_goes_on_past_a_damaged_plan];
+    use super::{
+        a_sweep_goes_on_past_a_damaged_plan, an_index_that_does_not_fit_is_found_and_made_anew,
+    };
+    crate::on_both_databases![alone:
+        a_sweep_goes_on_past_a_damaged_plan,
+        an_index_that_does_not_fit_is_found_and_made_anew,
+    ];
 }

@@ -23,7 +23,7 @@ const NOTIFICATIONS: &str = "notifications";
 /// How many of the last findings are looked at.
 const NOTICES: u32 = 50;
 
-/// Check the configuration, the database, who is told of findings, and that every plan is what its log says
+/// Check the configuration, the database, the index of the search, who is told of findings, and that every plan is what its log says
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
@@ -157,7 +157,7 @@ fn broken(check: &'static str, why: Error, checks: &mut Vec<Check>) -> Exit {
     failure.exit
 }
 
-/// Replays the trail of every plan of every tenant.
+/// Replays the trail of every plan of every tenant, and looks at what stands beside the plans.
 async fn plans(engine: &Engine, checks: &mut Vec<Check>) -> std::result::Result<(), Error> {
     for tenant in engine.tenants().await? {
         let caller = match &*tenant.name {
@@ -170,6 +170,16 @@ async fn plans(engine: &Engine, checks: &mut Vec<Check>) -> std::result::Result<
         let of = format!("tenant `{}`: {plans}, {events}", tenant.name);
         if checked.faults.is_empty() {
             checks.push(Check::good("plans", format!("{of}, each as its log says")));
+        }
+        for fault in &checked.index {
+            let message = format!("tenant `{}`: {fault}", tenant.name);
+            let hint = "`onward reindex` makes the index anew";
+            checks.push(Check::fault("search", message, hint));
+        }
+        if checked.index.is_empty() && checked.chunks > 0 {
+            let chunks = words::count(checked.chunks, "chunk", "chunks");
+            let message = format!("tenant `{}`: {chunks} in order", tenant.name);
+            checks.push(Check::good("search", message));
         }
         for fault in checked.faults {
             let message = match fault.plan {
