@@ -2,7 +2,9 @@
 //!
 //! The texts are made of words whose frequencies fall as those of a language do, so that a few words
 //! stand in every chunk and most in hardly any. Each question is asked through the engine, snippets
-//! included: by words alone, and then by words and numbers. `bench/search` runs it; `bench/README.md` says what was seen.
+//! included: by words alone, and then by words and numbers. What the processor did for it is told beside how
+//! long it took: the former hardly depends on who else is busy. `bench/search` runs it; `bench/README.md`
+//! says what was seen.
 
 #![allow(
     clippy::unwrap_used,
@@ -72,7 +74,9 @@ fn main() {
     runtime.expect("threads can be started").block_on(async {
         let name = format!("onward-search-{}.db", std::process::id());
         let file = asked.folder.join(name);
-        println!("what                    chunks    store s     p50 ms     p99 ms   found");
+        println!(
+            "what                    chunks    store s     p50 ms     p99 ms     cpu ms   found"
+        );
         measure("SQLite", &Address::File(file.clone()), &asked).await;
         for ending in ["", "-wal", "-shm"] {
             // Nobody else knows the file.
@@ -116,16 +120,16 @@ async fn measure(database: &str, address: &Address, asked: &Asked) {
 
 async fn ask(how: &str, engine: &Engine, me: &Caller, words: &Words, questions: usize) {
     println!("{how}");
-    let mut all = Vec::new();
+    let (mut all, mut all_worked) = (Vec::new(), Vec::new());
     for kind in words::KINDS {
-        let (mut took, mut found) = (Vec::new(), 0);
+        let (mut took, mut worked, mut found) = (Vec::new(), Vec::new(), 0);
         for number in 0..questions {
             let query = words.question(kind, number);
             let wanted = Wanted {
                 query,
                 ..Wanted::default()
             };
-            let began = Instant::now();
+            let (began, before) = (Instant::now(), cpu());
             found += engine
                 .search(me, wanted)
                 .await
@@ -133,21 +137,40 @@ async fn ask(how: &str, engine: &Engine, me: &Caller, words: &Words, questions: 
                 .found
                 .len();
             took.push(began.elapsed());
+            worked.push(cpu().saturating_sub(before));
         }
         all.extend(took.iter().copied());
-        report(kind.name(), &mut took, found / questions.max(1));
+        all_worked.extend(worked.iter().copied());
+        report(
+            kind.name(),
+            &mut took,
+            &mut worked,
+            found / questions.max(1),
+        );
     }
-    report("all of them", &mut all, 0);
+    report("all of them", &mut all, &mut all_worked, 0);
 }
 
-fn report(name: &str, took: &mut [Duration], found: usize) {
-    took.sort_unstable();
-    let at = |part: usize| {
-        let place = took.len() * part / 100;
-        let took = took.get(place).or(took.last()).copied();
+fn report(name: &str, took: &mut [Duration], worked: &mut [Duration], found: usize) {
+    let at = |of: &mut [Duration], part: usize| {
+        of.sort_unstable();
+        let place = of.len() * part / 100;
+        let took = of.get(place).or(of.last()).copied();
         took.unwrap_or_default().as_secs_f64() * 1_000.0
     };
-    println!("  {name:<39} {:>10.2} {:>10.2} {found:>7}", at(50), at(99));
+    let (half, nearly_all) = (at(took, 50), at(took, 99));
+    let worked = at(worked, 50);
+    println!("  {name:<39} {half:>10.2} {nearly_all:>10.2} {worked:>10.2} {found:>7}");
+}
+
+/// How long processors have worked for this process, where the system says so.
+fn cpu() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let worked = threads.flatten().filter_map(|thread| {
+        let figures = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        figures.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(worked.sum())
 }
 
 /// Stores texts until there are so many chunks.
