@@ -62,6 +62,25 @@ fn a_row_that_was_changed_behind_our_back_is_found_by_the_doctor() {
     assert_eq!(code, Some(1));
 }
 
+#[test]
+fn an_index_that_does_not_fit_is_found_and_made_anew() {
+    let scene = Scene::empty("unfit").with_plans();
+    let (text, code) = run(&scene, "onward doctor");
+    assert!(text.contains("ok  search"), "{text}");
+    assert_eq!(code, Some(0), "{text}");
+    let file = rusqlite::Connection::open(scene.folder.join("onward.db"));
+    let damaged = file
+        .expect("it opens")
+        .execute("DELETE FROM chunk_signs", []);
+    assert!(damaged.expect("it can be damaged") > 1);
+    let (text, code) = run(&scene, "onward doctor");
+    assert!(text.contains("chunks that no model will see"), "{text}");
+    assert!(text.contains("hint: `onward reindex`"), "{text}");
+    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(run(&scene, "onward reindex").1, Some(0));
+    assert_eq!(run(&scene, "onward doctor").1, Some(0));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_file_that_others_can_read_is_a_fault() {
