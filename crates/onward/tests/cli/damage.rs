@@ -64,14 +64,13 @@ fn a_row_that_was_changed_behind_our_back_is_found_by_the_doctor() {
 
 #[test]
 fn an_index_that_does_not_fit_is_found_and_made_anew() {
+    const DAMAGE: &str = "DELETE FROM chunk_signs WHERE tenant_id = 'local'";
     let scene = Scene::empty("unfit").with_plans();
     let (text, code) = run(&scene, "onward doctor");
     assert!(text.contains("ok  search"), "{text}");
     assert_eq!(code, Some(0), "{text}");
     let file = rusqlite::Connection::open(scene.folder.join("onward.db"));
-    let damaged = file
-        .expect("it opens")
-        .execute("DELETE FROM chunk_signs", []);
+    let damaged = file.expect("it opens").execute(DAMAGE, []);
     assert!(damaged.expect("it can be damaged") > 1);
     let (text, code) = run(&scene, "onward doctor");
     assert!(text.contains("chunks that no model will see"), "{text}");
