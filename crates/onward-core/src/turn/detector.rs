@@ -35,6 +35,16 @@ pub struct State {
     pub evidence: Vec<Evidence>,
 }
 
+impl State {
+    /// Something came from outside that is no step of the turn, such as the end of a background task.
+    /// What was idle before it does not count any more; what was learned stays known.
+    pub fn reset(&mut self, at: Timestamp) {
+        self.idle_halves = 0;
+        self.counted_at = Some(at);
+        self.evidence.clear();
+    }
+}
+
 /// Watches the turns of one agent, or of one subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgressDetector {

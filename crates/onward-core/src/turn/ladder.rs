@@ -135,6 +135,18 @@ pub struct Standing {
     pub refusals: u32,
 }
 
+impl Standing {
+    /// Something came from outside that is no step of the turn: what was idle before it does not
+    /// count any more, and tools that were closed for that are open. A limit of steps stays one.
+    pub fn reset(&mut self) {
+        self.idle_steps = 0;
+        self.nudged = false;
+        if self.held == Some(Held::Stalled) {
+            self.held = None;
+        }
+    }
+}
+
 /// What is to be said after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rung {
@@ -170,8 +182,7 @@ impl LoopControl {
         let was_held = standing.held;
         match verdict {
             Verdict::Progress { .. } => {
-                standing.idle_steps = 0;
-                standing.nudged = false;
+                standing.reset();
                 standing.held = None;
             }
             Verdict::Idle { steps, .. } => {

@@ -238,6 +238,22 @@ async fn late(tx: &mut Tx, heard: &Heard, asked: &Asked) -> Result<Option<CallRe
     Ok(of_turn.find(takes_results))
 }
 
+/// Whether a call of one of these tools runs.
+pub(crate) async fn calls_one_of(
+    tx: &mut Tx,
+    heard: &Heard,
+    tools: &[&str],
+) -> Result<bool, Error> {
+    if tools.is_empty() {
+        return Ok(false);
+    }
+    let open = tx.open_calls(&heard.session).await?;
+    Ok(open.iter().any(|record| {
+        let runs = matches!(record.call.state, CallState::Running(_));
+        runs && record.key.agent == heard.subagent && tools.contains(&record.tool.as_str())
+    }))
+}
+
 /// Settles what is left of a turn that is over: a person who was asked has said no, and of the rest
 /// nobody will hear. The model has gone on, and is not told.
 pub(crate) async fn end_turn(

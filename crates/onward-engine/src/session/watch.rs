@@ -2,7 +2,7 @@
 //!
 //! A turn begins with a prompt, or with the first that is heard of it where the prompt was missed. A
 //! call that was refused is no step, and a call that is told of twice, alone and in its batch, counts
-//! once. A turn that was stopped stays closed until the next prompt: calls of one batch ask side by
+//! once. A turn that is told of again before its first step begins once. A turn that was stopped stays closed until the next prompt: calls of one batch ask side by
 //! side, and the last of them must not slip through.
 
 use std::sync::Arc;
@@ -49,17 +49,41 @@ impl Engine {
             let (heard, fingerprint) = (heard.clone(), fingerprint.clone());
             Box::pin(async move {
                 let known = hear(tx, &heard, now).await?;
-                let last = known.turn.as_ref().map(|turn| turn.number);
-                let mut desk = Desk::fresh(tx, &heard, known, control, now);
-                desk.look(&fingerprint);
-                desk.keep(tx, &heard);
-                if let Some(last) = last {
-                    ledger::end_turn(tx, &heard, last, now).await?;
-                }
-                Ok::<u32, Error>(desk.turn.number)
+                begin(tx, &heard, known, &fingerprint, control, now).await
             })
         });
         begun.await
+    }
+
+    /// A background task is over, and the agent is told of it as if by a message. That is news from
+    /// outside, and the turn goes on; where none does, one begins.
+    pub async fn task_ended(
+        &self,
+        caller: &Caller,
+        heard: Heard,
+        fingerprint: Fingerprint,
+        control: LoopControl,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (heard, now) = (heard.cleaned()?, self.now());
+        let told = self.store.write(&caller.tenant, move |tx| {
+            let (heard, fingerprint) = (heard.clone(), fingerprint.clone());
+            Box::pin(async move {
+                let known = hear(tx, &heard, now).await?;
+                let turn = known.turn.as_ref();
+                if !turn.is_some_and(|turn| turn.ended.is_none() && goes_on(turn, &heard)) {
+                    begin(tx, &heard, known, &fingerprint, control, now).await?;
+                    return Ok(());
+                }
+                let mut desk = Desk::go_on(tx, &heard, known, control, now);
+                desk.watched.state.reset(now);
+                desk.turn.standing.reset();
+                desk.turn.progressed_at = Some(now);
+                desk.keep(tx, &heard);
+                Ok::<(), Error>(())
+            })
+        });
+        told.await
     }
 
     /// A step, or one call where the agent tells of each alone.
@@ -81,12 +105,26 @@ impl Engine {
 
     /// The agent answered: the turn is over.
     pub async fn end_turn(&self, caller: &Caller, heard: Heard) -> Result<(), Error> {
+        self.end_turn_outside_of(caller, heard, &[]).await
+    }
+
+    /// The same for an agent that does not say whether it answered or a subagent of it: while a call
+    /// of one of these tools runs, it was the subagent, and the turn goes on.
+    pub async fn end_turn_outside_of(
+        &self,
+        caller: &Caller,
+        heard: Heard,
+        tools: &'static [&'static str],
+    ) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
         let (heard, now) = (heard.cleaned()?, self.now());
         let ended = self.store.write(&caller.tenant, move |tx| {
             let heard = heard.clone();
             Box::pin(async move {
                 let known = hear(tx, &heard, now).await?;
+                if ledger::calls_one_of(tx, &heard, tools).await? {
+                    return Ok(());
+                }
                 if let Some(mut turn) = known.turn.filter(|turn| turn.ended.is_none()) {
                     turn.ended = Some((now, TurnEnd::Answered));
                     tx.write_turn(&heard.session, &turn);
@@ -318,6 +356,33 @@ impl Desk {
         tx.write_turn(&heard.session, &self.turn);
         tx.keep_watched(&heard.session, &self.watched);
     }
+}
+
+/// A new turn, and which one.
+async fn begin(
+    tx: &mut Tx,
+    heard: &Heard,
+    known: Known,
+    fingerprint: &Fingerprint,
+    control: LoopControl,
+    now: Timestamp,
+) -> Result<u32, Error> {
+    let last = known.turn.as_ref();
+    let told_again = last.is_some_and(|turn| {
+        let same = turn.key.is_some() && turn.key == heard.turn;
+        same && turn.ended.is_none() && turn.standing.steps == 0
+    });
+    let last = last.map(|turn| turn.number).filter(|_| !told_again);
+    let mut desk = match told_again {
+        true => Desk::go_on(tx, heard, known, control, now),
+        false => Desk::fresh(tx, heard, known, control, now),
+    };
+    desk.look(fingerprint);
+    desk.keep(tx, heard);
+    if let Some(last) = last {
+        ledger::end_turn(tx, heard, last, now).await?;
+    }
+    Ok(desk.turn.number)
 }
 
 async fn observe(
