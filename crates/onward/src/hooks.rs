@@ -75,6 +75,16 @@ impl Agent {
         }
     }
 
+    /// The tools that start a subagent, where the subagent's end is told as the agent's own.
+    const fn subagent_tools(self) -> &'static [&'static str] {
+        match self {
+            Agent::Kimi => &["Agent", "AgentSwarm"],
+            Agent::ClaudeCode | Agent::Codex | Agent::Gemini | Agent::Cursor | Agent::Opencode => {
+                &[]
+            }
+        }
+    }
+
     /// Whether its hooks can end a turn.
     const fn can_stop(self) -> bool {
         match self {
@@ -102,6 +112,8 @@ pub(crate) enum What {
     SessionStarted,
     /// A person has written, or a subagent was set its task: a turn begins.
     Prompted,
+    /// A background task is over, and the model is told in a message that nobody wrote.
+    TaskEnded,
     /// The model is about to be asked, and its tools can be taken away.
     AboutToAsk,
     /// A tool is about to be called.

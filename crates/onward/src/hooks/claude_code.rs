@@ -1,7 +1,8 @@
 //! Claude Code. `PostToolBatch` is its event for a step: once per model response, with what the model
 //! sees. `PostToolUse` and `PostToolUseFailure` tell sooner of each call that it was answered, and stand
 //! in for the batch where that is not installed. Hooks fire inside of subagents too, under an `agent_id`.
-//! `PermissionRequest` says that a person is asked, and nothing that they have answered: the result does.
+//! A task that ends in the background is told as a prompt, in the middle of a turn under the same
+//! `prompt_id`: nobody wrote it, so the turn goes on. `PermissionRequest` says that a person is asked, and nothing that they have answered: the result does.
 //!
 //! Nothing takes the tools away for one step: every call is refused, with the reason for the model to
 //! read, and `continue: false` ends the turn. Cursor runs these hooks as well, under its own version;
@@ -30,6 +31,7 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
     let what = match name.as_str() {
         "SessionStart" => What::SessionStarted,
+        "UserPromptSubmit" if tells_of_a_task(payload) => What::TaskEnded,
         "UserPromptSubmit" | "SubagentStart" => What::Prompted,
         "PreToolUse" => What::AboutToCall {
             call: asked(payload, "tool_use_id"),
@@ -60,6 +62,11 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         ..heard(payload, Agent::ClaudeCode)
     };
     Some(Event { name, heard, what })
+}
+
+/// Whether a prompt is Claude Code's own: what became of a task in the background.
+fn tells_of_a_task(payload: &Value) -> bool {
+    text(payload, "prompt").is_some_and(|prompt| prompt.starts_with("<task-notification>"))
 }
 
 fn alone(call: SeenCall) -> What {

@@ -23,8 +23,8 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
             call: asked(payload, "tool_call_id"),
             said: Said::Nothing,
         },
-        "PostToolUse" => answered(payload, Some(true), "tool_output"),
-        "PostToolUseFailure" => answered(payload, Some(false), "error"),
+        "PostToolUse" => answered(payload, Some(true), payload.get("tool_output")),
+        "PostToolUseFailure" => answered(payload, Some(false), failure(payload)),
         "Stop" | "StopFailure" | "Interrupt" => What::Answered,
         "SessionEnd" => What::SessionEnded,
         _ => return None,
@@ -33,13 +33,19 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
     Some(Event { name, heard, what })
 }
 
-fn answered(payload: &Value, ok: Option<bool>, key: &str) -> What {
+/// What went wrong, in words.
+fn failure(payload: &Value) -> Option<&Value> {
+    let error = payload.get("error")?;
+    Some(error.get("message").unwrap_or(error))
+}
+
+fn answered(payload: &Value, ok: Option<bool>, told: Option<&Value>) -> What {
     let call = SeenCall {
         id: text(payload, "tool_call_id"),
         tool: text(payload, "tool_name").unwrap_or_default(),
         input: payload.get("tool_input").cloned().unwrap_or_default(),
         ok,
-        output: payload.get(key).map(output).unwrap_or_default(),
+        output: told.map(output).unwrap_or_default(),
     };
     What::Stepped {
         calls: vec![call],

@@ -1,13 +1,17 @@
 //! opencode. Its hooks are functions of a plugin, so `onward install opencode` puts a small one beside
 //! it that passes each of them on, as `{"hook", "sessionID", "directory", …}`, and does what the answer
 //! says: `{"context"}` is added to the result that the model reads, `{"refuse"}` is thrown before the
-//! call, and with `"stop"` the session is aborted. The plugin is `install/opencode.js`.
+//! call, with `"stop"` the session is aborted, and that and `"warn"` are shown to the person. The plugin is
+//! `install/opencode.js`.
+//!
+//! A tool that fails has no hook after it: its part of the message says so. A subagent is a session of
+//! its own.
 
 use onward_engine::ledger::{Asked, Said};
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
 
-use super::payload::{output, text};
+use super::payload::{failed, output, text};
 use super::{Agent, Event, Reply, What};
 
 pub(super) fn read(payload: &Value) -> Option<Event> {
@@ -18,20 +22,25 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "tool.execute.before" => What::AboutToCall {
             call: asked(payload),
         },
-        "permission.ask" => What::Asked {
+        "permission.asked" => What::Asked {
             call: asked(payload),
             said: Said::Nothing,
         },
-        "tool.execute.after" => What::Stepped {
-            calls: vec![SeenCall {
-                id: text(payload, "callID"),
-                tool: text(payload, "tool").unwrap_or_default(),
-                input: payload.get("args").cloned().unwrap_or_default(),
-                ok: exit_code(payload).map(|code| code == 0),
-                output: payload.get("output").map(output).unwrap_or_default(),
-            }],
-            whole: false,
+        "permission.replied" => What::Asked {
+            call: asked(payload),
+            said: match text(payload, "reply").as_deref() {
+                Some("reject") => Said::No,
+                Some(_) | None => Said::Yes,
+            },
         },
+        "tool.execute.after" => {
+            let ok = match failed(payload) {
+                true => Some(false),
+                false => exit_code(payload).map(|code| code == 0),
+            };
+            answered(payload, ok, "output")
+        }
+        "message.part.updated" => answered(payload, Some(false), "error"),
         "session.idle" => What::Answered,
         "session.deleted" => What::SessionEnded,
         _ => return None,
@@ -51,6 +60,21 @@ fn asked(payload: &Value) -> Asked {
         id: text(payload, "callID"),
         tool: text(payload, "tool").unwrap_or_default(),
         input: payload.get("args").cloned().unwrap_or_default(),
+    }
+}
+
+fn answered(payload: &Value, ok: Option<bool>, key: &str) -> What {
+    let Asked { id, tool, input } = asked(payload);
+    let call = SeenCall {
+        id,
+        tool,
+        input,
+        ok,
+        output: payload.get(key).map(output).unwrap_or_default(),
+    };
+    What::Stepped {
+        calls: vec![call],
+        whole: false,
     }
 }
 

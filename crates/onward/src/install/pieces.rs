@@ -18,6 +18,8 @@ use crate::hooks::Agent;
 const SERVER: &str = "onward";
 /// How long a hook may take, in seconds. It gives up by itself long before.
 const TIMEOUT: i64 = 10;
+/// The longest that Codex gives a hook at a session's end; it warns of more at every start.
+const CODEX_END: i64 = 3;
 /// How our own file begins.
 pub(super) const PLUGIN_HEAD: &str = "// Onward's plugin for opencode.";
 const PLUGIN: &str = include_str!("opencode.js");
@@ -207,9 +209,9 @@ pub(super) fn of(agent: Agent, scope: Scope, home: &Home, program: &Program) -> 
 /// What a person has to know beside the files.
 pub(crate) fn note(agent: Agent, scope: Scope) -> Option<&'static str> {
     match (agent, scope) {
-        (Agent::Codex, _) => {
-            Some("Codex asks whether it may trust these hooks when it starts next")
-        }
+        (Agent::Codex, _) => Some(
+            "Codex asks whether it may trust these hooks when it starts next; until then it runs none of them, and `codex exec` does not ask",
+        ),
         (Agent::Kimi, Scope::Project) => {
             Some("Kimi has hooks for the user alone: `--scope user` installs them")
         }
@@ -260,14 +262,18 @@ fn nested_hooks(
     timeout: i64,
     program: &Program,
 ) -> Vec<Entry> {
-    let hook = json!({
-        "hooks": [{ "type": "command", "command": program.hook(agent), "timeout": timeout }],
-    });
-    let entry = |event: &&'static str| Entry::Element {
-        at: vec!["hooks", event],
-        value: hook.clone(),
-        is_ours: holds_ours,
-        mark: mark(agent),
+    let entry = |event: &&'static str| {
+        let timeout = match (agent, *event) {
+            (Agent::Codex, "SessionEnd") => CODEX_END,
+            _ => timeout,
+        };
+        let hook = json!({ "type": "command", "command": program.hook(agent), "timeout": timeout });
+        Entry::Element {
+            at: vec!["hooks", event],
+            value: json!({ "hooks": [hook] }),
+            is_ours: holds_ours,
+            mark: mark(agent),
+        }
     };
     events.iter().map(entry).collect()
 }

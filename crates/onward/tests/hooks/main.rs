@@ -2,7 +2,7 @@
 //!
 //! `scripts/AGENT.txt` are transcripts: `$ NAME` sends `tests/fixtures/hooks/AGENT/NAME.json`, and what
 //! follows is the answer, as in `tests/cli`. `ONWARD_BLESS=1 cargo test -p onward --test hooks` writes
-//! them anew; read the difference. The payloads have the fields that the agents document.
+//! them anew; read the difference. Where the payloads come from stands beside them.
 
 #![allow(
     clippy::expect_used,
@@ -13,6 +13,7 @@
 
 mod at_once;
 mod calls;
+mod captured;
 mod desk;
 mod killed;
 mod ladder;

@@ -58,7 +58,9 @@ fn kimi_is_told_with_its_first_prompt_as_plain_text() {
     tell_of(&desk, "kimi", &plan);
     desk.tell("session_start").is_silent();
     desk.tell("prompt").is_silent();
-    let payload = desk.payload("prompt").replace("kimi-9f2c", "kimi-new");
+    let payload = desk
+        .payload("prompt")
+        .replace("session_9f2c", "session_new");
     let answer = desk.send(&["hook", "kimi"], payload.as_bytes());
     assert!(answer.stdout.contains("`Tides`"), "{answer:?}");
     assert!(!answer.stdout.starts_with('{'), "{answer:?}");

@@ -8,17 +8,35 @@ use crate::home::Home;
 const OPENCODE: &str = r#"
 import { Onward } from "./onward.mjs"
 const aborted = []
-const client = { session: { abort: async (what) => { aborted.push(what.path.id) } } }
+const shown = []
+const client = {
+  session: { abort: async (what) => { aborted.push(what.path.id) } },
+  tui: { showToast: async (what) => { shown.push(what.body.message) } },
+}
 const hooks = await Onward({ client, directory: process.cwd() })
 const sessionID = "ses_1"
 await hooks.event({ event: { type: "session.created", properties: { info: { id: sessionID } } } })
 await hooks["chat.message"]({ sessionID }, {})
 const outputs = []
-for (let n = 0; n < 8; n++) {
+for (let n = 0; n < 5; n++) {
   const input = { tool: "bash", sessionID, callID: `call_${n}`, args: { command: "true" } }
   const output = { title: "", output: "(no output)", metadata: { exit: 0 } }
   await hooks["tool.execute.after"](input, output)
   outputs.push(output.output)
+}
+// A tool that throws is told of in an event, once as it fails and once before.
+for (const status of ["running", "error"]) {
+  const state = { status, input: { command: "true" }, error: "" }
+  const part = { type: "tool", tool: "bash", callID: "thrown", sessionID, state }
+  await hooks.event({ event: { type: "message.part.updated", properties: { sessionID, part } } })
+}
+// The tools of servers answer with parts.
+const parts = []
+for (let n = 5; n < 7; n++) {
+  const input = { tool: "bash", sessionID, callID: `call_${n}`, args: { command: "true" } }
+  const output = { content: [{ type: "text", text: "" }], isError: false }
+  await hooks["tool.execute.after"](input, output)
+  parts.push(output.content.map((part) => part.text))
 }
 const refused = []
 for (let n = 0; n < 3; n++) {
@@ -30,7 +48,8 @@ for (let n = 0; n < 3; n++) {
     refused.push(why.message)
   }
 }
-console.log(JSON.stringify({ outputs, refused, aborted }))
+await hooks.event({ event: { type: "session.idle", properties: { sessionID } } })
+console.log(JSON.stringify({ outputs, parts, refused, aborted, shown }))
 "#;
 
 #[test]
@@ -59,6 +78,14 @@ fn the_plugin_nudges_refuses_and_aborts() {
             .unwrap()
             .contains("In the last 4 steps")
     );
+    assert_eq!(said["parts"][0], serde_json::json!([""]));
+    assert!(
+        said["parts"][1][1]
+            .as_str()
+            .unwrap()
+            .contains("In the last 8 steps"),
+        "{said}"
+    );
     for refused in said["refused"].as_array().unwrap() {
         assert!(
             refused.as_str().unwrap().starts_with("Tools are closed"),
@@ -66,6 +93,8 @@ fn the_plugin_nudges_refuses_and_aborts() {
         );
     }
     assert_eq!(said["aborted"], serde_json::json!(["ses_1"]));
+    let shown = said["shown"][0].as_str().unwrap();
+    assert!(shown.starts_with("Onward stopped this turn"), "{shown}");
 }
 
 #[test]
@@ -87,5 +116,5 @@ fn a_binary_that_is_gone_holds_up_nobody() {
         .unwrap();
     let said: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(said["refused"], serde_json::json!([null, null, null]));
-    assert_eq!(said["outputs"][7], "(no output)");
+    assert_eq!(said["outputs"][4], "(no output)");
 }
