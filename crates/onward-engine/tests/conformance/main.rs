@@ -67,6 +67,7 @@ mod tenants;
 mod texts;
 mod tokens;
 mod transfer;
+mod turns;
 mod walk;
 
 /// Makes a test of each function, on each database.

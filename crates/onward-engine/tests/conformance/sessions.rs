@@ -7,7 +7,6 @@ use onward_core::turn::{
     Call, Judgement, LoopControl, Observation, OnStall, Outside, ProgressDetector, State, TurnEnd,
     TurnPolicy, Verdict,
 };
-use onward_engine::ledger::NewCall;
 use onward_engine::retention::Retention;
 use onward_engine::session::{
     Fingerprint, Gated, Heard, Observed, SeenCall, SeenStep, SessionView,
@@ -18,7 +17,7 @@ use crate::desk::Desk;
 use crate::on_both_databases;
 use crate::verbs::code;
 
-const CONTROL: fn() -> LoopControl = || LoopControl {
+pub(crate) const CONTROL: fn() -> LoopControl = || LoopControl {
     turn: TurnPolicy {
         stall_threshold: 4,
         ..TurnPolicy::default()
@@ -26,7 +25,7 @@ const CONTROL: fn() -> LoopControl = || LoopControl {
     ..LoopControl::default()
 };
 
-fn heard() -> Heard {
+pub(crate) fn heard() -> Heard {
     Heard {
         session: "one".to_owned(),
         agent: "claude-code".to_owned(),
@@ -35,7 +34,7 @@ fn heard() -> Heard {
     }
 }
 
-fn call(id: &str, command: &str, output: &str) -> SeenCall {
+pub(crate) fn call(id: &str, command: &str, output: &str) -> SeenCall {
     SeenCall {
         id: Some(id.to_owned()),
         tool: "Bash".to_owned(),
@@ -45,7 +44,7 @@ fn call(id: &str, command: &str, output: &str) -> SeenCall {
     }
 }
 
-fn step(calls: Vec<SeenCall>) -> SeenStep {
+pub(crate) fn step(calls: Vec<SeenCall>) -> SeenStep {
     SeenStep {
         calls,
         whole: true,
@@ -55,7 +54,7 @@ fn step(calls: Vec<SeenCall>) -> SeenStep {
     }
 }
 
-fn alone(call: SeenCall) -> SeenStep {
+pub(crate) fn alone(call: SeenCall) -> SeenStep {
     SeenStep {
         whole: false,
         ..step(vec![call])
@@ -63,19 +62,19 @@ fn alone(call: SeenCall) -> SeenStep {
 }
 
 impl Desk {
-    async fn prompt(&self, heard: Heard) {
+    pub(crate) async fn prompt(&self, heard: Heard) {
         let print = Fingerprint::Of("same".to_owned());
         let begun = self.engine.begin_turn(&self.me, heard, print, CONTROL());
         begun.await.unwrap();
     }
 
-    async fn see(&self, heard: Heard, step: SeenStep) -> Observed {
+    pub(crate) async fn see(&self, heard: Heard, step: SeenStep) -> Observed {
         self.advance(Duration::from_secs(1));
         let seen = self.engine.observe_step(&self.me, heard, step, CONTROL());
         seen.await.unwrap()
     }
 
-    async fn asks(&self, heard: Heard, call: &str) -> Gated {
+    pub(crate) async fn asks(&self, heard: Heard, call: &str) -> Gated {
         let call = Some(call.to_owned());
         let gated = self
             .engine
@@ -83,7 +82,7 @@ impl Desk {
         gated.await.unwrap()
     }
 
-    async fn view(&self) -> SessionView {
+    pub(crate) async fn view(&self) -> SessionView {
         self.engine
             .show_session(&self.me, "one", 99, 99)
             .await
@@ -91,7 +90,11 @@ impl Desk {
     }
 
     /// So many steps that do nothing.
-    async fn idle(&self, heard: Heard, steps: std::ops::Range<u32>) -> Vec<Option<String>> {
+    pub(crate) async fn idle(
+        &self,
+        heard: Heard,
+        steps: std::ops::Range<u32>,
+    ) -> Vec<Option<String>> {
         let mut said = Vec::new();
         for number in steps {
             let idle = step(vec![call(&format!("idle{number}"), "true", "")]);
@@ -508,89 +511,7 @@ async fn whoever_judges_in_memory_goes_on_where_a_turn_stands(desk: &Desk) {
     assert!(recall("").await.unwrap().unwrap().off);
 }
 
-async fn a_task_that_ends_opens_the_turn_and_begins_none(desk: &Desk) {
-    let named = |turn: &str| Heard {
-        turn: Some(turn.to_owned()),
-        ..heard()
-    };
-    let task_ended = async |turn| {
-        let print = Fingerprint::Of("same".to_owned());
-        let told = desk
-            .engine
-            .task_ended(&desk.me, named(turn), print, CONTROL());
-        told.await.unwrap();
-    };
-    desk.prompt(named("a")).await;
-    let news =
-        "A line that is long enough to be news, and that nobody has read before in this turn.";
-    let look = |id: &str| step(vec![call(id, "cat tides.md", news)]);
-    desk.see(named("a"), look("first")).await;
-    desk.idle(named("a"), 0..4).await;
-    assert_eq!(desk.asks(named("a"), "x").await.gate, Gate::Refused);
-    task_ended("a").await;
-    assert_eq!(desk.asks(named("a"), "y").await.gate, Gate::Open);
-    let view = desk.view().await;
-    assert_eq!(view.turns.len(), 1);
-    assert_eq!(view.turns[0].0.standing.idle_steps, 0);
-    // What was read before is known: the turn is the same.
-    desk.see(named("a"), look("again")).await;
-    assert_eq!(desk.view().await.turns[0].0.standing.idle_steps, 1);
-    // Under another name, or when the turn is over, it is the beginning of one.
-    task_ended("b").await;
-    desk.engine.end_turn(&desk.me, named("b")).await.unwrap();
-    task_ended("b").await;
-    assert_eq!(desk.view().await.turns.len(), 3);
-}
-
-async fn a_turn_that_is_told_of_twice_at_its_beginning_begins_once(desk: &Desk) {
-    let named = Heard {
-        turn: Some("a".to_owned()),
-        subagent: "sent".to_owned(),
-        ..heard()
-    };
-    desk.prompt(named.clone()).await;
-    desk.prompt(named.clone()).await;
-    assert_eq!(desk.view().await.turns.len(), 1);
-    // In the middle of it a person has written.
-    desk.idle(named.clone(), 0..1).await;
-    desk.prompt(named).await;
-    assert_eq!(desk.view().await.turns.len(), 2);
-}
-
-async fn while_a_subagent_is_waited_for_the_turn_does_not_end(desk: &Desk) {
-    let ends = async || {
-        let ended = desk
-            .engine
-            .end_turn_outside_of(&desk.me, heard(), &["Agent"]);
-        ended.await.unwrap();
-    };
-    let begin = async |id: &str, tool: &str| {
-        let call = NewCall::seen(Some(id.to_owned()), tool.to_owned(), json!({}), None);
-        let gated = desk
-            .engine
-            .gate_call(&desk.me, heard(), call, true, CONTROL());
-        assert_eq!(gated.await.unwrap().gate, Gate::Open);
-    };
-    desk.prompt(heard()).await;
-    begin("sub", "Agent").await;
-    ends().await;
-    assert_eq!(desk.view().await.turns[0].0.ended, None);
-    let answer = SeenCall {
-        tool: "Agent".to_owned(),
-        ..call("sub", "", "done")
-    };
-    desk.see(heard(), alone(answer)).await;
-    // Another tool that still runs keeps nobody from answering.
-    begin("other", "Bash").await;
-    ends().await;
-    let ended = desk.view().await.turns[0].0.ended;
-    assert_eq!(ended.map(|(_, why)| why), Some(TurnEnd::Answered));
-}
-
 on_both_databases![
-    a_task_that_ends_opens_the_turn_and_begins_none,
-    a_turn_that_is_told_of_twice_at_its_beginning_begins_once,
-    while_a_subagent_is_waited_for_the_turn_does_not_end,
     a_turn_climbs_the_ladder_and_a_prompt_ends_it_all,
     progress_is_noted_with_its_reason,
     the_first_look_is_a_baseline_and_a_late_one_counts_for_nothing,
