@@ -56,8 +56,10 @@ impl Engine {
         let options = Options {
             faults,
             keep_schema,
+            tenant: Some(Arc::from(LOCAL)),
         };
         let store = Store::open(address, options).await?;
+        let knows = store.knows();
         let engine = Self {
             calls: CallLog::start(store.clone()),
             store,
@@ -65,7 +67,9 @@ impl Engine {
             alarm: Arc::default(),
             meaning: None,
         };
-        engine.make_local_tenant().await?;
+        if !knows {
+            engine.make_local_tenant().await?;
+        }
         Ok(engine)
     }
 

@@ -60,6 +60,9 @@ pub struct Options {
     pub faults: Faults,
     /// Refuse a database whose schema is older, instead of bringing it up to date.
     pub keep_schema: bool,
+    /// A tenant to look for on the way, where that costs nothing: [`Store::knows`] says whether it is
+    /// there.
+    pub tenant: Option<Arc<str>>,
 }
 
 /// A database that is open.
@@ -68,6 +71,7 @@ pub struct Store {
     backend: Backend,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
+    knows: bool,
 }
 
 #[derive(Clone)]
@@ -87,23 +91,36 @@ impl Store {
         let Options {
             faults,
             keep_schema,
+            tenant,
         } = options;
-        let backend = match address {
-            Address::File(path) => Backend::Sqlite {
-                writer: Writer::start(path, faults.clone(), !keep_schema)?,
-                readers: Readers::of(path, faults.clone()),
-                path: Arc::new(path.clone()),
-            },
+        let (backend, knows) = match address {
+            Address::File(path) => {
+                let tenant = tenant.as_deref();
+                let (writer, knows) = Writer::start(path, faults.clone(), !keep_schema, tenant)?;
+                let backend = Backend::Sqlite {
+                    writer,
+                    readers: Readers::of(path, faults.clone()),
+                    path: Arc::new(path.clone()),
+                };
+                (backend, knows)
+            }
             Address::Server(url) => {
                 let postgres = Postgres::connect(url, !keep_schema, watchers.clone()).await?;
-                Backend::Postgres(postgres)
+                (Backend::Postgres(postgres), false)
             }
         };
         Ok(Self {
             backend,
             watchers,
             faults,
+            knows,
         })
+    }
+
+    /// Whether the tenant that was to be looked for was seen to be there. One that was not seen may
+    /// be there all the same.
+    pub fn knows(&self) -> bool {
+        self.knows
     }
 
     /// Does the work in one transaction. Its answer means that what it wrote is on disk; an error

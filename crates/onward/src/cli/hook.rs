@@ -6,7 +6,9 @@
 //! thread of its own and waited for so long and no longer.
 //!
 //! Closing an SQLite file copies its log back, which takes longer than all the rest, so the file is
-//! left to the system; but whoever opens it next reads the log, so a long one is copied back.
+//! left to the system; but whoever opens it next reads the log, unless a server holds the file open. So
+//! the log is copied back when the agent has answered, which nobody waits for, and in the middle of a
+//! turn only where it has grown so long that reading it takes longer.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -21,13 +23,15 @@ use super::Context;
 use super::database::Database;
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
-use crate::hooks::{Agent, act};
+use crate::hooks::{Agent, What, act};
 use crate::output::{Output, tell, words};
 
 /// Nothing here takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// A log that is longer takes longer to read than to copy back.
-const LOG: u64 = 1 << 20;
+/// How long the log may be in the middle of a turn: some hundred calls.
+const LOG: u64 = 4 << 20;
+/// How long it may be when a turn is over.
+const LOG_OF_TURN: u64 = 1 << 18;
 /// No agent says more at once.
 const LONGEST: u64 = 64 << 20;
 
@@ -126,7 +130,17 @@ fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
             .map_err(|failure| failure.message)?;
         let Database { engine, caller, .. } = database;
         let answer = act(agent, &event, &engine, &caller, control).await;
-        match log_is_long(&cx.config.database.value) {
+        let limit = match event.what {
+            What::Answered | What::SessionEnded => LOG_OF_TURN,
+            What::SessionStarted
+            | What::Prompted
+            | What::TaskEnded
+            | What::AboutToAsk
+            | What::AboutToCall { .. }
+            | What::Asked { .. }
+            | What::Stepped { .. } => LOG,
+        };
+        match log_is_longer(&cx.config.database.value, limit) {
             true => engine.close().await,
             // The system closes the file.
             false => std::mem::forget(engine),
@@ -136,14 +150,14 @@ fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
     })
 }
 
-/// Whether a file's log has grown so long that it should be copied back.
-fn log_is_long(address: &Address) -> bool {
+/// Whether a file's log is longer than this.
+fn log_is_longer(address: &Address, limit: u64) -> bool {
     let Address::File(path) = address else {
         return false;
     };
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|about| about.len() > LOG)
+    std::fs::metadata(log).is_ok_and(|about| about.len() > limit)
 }
 
 #[cfg(test)]

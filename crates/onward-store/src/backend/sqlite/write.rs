@@ -17,7 +17,8 @@ use super::turn::Turn;
 use super::{Connection, migrate, wait};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
-use crate::tx::{self, Tx};
+use crate::tx::{self, Statement, Tx};
+use crate::value::Value;
 
 /// How many jobs share one sync at most.
 const GROUP: usize = 64;
@@ -51,9 +52,15 @@ enum Message {
 pub(crate) struct Writer(Sender<Message>);
 
 impl Writer {
-    /// Opens the file, brings its schema up to date, and starts the thread.
-    pub(crate) fn start(path: &Path, faults: Faults, migrates: bool) -> Result<Self, Error> {
-        let connection = Connection::open(path, true)?;
+    /// Opens the file, brings its schema up to date, and starts the thread. It also says whether
+    /// this tenant is there: whoever asks for that first would open the file once more.
+    pub(crate) fn start(
+        path: &Path,
+        faults: Faults,
+        migrates: bool,
+        tenant: Option<&str>,
+    ) -> Result<(Self, bool), Error> {
+        let mut connection = Connection::open(path, true)?;
         if migrates {
             migrate::migrate(&connection)?;
         } else {
@@ -65,6 +72,16 @@ impl Writer {
                 return Err(Error::Newer { found, known });
             }
         }
+        let knows = match tenant {
+            Some(tenant) => {
+                let question = Statement::outside("tenant", vec![Value::Text(tenant.into())]);
+                connection
+                    .run(&[question])?
+                    .iter()
+                    .any(|rows| !rows.is_empty())
+            }
+            None => false,
+        };
         let (sender, jobs) = channel();
         let tx = Tx::new(
             tx::Connection::Sqlite(connection),
@@ -82,7 +99,7 @@ impl Writer {
             .name("onward-writer".to_owned())
             .spawn(move || thread.work())
             .map_err(|why| Error::unavailable(why, "the system starts no more threads"))?;
-        Ok(Self(sender))
+        Ok((Self(sender), knows))
     }
 
     /// Gives a job to the thread. One that cannot be given is told so.
