@@ -108,7 +108,8 @@ fn status(root: &Path, running: &Running) -> Option<Vec<u8>> {
         .arg("-C")
         .arg(root)
         .args(["--no-optional-locks", "status", "--porcelain=v2", "-z"])
-        .args(["--branch", "--no-ahead-behind", "--untracked-files=normal"])
+        .args(["--branch", "--no-ahead-behind", "--no-renames"])
+        .arg("--untracked-files=normal")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -138,10 +139,10 @@ struct Tree {
 impl Tree {
     /// Looks at all that a status lists; whether there was time for it.
     fn all(&mut self, root: &Path, status: &[u8]) -> bool {
-        let mut entries = status
+        let entries = status
             .split(|byte| *byte == 0)
             .filter(|entry| !entry.is_empty());
-        while let Some(entry) = entries.next() {
+        for entry in entries {
             if let Some(header) = entry.strip_prefix(b"# ") {
                 // Where the remote stands is no change of ours.
                 if header.starts_with(b"branch.oid") || header.starts_with(b"branch.head") {
@@ -152,11 +153,6 @@ impl Tree {
             self.add(entry);
             let path = match entry.first() {
                 Some(b'1') => field(entry, 8),
-                Some(b'2') => {
-                    // The name that it had before stands in an entry of its own.
-                    self.add(entries.next().unwrap_or_default());
-                    field(entry, 9)
-                }
                 Some(b'u') => field(entry, 10),
                 Some(b'?') => field(entry, 1),
                 Some(_) | None => None,
