@@ -15,6 +15,9 @@ use sha2::{Digest, Sha256};
 
 use super::dialect::{Dialect, dialect};
 
+/// The item that holds tools, where they stand among the items of a request to Responses.
+pub(super) const MORE_TOOLS: &str = "additional_tools";
+
 /// Where something stands in a text, and what comes in its place.
 pub(super) type Edit = (Range<usize>, String);
 
@@ -150,7 +153,16 @@ impl<'a> Request<'a> {
                 let kind = choice.string("type");
                 kind.is_some_and(|kind| kind == "none")
             });
-        (has("tools") || has("functions")) && !forbidden
+        (has("tools") || has("functions") || self.has_tools_among_rows()) && !forbidden
+    }
+
+    /// Whether the tools stand among the items, as Codex sends them to some models.
+    fn has_tools_among_rows(&self) -> bool {
+        let is_list = |row: &Range<usize>| {
+            let item = self.text.get(row.clone()).and_then(Object::of);
+            item.is_some_and(|item| item.string("type").is_some_and(|kind| kind == MORE_TOOLS))
+        };
+        self.api == Api::Responses && self.rows.iter().any(is_list)
     }
 
     /// The answer that this goes on from, where the server remembers the conversation.
@@ -457,6 +469,24 @@ mod tests {
             last["content"][0]["cache_control"] = json!({ "type": "ephemeral" });
         }
         json!({ "messages": rows, "tools": [{ "name": "Bash" }] }).to_string()
+    }
+
+    #[test]
+    fn tools_that_stand_among_the_items_can_be_called_and_taken_away() {
+        let asked = |choice: &str| {
+            json!({ "tool_choice": choice, "input": [
+                { "type": MORE_TOOLS, "role": "developer", "tools": [{ "type": "custom" }] },
+                { "type": "message", "role": "user", "content": "Tides?" },
+            ] })
+        };
+        for (choice, expected) in [("auto", true), ("none", false)] {
+            let text = asked(choice).to_string();
+            let request = Request::read(Api::Responses, &text).expect("a request");
+            assert_eq!(request.can_call(), expected, "{choice}");
+        }
+        let bare = dialect(Api::Responses).without_tools(asked("none"), "Say it in words.");
+        assert!(!bare.to_string().contains(MORE_TOOLS), "{bare}");
+        assert_eq!(bare["input"].as_array().map(Vec::len), Some(2), "{bare}");
     }
 
     fn look(text: &str, known: Option<&Anchor>) -> Look {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{Answer, Dialect, Piece, RESULT, called, sse};
 use super::request::{
-    Answered, Asked, Edit, Request, Row, append, arguments, person, set, text, words,
+    Answered, Asked, Edit, MORE_TOOLS, Request, Row, append, arguments, person, set, text, words,
 };
 
 pub(super) struct Responses;
@@ -76,6 +76,7 @@ impl Dialect for Responses {
             request["input"] = json!([user(text)]);
         }
         if let Some(items) = request["input"].as_array_mut() {
+            items.retain(|item| item["type"] != MORE_TOOLS);
             // Results whose calls the server remembers have to stay what they are.
             if !remembered {
                 *items = std::mem::take(items).into_iter().filter_map(told).collect();
