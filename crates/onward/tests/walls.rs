@@ -34,7 +34,8 @@ const TESTBED: (&str, [&str; 3]) = (
 );
 
 /// Reserved for `onward-store`.
-const DATABASES: [&str; 10] = [
+const DATABASES: [&str; 11] = [
+    "deadpool",
     "deadpool-postgres",
     "diesel",
     "libsqlite3-sys",
