@@ -15,7 +15,7 @@ mod limits;
 pub(crate) mod listen;
 mod mcp;
 mod metadata;
-mod metrics;
+pub(crate) mod metrics;
 mod openapi;
 mod pages;
 pub(crate) mod place;

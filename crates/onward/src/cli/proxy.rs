@@ -2,15 +2,19 @@
 //!
 //! One line on standard output says where, once it is ready; the log goes to standard error. It listens
 //! on this machine alone, for it adds nothing that would keep others out. A database that cannot be
-//! opened is said once and tried again: requests pass all the same.
+//! opened is said once and tried again: requests pass all the same. While one is open it sweeps, unless
+//! another process on it does, and looks after the calls of its host: those that it records itself must
+//! be given up also where nothing else of Onward runs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
 use onward_core::Code;
+use onward_engine::Engine;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::Context;
 use super::database::Database;
@@ -19,11 +23,14 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::proxy::{Proxy as Running, Record};
 use crate::telemetry;
+use crate::web::metrics;
 
 /// How often a database that cannot be opened is tried again.
 const AGAIN: Duration = Duration::from_secs(15);
 /// How long what is still to be written may take in the end.
 const LAST_NOTES: Duration = Duration::from_secs(5);
+/// How long a sweep that is under way may take to stop.
+const SWEEP_ENDS: Duration = Duration::from_secs(2);
 
 /// Stand between an agent and its model's API, and watch its turns there
 ///
@@ -55,11 +62,14 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
     let control = cx.config.loop_control.control();
     let record = Record::start(control);
     let proxy = Running::new(args.upstream.as_deref(), control, record.clone())?;
-    if let Err(failure) = open(&record, cx).await {
-        cx.output.warn(&format!(
+    let (stop, stopped) = watch::channel(false);
+    let mut sweeping = None;
+    match open(&record, cx).await {
+        Ok(engine) => sweeping = Some(sweep(engine, stopped.clone())),
+        Err(failure) => cx.output.warn(&format!(
             "the database is not available: {}; requests pass, and turns are not watched",
             failure.message
-        ));
+        )),
     }
     let listener = TcpListener::bind(bind).await.map_err(|why| {
         Failure::failed(
@@ -77,7 +87,6 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
             .output
             .print(&format!("onward proxy is listening on {url}\n"))?,
     }
-    let (stop, stopped) = watch::channel(false);
     let told = async {
         let name = signals.first().await;
         tracing::info!(signal = name, "stopping");
@@ -85,9 +94,10 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
         std::future::pending::<()>().await;
     };
     let reopening = async {
-        while !record.is_open() {
+        while sweeping.is_none() {
             tokio::time::sleep(AGAIN).await;
-            if open(&record, cx).await.is_ok() {
+            if let Ok(engine) = open(&record, cx).await {
+                sweeping = Some(sweep(engine, stopped.clone()));
                 cx.output
                     .say("the database is there; turns are watched from now on");
             }
@@ -95,19 +105,31 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = proxy.run(listener, stopped) => {}
+        () = proxy.run(listener, stopped.clone()) => {}
         () = told => {}
         () = reopening => {}
     }
     record.flush(LAST_NOTES).await;
+    if let Some(sweeping) = sweeping {
+        drop(tokio::time::timeout(SWEEP_ENDS, sweeping).await);
+    }
     telemetry.end().await;
     Ok(Exit::Done)
 }
 
-async fn open(record: &Record, cx: &Context) -> Result<()> {
+async fn open(record: &Record, cx: &Context) -> Result<Engine> {
     let Database { engine, caller, .. } = Database::open(cx).await?;
-    record.open(engine, caller);
-    Ok(())
+    record.open(engine.clone(), caller);
+    Ok(engine)
+}
+
+/// Gives up what will not answer, and acts on stalls: the lead is one for both, so whoever has it does
+/// both.
+fn sweep(engine: Engine, stop: watch::Receiver<bool>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let swept = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
+        tokio::join!(swept, engine.keep_recovering(stop));
+    })
 }
 
 /// An address of this machine.

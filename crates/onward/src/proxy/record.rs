@@ -74,11 +74,6 @@ impl Record {
         drop(self.shared.opened.set((engine, caller)));
     }
 
-    /// Whether there is a database.
-    pub(crate) fn is_open(&self) -> bool {
-        self.shared.opened.get().is_some()
-    }
-
     /// The instant that it is; none where there is no database.
     pub(super) fn now(&self) -> Option<Timestamp> {
         self.shared.opened.get().map(|(engine, _)| engine.now())

@@ -119,7 +119,7 @@ pub(super) async fn keep_up(figures: PrometheusHandle) {
 }
 
 /// Counts a round of the sweep, and tells the log about what it could not do.
-pub(super) fn swept(round: &Result<Round, Error>) {
+pub(crate) fn swept(round: &Result<Round, Error>) {
     let count = |list: usize| u64::try_from(list).unwrap_or(u64::MAX);
     match round {
         Ok(round) => {

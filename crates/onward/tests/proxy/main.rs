@@ -12,6 +12,7 @@
 )]
 
 mod bytes;
+mod given_up;
 mod house;
 mod ignored;
 mod ladder;
