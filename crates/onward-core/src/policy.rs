@@ -73,7 +73,7 @@ pub enum OnStall {
     Requeue,
     /// The step fails.
     Fail,
-    /// Nothing; a plan's status still shows the stall.
+    /// Nothing, and nobody is told; a plan's status still shows the stall.
     Ignore,
 }
 

@@ -262,7 +262,7 @@ impl Engine {
     }
 }
 
-/// Has people told of every stall of a plan, also of those that its policy does nothing about.
+/// Has people told of every stall of a plan, unless its policy is to ignore them.
 async fn tell_of_stalls(tx: &mut Tx, plan: PlanId, moment: &Moment) -> Result<(), Error> {
     let Some((head, steps)) = tx.stalls_of(plan, moment.now).await? else {
         return Ok(());
@@ -273,7 +273,7 @@ async fn tell_of_stalls(tx: &mut Tx, plan: PlanId, moment: &Moment) -> Result<()
         in_progress: &in_progress,
         watcher: moment.watcher.as_ref(),
     };
-    for stall in handle_stalls::stalls(&facts, &HandleStalls::default(), moment.now) {
+    for stall in handle_stalls::told(&facts, &HandleStalls::default(), moment.now) {
         tx.add_notice(plan, &Finding::of_stall(&stall), moment.now);
     }
     Ok(())

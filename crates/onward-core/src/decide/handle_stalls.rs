@@ -70,9 +70,14 @@ pub fn decide(
     draft.settle()
 }
 
-/// The stalls that there are, whatever the plan's policy does about them; none where the plan is over.
-pub fn stalls(facts: &Facts<'_>, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
-    if facts.plan.status().is_terminal() {
+/// The stalls that people are told of: also those that need nothing done about them because of the
+/// plan's status. None where the plan is over, or whoever made it wants nothing done about its stalls.
+pub fn told(facts: &Facts<'_>, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
+    let is_told = match command.policy.unwrap_or(facts.plan.on_stall) {
+        OnStall::Mark | OnStall::Requeue | OnStall::Fail => true,
+        OnStall::Ignore => false,
+    };
+    if facts.plan.status().is_terminal() || !is_told {
         return Vec::new();
     }
     convicts(facts, command, now).filter_map(stall_of).collect()

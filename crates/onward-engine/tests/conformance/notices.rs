@@ -76,9 +76,9 @@ async fn lives(desk: &Desk, step: &Handed) {
     reported.expect("it may report");
 }
 
-async fn a_stall_is_told_whatever_the_policy_does_about_it(desk: &Desk) {
+async fn a_stall_is_told_by_every_policy_that_does_something(desk: &Desk) {
     let mut watcher = desk.engine.watcher();
-    for policy in OnStall::ALL {
+    for policy in [OnStall::Mark, OnStall::Requeue, OnStall::Fail] {
         let plan = impatient(desk, 2, policy).await;
         let step = desk.take(plan.id).await;
         let since = desk.now();
@@ -105,6 +105,28 @@ async fn a_stall_is_told_whatever_the_policy_does_about_it(desk: &Desk) {
         assert_eq!(keys(&failed), [(plan.id, Kind::Failure)], "{policy}");
         tried(desk, &failed[0], Tried::Sent).await;
     }
+}
+
+async fn a_stall_that_is_ignored_is_told_nobody_and_stands_in_the_status(desk: &Desk) {
+    let plan = impatient(desk, 2, OnStall::Ignore).await;
+    let mut watcher = desk.engine.watcher();
+    let step = desk.take(plan.id).await;
+    desk.advance(SECOND + MOMENT);
+    for _ in 0..3 {
+        let round = desk.engine.sweep(&mut watcher).await.unwrap();
+        assert_eq!((round.acted_on, round.failed), (Vec::new(), Vec::new()));
+    }
+    assert_eq!(taken(desk).await, [], "no webhook");
+    let shown = desk
+        .engine
+        .notices_after(&desk.me, onward_core::Timestamp::from_millis(0), 100)
+        .await;
+    assert_eq!(shown.unwrap(), [], "and no desktop");
+    let stalled = desk.status(plan.id).await.stalled;
+    assert_eq!(stalled.len(), 1, "{stalled:?}");
+    // What else there is to tell of the plan is told.
+    asks(desk, &step).await;
+    assert_eq!(keys(&taken(desk).await), [(plan.id, Kind::Review)]);
 }
 
 async fn a_step_that_falls_silent_again_is_another_finding(desk: &Desk) {
@@ -313,11 +335,13 @@ on_both_databases![
 mod swept {
     use super::{
         a_second_stall_is_told_while_the_plan_waits_for_somebody,
-        a_stall_is_told_whatever_the_policy_does_about_it,
+        a_stall_is_told_by_every_policy_that_does_something,
+        a_stall_that_is_ignored_is_told_nobody_and_stands_in_the_status,
         a_step_that_falls_silent_again_is_another_finding,
     };
     crate::on_both_databases![alone:
-        a_stall_is_told_whatever_the_policy_does_about_it,
+        a_stall_is_told_by_every_policy_that_does_something,
+    a_stall_that_is_ignored_is_told_nobody_and_stands_in_the_status,
         a_step_that_falls_silent_again_is_another_finding,
         a_second_stall_is_told_while_the_plan_waits_for_somebody,
     ];

@@ -216,7 +216,7 @@ async fn a_plan_that_ignores_stalls_is_looked_at_and_left_alone(desk: &Desk) {
     desk.advance(SECOND + MOMENT);
     let round = sweep(desk, &mut watcher).await;
     assert_eq!((round.looked_at, round.acted_on), (1, Vec::new()));
-    assert_eq!(round.next_at, None, "it is told once");
+    assert_eq!(round.next_at, None, "once is enough");
     assert_eq!(desk.trail_behind(plan.id, 2).await, [""; 0]);
     assert_eq!(desk.plan_status(plan.id).await.as_str(), "executing");
     assert_eq!(desk.status(plan.id).await.stalled.len(), 1);

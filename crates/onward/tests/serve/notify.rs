@@ -203,17 +203,16 @@ async fn tells_of_each_kind_once(house: House) {
     assert_eq!(told["note"], "no wind");
     assert_eq!(told["plan"]["status"], "failed");
     assert_eq!(told["url"], format!("{}/plans/{id}", server.url));
-    // A step that is silent for a millisecond, in a plan that does nothing about it.
+    // A step that is silent for a millisecond, in a plan that is marked for it.
     let mut quick = plan();
     quick["stallThresholdMs"] = json!(1);
-    quick["onStall"] = json!("ignore");
     let made = server.post("/api/v1/plans", quick).await.done();
     let id = text(&made["planId"]);
     let at = format!("/api/v1/plans/{id}/next");
     let step = server.post(&at, json!({})).await.done();
     let told = receiver.hears(3).await[2].json();
     assert_eq!(told["kind"], "stall");
-    assert_eq!(told["plan"]["onStall"], "ignore");
+    assert_eq!(told["plan"]["onStall"], "mark");
     assert_eq!(told["step"]["stepId"], step["stepId"]);
     assert_eq!(told["step"]["attempt"], 1);
     assert!(text(&told["text"]).contains("has been silent since"));
