@@ -5,6 +5,8 @@
 //! where a call is past its time, those of its batch that never began will not begin any more. A sibling
 //! that runs within its own time, or waits for a person, is left alone: it may still answer.
 
+use std::collections::BTreeMap;
+
 use super::{Call, CallPolicy, CallStatus, Cause, Death, is_stale};
 use crate::time::Timestamp;
 use crate::watcher::Watcher;
@@ -53,8 +55,9 @@ impl Clock<'_> {
     }
 }
 
-/// For each call whether it is given up, in their order.
-pub fn give_up<B: PartialEq>(
+/// For each call whether it is given up, in their order. What it costs grows with the calls, and not with
+/// their pairs: a session may have left thousands open.
+pub fn give_up<B: Ord>(
     calls: &[Given<'_, B>],
     now: Timestamp,
     policy: CallPolicy,
@@ -73,20 +76,37 @@ pub fn give_up<B: PartialEq>(
             }),
         })
         .collect();
-    let with_batch = |place: usize, given: &Given<'_, B>| {
-        let siblings = calls.iter().zip(&alone).enumerate();
-        let mut siblings = siblings
-            .filter(|(other, (sibling, _))| *other != place && sibling.batch == given.batch)
-            .filter_map(|(_, (_, up))| *up);
-        siblings.find_map(|up| match up.death {
-            Some(_) if given.call.owner.is_none() => given.call.state.cause_of_death(),
-            None if given.call.state.status() == CallStatus::Requested => Some(Cause::NotStarted),
-            Some(_) | None => None,
-        })
+    let mut batches: BTreeMap<&B, Fate> = BTreeMap::new();
+    for (given, up) in calls.iter().zip(&alone) {
+        let Some(up) = up else { continue };
+        let fate = batches.entry(&given.batch).or_default();
+        match up.death {
+            Some(_) => fate.has_dead = true,
+            None => fate.has_late = true,
+        }
+    }
+    let with_batch = |given: &Given<'_, B>| {
+        let fate = batches.get(&given.batch)?;
+        if fate.has_dead && given.call.owner.is_none() {
+            given.call.state.cause_of_death()
+        } else if fate.has_late && given.call.state.status() == CallStatus::Requested {
+            Some(Cause::NotStarted)
+        } else {
+            None
+        }
     };
-    let settled = calls.iter().enumerate().map(|(place, given)| {
-        let up = alone.get(place).copied().flatten();
-        up.or_else(|| with_batch(place, given).map(|cause| Up { cause, death: None }))
-    });
+    let settled = calls
+        .iter()
+        .zip(alone)
+        .map(|(given, up)| up.or_else(|| with_batch(given).map(|cause| Up { cause, death: None })));
     settled.collect()
+}
+
+/// What became of some call of a batch.
+#[derive(Default)]
+struct Fate {
+    /// The owner of one is dead.
+    has_dead: bool,
+    /// One is past its time.
+    has_late: bool,
 }

@@ -1,5 +1,7 @@
 //! Calls of one model response are given up together, and those that may still answer are left alone.
 
+use std::cell::Cell;
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use onward_core::Timestamp;
@@ -128,4 +130,58 @@ fn a_watcher_that_slept_convicts_nobody_for_one_grace_period() {
         death: GONE,
     };
     assert_eq!(settled, [Some(up)]);
+}
+
+/// A batch that counts how often it is compared.
+struct Counted<'a> {
+    number: usize,
+    compared: &'a Cell<usize>,
+}
+
+impl PartialEq for Counted<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Counted<'_> {}
+
+impl PartialOrd for Counted<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Counted<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compared.set(self.compared.get() + 1);
+        self.number.cmp(&other.number)
+    }
+}
+
+#[test]
+fn four_thousand_open_calls_are_settled_without_comparing_each_with_each() {
+    let calls = 4_096;
+    let dead = call(None, owner(7), &[CallMove::Start]);
+    let queued = call(None, None, &[]);
+    for batches in [1, 64, calls / 2] {
+        let compared = Cell::new(0);
+        let given: Vec<Given<'_, Counted<'_>>> = (0..calls)
+            .map(|place| {
+                let is_dead = place < batches;
+                Given {
+                    call: if is_dead { &dead } else { &queued },
+                    batch: Counted {
+                        number: place % batches,
+                        compared: &compared,
+                    },
+                    death: GONE.filter(|_| is_dead),
+                }
+            })
+            .collect();
+        let settled = give_up(&given, at(0), CallPolicy::default(), Clock::Stopped);
+        assert!(settled.iter().all(Option::is_some), "{batches} batches");
+        // A search in a tree, twice for each call; each with each would be sixteen million.
+        assert!(compared.get() < calls * 64, "{batches}: {}", compared.get());
+    }
 }
