@@ -83,6 +83,10 @@ pub enum Part<'a> {
     Call(Call<'a>),
     /// The result of the call with this id.
     Answer(Cow<'a, str>),
+    /// A call that the model's own server runs. Its result stands in a row of the model.
+    Hosted(Call<'a>),
+    /// The result of the hosted call with this id.
+    Served(Cow<'a, str>),
     /// Whatever else it is: an attachment, a thought. It is kept.
     Other,
 }

@@ -26,6 +26,6 @@ fn is_nothing(part: &Part<'_>) -> bool {
     match part {
         Part::Text(text) => text.trim().is_empty(),
         Part::Call(call) => call.tool.is_none(),
-        Part::Answer(_) | Part::Other => false,
+        Part::Answer(_) | Part::Hosted(_) | Part::Served(_) | Part::Other => false,
     }
 }

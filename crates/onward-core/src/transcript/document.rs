@@ -49,6 +49,7 @@ pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_>
     if repairs.is_empty() {
         return untouched;
     }
+    let mut cut = anthropic::Cut::of(&sources);
     let rows: Vec<(Option<usize>, Cow<'_, str>)> = rows
         .iter()
         .map(|row| {
@@ -57,7 +58,11 @@ pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_>
             let source = row.from.and_then(|from| sources.get(from).copied());
             let text = match source.filter(|_| untouched) {
                 Some(source) => Cow::Borrowed(source),
-                None => Cow::Owned(write(api, row, &sources, &messages)),
+                None => match api {
+                    Api::Anthropic => Cow::Owned(anthropic::write(row, &mut cut)),
+                    Api::Chat => Cow::Owned(chat::write(row, &sources, &messages)),
+                    Api::Responses => Cow::Owned(responses::write(row, &sources)),
+                },
             };
             (row.from, text)
         })
@@ -139,14 +144,6 @@ fn read(api: Api, source: &str) -> Message<'_> {
     })
 }
 
-fn write(api: Api, row: &HistoryRow, sources: &[&str], messages: &[Message<'_>]) -> String {
-    match api {
-        Api::Anthropic => anthropic::write(row, sources),
-        Api::Chat => chat::write(row, sources, messages),
-        Api::Responses => responses::write(row, sources),
-    }
-}
-
 /// The document with these rows. Between two rows that were neighbours stands what stood there.
 fn joined(
     text: &str,
@@ -175,4 +172,101 @@ fn joined(
     }
     out.push_str(text.get(last..).unwrap_or_default());
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes are cut into pieces for the repair of a list, and how many repairs there are.
+    fn work(api: Api, rows: &[String]) -> (usize, usize) {
+        let text = format!("[{}]", rows.join(","));
+        let before = json::CUT.get();
+        let repaired = repair_document(api, &text, Frontier::Answer);
+        (json::CUT.get() - before, repaired.repairs.len())
+    }
+
+    fn numbers(calls: usize) -> impl Iterator<Item = String> {
+        (10_000..10_000 + calls).map(|number| format!("call-{number}"))
+    }
+
+    fn anthropic_call(id: &str) -> String {
+        format!(r#"{{"type":"tool_use","id":"{id}","name":"t","input":{{}}}}"#)
+    }
+
+    fn anthropic_result(id: &str) -> String {
+        format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"r"}}"#)
+    }
+
+    fn row(role: &str, blocks: &[String]) -> String {
+        format!(r#"{{"role":"{role}","content":[{}]}}"#, blocks.join(","))
+    }
+
+    fn said(role: &str) -> String {
+        format!(r#"{{"role":"{role}","content":"Well."}}"#)
+    }
+
+    fn in_turns(calls: usize) -> Vec<String> {
+        let turn = |id: String| [row("assistant", &[anthropic_call(&id)]), said("user")];
+        numbers(calls).flat_map(turn).collect()
+    }
+
+    /// Every result stands in one row at the end, as whoever appends them leaves it.
+    fn all_at_the_end(calls: usize) -> Vec<String> {
+        let results: Vec<String> = numbers(calls).map(|id| anthropic_result(&id)).collect();
+        let mut rows = in_turns(calls);
+        rows.push(row("user", &results));
+        rows
+    }
+
+    fn all_in_one_row(calls: usize) -> Vec<String> {
+        let calls: Vec<String> = numbers(calls).map(|id| anthropic_call(&id)).collect();
+        vec![row("assistant", &calls), said("user")]
+    }
+
+    fn all_orphans(calls: usize) -> Vec<String> {
+        let results: Vec<String> = numbers(calls).map(|id| anthropic_result(&id)).collect();
+        vec![row("user", &results)]
+    }
+
+    fn chat(calls: usize) -> Vec<String> {
+        let call = |id: String| {
+            format!(
+                r#"{{"id":"{id}","type":"function","function":{{"name":"t","arguments":"{{}}"}}}}"#
+            )
+        };
+        let calls: Vec<String> = numbers(calls).map(call).collect();
+        let calls = calls.join(",");
+        let row = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}}"#);
+        vec![row, said("user")]
+    }
+
+    fn responses(calls: usize) -> Vec<String> {
+        let call = |id: String| {
+            format!(r#"{{"type":"function_call","call_id":"{id}","name":"t","arguments":"{{}}"}}"#)
+        };
+        numbers(calls).map(call).collect()
+    }
+
+    #[test]
+    fn twice_the_calls_take_twice_the_work_and_not_four_times() {
+        type Shape = fn(usize) -> Vec<String>;
+        let shapes: [(Api, &str, Shape); 6] = [
+            (Api::Anthropic, "in turns", in_turns),
+            (Api::Anthropic, "results at the end", all_at_the_end),
+            (Api::Anthropic, "in one row", all_in_one_row),
+            (Api::Anthropic, "orphans", all_orphans),
+            (Api::Chat, "in one row", chat),
+            (Api::Responses, "items", responses),
+        ];
+        for (api, shape, rows) in shapes {
+            let (once, repairs) = work(api, &rows(300));
+            assert!(repairs >= 300, "{api:?}, {shape}: {repairs}");
+            let (twice, _) = work(api, &rows(600));
+            assert!(
+                twice * 10 <= once * 22,
+                "{api:?}, {shape}: {once} bytes for 300 calls, {twice} for 600"
+            );
+        }
+    }
 }

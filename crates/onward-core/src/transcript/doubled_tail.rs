@@ -37,7 +37,7 @@ fn said<'r>(row: &'r Row<'_, '_>) -> impl Iterator<Item = (&'r str, &'r str, Opt
             id.as_ref(),
             Some(tool.as_deref().unwrap_or_default()),
         )),
-        Part::Answer(_) | Part::Other => None,
+        Part::Answer(_) | Part::Hosted(_) | Part::Served(_) | Part::Other => None,
     })
 }
 
@@ -49,5 +49,9 @@ fn holds_a_result(row: &Row<'_, '_>) -> bool {
 /// How much else there is; what it is, nobody knows here.
 fn others(row: &Row<'_, '_>) -> usize {
     let parts = row.message.parts.iter();
-    parts.filter(|part| matches!(part, Part::Other)).count()
+    let is_other = |part: &&Part<'_>| match part {
+        Part::Hosted(_) | Part::Served(_) | Part::Other => true,
+        Part::Text(_) | Part::Call(_) | Part::Answer(_) => false,
+    };
+    parts.filter(is_other).count()
 }

@@ -8,6 +8,10 @@
 //!
 //! Where an API takes rows of the model that follow each other as one, so does this: their results stand
 //! after the last of them.
+//!
+//! What the model's own server runs is answered by it, in a row of the model, and may come later than the
+//! results of other calls. Once somebody has spoken, that turn of the model is over, and it will not come:
+//! then an error stands right after the call, within its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,6 +143,7 @@ impl<'m> Desk<'m> {
         let ends = self.batches(&rows);
         let answers = self.matched(&rows);
         self.find_misplaced(&rows, &ends, &answers.of_call);
+        let unserved = self.find_unserved(&rows, &answers, frontier);
 
         let mut out: Vec<HistoryRow> = Vec::new();
         for (index, row) in rows.iter().enumerate() {
@@ -149,6 +154,7 @@ impl<'m> Desk<'m> {
                 .filter_map(|piece| self.rest(*piece, &answers))
                 .collect();
             let lost_all = pieces.len() < had && pieces.iter().all(|piece| self.is_blank(*piece));
+            let pieces = served(pieces, &unserved);
             if !lost_all {
                 let row = HistoryRow {
                     pieces,
@@ -283,7 +289,14 @@ impl<'m> Desk<'m> {
                             self.repairs.push(repair);
                         }
                     },
-                    Some(Part::Call(_) | Part::Text(_) | Part::Other) | None => {}
+                    Some(
+                        Part::Call(_)
+                        | Part::Text(_)
+                        | Part::Hosted(_)
+                        | Part::Served(_)
+                        | Part::Other,
+                    )
+                    | None => {}
                 }
             }
         }
@@ -339,6 +352,47 @@ impl<'m> Desk<'m> {
                 }
             }
         }
+    }
+
+    /// Which hosted calls will not be answered by the server any more, because somebody has spoken since.
+    fn find_unserved(
+        &mut self,
+        rows: &[HistoryRow],
+        answers: &Answers,
+        frontier: Frontier,
+    ) -> BTreeSet<Place> {
+        let last = rows.iter().rposition(|row| row.role == Role::Assistant);
+        let mut served: BTreeSet<&str> = BTreeSet::new();
+        let mut waiting: Vec<Place> = Vec::new();
+        let mut unserved = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            for place in row.pieces.iter().map(|piece| place(*piece)) {
+                match self.part(place) {
+                    Some(Part::Served(of)) => drop(served.insert(of)),
+                    Some(Part::Hosted(_)) if row.role == Role::Assistant => {
+                        let leave = frontier == Frontier::Leave && last == Some(index);
+                        waiting.extend((!leave).then_some(place));
+                    }
+                    Some(Part::Text(text)) if text.trim().is_empty() => {}
+                    // Results alone leave the turn of the model open.
+                    Some(Part::Answer(_)) if !answers.orphans.contains(&place) => {}
+                    Some(_) if row.role == Role::User => unserved.append(&mut waiting),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        let mut without = BTreeSet::new();
+        for place in unserved {
+            let Some(Part::Hosted(call)) = self.part(place) else {
+                continue;
+            };
+            if !served.contains(call.id.as_ref()) {
+                let repair = Repair::of_call(What::Dangling, place.row, call);
+                self.repairs.push(repair);
+                without.insert(place);
+            }
+        }
+        without
     }
 
     /// Whether a result stands in a row of the model.
@@ -416,7 +470,15 @@ impl<'m> Desk<'m> {
     fn waiting(&self, place: Place) -> Option<&'m Call<'m>> {
         match self.part(place) {
             Some(Part::Call(call)) if call.standing != Standing::Settled => Some(call),
-            Some(Part::Call(_) | Part::Text(_) | Part::Answer(_) | Part::Other) | None => None,
+            Some(
+                Part::Call(_)
+                | Part::Text(_)
+                | Part::Answer(_)
+                | Part::Hosted(_)
+                | Part::Served(_)
+                | Part::Other,
+            )
+            | None => None,
         }
     }
 
@@ -448,6 +510,23 @@ impl<'m> Desk<'m> {
     fn part(&self, place: Place) -> Option<&'m Part<'m>> {
         self.messages.get(&place.row)?.parts.get(place.part)
     }
+}
+
+/// With an error after each hosted call that will not be answered.
+fn served(pieces: Vec<Piece>, unserved: &BTreeSet<Place>) -> Vec<Piece> {
+    if unserved.is_empty() {
+        return pieces;
+    }
+    let mut out = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        out.push(piece);
+        let call = place(piece);
+        if unserved.contains(&call) {
+            let cause = Cause::OutcomeUnknown;
+            out.push(Piece::Synthetic { call, cause });
+        }
+    }
+    out
 }
 
 /// What became of the results.

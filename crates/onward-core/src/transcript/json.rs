@@ -11,6 +11,12 @@ use std::ops::Range;
 use memchr::memchr2;
 use serde_json::Value;
 
+#[cfg(test)]
+thread_local! {
+    /// How many bytes were cut into pieces on this thread, for whoever counts the work.
+    pub(super) static CUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The spans of the elements of an array, in the text that it is.
 pub fn elements(text: &str) -> Option<Vec<Range<usize>>> {
     let mut spans = Vec::new();
@@ -100,6 +106,8 @@ fn each(
     if bytes.get(start) != Some(&opening) {
         return None;
     }
+    #[cfg(test)]
+    CUT.with(|cut| cut.set(cut.get() + bytes.len()));
     let mut at = blanks_end(bytes, start + 1);
     let mut end = if bytes.get(at) == Some(&closing) {
         at

@@ -240,12 +240,118 @@ fn rows_of_the_model_that_follow_each_other_are_answered_together() {
     );
 }
 
+const SEARCH: &str =
+    r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"tides"}}"#;
+const UNAVAILABLE: &str = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":{"type":"web_search_tool_result_error","error_code":"unavailable"}}"#;
+
+fn model(blocks: &[&str]) -> String {
+    format!(r#"{{"role":"assistant","content":[{}]}}"#, blocks.join(","))
+}
+
+const BASH: &str = r#"{"type":"tool_use","id":"a","name":"Bash","input":{}}"#;
+
 #[test]
-fn what_the_server_runs_itself_is_left_alone() {
+fn what_the_server_runs_itself_is_left_alone_while_its_turn_goes_on() {
+    let found = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
+    for rows in [
+        // Paused: the row is sent back as it is.
+        vec![model(&[SEARCH])],
+        // The server waits for the results of other calls, and answers in a later row.
+        vec![model(&[SEARCH, BASH]), user(&[&result("a", "1")])],
+        vec![
+            model(&[SEARCH, BASH]),
+            user(&[&result("a", "1")]),
+            model(&[found, &text("Two.")]),
+            user(&[&text("Thanks.")]),
+        ],
+        vec![
+            model(&[SEARCH, found, &text("Two.")]),
+            user(&[&text("Thanks.")]),
+        ],
+    ] {
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        stays(Api::Anthropic, &list(&rows));
+    }
+}
+
+#[test]
+fn what_the_server_never_answered_gets_an_error_within_its_row_once_somebody_has_spoken() {
+    let [went_on, thanks] = [user(&[&text("Well?")]), user(&[&text("Thanks.")])];
+    becomes(
+        &[&model(&[&text("Let me see."), SEARCH]), &went_on],
+        &[
+            &model(&[&text("Let me see."), SEARCH, UNAVAILABLE]),
+            &went_on,
+        ],
+        &[(What::Dangling, 0)],
+    );
+    // Words behind the results of other calls end the turn, too.
+    let said = user(&[&result("a", "1"), &text("Go on.")]);
+    becomes(
+        &[
+            &model(&[SEARCH, BASH]),
+            &said,
+            &model(&[&text("Two.")]),
+            &thanks,
+        ],
+        &[
+            &model(&[SEARCH, UNAVAILABLE, BASH]),
+            &said,
+            &model(&[&text("Two.")]),
+            &thanks,
+        ],
+        &[(What::Dangling, 0)],
+    );
+}
+
+#[test]
+fn each_tool_of_the_server_has_its_own_kind_of_error() {
+    for (name, error) in [
+        ("web_fetch", "web_fetch_tool_result"),
+        ("code_execution", "code_execution_tool_result"),
+        ("bash_code_execution", "bash_code_execution_tool_result"),
+        (
+            "text_editor_code_execution",
+            "text_editor_code_execution_tool_result",
+        ),
+        ("tool_search_tool_bm25", "tool_search_tool_result"),
+    ] {
+        let call = SEARCH.replace("web_search", name);
+        let error = UNAVAILABLE.replace("web_search_tool_result", error);
+        let well = user(&[&text("Well?")]);
+        becomes(
+            &[&model(&[&call]), &well],
+            &[&model(&[&call, &error]), &well],
+            &[(What::Dangling, 0)],
+        );
+    }
+    let call = r#"{"type":"mcp_tool_use","id":"m","name":"echo","server_name":"x","input":{}}"#;
+    let error = format!(
+        r#"{{"type":"mcp_tool_result","tool_use_id":"m","content":[{}],"is_error":true}}"#,
+        text(UNKNOWN)
+    );
+    let well = user(&[&text("Well?")]);
+    becomes(
+        &[&model(&[call]), &well],
+        &[&model(&[call, &error]), &well],
+        &[(What::Dangling, 0)],
+    );
+}
+
+#[test]
+fn a_tool_of_the_server_that_nobody_knows_here_is_left_alone() {
+    let call = SEARCH.replace("web_search", "divination");
     stays(
         Api::Anthropic,
-        r#"[{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}}]}]"#,
+        &list(&[&model(&[&call]), &user(&[&text("Well?")])]),
     );
+}
+
+#[test]
+fn whoever_may_still_be_served_is_left_to() {
+    let document = list(&[&model(&[SEARCH]), &user(&[&text("Well?")])]);
+    let repaired = repair_document(Api::Anthropic, &document, Frontier::Leave);
+    assert_eq!(repaired.repairs, []);
 }
 
 #[test]

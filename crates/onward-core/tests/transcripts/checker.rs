@@ -5,6 +5,7 @@ use serde_json::Value;
 
 /// What is wrong with an Anthropic conversation.
 pub(crate) fn anthropic(rows: &[Value]) -> Result<(), String> {
+    served(rows)?;
     let mut owed: Vec<&str> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let blocks = row["content"].as_array().cloned().unwrap_or_default();
@@ -45,6 +46,45 @@ pub(crate) fn anthropic(rows: &[Value]) -> Result<(), String> {
     } else {
         Err(format!("owed in the end: {owed:?}"))
     }
+}
+
+/// What the server ran must have its result once somebody has said more than results.
+fn served(rows: &[Value]) -> Result<(), String> {
+    let blocks = |role: &'static str| {
+        let rows = rows.iter().enumerate();
+        rows.filter(move |(_, row)| row["role"] == role)
+            .flat_map(|(index, row)| {
+                let blocks = row["content"].as_array().into_iter().flatten();
+                blocks.map(move |block| (index, block))
+            })
+    };
+    let says = |block: &Value| {
+        let blank = block["text"]
+            .as_str()
+            .is_some_and(|text| text.trim().is_empty());
+        block["type"] != "tool_result" && !blank
+    };
+    let spoken = blocks("user")
+        .filter(|(_, block)| says(block))
+        .map(|(index, _)| index);
+    let whole = rows.iter().enumerate().filter(|(_, row)| {
+        row["role"] == "user"
+            && row["content"]
+                .as_str()
+                .is_some_and(|text| !text.trim().is_empty())
+    });
+    let last = spoken.chain(whole.map(|(index, _)| index)).max();
+    for (index, call) in blocks("assistant") {
+        let waits = call["type"] == "server_tool_use" && last.is_some_and(|last| last > index);
+        let mut results = blocks("assistant").map(|(_, block)| block);
+        let answered = results.any(|block| {
+            block["type"] == "web_search_tool_result" && block["tool_use_id"] == call["id"]
+        });
+        if waits && !answered {
+            return Err(format!("row {index}: the server owes {}", call["id"]));
+        }
+    }
+    Ok(())
 }
 
 fn is_plain(row: &Value) -> bool {

@@ -92,7 +92,7 @@ pub(crate) fn is_untouched(messages: &[Message<'static>], now: i64) {
 pub(crate) fn standings(row: &Row<'_, '_>) -> Vec<Option<Cause>> {
     let calls = row.message.parts.iter().filter_map(|part| match part {
         Part::Call(call) => Some(call.standing),
-        Part::Text(_) | Part::Answer(_) | Part::Other => None,
+        Part::Text(_) | Part::Answer(_) | Part::Hosted(_) | Part::Served(_) | Part::Other => None,
     });
     calls
         .map(|standing| match standing {

@@ -14,6 +14,10 @@ enum Bit {
     Blank,
     Call(u8),
     Result(u8),
+    /// A call that the server runs, where an API has such.
+    Search(u8),
+    /// The result of one.
+    Found(u8),
     Thing,
 }
 
@@ -30,6 +34,8 @@ fn bits() -> impl Strategy<Value = Bit> {
         1 => Just(Bit::Blank),
         4 => (0u8..3).prop_map(Bit::Call),
         4 => (0u8..3).prop_map(Bit::Result),
+        1 => (0u8..3).prop_map(Bit::Search),
+        1 => (0u8..3).prop_map(Bit::Found),
         1 => Just(Bit::Thing),
     ]
 }
@@ -83,7 +89,15 @@ fn anthropic(sketch: &Sketch, count: &mut u32) -> Value {
             Bit::Result(n) | Bit::Call(n) => {
                 json!({"type": "tool_result", "tool_use_id": id(*n), "content": fresh(count, "result")})
             }
-            Bit::Thing => json!({"type": "image", "source": fresh(count, "thing")}),
+            Bit::Search(n) if role == "assistant" => {
+                json!({"type": "server_tool_use", "id": id(*n), "name": "web_search", "input": {"n": fresh(count, "input")}})
+            }
+            Bit::Found(n) if role == "assistant" => {
+                json!({"type": "web_search_tool_result", "tool_use_id": id(*n), "content": [fresh(count, "thing")]})
+            }
+            Bit::Search(_) | Bit::Found(_) | Bit::Thing => {
+                json!({"type": "image", "source": fresh(count, "thing")})
+            }
         })
         .collect();
     let mut row = match blocks.as_slice() {
@@ -107,7 +121,9 @@ fn chat(sketch: &Sketch, count: &mut u32) -> Vec<Value> {
     let mut said = json!(null);
     for bit in &sketch.bits {
         match bit {
-            Bit::Text | Bit::Thing => said = fresh(count, "text").into(),
+            Bit::Text | Bit::Thing | Bit::Search(_) | Bit::Found(_) => {
+                said = fresh(count, "text").into();
+            }
             Bit::Blank => said = " ".into(),
             Bit::Call(n) if role == "assistant" => calls.push(json!({
                 "id": id(*n), "type": "function",
@@ -137,7 +153,9 @@ fn responses(sketch: &Sketch, count: &mut u32) -> Vec<Value> {
         Bit::Result(n) => {
             json!({"type": "function_call_output", "call_id": id(*n), "output": fresh(count, "result")})
         }
-        Bit::Thing => json!({"type": "reasoning", "summary": fresh(count, "thing")}),
+        Bit::Search(_) | Bit::Found(_) | Bit::Thing => {
+            json!({"type": "reasoning", "summary": fresh(count, "thing")})
+        }
     };
     sketch.bits.iter().map(item).collect()
 }

@@ -299,9 +299,7 @@ impl Thread {
                         standing: Standing::Open(times),
                         ..
                     })) => times.limit,
-                    Some(Part::Call(_) | Part::Text(_) | Part::Answer(_) | Part::Other) | None => {
-                        Limit::Unsaid
-                    }
+                    Some(_) | None => Limit::Unsaid,
                 };
                 calls.push(GivenUp {
                     line,
