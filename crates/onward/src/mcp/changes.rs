@@ -53,13 +53,12 @@ impl Subscribed {
         let uris = Arc::clone(&self.uris);
         let task = tokio::spawn(async move {
             while let Some(changed) = changes.next().await {
-                let Subject::Plan(plan) = changed else {
-                    continue;
-                };
-                for uri in resources::about(plan) {
-                    if !lock(&uris).contains(&uri) {
-                        continue;
-                    }
+                let about: Vec<String> = lock(&uris)
+                    .iter()
+                    .filter(|uri| resources::is_about(uri, &changed))
+                    .cloned()
+                    .collect();
+                for uri in about {
                     let told = ResourceUpdatedNotificationParam::new(uri);
                     if peer.notify_resource_updated(told).await.is_err() {
                         return;
@@ -93,11 +92,13 @@ async fn tell(mut changes: Changes, context: &SubscriptionContext) {
     let accepted = context.accepted().resource_subscriptions.clone();
     let accepted = accepted.unwrap_or_default();
     while let Some(changed) = changes.next().await {
-        let Subject::Plan(plan) = changed else {
-            continue;
-        };
-        for uri in resources::about(plan) {
-            if accepted.contains(&uri) && context.sink().notify_resource_updated(uri).await.is_err()
+        for uri in &accepted {
+            if resources::is_about(uri, &changed)
+                && context
+                    .sink()
+                    .notify_resource_updated(uri.clone())
+                    .await
+                    .is_err()
             {
                 return;
             }

@@ -1,9 +1,13 @@
 //! What can be read without calling a tool: the plans, a plan as a person would read it, its audit
-//! trail, and who is asking.
+//! trail, how an agent's session is, and who is asking.
+//!
+//! A session is named by whoever runs the agent, so its id may hold anything; in a URI it is escaped, as
+//! the template wants it, and two spellings of one URI name the same session.
 
 use onward_core::PlanId;
 use onward_engine::list::PlanQuery;
-use onward_engine::{Caller, Engine};
+use onward_engine::{Caller, Engine, Subject};
+use percent_encoding::percent_decode_str;
 use rmcp::model::{
     ErrorCode, ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
     Resource, ResourceContents, ResourceTemplate,
@@ -13,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::error;
 use crate::markdown;
+use crate::wire::call::Health;
 use crate::wire::event::Audit;
 use crate::wire::plan::Plans;
 use crate::wire::profile::Profile;
@@ -21,6 +26,7 @@ const PLANS: &str = "onward://plans";
 const PROFILE: &str = "onward://user/profile";
 const PLAN: &str = "onward://plan/";
 const AUDIT: &str = "/audit";
+const SESSION: &str = "onward://session/";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
@@ -35,19 +41,24 @@ enum Named {
     Profile,
     Plan(PlanId),
     Audit(PlanId),
+    Session(String),
 }
 
 fn named(uri: &str) -> Option<Named> {
     match uri {
         PLANS => Some(Named::Plans),
         PROFILE => Some(Named::Profile),
-        uri => {
-            let plan = uri.strip_prefix(PLAN)?;
-            match plan.strip_suffix(AUDIT) {
+        uri => match (uri.strip_prefix(PLAN), uri.strip_prefix(SESSION)) {
+            (Some(plan), _) => match plan.strip_suffix(AUDIT) {
                 Some(plan) => plan.parse().ok().map(Named::Audit),
                 None => plan.parse().ok().map(Named::Plan),
+            },
+            (None, Some(session)) => {
+                let session = percent_decode_str(session).decode_utf8().ok()?;
+                (!session.is_empty()).then(|| Named::Session(session.into_owned()))
             }
-        }
+            (None, None) => None,
+        },
     }
 }
 
@@ -85,13 +96,17 @@ pub(super) fn is_known(uri: &str) -> bool {
     named(uri).is_some()
 }
 
-/// The URIs that tell something else once this plan has changed.
-pub(super) fn about(plan: PlanId) -> [String; 3] {
-    [
-        PLANS.to_owned(),
-        format!("{PLAN}{plan}"),
-        format!("{PLAN}{plan}{AUDIT}"),
-    ]
+/// Whether a URI tells something else once this has changed.
+pub(super) fn is_about(uri: &str, changed: &Subject) -> bool {
+    match (named(uri), changed) {
+        (Some(Named::Plans), Subject::Plan(_)) => true,
+        (Some(Named::Plan(named) | Named::Audit(named)), Subject::Plan(plan)) => named == *plan,
+        (Some(Named::Session(named)), Subject::Session(session)) => named == **session,
+        (Some(Named::Profile), _)
+        | (Some(Named::Plans | Named::Plan(_) | Named::Audit(_)), Subject::Session(_))
+        | (Some(Named::Session(_)), Subject::Plan(_))
+        | (None, _) => false,
+    }
 }
 
 /// What there is to read: the plans that are not over, the newest change first.
@@ -124,6 +139,9 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
         ResourceTemplate::new(format!("{PLAN}{{planId}}{AUDIT}"), "audit")
             .with_title("Everything that happened to a plan")
             .with_mime_type(JSON),
+        ResourceTemplate::new(format!("{SESSION}{{sessionId}}"), "session")
+            .with_title("How an agent's session is: its turn, its calls, its plans")
+            .with_mime_type(JSON),
     ])
 }
 
@@ -133,6 +151,12 @@ pub(super) async fn exists(engine: &Engine, caller: &Caller, uri: &str) -> Resul
         Named::Plans | Named::Profile => {}
         Named::Plan(plan) | Named::Audit(plan) => {
             engine.sheet(caller, plan).await.map_err(error)?;
+        }
+        Named::Session(session) => {
+            engine
+                .session_health(caller, &session)
+                .await
+                .map_err(error)?;
         }
     }
     Ok(())
@@ -154,6 +178,10 @@ pub(super) async fn read(
             (markdown::plan(&whole), MARKDOWN)
         }
         Named::Audit(plan) => (json(&audit(engine, caller, plan).await?)?, JSON),
+        Named::Session(session) => {
+            let health = engine.session_health(caller, &session).await;
+            (json(&Health::of(&health.map_err(error)?))?, JSON)
+        }
     };
     let contents = ResourceContents::text(text, uri).with_mime_type(kind);
     Ok(ReadResourceResult::new(vec![contents]))

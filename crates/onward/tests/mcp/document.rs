@@ -16,7 +16,7 @@ What an agent is offered by `onward mcp`. Generated from the server's own list: 
 `--tools core` offers those that are marked *core*: working on plans needs no more. Fields marked * are required; a field that a tool does not know is refused by its name, and `null` for an optional one is the same as leaving it out.
 A refusal is a result with `isError: true` whose text is `{\"error\": {code, message, hint, details?}}`; `hint` names the call that helps. Work that comes with a refused call is kept, and `details.keptArtifactId` says where.
 
-Resources: `onward://plans`, `onward://plan/{planId}` (Markdown), `onward://plan/{planId}/audit`, `onward://user/profile`; all can be subscribed to. Prompts: `run_plan`, `resume_plan`, `design_plan`.
+Resources: `onward://plans`, `onward://plan/{planId}` (Markdown), `onward://plan/{planId}/audit`, `onward://session/{sessionId}` (what `get_session_health` answers), `onward://user/profile`; all can be subscribed to. Prompts: `run_plan`, `resume_plan`, `design_plan`.
 ";
 
 fn kind(schema: &Value) -> String {

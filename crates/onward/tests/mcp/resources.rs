@@ -87,6 +87,9 @@ fn what_is_not_there_is_not_found() {
         for uri in [
             "onward://plan/00000000-0000-4000-8000-000000000000",
             "onward://plan/nonsense/audit",
+            "onward://session/nobody",
+            "onward://session/",
+            "onward://session/%ff",
             "onward://nothing",
             "file:///etc/passwd",
         ] {
@@ -105,6 +108,7 @@ fn templates_and_prompts_name_what_they_need() {
     let templates = templates["result"]["resourceTemplates"].as_array().unwrap();
     assert_eq!(templates[0]["uriTemplate"], "onward://plan/{planId}");
     assert_eq!(templates[1]["uriTemplate"], "onward://plan/{planId}/audit");
+    assert_eq!(templates[2]["uriTemplate"], "onward://session/{sessionId}");
     let prompts = agent.ask("prompts/list", json!({}));
     let names: Vec<(&str, &str)> = prompts["result"]["prompts"]
         .as_array()

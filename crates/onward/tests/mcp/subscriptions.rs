@@ -1,6 +1,11 @@
 //! A change of a plan is told to whoever subscribed to it, and to nobody else; also one that another
 //! process made.
 
+use std::process::{Child, Command};
+
+use onward_engine::ledger::{Begins, NewCall};
+use onward_engine::machine;
+use onward_engine::session::Heard;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, Era};
@@ -127,4 +132,90 @@ fn nobody_subscribes_to_what_is_not_there() {
     let mut agent = Agent::start(&place, Era::Stateless);
     let answer = agent.ask("resources/subscribe", json!({ "uri": "onward://plans" }));
     assert_eq!(answer["error"]["code"], -32601);
+}
+
+/// A process that runs a tool for as long as nobody kills it.
+struct Tool(Child);
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        // It may be dead already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// A tool whose call is on record, in a session with a name that has to be escaped.
+fn tool(place: &Place) -> Tool {
+    let tool = Command::new("sleep").arg("600").spawn();
+    let tool = Tool(tool.expect("a process can be started"));
+    let heard = Heard {
+        session: "a b/1".to_owned(),
+        agent: "harness".to_owned(),
+        ..Heard::default()
+    };
+    let input = json!({ "command": "deploy" });
+    let owner = machine::owner(tool.0.id());
+    assert!(owner.is_some(), "the machine tells who lives");
+    let call = NewCall::seen(Some("c1".to_owned()), "Bash".to_owned(), input, owner);
+    place.engine(async |engine, caller| {
+        let recorded = engine.record_call(caller, heard, None, call, Begins::Running);
+        recorded.await.expect("it can be recorded");
+    });
+    tool
+}
+
+/// What a session's resource says of its only call.
+fn only_call(agent: &mut Agent, uri: &str) -> Value {
+    let answer = agent.ask("resources/read", json!({ "uri": uri }));
+    let text = answer["result"]["contents"][0]["text"].as_str();
+    let health: Value = serde_json::from_str(text.expect("a text")).expect("JSON");
+    assert_eq!(health["sessionId"], "a b/1");
+    health["calls"]["list"][0].clone()
+}
+
+#[test]
+fn whoever_watches_a_session_hears_that_its_call_was_given_up() {
+    let uri = "onward://session/a%20b%2F1";
+    for (place, era) in [
+        (Place::file(), Era::Handshake),
+        (Place::file(), Era::Stateless),
+        (Place::server(), Era::Handshake),
+        (Place::server(), Era::Stateless),
+    ] {
+        let mut tool = tool(&place);
+        let mut agent = Agent::start(&place, era);
+        let plan = works::created(&mut agent, 9);
+        match era {
+            Era::Handshake => {
+                let answer = agent.ask("resources/subscribe", json!({ "uri": uri }));
+                assert_eq!(answer["result"], json!({}), "{answer}");
+            }
+            Era::Stateless => {
+                let uris = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+                agent.send("subscriptions/listen", uris);
+                agent.note("notifications/subscriptions/acknowledged");
+            }
+        }
+        assert_eq!(only_call(&mut agent, uri)["status"], "running");
+        // Of plans nobody asked to be told.
+        works::next(&mut agent, &plan);
+        tool.0.kill().expect("it can be killed");
+        tool.0.wait().expect("it is dead");
+        let call = loop {
+            assert_eq!(told(&mut agent), uri);
+            let call = only_call(&mut agent, uri);
+            if call["status"] != "running" {
+                break call;
+            }
+        };
+        assert_eq!(
+            (&call["status"], &call["cause"], &call["synthetic"]),
+            (
+                &json!("interrupted"),
+                &json!("outcome_unknown"),
+                &json!(true)
+            )
+        );
+    }
 }
