@@ -170,18 +170,24 @@ pub(crate) async fn tell(tx: &mut Tx, session: &str) -> Result<Vec<CallRecord>, 
     Ok(untold)
 }
 
-/// The first open call of the agent that this is about; of those with one id, one that nobody was
-/// asked about comes before one that somebody was.
+/// The open call of the agent that this is about. An id may come again: it is the one of the latest
+/// response that used it, and of that response the first. Where one side has no id, it is the first call
+/// that asks the same.
 fn find(open: &[CallRecord], heard: &Heard, asked: &Asked) -> Option<usize> {
-    let digest = digest(&asked.input);
     let own = |record: &CallRecord| record.key.agent == heard.subagent;
-    let fits = |record: &CallRecord| match (&asked.id, &record.id) {
-        (Some(asked), Some(id)) => asked == id,
-        (None, _) | (_, None) => record.tool == asked.tool && record.input_digest == digest,
-    };
-    let mut places = open.iter().enumerate();
-    let place = places.find(|(_, record)| own(record) && fits(record));
-    place.map(|(place, _)| place)
+    let named = |record: &CallRecord| own(record) && asked.id.is_some() && record.id == asked.id;
+    let response = |record: &CallRecord| (record.key.turn, record.batch);
+    let latest = open.iter().filter(|one| named(one)).map(response).max();
+    if latest.is_some() {
+        return open
+            .iter()
+            .position(|one| named(one) && Some(response(one)) == latest);
+    }
+    let digest = digest(&asked.input);
+    let alike = |record: &CallRecord| record.tool == asked.tool && record.input_digest == digest;
+    let unnamed = |record: &CallRecord| asked.id.is_none() || record.id.is_none();
+    open.iter()
+        .position(|one| own(one) && unnamed(one) && alike(one))
 }
 
 /// Gives results to the calls that wait for them.

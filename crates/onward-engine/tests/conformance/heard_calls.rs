@@ -6,12 +6,12 @@ use std::time::Duration;
 use onward_core::call::{CallStatus, Cause};
 use onward_core::turn::LoopControl;
 use onward_core::turn::ladder::Gate;
-use onward_engine::ledger::{Asked, NewCall, Said};
+use onward_engine::ledger::{Asked, Begins, NewCall, Said};
 use onward_engine::session::{Fingerprint, Heard, SeenCall, SeenStep};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
-use crate::ledger::heard;
+use crate::ledger::{call, heard};
 use crate::on_both_databases;
 
 fn input(id: &str) -> Value {
@@ -205,7 +205,55 @@ async fn results_are_taken_also_where_turns_are_not_watched(desk: &Desk) {
     assert_eq!(desk.statuses_of_calls().await, [CallStatus::Completed]);
 }
 
+async fn an_id_that_comes_again_is_answered_in_its_latest_response(desk: &Desk) {
+    for batch in [1, 2] {
+        let mut call = call("call-1", None);
+        call.batch = Some(batch);
+        desk.record(call, Begins::Running).await;
+    }
+    let settle = async || {
+        let results = vec![result(Some("call-1"), "call-1", true)];
+        let settled = desk.engine.settle_calls(&desk.me, heard(), results);
+        settled.await.unwrap();
+        desk.statuses_of_calls().await
+    };
+    let [runs, done] = [CallStatus::Running, CallStatus::Completed];
+    assert_eq!(settle().await, [runs, done]);
+    // The next turn counts from one again; what the last one left is none of its calls.
+    let begun =
+        desk.engine
+            .begin_turn(&desk.me, heard(), Fingerprint::None, LoopControl::default());
+    begun.await.unwrap();
+    desk.record(call("call-1", None), Begins::Running).await;
+    let lost = CallStatus::Interrupted;
+    assert_eq!(settle().await, [lost, done, done]);
+}
+
+async fn within_one_response_an_id_that_comes_twice_is_answered_in_order(desk: &Desk) {
+    for name in ["first", "second"] {
+        let mut call = call(name, None);
+        call.id = Some("same".to_owned());
+        call.batch = Some(1);
+        desk.record(call, Begins::Running).await;
+    }
+    let results = vec![
+        result(Some("same"), "first", true),
+        result(Some("same"), "second", false),
+    ];
+    let settled = desk.engine.settle_calls(&desk.me, heard(), results);
+    settled.await.unwrap();
+    let ledger = desk.ledger().await;
+    let came: Vec<Option<&str>> = ledger.iter().map(|one| one.result.as_deref()).collect();
+    assert_eq!(came, [Some("out of first"), Some("out of second")]);
+    assert_eq!(
+        desk.statuses_of_calls().await,
+        [CallStatus::Completed, CallStatus::Failed]
+    );
+}
+
 on_both_databases![
+    an_id_that_comes_again_is_answered_in_its_latest_response,
+    within_one_response_an_id_that_comes_twice_is_answered_in_order,
     a_call_runs_from_before_it_until_its_result,
     a_call_without_an_id_is_known_by_what_it_asks,
     while_a_person_is_asked_no_clock_runs,
