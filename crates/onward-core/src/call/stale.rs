@@ -46,6 +46,13 @@ impl CallPolicy {
             Limit::Never => None,
         }
     }
+
+    /// The longest of some limits: that of calls whose results come together, so that none can come
+    /// before the slowest.
+    pub fn longest(self, limits: impl IntoIterator<Item = Limit>) -> Limit {
+        let span = |limit: &Limit| self.timeout(*limit).unwrap_or(Duration::MAX);
+        limits.into_iter().max_by_key(span).unwrap_or_default()
+    }
 }
 
 /// What the detector looks at: a call of yours, wherever it is stored.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onward_core::call::Limit;
+use onward_core::call::{CallPolicy, Limit};
 use serde_json::{Value, json};
 
 fn seconds(seconds: u64) -> Limit {
@@ -71,4 +71,14 @@ fn an_input_that_is_no_object_says_nothing() {
     for input in [json!(null), json!("timeout"), json!([1, 2]), json!(7)] {
         says("Bash", input, Limit::Unsaid);
     }
+}
+
+#[test]
+fn calls_that_are_answered_together_may_take_as_long_as_the_slowest() {
+    let longest = |limits: &[Limit]| CallPolicy::default().longest(limits.iter().copied());
+    assert_eq!(longest(&[seconds(1), seconds(600)]), seconds(600));
+    assert_eq!(longest(&[seconds(1), Limit::Unsaid]), Limit::Unsaid);
+    assert_eq!(longest(&[Limit::Unsaid, seconds(121)]), seconds(121));
+    assert_eq!(longest(&[Limit::Never, seconds(600)]), Limit::Never);
+    assert_eq!(longest(&[]), Limit::Unsaid);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::turn::LoopControl;
-use onward_engine::ledger::{Begins, NewCall};
+use onward_engine::ledger::{Begins, NewCall, POLICY};
 use onward_engine::session::{Fingerprint, Heard, Recalled, SeenStep};
 use onward_engine::{Caller, Engine, Error};
 use serde_json::Value;
@@ -165,7 +165,8 @@ async fn write(shared: Arc<Shared>, mut waiting: mpsc::Receiver<Note>) {
 }
 
 /// Keeps the calls of an answer in the ledger. The agent makes them as soon as it has read it; who
-/// that is nobody knows here, so only the clock counts. Their results come with the step.
+/// that is nobody knows here, so only the clock counts. Their results come all together, with the next
+/// request, so each of them may take as long as the slowest.
 async fn called(
     engine: &Engine,
     caller: &Caller,
@@ -173,15 +174,21 @@ async fn called(
     batch: u32,
     calls: Vec<Asked>,
 ) -> Result<(), Error> {
-    for Asked { id, tool, input } in calls {
+    let seen = calls.into_iter().map(|Asked { id, tool, input }| {
         // The input of a stream came in pieces of its text.
         let whole = input
             .as_str()
             .and_then(|text| serde_json::from_str(text).ok());
         let input: Value = whole.unwrap_or(input);
+        NewCall::seen(Some(id), tool, input, None)
+    });
+    let seen: Vec<NewCall> = seen.collect();
+    let limit = POLICY.longest(seen.iter().map(|call| call.limit));
+    for call in seen {
         let call = NewCall {
             batch: Some(batch),
-            ..NewCall::seen(Some(id), tool, input, None)
+            limit,
+            ..call
         };
         let recorded = engine.record_call(caller, heard.clone(), None, call, Begins::Running);
         recorded.await?;
