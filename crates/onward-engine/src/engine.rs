@@ -1,6 +1,7 @@
 //! The engine: a store, a world, and what they need beside each other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use onward_core::Timestamp;
 use onward_store::{Address, Changed, Faults, Options, Store};
@@ -12,6 +13,9 @@ use crate::embed::Meaning;
 use crate::error::Error;
 use crate::sweep::Alarm;
 use crate::world::{Fresh, System, World};
+
+/// By how much a clock may differ from the database's, in milliseconds, before that matters.
+const TOLERATED: i64 = 1_000;
 
 /// How to open a database.
 #[derive(Clone)]
@@ -39,6 +43,8 @@ impl Default for Settings {
 pub struct Engine {
     pub(crate) store: Store,
     pub(crate) fresh: Fresh,
+    /// By how much the database's clock is ahead of the world's, in milliseconds.
+    ahead: Arc<AtomicI64>,
     pub(crate) alarm: Arc<Alarm>,
     pub(crate) calls: CallLog,
     /// What says what texts mean; nothing where only words are searched.
@@ -64,6 +70,7 @@ impl Engine {
             calls: CallLog::start(store.clone()),
             store,
             fresh: Fresh::of(world),
+            ahead: Arc::default(),
             alarm: Arc::default(),
             meaning: None,
         };
@@ -73,9 +80,41 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The instant that it is.
+    /// The instant that it is: for all who use one database the same, however their clocks differ. What
+    /// one of them wrote down is judged by another, and must not be younger or older for that.
     pub fn now(&self) -> Timestamp {
-        self.fresh.world.now()
+        let now = self.fresh.world.now().as_millis();
+        Timestamp::from_millis(now.saturating_add(self.ahead.load(Ordering::Relaxed)))
+    }
+
+    /// Takes over the time of the database, which was asked for at `asked_at` by the world's clock. A
+    /// difference that is small, or that asking itself may have made, is none.
+    fn set_clock(&self, asked_at: Timestamp, clock: Option<Timestamp>) {
+        let Some(clock) = clock.filter(|_| self.fresh.world.shares_time()) else {
+            return;
+        };
+        let took = self.fresh.world.now().since(asked_at).as_millis();
+        let half = i64::try_from(took / 2).unwrap_or(i64::MAX);
+        let here = asked_at.as_millis().saturating_add(half);
+        let ahead = clock.as_millis().saturating_sub(here);
+        let known = self.ahead.load(Ordering::Relaxed);
+        if ahead.abs_diff(known) > TOLERATED.saturating_add(half).unsigned_abs() {
+            self.ahead.store(ahead, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks again what time the database has: clocks are set while a server runs.
+    pub(crate) async fn look_at_clock(&self) -> Result<(), Error> {
+        if !self.fresh.world.shares_time() {
+            return Ok(());
+        }
+        let asked_at = self.fresh.world.now();
+        let nobody = Arc::from("");
+        let clock = self
+            .store
+            .read(&nobody, |tx| Box::pin(async { tx.clock().await }));
+        self.set_clock(asked_at, clock.await?);
+        Ok(())
     }
 
     /// Hears of every plan that changes from now on.
@@ -104,10 +143,14 @@ impl Engine {
 
     async fn make_local_tenant(&self) -> Result<(), Error> {
         let tenant = Arc::from(LOCAL);
-        let known = self
+        let asked_at = self.fresh.world.now();
+        let (known, clock) = self
             .store
-            .read(&tenant, |tx| Box::pin(async { tx.own_tenant().await }))
+            .read(&tenant, |tx| {
+                Box::pin(async { tx.own_tenant_and_clock().await })
+            })
             .await?;
+        self.set_clock(asked_at, clock);
         if known.is_some() {
             return Ok(());
         }

@@ -19,6 +19,11 @@ pub trait World: Send + Sync {
     fn now(&self) -> Timestamp;
     /// Bytes that nobody can guess.
     fn dice(&self, bytes: &mut [u8]);
+    /// Whether its time is the one that everybody has. Then the clock of a database that several
+    /// machines share counts more than the machine's own; a time that was made up is left alone.
+    fn shares_time(&self) -> bool {
+        false
+    }
     /// What stands under a process id. A world without processes shows nothing.
     fn look(&self, _process: u32) -> Sight {
         machine::blind()
@@ -41,6 +46,10 @@ impl World for System {
             // A system without randomness cannot give out a claim that nobody can guess.
             std::process::abort();
         }
+    }
+
+    fn shares_time(&self) -> bool {
+        true
     }
 
     fn look(&self, process: u32) -> Sight {

@@ -61,11 +61,36 @@ pub struct LogLine {
     pub details: Json,
 }
 
+fn clock(row: Row) -> Result<Option<Timestamp>, Error> {
+    row.cells("(clock)").maybe_at("at")
+}
+
 impl Tx {
     /// The tenant whose transaction this is, if it exists.
     pub async fn own_tenant(&mut self) -> Result<Option<Tenant>, Error> {
         let rows = self.rows("tenant", params![]).await?;
         first(Some(rows), tenant)
+    }
+
+    /// The same, with what time it is on the database's own clock, if it has one: one question for
+    /// whoever opens it.
+    pub async fn own_tenant_and_clock(
+        &mut self,
+    ) -> Result<(Option<Tenant>, Option<Timestamp>), Error> {
+        let questions = vec![
+            self.statement("tenant", params![]),
+            Statement::outside("clock", params![]),
+        ];
+        let mut answers = self.ask(questions).await?;
+        let at = first(answers.pop(), clock)?.flatten();
+        Ok((first(answers.pop(), tenant)?, at))
+    }
+
+    /// What time it is on the database's own clock, if it has one.
+    pub async fn clock(&mut self) -> Result<Option<Timestamp>, Error> {
+        let question = Statement::outside("clock", params![]);
+        let rows = self.ask(vec![question]).await?.pop();
+        Ok(first(rows, clock)?.flatten())
     }
 
     /// Makes the tenant whose transaction this is, unless it exists.

@@ -108,6 +108,7 @@ impl Engine {
     pub async fn keep_recovering(&self, mut stop: watch::Receiver<bool>) {
         loop {
             // A database that is away is asked again.
+            drop(self.look_at_clock().await);
             drop(self.recover_here().await);
             tokio::select! {
                 () = tokio::time::sleep(OWNERS) => {}

@@ -25,6 +25,7 @@ mod branches;
 mod call_log;
 mod changes;
 mod claims;
+mod clocks;
 mod context;
 mod context_of_plans;
 mod corrupt;

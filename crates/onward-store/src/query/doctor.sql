@@ -1,4 +1,4 @@
--- What `doctor` looks at.
+-- What `doctor` looks at, and what time it is.
 
 -- name: plans_page
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id > $2 ORDER BY plan_id LIMIT $3;
@@ -52,3 +52,11 @@ SELECT quick_check FROM pragma_quick_check;
 -- name: quick_check (postgres)
 -- Differs because the server looks after its files.
 SELECT 'ok'::text AS quick_check;
+
+-- name: clock (sqlite)
+-- Differs because a file has no clock of its own, and is used on one machine.
+SELECT NULL AS at;
+
+-- name: clock (postgres)
+-- Differs because a server has a clock, the same for all machines that use it.
+SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS at;
