@@ -64,3 +64,87 @@ pub(crate) const fn cause(cause: Cause) -> &'static str {
         Cause::TimedOut => "no answer came in time; it may still be running",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onward_core::call::{Call, CallMove, CallStatus, Limit};
+    use onward_engine::CallKey;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn record(moves: &[CallMove]) -> CallRecord {
+        let mut call = Call::requested(Limit::Unsaid, None);
+        for asked in moves {
+            call.apply(*asked, at(0)).unwrap();
+        }
+        CallRecord {
+            key: CallKey {
+                session: "s".to_owned(),
+                agent: String::new(),
+                turn: 1,
+                position: 1,
+            },
+            id: None,
+            batch: 1,
+            tool: "Bash".to_owned(),
+            input_digest: String::new(),
+            input: String::new(),
+            call,
+            requested_at: at(0),
+            asked_at: None,
+            started_at: None,
+            last_progress_at: None,
+            synthetic: None,
+            result: None,
+            told: false,
+        }
+    }
+
+    #[test]
+    fn only_a_completed_call_reads_like_a_success() {
+        let all = [
+            vec![],
+            vec![CallMove::AskApproval],
+            vec![CallMove::Start],
+            vec![CallMove::Complete],
+            vec![CallMove::Fail],
+            vec![CallMove::Deny],
+            vec![CallMove::Cancel],
+        ];
+        let lost = Cause::ALL.map(|cause| vec![CallMove::Start, CallMove::Interrupt(cause)]);
+        let mut seen = Vec::new();
+        for moves in all.into_iter().chain(lost) {
+            let record = record(&moves);
+            let words = standing(&record, at(1));
+            let is_good = record.status() == CallStatus::Completed;
+            assert_eq!(words.contains("completed"), is_good, "{words}");
+            if record.status() == CallStatus::Interrupted {
+                assert!(words.starts_with("interrupted"), "{words}");
+            }
+            seen.push(words);
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 10, "each says something else: {seen:?}");
+    }
+
+    #[test]
+    fn a_late_result_says_that_the_call_was_given_up_before() {
+        for (last, word) in [
+            (CallMove::Complete, "completed late"),
+            (CallMove::Fail, "failed late"),
+        ] {
+            let moves = [CallMove::Interrupt(Cause::NotStarted), last];
+            let words = standing(&record(&moves), at(1));
+            assert!(words.starts_with(word), "{words}");
+            assert!(
+                words.ends_with("it was given up before (it never began)"),
+                "{words}"
+            );
+        }
+    }
+}

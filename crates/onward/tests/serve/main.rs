@@ -16,6 +16,7 @@ mod basics;
 mod events;
 mod figures;
 mod house;
+mod interrupted;
 mod issuer;
 mod jwt;
 mod limits;

@@ -14,16 +14,20 @@ use crate::house::{House, Server};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that runs a tool for as long as nobody kills it.
-struct Tool(Child);
+pub(crate) struct Tool(Child);
 
 impl Tool {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let child = Command::new("sleep").arg("600").spawn();
         Self(child.expect("a process can be started"))
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// SIGKILL: it cannot say goodbye.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.0.kill().expect("it can be killed");
         self.0.wait().expect("it is dead");
     }
