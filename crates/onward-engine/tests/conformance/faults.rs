@@ -1,13 +1,17 @@
 //! The database goes away in the middle of a call: nothing is half done, and the same call, sent again,
 //! does what it should have done.
 
+use onward_core::call::CallStatus;
 use onward_core::command::Modification;
 use onward_core::id::SessionId;
 use onward_engine::Error;
+use onward_engine::ledger::Begins;
 use onward_engine::next::Next;
+use onward_engine::session::Heard;
 use onward_engine::submit::Submission;
 
 use crate::desk::Desk;
+use crate::ledger::{call, heard};
 use crate::on_both_databases;
 use crate::verbs::{document, error, handed, result};
 
@@ -145,7 +149,63 @@ async fn a_fault_after_the_commit_loses_no_claim(desk: &Desk) {
     assert!(held > claimed, "{held} claims, {claimed} answers");
 }
 
+/// Three calls of one response whose process is dead, in a session of their own.
+async fn dead_calls(desk: &Desk, session: &str) {
+    let owner = desk.world.start(7, 100);
+    for id in ["a", "b", "c"] {
+        let mut new = call(id, Some(owner.clone()));
+        new.batch = Some(1);
+        let heard = Heard {
+            session: session.to_owned(),
+            ..heard()
+        };
+        let recorded = desk
+            .engine
+            .record_call(&desk.me, heard, None, new, Begins::Running);
+        recorded.await.unwrap();
+    }
+    desk.world.machine().processes.clear();
+}
+
+async fn calls_are_given_up_with_their_results_and_their_batch_or_not_at_all(desk: &Desk) {
+    for operation in 0..100 {
+        let session = format!("session-{operation}");
+        dead_calls(desk, &session).await;
+        desk.faults.strike_after(operation);
+        let recovered = desk.engine.recover_session(&desk.me, &session).await;
+        let is_over = desk.faults.is_pending();
+        desk.faults.strike_after(u32::MAX);
+        let stands = async || {
+            let view = desk.engine.show_session(&desk.me, &session, 9, 9).await;
+            let calls = view.unwrap().calls;
+            let stand = calls
+                .iter()
+                .map(|record| (record.status(), record.synthetic.is_some()));
+            stand.collect::<Vec<_>>()
+        };
+        let whole = [(CallStatus::Interrupted, true); 3];
+        match recovered {
+            Ok(given_up) => assert_eq!(given_up.len(), 3),
+            Err(why) => {
+                assert_eq!(why.code().as_str(), "unavailable", "{why}");
+                let cut_off = stands().await;
+                let nothing = [(CallStatus::Running, false); 3];
+                assert!(cut_off == nothing || cut_off == whole, "{cut_off:?}");
+                let again = desk.engine.recover_session(&desk.me, &session).await;
+                again.expect("sent again, it goes well");
+            }
+        }
+        assert_eq!(stands().await, whole);
+        if is_over {
+            assert!(operation >= 2, "a question, the commit: {operation}");
+            return;
+        }
+    }
+    panic!("a call has fewer operations than that")
+}
+
 on_both_databases![
+    calls_are_given_up_with_their_results_and_their_batch_or_not_at_all,
     a_submission_that_was_cut_off_is_sent_again_and_counts_once,
     a_plan_whose_making_was_cut_off_is_made_once,
     what_is_cut_off_leaves_nothing_half_done,
