@@ -22,7 +22,7 @@
 //! | [`session`] | agents' sessions: turns, steps, what is done about a turn that gets nowhere |
 //! | [`ledger`] | agents' tool calls: recorded before their effect, given up where none will answer |
 //! | [`calls`] | the log of tool calls |
-//! | [`access`] | tenants and tokens |
+//! | [`access`], [`member`] | tenants and tokens; who belongs to a tenant |
 //! | [`transfer`], [`verify`], [`retention`] | export and import; checks; forgetting |
 //! | [`world`], [`machine`] | the clock and the dice; who lives on this machine |
 
@@ -41,6 +41,7 @@ mod late;
 pub mod ledger;
 pub mod list;
 pub mod machine;
+pub mod member;
 pub mod modify;
 pub mod next;
 pub mod notice;
@@ -63,6 +64,7 @@ pub mod world;
 pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
+pub use member::{Entrance, Member};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, DueSession, Entry,
     Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Listed, Notice, Output, OutputExcerpt,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_core::Role;
-use onward_engine::Error;
+use onward_engine::{Entrance, Error};
 
 use crate::desk::Desk;
 use crate::on_both_databases;
@@ -187,7 +187,46 @@ async fn what_is_done_with_tokens_stands_in_the_log(desk: &Desk) {
     assert_eq!(log[0].details["role"], "agent");
 }
 
+async fn members_hold_a_good_token_or_came_through_the_provider(desk: &Desk) {
+    let engine = &desk.engine;
+    for name in ["ann", "gone"] {
+        let made = engine.create_token(&desk.me, name, Role::Member, None);
+        made.await.unwrap();
+    }
+    let soon = desk.now().checked_add(Duration::from_secs(60));
+    let brief = engine.create_token(&desk.me, "brief", Role::Agent, soon);
+    brief.await.unwrap();
+    engine.revoke_token(&desk.me, "gone").await.unwrap();
+    desk.advance(Duration::from_secs(61));
+    let mut bob = desk.me.clone();
+    bob.name = "user:bob".to_owned();
+    bob.role = Role::Admin;
+    engine.note_sign_in(&bob).await.unwrap();
+    desk.advance(Duration::from_secs(1));
+    bob.role = Role::Viewer;
+    engine.note_sign_in(&bob).await.unwrap();
+    let last = desk.now();
+    let members = engine.members(&desk.me).await.unwrap();
+    let told: Vec<_> = members
+        .iter()
+        .map(|member| (member.name.as_str(), member.role, member.by))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("token:ann", Role::Member, Entrance::Token),
+            ("user:bob", Role::Viewer, Entrance::Provider),
+        ],
+        "nobody who is gone, and what the provider said last"
+    );
+    assert_eq!(members[0].last_seen_at, None);
+    assert_eq!(members[1].last_seen_at, Some(last));
+    let elsewhere = desk.tenant("members").await;
+    assert_eq!(engine.members(&elsewhere).await.unwrap(), []);
+}
+
 on_both_databases![
+    members_hold_a_good_token_or_came_through_the_provider,
     a_token_lets_its_holder_in_with_its_role,
     a_token_that_is_unknown_expired_or_revoked_is_refused_in_the_same_words,
     a_token_is_taken_back_by_name_id_or_beginning_once,
