@@ -147,6 +147,7 @@ async fn come(site: &Arc<Site>, request: &axum::http::Request<()>) -> Page {
     let nonce = sign_in::nonce(seal, &journey.state);
     let person = issuer.person(&site.engine, &given, client.id(), &nonce);
     let caller = person.await.map_err(refused)?;
+    site.engine.note_sign_in(&caller).await?;
     let subject = caller.name.strip_prefix("user:").unwrap_or(&caller.name);
     let session = Session::Person {
         tenant: Arc::clone(&caller.tenant),

@@ -1,5 +1,5 @@
-//! `/settings`: tokens, how to connect each agent, who is told of findings, and what holds: thresholds,
-//! retention.
+//! `/settings`: how to connect each agent, tokens, members, who is told of findings, and what holds:
+//! thresholds, retention.
 //!
 //! A token is on the one page that answers to its making, and nowhere else.
 
@@ -8,13 +8,16 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::Path;
 use onward_core::role::Permission;
-use onward_core::{Code, DEFAULT_STALL_THRESHOLD, Role, Timestamp};
-use onward_engine::{Delivery, Notice, Token};
+use onward_core::turn::OnStall;
+use onward_core::{
+    Code, DEFAULT_CALL_TIMEOUT, DEFAULT_STALL_THRESHOLD, Role, STALE_GRACE, Timestamp,
+};
+use onward_engine::{Delivery, Entrance, Member, Notice, Token};
 
 use super::frame::{Frame, Section, render};
 use super::show::{When, gist};
 use super::{Page, Posted, Visit, done, to};
-use crate::config::Config;
+use crate::config::{Config, loop_control};
 use crate::output::words;
 use crate::web::problem::Problem;
 
@@ -27,6 +30,11 @@ pub(crate) struct Shown {
     pub(super) stall_threshold: String,
     pub(super) finished_plans: String,
     pub(super) tool_calls: String,
+    pub(super) sessions: String,
+    /// When a turn goes round in circles, and what is done then.
+    pub(super) turns: String,
+    /// When a call is given up that says nothing of its own.
+    pub(super) calls: String,
     /// The webhook, as far as it may be shown, and what it is told.
     pub(super) webhook: Option<(String, String)>,
 }
@@ -42,12 +50,33 @@ impl Shown {
             stall_threshold: words::span(DEFAULT_STALL_THRESHOLD),
             finished_plans: kept(config.finished_plans_days.value),
             tool_calls: kept(config.tool_calls_days.value),
+            sessions: kept(config.sessions_days.value),
+            turns: turns(&config.loop_control),
+            calls: words::span(DEFAULT_CALL_TIMEOUT + STALE_GRACE),
             webhook: config.notify.shown().map(|url| {
                 let kinds = config.notify.kinds.value.iter();
                 let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
                 (url, kinds.join(", "))
             }),
         }
+    }
+}
+
+fn turns(control: &loop_control::Settings) -> String {
+    let (threshold, most) = (
+        control.progress_stall_threshold.value,
+        control.max_steps_per_turn.value,
+    );
+    let idle = words::count(threshold, "idle step", "idle steps");
+    let done = match control.on_stall.value {
+        OnStall::TextOnly => "it is reminded, then it may only answer in text",
+        OnStall::Nudge => "it is reminded",
+        OnStall::Warn => "its person is told",
+        OnStall::Off => "nothing is done",
+    };
+    match most {
+        0 => format!("{idle}: {done}"),
+        most => format!("{idle}, or {most} steps: {done}"),
     }
 }
 
@@ -66,6 +95,9 @@ struct Settings<'a> {
     tenant: String,
     made: Option<Made>,
     tokens: Vec<Row>,
+    /// Who may see it sees who belongs to the tenant.
+    members: Vec<MemberRow>,
+    why_no_members: Option<String>,
     why_not: Option<String>,
     roles: Vec<&'static str>,
     snippets: Vec<Snippet>,
@@ -123,6 +155,14 @@ struct Row {
     is_expired: bool,
     revoked: Option<When>,
     why_not_revoke: Option<String>,
+}
+
+struct MemberRow {
+    name: String,
+    role: &'static str,
+    by: &'static str,
+    seen: Option<When>,
+    is_me: bool,
 }
 
 /// How each agent is connected to this server.
@@ -189,6 +229,11 @@ async fn page(visit: &Visit, made: Option<Made>) -> Page {
         None => engine.tokens(&visit.caller).await?,
         Some(_) => Vec::new(),
     };
+    let why_no_members = visit.why_not(Permission::ManageMembers);
+    let members = match why_no_members {
+        None => members(visit, &engine.members(&visit.caller).await?, now),
+        Some(_) => Vec::new(),
+    };
     let may_make_owners = visit.why_not(Permission::ManageTenant).is_none();
     let roles = Role::ALL
         .iter()
@@ -199,11 +244,42 @@ async fn page(visit: &Visit, made: Option<Made>) -> Page {
         tenant: words::line(&visit.caller.tenant),
         made,
         tokens: tokens.iter().map(|token| row(visit, token, now)).collect(),
+        members,
+        why_no_members,
         why_not,
         roles: roles.map(|role| role.as_str()).collect(),
         snippets: snippets(visit),
         notices: Notices::of(&engine.notices(&visit.caller, NOTICES).await?, now),
     })
+}
+
+/// Those who are known, and whoever looks: on their own machine nobody says who they are.
+fn members(visit: &Visit, known: &[Member], now: Timestamp) -> Vec<MemberRow> {
+    let me = &visit.caller;
+    let mut rows: Vec<MemberRow> = known
+        .iter()
+        .map(|member| MemberRow {
+            name: gist(&member.name, 100),
+            role: member.role.as_str(),
+            by: match member.by {
+                Entrance::Token => "token",
+                Entrance::Provider => "identity provider",
+            },
+            seen: member.last_seen_at.map(|at| When::new(at, now)),
+            is_me: member.name == me.name,
+        })
+        .collect();
+    if visit.site.gate.open.is_some() {
+        let on_this_machine = MemberRow {
+            name: gist(&me.name, 100),
+            role: me.role.as_str(),
+            by: "this machine",
+            seen: Some(When::new(now, now)),
+            is_me: true,
+        };
+        rows.insert(0, on_this_machine);
+    }
+    rows
 }
 
 fn row(visit: &Visit, token: &Token, now: Timestamp) -> Row {
