@@ -15,6 +15,7 @@ mod notices;
 mod plan;
 mod plans;
 pub(super) mod problem;
+mod prose;
 mod provider;
 mod reviews;
 mod search;
@@ -37,7 +38,7 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -146,7 +147,12 @@ pub(super) fn router() -> Router<Arc<Site>> {
 /// What browsers are told about every page.
 async fn guarded(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    let headers = response.headers_mut();
+    guard(response.headers_mut());
+    response
+}
+
+/// Says to a browser what a page may do: nothing that does not stand in it.
+fn guard(headers: &mut HeaderMap) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -157,7 +163,6 @@ async fn guarded(request: Request, next: Next) -> Response {
     }
     let kept = headers.entry(CACHE_CONTROL);
     kept.or_insert(HeaderValue::from_static("no-store"));
-    response
 }
 
 /// Leads on to another page.

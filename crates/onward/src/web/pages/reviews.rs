@@ -14,7 +14,8 @@ use onward_engine::list::OpenReview;
 
 use super::acts::step_of;
 use super::frame::{Frame, Section, render};
-use super::show::{When, gist, text};
+use super::prose::Prose;
+use super::show::{When, gist};
 use super::{Failed, Page, Posted, Visit, done, to};
 use crate::output::words;
 use crate::web::problem::Problem;
@@ -48,9 +49,9 @@ struct Row {
     plan_link: String,
     plan_name: String,
     asked: When,
-    summary: String,
-    questions: Vec<String>,
-    instructions: String,
+    summary: Prose,
+    questions: Vec<Prose>,
+    instructions: Prose,
     results: Vec<Earlier>,
     refused: Option<Refused>,
 }
@@ -59,7 +60,7 @@ struct Row {
 struct Earlier {
     order: u32,
     name: String,
-    summary: String,
+    summary: Prose,
 }
 
 /// A decision that was not accepted.
@@ -134,7 +135,7 @@ async fn row(visit: &Visit, open: &OpenReview, refused: Option<Refused>) -> Resu
         Some(Earlier {
             order: step.order,
             name: gist(step.title.as_deref().unwrap_or(step.step_type.as_str()), 80),
-            summary: text(summary, LONGEST),
+            summary: Prose::of(summary, LONGEST),
         })
     });
     Ok(Row {
@@ -146,14 +147,14 @@ async fn row(visit: &Visit, open: &OpenReview, refused: Option<Refused>) -> Resu
         plan_link: format!("/plans/{}", open.plan),
         plan_name: words::line(&context.name),
         asked: When::new(open.review.requested_at, engine.now()),
-        summary: text(&open.review.summary, LONGEST),
+        summary: Prose::of(&open.review.summary, LONGEST),
         questions: open
             .review
             .questions
             .iter()
-            .map(|question| text(question, LONGEST))
+            .map(|question| Prose::of(question, LONGEST))
             .collect(),
-        instructions: text(&context.step.instructions, LONGEST),
+        instructions: Prose::of(&context.step.instructions, LONGEST),
         results: results.collect(),
         refused,
     })

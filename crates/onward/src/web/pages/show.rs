@@ -133,16 +133,21 @@ pub(super) fn gist(text: &str, columns: usize) -> String {
 
 /// A text with its lines, harmless; where it is very long, its beginning.
 pub(super) fn text(text: &str, longest: usize) -> String {
-    let length = text.chars().count();
-    if length <= longest {
-        return words::lines(text);
+    match beginning(text, longest) {
+        (all, None) => words::lines(all),
+        (beginning, Some(missing)) => format!("{}\n{missing}", words::lines(beginning)),
     }
-    let beginning: String = text.chars().take(longest).collect();
-    format!(
-        "{}\n… ({} more characters; the export has all)",
-        words::lines(&beginning),
-        length - longest
-    )
+}
+
+/// So much of a text, and what is to be said of the rest.
+pub(super) fn beginning(text: &str, longest: usize) -> (&str, Option<String>) {
+    let Some((end, _)) = text.char_indices().nth(longest) else {
+        return (text, None);
+    };
+    let (beginning, rest) = text.split_at(end);
+    let missing = rest.chars().count();
+    let said = format!("… ({missing} more characters; the export has all)");
+    (beginning, Some(said))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! `/artifacts/{id}` and `/outputs/{id}`: one text that was stored, as it is, with where it belongs.
+//! `/artifacts/{id}` and `/outputs/{id}`: one text that was stored, with where it belongs. Markdown is
+//! shown as what it means; `?as=written` shows every text as it is.
 
 use askama::Template;
 use axum::extract::Path;
@@ -6,6 +7,7 @@ use onward_core::PlanId;
 use onward_engine::Error;
 
 use super::frame::{Frame, Section, render};
+use super::prose::Prose;
 use super::show::{When, gist, text};
 use super::{Page, Visit};
 use crate::output::words;
@@ -25,7 +27,33 @@ struct Text {
     source: Option<String>,
     version: Option<u32>,
     media_type: Option<String>,
-    text: String,
+    body: Body,
+}
+
+/// The text itself.
+enum Body {
+    /// As what it means.
+    Prose(Prose),
+    /// As it was written, which may mean something.
+    Written { text: String, means: bool },
+}
+
+impl Body {
+    fn of(visit: &Visit, content: &str, means: bool) -> Self {
+        match means && visit.fields.get("as") != Some("written") {
+            true => Body::Prose(Prose::of(content, LONGEST)),
+            false => Body::Written {
+                text: text(content, LONGEST),
+                means,
+            },
+        }
+    }
+}
+
+/// Whether texts of this type are Markdown, or may be written like it.
+fn is_markdown(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("text/markdown") || essence.eq_ignore_ascii_case("text/x-markdown")
 }
 
 pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> Page {
@@ -46,7 +74,7 @@ pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> Page {
         source: found.source_url.as_deref().map(words::line),
         version: None,
         media_type: None,
-        text: text(&found.content, LONGEST),
+        body: Body::of(&visit, &found.content, true),
     })
 }
 
@@ -68,7 +96,7 @@ pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> Page {
         source: None,
         version: Some(found.version),
         media_type: Some(gist(&found.media_type, 100)),
-        text: text(&found.content, LONGEST),
+        body: Body::of(&visit, &found.content, is_markdown(&found.media_type)),
     })
 }
 
@@ -77,4 +105,23 @@ async fn belongs(visit: &Visit, plan: Option<PlanId>) -> Option<(String, String)
     let plan = plan?;
     let sheet = visit.site.engine.sheet(&visit.caller, plan).await.ok()?;
     Some((plan.to_string(), words::line(&sheet.brief.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_is_known_by_its_type() {
+        for markdown in [
+            "text/markdown",
+            "Text/Markdown; charset=utf-8",
+            "text/x-markdown",
+        ] {
+            assert!(is_markdown(markdown), "{markdown}");
+        }
+        for other in ["", "text/plain", "application/json", "text/markdownish"] {
+            assert!(!is_markdown(other), "{other}");
+        }
+    }
 }
