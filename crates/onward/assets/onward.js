@@ -41,6 +41,7 @@
         return {
             open: [...part.querySelectorAll("details[id][open]")].map((details) => details.id),
             written: fields.filter(isDirty).map((field) => [field.id, field.value]),
+            scrolled: part.scrollLeft,
             focus: inside ? path(part, active) : null,
             range: inside && active.selectionStart !== undefined && /^(text|search|textarea)$/.test(active.type)
                 ? [active.selectionStart, active.selectionEnd] : null,
@@ -67,6 +68,7 @@
             const field = document.getElementById(id);
             if (field) field.value = value;
         }
+        part.scrollLeft = kept.scrolled;
         if (!kept.focus) return;
         const element = find(part, kept.focus);
         if (!element) return;

@@ -246,10 +246,10 @@ fn router(site: Arc<Site>) -> Router {
 }
 
 async fn nowhere(request: Request) -> Response {
-    let problem = Problem::nowhere(request.uri().path());
+    let path = request.uri().path();
     match pages::is_for_people(&request) {
-        true => pages::problem::show(problem),
-        false => problem.into_response(),
+        true => pages::problem::show(Problem::no_page(path)),
+        false => Problem::nowhere(path).into_response(),
     }
 }
 

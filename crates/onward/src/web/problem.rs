@@ -81,7 +81,12 @@ impl Problem {
 
     /// The same for people: the status, the kind in words, what is wrong, what to do next.
     pub(crate) fn told(&self) -> (StatusCode, &'static str, &str, &str) {
-        (self.status, title(self.code), &self.detail, &self.hint)
+        // What is not there is just that to people, whichever code programs are given.
+        let title = match (self.status, self.code) {
+            (StatusCode::NOT_FOUND, Code::InvalidInput) => "There is nothing here",
+            (_, code) => title(code),
+        };
+        (self.status, title, &self.detail, &self.hint)
     }
 
     /// The input does not fit, at these places.
@@ -96,6 +101,16 @@ impl Problem {
             format!("there is nothing at `{path}`"),
             "agents speak MCP at `/mcp`; programs find the API at `/api/v1`, described in \
              `/api/v1/openapi.json`",
+        )
+        .status(StatusCode::NOT_FOUND)
+    }
+
+    /// The same for people.
+    pub(crate) fn no_page(path: &str) -> Self {
+        Self::new(
+            Code::InvalidInput,
+            format!("there is no page at `{path}`"),
+            "the address may be mistyped, or what it led to is gone",
         )
         .status(StatusCode::NOT_FOUND)
     }

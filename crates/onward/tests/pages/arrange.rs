@@ -88,7 +88,7 @@ async fn steps_are_moved_one_place_at_a_time_or_far() {
 }
 
 #[tokio::test]
-async fn what_would_be_refused_is_disabled_and_says_why() {
+async fn a_reader_has_no_buttons_and_what_cannot_be_done_says_why() {
     let house = House::new("pages-arrange-roles").configured("[access]\nrequire_tokens = true");
     let owner = house.token("local", "boss", "owner");
     let viewer = house.token("local", "eve", "viewer");
@@ -99,8 +99,21 @@ async fn what_would_be_refused_is_disabled_and_says_why() {
     let eve = Browser::signed_in(&server, &viewer).await;
     let seen = eve.get(&format!("/plans/{id}")).await;
     seen.hides("action=\"/plans/");
-    seen.shows("<button disabled aria-describedby=\"why-not-modify\">Add a step…</button>");
-    seen.shows("<button disabled aria-describedby=\"why-not-modify\">Change the order</button>");
+    for button in ["Add a step", "Change the order", "Abandon the plan"] {
+        seen.hides(button);
+    }
+    seen.shows("the role viewer may not intervene in plans");
+    let alone = eve.get(&format!("/plans/{id}/steps/{step}")).await;
+    alone.hides("action=\"/plans/");
+    for button in [
+        "Hand out again",
+        "Fail the step",
+        "Move it",
+        "Change the instructions",
+    ] {
+        alone.hides(button);
+    }
+    alone.shows("the role viewer may not intervene in plans");
     let mark = seen.mark();
     for to in [
         format!("/plans/{id}/steps"),
@@ -121,6 +134,9 @@ async fn what_would_be_refused_is_disabled_and_says_why() {
     let boss = Browser::signed_in(&server, &owner).await;
     let at = format!("/api/v1/plans/{id}/abandon");
     server.post_as(&owner, &at, json!({})).await.done();
+    let over = boss.get(&format!("/plans/{id}")).await;
+    over.shows("<button disabled aria-describedby=\"why-not-modify\">Add a step…</button>");
+    over.shows("<button disabled aria-describedby=\"why-not-modify\">Change the order</button>");
     let over = boss.get(&format!("/plans/{id}/steps/{step}")).await;
     over.shows("aria-describedby=\"why-not\">Move it…</button>");
     over.shows("the plan is failed");

@@ -37,6 +37,8 @@ pub(super) struct Frame {
     pub(super) notice: Option<&'static str>,
     /// Whether the page shows what changes.
     pub(super) live: bool,
+    /// Whether the other pages are offered: to whoever has yet to sign in they are not.
+    pub(super) leads_on: bool,
 }
 
 impl Frame {
@@ -52,6 +54,7 @@ impl Frame {
             waiting: 0,
             notice: None,
             live: false,
+            leads_on: true,
         }
     }
 
@@ -91,6 +94,7 @@ impl Visit {
             waiting: open.len(),
             notice: self.fields.get("done").and_then(notice),
             live: true,
+            leads_on: true,
         })
     }
 

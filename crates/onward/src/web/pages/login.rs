@@ -60,6 +60,7 @@ fn page(site: &Site, back: &str, wrong: Option<&'static str>) -> Page {
     }
     let mut frame = Frame::bare("Sign in");
     frame.mark = site.gate.seal.stranger_mark();
+    frame.leads_on = false;
     let back = inside(back).to_owned();
     let issuer = site.gate.issuer.as_ref();
     let issuer = issuer.filter(|issuer| issuer.client.is_some());

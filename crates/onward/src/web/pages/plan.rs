@@ -9,7 +9,7 @@ use askama::Template;
 use axum::extract::Path;
 use onward_core::plan::PlanState;
 use onward_core::role::Permission;
-use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType};
+use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType, Timestamp};
 use onward_engine::StepLine;
 use onward_engine::status::{StalledStep, Status};
 
@@ -76,6 +76,10 @@ struct Silent {
 
 /// What can be done, and why not.
 pub(super) struct Acts {
+    /// Why this reader may not: then there is no button, and this is said once.
+    pub(super) may_not_modify: Option<String>,
+    pub(super) may_not_abandon: Option<String>,
+    /// Why nobody can at the moment: then the button is there, and this beside it.
     pub(super) why_not_resume: Option<String>,
     pub(super) why_not_abandon: Option<String>,
     pub(super) why_not_modify: Option<String>,
@@ -95,12 +99,11 @@ impl Acts {
             waits.then(|| "the plan waits for a review: decide that first".to_owned())
         };
         Self {
-            why_not_resume: visit.why_not(Permission::Intervene).or_else(not_stalled),
-            why_not_abandon: visit.why_not(Permission::AbandonPlan).or_else(over),
-            why_not_modify: visit
-                .why_not(Permission::Intervene)
-                .or_else(over)
-                .or_else(in_review),
+            may_not_modify: visit.why_not(Permission::Intervene),
+            may_not_abandon: visit.why_not(Permission::AbandonPlan),
+            why_not_resume: not_stalled(),
+            why_not_abandon: over(),
+            why_not_modify: over().or_else(in_review),
         }
     }
 }
@@ -126,17 +129,10 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> Page {
     };
     let tab = Tab::of(&visit.fields);
     let stored = head.status();
-    let (ended, reason) = match &head.state {
-        PlanState::Completed { ended_at } => (Some(When::new(*ended_at, now)), None),
-        PlanState::Failed { ended_at, reason } => {
-            let reason = text(&reason.to_string(), QUESTION);
-            (Some(When::new(*ended_at, now)), Some(reason))
-        }
-        PlanState::Planning
-        | PlanState::Executing
-        | PlanState::AwaitingReview { .. }
-        | PlanState::Stalled { .. } => (None, None),
-    };
+    let mut reason = None;
+    if let PlanState::Failed { reason: why, .. } = &head.state {
+        reason = Some(text(&why.to_string(), QUESTION));
+    }
     let mut review = None;
     if let PlanState::AwaitingReview { review: asked, .. } = &head.state {
         review = Some(asked.to_string());
@@ -156,7 +152,7 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> Page {
         failed: head.counts.failed,
         created: When::new(sheet.created_at, now),
         updated: When::new(sheet.updated_at, now),
-        ended,
+        ended: ended_at(&head.state).map(|at| When::new(at, now)),
         session: head.last_session.as_ref().map(|id| gist(id.as_str(), 60)),
         review,
         stall: stall(&status, &working, now),
@@ -167,7 +163,7 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> Page {
     })
 }
 
-fn stall(status: &Status, working: &[StepLine], now: onward_core::Timestamp) -> Option<Stall> {
+fn stall(status: &Status, working: &[StepLine], now: Timestamp) -> Option<Stall> {
     let mut marked = None;
     if let PlanState::Stalled { marked_at } = &status.sheet.head.state {
         marked = Some(When::new(*marked_at, now));
@@ -195,6 +191,17 @@ fn stall(status: &Status, working: &[StepLine], now: onward_core::Timestamp) -> 
         more: status.stalled.len() >= most,
         marked,
     })
+}
+
+/// When a plan ended, if it has.
+fn ended_at(state: &PlanState) -> Option<Timestamp> {
+    match state {
+        PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => Some(*ended_at),
+        PlanState::Planning
+        | PlanState::Executing
+        | PlanState::AwaitingReview { .. }
+        | PlanState::Stalled { .. } => None,
+    }
 }
 
 /// A threshold as one would say it.

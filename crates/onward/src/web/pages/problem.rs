@@ -4,6 +4,7 @@ use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
 
 use super::frame::Frame;
+use super::guard;
 use crate::output::words;
 use crate::web::problem::Problem;
 
@@ -22,11 +23,40 @@ pub(crate) fn show(problem: Problem) -> Response {
     let page = Shown {
         frame: Frame::bare(title),
         title,
-        detail: words::line(detail),
-        hint: words::line(hint),
+        detail: sentence(detail),
+        hint: sentence(hint),
     };
     match page.render() {
-        Ok(text) => (status, Html(text)).into_response(),
+        Ok(text) => {
+            // It may be shown where no page was found, and so none is guarded.
+            let mut response = (status, Html(text)).into_response();
+            guard(response.headers_mut());
+            response
+        }
         Err(_) => problem.into_response(),
+    }
+}
+
+/// What every surface says in a clause, as a sentence.
+fn sentence(clause: &str) -> String {
+    let clause = words::line(clause).replace('`', "");
+    let mut chars = clause.chars();
+    let first = chars.next().map(char::to_uppercase);
+    let sentence: String = first.into_iter().flatten().chain(chars).collect();
+    match sentence.ends_with(['.', '?', '!', '…']) || sentence.is_empty() {
+        true => sentence,
+        false => format!("{sentence}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_in_sentences() {
+        assert_eq!(sentence("no plan `x`"), "No plan x.");
+        assert_eq!(sentence("überhaupt?"), "Überhaupt?");
+        assert_eq!(sentence(""), "");
     }
 }

@@ -21,6 +21,8 @@ const LISTED: u32 = 100;
 const TURNS: u32 = 20;
 /// How many steps of each.
 const STEPS: u32 = 50;
+/// How many interrupted calls are told of before one asks for the rest.
+const LOST: usize = 3;
 
 #[derive(Template)]
 #[template(path = "sessions.html")]
@@ -270,7 +272,7 @@ impl Chip {
             is_lost: record.status() == CallStatus::Interrupted,
             close: format!("{}/calls/{turn}/{position}/close", address(session)),
             subagent: agent.clone(),
-            grounds: synthetic.map(|said| text(&said.to_operator, 1_000)),
+            grounds: synthetic.map(|said| text(&said.to_operator, 1_000).replace('`', "")),
             told: synthetic.map(|said| text(&said.to_model, 1_000)),
             result: record.result.as_deref().map(|result| text(result, 1_000)),
         }

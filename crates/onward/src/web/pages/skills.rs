@@ -162,7 +162,8 @@ fn cards(figures: &SkillFigures) -> Vec<Card> {
             "Completion rate",
             rate.map_or_else(none, |rate| format!("{rate}%")),
             Some("/skills?status=completed"),
-            "completed",
+            // What is not there needs no colour.
+            if rate.is_none() { "" } else { "completed" },
         ),
         card(
             "Average duration",
@@ -174,7 +175,6 @@ fn cards(figures: &SkillFigures) -> Vec<Card> {
             "Failed in 24 h",
             figures.failed_lately.to_string(),
             Some("/skills?status=failed"),
-            // What is not there needs no colour.
             if figures.failed_lately == 0 {
                 ""
             } else {

@@ -9,6 +9,7 @@ use onward_engine::Error;
 use super::acts::step_of;
 use super::frame::{Frame, Section, render};
 use super::plan::{Acts, named};
+use super::prose::Prose;
 use super::show::{Badge, When, gist, text};
 use super::{Page, Visit};
 use crate::output::words;
@@ -32,14 +33,16 @@ struct Shown {
     started: Option<When>,
     ended: Option<When>,
     /// As it is shown.
-    instructions: String,
+    instructions: Prose,
     /// As it is changed: to the letter.
     draft: String,
-    summary: Option<String>,
+    summary: Option<Prose>,
     data: Option<String>,
     confidence: Option<f64>,
     reason: Option<String>,
     review: Option<String>,
+    /// Why this reader can do nothing about it.
+    may_not: Option<String>,
     /// Why nothing can be done; else why not this or that.
     why_not: Option<String>,
     why_not_requeue: Option<String>,
@@ -77,13 +80,14 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
         session: None,
         started: None,
         ended: None,
-        instructions: text(&spec.instructions, LONGEST),
+        instructions: Prose::of(&spec.instructions, LONGEST),
         draft: spec.instructions.clone(),
         summary: None,
         data: None,
         confidence: None,
         reason: None,
         review: None,
+        may_not: acts.may_not_modify,
         why_not: acts.why_not_modify,
         why_not_requeue: unless(
             status == StepStatus::InProgress,
@@ -112,7 +116,7 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
         } => {
             (shown.started, shown.ended) = (when(*started_at), when(*ended_at));
             shown.session = claim.session.as_ref().map(|id| gist(id.as_str(), 100));
-            shown.summary = Some(text(&result.summary, LONGEST));
+            shown.summary = Some(Prose::of(&result.summary, LONGEST));
             let data = result.data.as_ref();
             shown.data = data.map(|data| text(&words::pretty_json(data), LONGEST));
             shown.confidence = result.confidence;

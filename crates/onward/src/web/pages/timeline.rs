@@ -17,6 +17,8 @@ pub(super) const LOOKED_AT: u32 = 2_000;
 /// What is shorter than this would not be seen.
 const THINNEST: u64 = 3;
 const WIDTH: u64 = 1_000;
+/// Of more steps than this, those that nobody took on yet are only counted.
+const WAITING: usize = 12;
 
 /// What a step was in for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub(super) struct Timeline {
     pub(super) from: String,
     pub(super) until: String,
     pub(super) span: String,
+    /// How many steps wait that are not drawn.
+    pub(super) waiting: usize,
 }
 
 pub(super) struct Row {
@@ -111,11 +115,17 @@ pub(super) fn draw(
         })
         .collect();
     let worked = |piece: &&Piece| piece.kind != Kind::Waiting;
-    let all = || rows.iter().flat_map(|(_, pieces)| pieces);
+    let count = rows.len();
+    let was_taken_on = |pieces: &[Piece]| pieces.iter().any(|piece| worked(&piece));
+    let drawn: Vec<(&StepLine, Vec<Piece>)> = rows
+        .into_iter()
+        .filter(|(_, pieces)| count <= WAITING || was_taken_on(pieces))
+        .collect();
+    let all = || drawn.iter().flat_map(|(_, pieces)| pieces);
     let from = all().filter(worked).map(|piece| piece.from).min()?;
     let until = all().map(|piece| piece.until).max()?;
     let scale = Scale { from, until };
-    let rows = rows.into_iter().map(|(step, pieces)| {
+    let rows = drawn.into_iter().map(|(step, pieces)| {
         let bars: Vec<Bar> = pieces.iter().filter_map(|one| scale.bar(one)).collect();
         let told: Vec<String> = pieces.iter().map(told).collect();
         Row {
@@ -125,8 +135,10 @@ pub(super) fn draw(
             told: told.join(", "),
         }
     });
+    let rows: Vec<Row> = rows.collect();
     Some(Timeline {
-        rows: rows.collect(),
+        waiting: count - rows.len(),
+        rows,
         from: words::instant(from),
         until: words::instant(until),
         span: words::span(until.since(from)),
@@ -330,6 +342,19 @@ mod tests {
         (pending.started_at, pending.stalls_at) = (None, None);
         assert_eq!(of(&pending, &[], 60), [(Kind::Waiting, 0, 60)]);
         assert!(draw(&[pending], &[], at(0), at(60)).is_none());
+    }
+
+    #[test]
+    fn of_many_steps_those_that_wait_are_counted() {
+        let mut pending = step(StepStatus::Pending);
+        (pending.started_at, pending.stalls_at) = (None, None);
+        let mut steps = vec![step(StepStatus::InProgress)];
+        steps.resize(12, pending.clone());
+        let few = draw(&steps, &[], at(0), at(60)).unwrap();
+        assert_eq!((few.rows.len(), few.waiting), (12, 0));
+        steps.push(pending);
+        let many = draw(&steps, &[], at(0), at(60)).unwrap();
+        assert_eq!((many.rows.len(), many.waiting), (1, 12));
     }
 
     #[test]

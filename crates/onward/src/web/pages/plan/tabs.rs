@@ -8,8 +8,9 @@ use onward_engine::trail::Shown;
 use onward_engine::{Extraction, StepLine, ToolCall};
 use serde_json::Value;
 
-use super::{Link, name_of};
+use super::{Link, ended_at, name_of};
 use crate::output::words;
+use crate::web::pages::prose::{self, Prose};
 use crate::web::pages::show::{Badge, When, gist, text};
 use crate::web::pages::timeline::{self, Timeline};
 use crate::web::pages::{Failed, Fields, Visit};
@@ -114,8 +115,8 @@ pub(super) struct ReviewRow {
     pub(super) at: When,
     pub(super) who: String,
     pub(super) what: String,
-    pub(super) text: String,
-    pub(super) questions: Vec<String>,
+    pub(super) text: Option<Prose>,
+    pub(super) questions: Vec<Prose>,
 }
 
 pub(super) struct ArtifactRow {
@@ -192,7 +193,14 @@ pub(super) async fn read(visit: &Visit, tab: Tab, status: &Status) -> Result<Tab
 async fn steps(visit: &Visit, status: &Status) -> Result<Steps, Failed> {
     let (engine, head) = (&visit.site.engine, &status.sheet.head);
     let total = head.counts.total();
-    let at_work = status.current.as_ref().map_or(0, |current| current.order);
+    // Between two steps it is the one that comes next, as far as the counts tell.
+    let counts = &head.counts;
+    let ended = counts.completed + counts.skipped + counts.failed;
+    let at_work = match (&status.current, ended_at(&head.state)) {
+        (Some(current), _) => current.order,
+        (None, None) => ended.saturating_add(1),
+        (None, Some(_)) => 0,
+    };
     let usual = match total > SHOWN {
         true => at_work.saturating_sub(BEFORE + 1),
         false => 0,
@@ -207,7 +215,9 @@ async fn steps(visit: &Visit, status: &Status) -> Result<Steps, Failed> {
         true => None,
         false => {
             let recent = engine.recent(&visit.caller, head.id, timeline::LOOKED_AT);
-            timeline::draw(&page.steps, &recent.await?, status.sheet.created_at, now)
+            // A plan that has ended has nothing that goes on.
+            let until = ended_at(&head.state).unwrap_or(now);
+            timeline::draw(&page.steps, &recent.await?, status.sheet.created_at, until)
         }
     };
     Ok(Steps {
@@ -228,6 +238,7 @@ fn step(line: &StepLine, now: Timestamp) -> StepRow {
         words::span(until.since(started_at))
     });
     let failure = line.failure.as_ref().map(ToString::to_string);
+    let outcome = line.result_summary.as_deref().map(prose::plain);
     StepRow {
         id: line.id.to_string(),
         order: line.order,
@@ -244,13 +255,7 @@ fn step(line: &StepLine, now: Timestamp) -> StepRow {
             .map_or_else(String::new, |id| gist(id.as_str(), 40)),
         started: line.started_at.map(|at| When::new(at, now)),
         took: took.unwrap_or_default(),
-        outcome: gist(
-            line.result_summary
-                .as_deref()
-                .or(failure.as_deref())
-                .unwrap_or_default(),
-            200,
-        ),
+        outcome: gist(&outcome.or(failure).unwrap_or_default(), 200),
     }
 }
 
@@ -314,8 +319,11 @@ fn review(shown: &Shown, now: Timestamp) -> Option<ReviewRow> {
         at: When::new(shown.entry.at, now),
         who: gist(&shown.entry.author.name, 60),
         what,
-        text: text(&said, LONGEST),
-        questions: questions.iter().map(|one| text(one, LONGEST)).collect(),
+        text: (!said.is_empty()).then(|| Prose::of(&said, LONGEST)),
+        questions: questions
+            .iter()
+            .map(|one| Prose::of(one, LONGEST))
+            .collect(),
     })
 }
 
@@ -329,10 +337,7 @@ async fn artifacts(visit: &Visit, status: &Status) -> Result<Vec<ArtifactRow>, F
         title: gist(&artifact.title, 200),
         kind: gist(&artifact.kind, 40),
         at: When::new(artifact.created_at, now),
-        excerpt: match artifact.goes_on {
-            true => format!("{} …", words::lines(&artifact.excerpt)),
-            false => words::lines(&artifact.excerpt),
-        },
+        excerpt: excerpt(&artifact.excerpt, artifact.goes_on),
     };
     Ok(found.into_iter().map(row).collect())
 }
@@ -370,10 +375,7 @@ async fn outputs(visit: &Visit, status: &Status) -> Result<Vec<OutputRow>, Faile
         version: output.version,
         media_type: gist(&output.media_type, 100),
         at: When::new(output.created_at, now),
-        excerpt: match output.goes_on {
-            true => format!("{} …", words::lines(&output.excerpt)),
-            false => words::lines(&output.excerpt),
-        },
+        excerpt: excerpt(&output.excerpt, output.goes_on),
     };
     Ok(found.into_iter().map(row).collect())
 }
@@ -434,6 +436,15 @@ async fn calls(visit: &Visit, status: &Status) -> Result<Vec<CallRow>, Failed> {
         response: data(&call.response),
     };
     Ok(calls.iter().filter(own).map(row).collect())
+}
+
+/// The words at the beginning of a text.
+fn excerpt(beginning: &str, goes_on: bool) -> String {
+    let words = words::line(&prose::plain(beginning));
+    match goes_on {
+        true => format!("{words} …"),
+        false => words,
+    }
 }
 
 /// Data for people, as far as it is of a length that people read.
