@@ -79,6 +79,11 @@ impl Problem {
         self
     }
 
+    /// The kind of problem.
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
     /// The same for people: the status, the kind in words, what is wrong, what to do next.
     pub(crate) fn told(&self) -> (StatusCode, &'static str, &str, &str) {
         // What is not there is just that to people, whichever code programs are given.

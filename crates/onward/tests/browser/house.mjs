@@ -2,7 +2,7 @@
 //
 // ONWARD_BINARY, ONWARD_CHROMIUM and ONWARD_MODULES say where the parts are; `script/browser` sets them.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import http from "node:http";
@@ -29,10 +29,28 @@ export class House {
         return house;
     }
 
+    // One where nobody comes in without a token; it acts with its owner's.
+    static async closed() {
+        const house = new House();
+        house.environment = { ONWARD_ACCESS_REQUIRE_TOKENS: "true" };
+        house.folder = fs.mkdtempSync(path.join(os.tmpdir(), "onward-browser-"));
+        const token = (name, role) => {
+            const asked = ["--quiet", "token", "create", "--name", name, "--role", role];
+            return execFileSync(ONWARD_BINARY, asked, house.surroundings()).toString().trim();
+        };
+        house.tokens = { owner: token("ann", "owner"), reader: token("carl", "viewer") };
+        await house.start("127.0.0.1:0");
+        return house;
+    }
+
+    surroundings() {
+        const database = path.join(this.folder, "onward.db");
+        return { cwd: this.folder, env: { HOME: this.folder, USER: "ann", ONWARD_DATABASE: database, ...this.environment } };
+    }
+
     async start(address) {
         this.server = spawn(ONWARD_BINARY, ["serve", "--bind", address], {
-            cwd: this.folder,
-            env: { HOME: this.folder, USER: "ann", ONWARD_DATABASE: path.join(this.folder, "onward.db"), ...this.environment },
+            ...this.surroundings(),
             stdio: ["ignore", "pipe", "inherit"],
         });
         const [line] = await once(this.server.stdout, "data");
@@ -57,7 +75,10 @@ export class House {
     async post(at, body = {}) {
         const answer = await fetch(`${this.url}/api/v1${at}`, {
             method: "POST",
-            headers: { "content-type": "application/json" },
+            headers: {
+                "content-type": "application/json",
+                ...(this.tokens && { authorization: `Bearer ${this.tokens.owner}` }),
+            },
             body: JSON.stringify(body),
         });
         const said = await answer.json();
@@ -119,6 +140,18 @@ export async function open(context, url) {
     page.on("pageerror", (error) => page.complaints.push(String(error)));
     await page.goto(url);
     return page;
+}
+
+// Signs in to a house that is closed, as this one and nobody else.
+export async function signIn(context, house, role) {
+    await context.clearCookies();
+    if (!role) return;
+    const page = await context.newPage();
+    await page.goto(`${house.url}/login`);
+    await page.fill("#token", house.tokens[role]);
+    await page.click("form.box button");
+    await page.waitForURL("**/plans");
+    await page.close();
 }
 
 // The stream is open: what changes from here on is seen.

@@ -170,6 +170,7 @@ async fn a_decision_that_is_refused_keeps_what_was_written() {
         .await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     refused.shows("role=\"alert\"");
+    refused.shows("Say what should be different.");
     refused.shows("Two remain.");
     let fields = [("decision", "modify"), ("feedback", "Only red ones.")];
     let led = browser.fill("/reviews", &to, &fields).await;

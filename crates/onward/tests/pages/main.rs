@@ -19,6 +19,8 @@ mod house;
 mod looks;
 #[path = "../mcp/model.rs"]
 mod model;
+mod overfull;
+mod prose;
 mod search;
 mod sessions;
 mod skills;

@@ -287,6 +287,39 @@ async fn somebody_signs_in_through_the_provider_looks_acts_and_signs_out() {
 }
 
 #[tokio::test]
+async fn whoever_signed_in_is_a_member_with_the_role_they_had_last() {
+    let provider = Provider::start().await;
+    let house = House::new("sign-in-members").configured(&provider.lines());
+    house.token("local", "ci", "agent");
+    let server = house.serve();
+    let mut session = String::new();
+    for (subject, role) in [("ann", "member"), ("ann", "viewer"), ("bob", "admin")] {
+        let journey = begin(&server, "/").await;
+        let mut claims = provider.claims(journey.get("nonce"));
+        claims["sub"] = json!(subject);
+        claims["role"] = json!(role);
+        provider.gives(&claims);
+        let seen = see(&server, &way_back(&journey), &journey.cookie).await;
+        session = seen.cookie("onward_session").expect("a session");
+        let page = see(&server, "/settings", &session).await;
+        let is_told = page.text.contains("may not manage members");
+        assert_eq!(is_told, role != "admin", "{}", page.text);
+    }
+    let page = see(&server, "/settings", &session).await.text;
+    let members = page.split("id=\"members\"").nth(1).expect("members");
+    let members = members.split("</section>").next().expect("members");
+    let row = |name: &str| {
+        let row = members.split("<tr>").find(|row| row.contains(name));
+        row.unwrap_or_else(|| panic!("no {name} in {members}"))
+    };
+    assert!(row("user:ann").contains("viewer"), "{members}");
+    assert!(row("user:ann").contains("identity provider"), "{members}");
+    assert!(row("user:bob").contains(">you<"), "{members}");
+    assert!(row("token:ci").contains("agent"), "{members}");
+    assert_eq!(members.matches("user:ann").count(), 1, "{members}");
+}
+
+#[tokio::test]
 async fn a_way_back_counts_for_the_browser_that_began() {
     let provider = Provider::start().await;
     let server = House::new("sign-in-state")
@@ -312,10 +345,10 @@ async fn a_way_back_counts_for_the_browser_that_began() {
         mine.get("state")
     );
     let seen = see(&server, &error, &mine.cookie).await;
-    refused(&seen, 401, "the identity provider says: &#60;b&#62;no");
+    refused(&seen, 401, "The identity provider says: &#60;b&#62;no.");
     let iss = format!("{}&iss=https://evil.example", way_back(&mine));
     let seen = see(&server, &iss, &mine.cookie).await;
-    refused(&seen, 401, "another identity provider answered");
+    refused(&seen, 401, "Another identity provider answered");
     // And one that leads back to elsewhere leads to the first page.
     let away = begin(&server, "https://evil.example").await;
     provider.gives(&provider.claims(away.get("nonce")));
@@ -371,7 +404,7 @@ async fn an_id_token_that_is_not_for_this_is_not_believed() {
     let answer = json!({ "id_token": id_token, "scope": "openid" });
     *provider.desk.answer.lock().unwrap() = (200, answer);
     let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-    refused(&seen, 403, "did not grant `onward`");
+    refused(&seen, 403, "did not grant onward");
 }
 
 #[tokio::test]

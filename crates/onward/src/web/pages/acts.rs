@@ -62,11 +62,8 @@ pub(super) async fn add(Path(id): Path<String>, posted: Posted) -> Page {
         let message = format!("`{word}` is no kind of step");
         wrong(message, "go back, and choose one of the list")
     })?;
-    let after = fields.get("after").map(|place| {
-        let message = || format!("`{place}` is no place in the plan");
-        let hint = "go back, and name the number of a step; 0 is the front";
-        place.parse().map_err(|_| wrong(message(), hint))
-    });
+    let after = fields.get("after");
+    let after = after.map(|place| place.parse().map_err(|_| no_place(place)));
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
     let mut step = StepSpec::new(engine.fresh_step(), kind, instructions(&fields));
     step.title = fields.get("title").map(str::to_owned);
@@ -74,7 +71,11 @@ pub(super) async fn add(Path(id): Path<String>, posted: Posted) -> Page {
         steps: vec![step],
         insert_after: after.transpose()?,
     };
-    done(async move { engine.modify_plan(&caller, plan, change, None, true).await }).await?;
+    let added = done(async move { engine.modify_plan(&caller, plan, change, None, true).await });
+    added.await.map_err(|failed| match failed.0.code() {
+        Code::InvalidStepReference => no_place(fields.get("after").unwrap_or_default()).into(),
+        _ => failed,
+    })?;
     Ok(to(&format!("/plans/{plan}?done=added")))
 }
 
@@ -98,6 +99,14 @@ pub(super) async fn move_to(Path((plan, step)): Path<(String, String)>, posted: 
             fields.parsed("behind").unwrap_or(0u32)
         ),
     }))
+}
+
+fn no_place(place: &str) -> Problem {
+    let message = format!("there is no step {place} in the plan");
+    wrong(
+        message,
+        "go back, and name the number of a step; 0 is the front",
+    )
 }
 
 fn wrong(message: String, hint: &'static str) -> Problem {

@@ -21,6 +21,8 @@ use tabs::{Tab, Tabs};
 
 /// How much of a question is shown.
 const QUESTION: usize = 2_000;
+/// How many silent steps are told of before one asks for the rest.
+const FIRST: usize = 3;
 /// How many steps in progress are looked up by name.
 const WORKING: u32 = 100;
 

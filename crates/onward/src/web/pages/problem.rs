@@ -37,12 +37,16 @@ pub(crate) fn show(problem: Problem) -> Response {
     }
 }
 
-/// What every surface says in a clause, as a sentence.
-fn sentence(clause: &str) -> String {
-    let clause = words::line(clause).replace('`', "");
+/// What every surface says in a clause, as a sentence. A name that it begins with stays as it is.
+pub(super) fn sentence(clause: &str) -> String {
+    let clause = words::line(clause);
+    let is_name = clause.starts_with('`');
+    let clause = clause.replace('`', "");
     let mut chars = clause.chars();
-    let first = chars.next().map(char::to_uppercase);
-    let sentence: String = first.into_iter().flatten().chain(chars).collect();
+    let sentence: String = match (is_name, chars.next()) {
+        (false, Some(first)) => first.to_uppercase().chain(chars).collect(),
+        (true, _) | (_, None) => clause,
+    };
     match sentence.ends_with(['.', '?', '!', '…']) || sentence.is_empty() {
         true => sentence,
         false => format!("{sentence}."),
@@ -57,6 +61,7 @@ mod tests {
     fn people_are_told_in_sentences() {
         assert_eq!(sentence("no plan `x`"), "No plan x.");
         assert_eq!(sentence("überhaupt?"), "Überhaupt?");
+        assert_eq!(sentence("`planId` is empty"), "planId is empty.");
         assert_eq!(sentence(""), "");
     }
 }

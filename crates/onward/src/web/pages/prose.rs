@@ -48,10 +48,10 @@ pub(super) fn plain(text: &str) -> String {
             | Event::Code(words)
             | Event::Html(words)
             | Event::InlineHtml(words) => plain.push_str(&words),
-            Event::SoftBreak | Event::HardBreak | Event::Rule => plain.push(' '),
             Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough)
             | Event::End(TagEnd::Link | TagEnd::Image)
             | Event::Start(_) => {}
+            _ if plain.is_empty() || plain.ends_with(' ') => {}
             _ => plain.push(' '),
         }
     }
@@ -269,7 +269,11 @@ mod tests {
                 let name = name.split([' ', '>', '/']).next().unwrap_or_default();
                 assert!(known.contains(&name), "{text}: {page}");
                 let inside = tag.split('>').next().unwrap_or_default();
-                assert!(!inside.contains("onclick=x"), "{text}: {page}");
+                let mut unquoted = inside.split('"').step_by(2);
+                assert!(
+                    !unquoted.any(|part| part.contains("onclick")),
+                    "{text}: {page}"
+                );
             }
         }
     }
@@ -307,7 +311,7 @@ mod tests {
     #[test]
     fn a_long_text_says_how_much_is_missing_whatever_it_is_in() {
         let cut = Prose::of("```\nabcdef", 6).to_string();
-        assert!(cut.starts_with("<pre><code>ab\n</code></pre>\n<p class=\"hint\">…"));
+        assert!(cut.starts_with("<pre><code>ab</code></pre>\n<p class=\"hint\">…"));
         assert!(cut.contains("4 more characters"), "{cut}");
     }
 

@@ -14,6 +14,7 @@ use onward_engine::list::OpenReview;
 
 use super::acts::step_of;
 use super::frame::{Frame, Section, render};
+use super::problem::sentence;
 use super::prose::Prose;
 use super::show::{When, gist};
 use super::{Failed, Page, Posted, Visit, done, to};
@@ -67,7 +68,6 @@ struct Earlier {
 #[derive(Clone)]
 struct Refused {
     why: String,
-    hint: String,
     feedback: String,
 }
 
@@ -192,13 +192,15 @@ pub(super) async fn decide(Path(id): Path<String>, posted: Posted) -> Page {
             let open = visit.site.engine.open_reviews(&visit.caller, LOOKED_AT);
             let open = open.await?;
             let is_open = open.iter().any(|open| open.step == step);
-            let (status, _, why, hint) = problem.told();
+            let (status, _, why, _) = problem.told();
             if !is_open || status != StatusCode::BAD_REQUEST {
                 return Err(Failed(problem));
             }
             let refused = Refused {
-                why: words::line(why),
-                hint: words::line(hint),
+                why: match problem.code() {
+                    Code::FeedbackRequired => "Say what should be different.".to_owned(),
+                    _ => sentence(why),
+                },
                 feedback: feedback.unwrap_or_default(),
             };
             page(&visit, &open, false, Some((step, refused))).await

@@ -29,6 +29,8 @@ const LOST: usize = 3;
 struct Sessions {
     frame: Frame,
     rows: Vec<Row>,
+    /// Whether there may be more than are shown.
+    more: bool,
 }
 
 struct Row {
@@ -107,6 +109,7 @@ pub(super) async fn show(visit: Visit) -> Page {
     let now = engine.now();
     render(&Sessions {
         frame: visit.frame("Sessions", Section::Sessions).await?,
+        more: sessions.len() >= usize::try_from(LISTED).unwrap_or(usize::MAX),
         rows: sessions.iter().map(|line| Row::of(line, now)).collect(),
     })
 }
