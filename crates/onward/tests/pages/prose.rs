@@ -9,7 +9,7 @@ const SAID: &str = "## Two remain\n\n|boat|price|\n|---|---:|\n|**A**|1|\n\n\
                     [test](https://example.org) [no](javascript:alert(1))\n\
                     <img src=x onerror=alert(1)> ![x](https://example.org/x.png)";
 const SHOWN: [&str; 3] = [
-    "<h4>Two remain</h4>",
+    "<h3>Two remain</h3>",
     "<td class=\"number\">1</td>",
     "<a href=\"https://example.org\">test</a>",
 ];
@@ -56,7 +56,7 @@ async fn a_summary_a_result_and_an_output_are_shown_as_markdown() {
     listed.shows("Two remain boat price A 1 test no");
     let written = browser.get(&format!("/outputs/{output}?as=written")).await;
     written.shows("## Two remain");
-    written.hides("<h4>");
+    written.hides("<h3>");
     let plain = json!({ "title": "Plain", "content": "# a", "mediaType": "text/plain" });
     let plain = text(&server.post(&path, plain).await.done(), "outputId");
     browser.get(&format!("/outputs/{plain}")).await.shows("# a");

@@ -80,6 +80,8 @@ struct Sieve {
     columns: Vec<Alignment>,
     column: usize,
     in_head: bool,
+    /// The heading that was last met, below those that it stands under.
+    headings: Vec<HeadingLevel>,
 }
 
 impl Sieve {
@@ -103,12 +105,16 @@ impl Sieve {
     fn open<'a>(&mut self, tag: Tag<'a>) -> Option<Event<'a>> {
         Some(match tag {
             Tag::Paragraph | Tag::HtmlBlock => Event::Start(Tag::Paragraph),
-            Tag::Heading { level, .. } => Event::Start(Tag::Heading {
-                level: lowered(level),
-                id: None,
-                classes: Vec::new(),
-                attrs: Vec::new(),
-            }),
+            Tag::Heading { level, .. } => {
+                while self.headings.pop_if(|last| *last >= level).is_some() {}
+                self.headings.push(level);
+                Event::Start(Tag::Heading {
+                    level: self.level(),
+                    id: None,
+                    classes: Vec::new(),
+                    attrs: Vec::new(),
+                })
+            }
             Tag::CodeBlock(_) => Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)),
             Tag::BlockQuote(_) => Event::Start(Tag::BlockQuote(None)),
             Tag::Link { ref dest_url, .. } => {
@@ -153,10 +159,21 @@ impl Sieve {
         })
     }
 
+    /// The level of the heading on the page, which has two of its own above it: by how deep it stands,
+    /// so that none is skipped on the way down.
+    fn level(&self) -> HeadingLevel {
+        match self.headings.len() {
+            0 | 1 => HeadingLevel::H3,
+            2 => HeadingLevel::H4,
+            3 => HeadingLevel::H5,
+            _ => HeadingLevel::H6,
+        }
+    }
+
     fn close<'a>(&mut self, tag: TagEnd) -> Option<Event<'a>> {
         Some(match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock => Event::End(TagEnd::Paragraph),
-            TagEnd::Heading(level) => Event::End(TagEnd::Heading(lowered(level))),
+            TagEnd::Heading(_) => Event::End(TagEnd::Heading(self.level())),
             TagEnd::BlockQuote(_) => Event::End(TagEnd::BlockQuote(None)),
             TagEnd::Link => {
                 return (self.links.pop() == Some(true)).then_some(Event::End(TagEnd::Link));
@@ -189,16 +206,6 @@ impl Sieve {
 /// HTML that stands in this file.
 fn ours<'a>(html: &'static str) -> Event<'a> {
     Event::Html(CowStr::Borrowed(html))
-}
-
-/// The page has headings of its own above it.
-fn lowered(level: HeadingLevel) -> HeadingLevel {
-    match level {
-        HeadingLevel::H1 => HeadingLevel::H3,
-        HeadingLevel::H2 => HeadingLevel::H4,
-        HeadingLevel::H3 => HeadingLevel::H5,
-        HeadingLevel::H4 | HeadingLevel::H5 | HeadingLevel::H6 => HeadingLevel::H6,
-    }
 }
 
 /// Whether an address names a place that a link may lead to: in full, so that nothing of this server
@@ -237,6 +244,14 @@ mod tests {
         assert_eq!(
             page("```html onclick=\"x\"\na\n```"),
             "<pre><code>a\n</code></pre>\n"
+        );
+    }
+
+    #[test]
+    fn no_heading_is_skipped_on_the_way_down() {
+        assert_eq!(
+            page("### a\n# b\n### c\n### d\n# e\n"),
+            "<h3>a</h3>\n<h3>b</h3>\n<h4>c</h4>\n<h4>d</h4>\n<h3>e</h3>\n"
         );
     }
 
