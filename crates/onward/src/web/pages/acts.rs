@@ -72,9 +72,12 @@ pub(super) async fn add(Path(id): Path<String>, posted: Posted) -> Page {
         insert_after: after.transpose()?,
     };
     let added = done(async move { engine.modify_plan(&caller, plan, change, None, true).await });
-    added.await.map_err(|failed| match failed.0.code() {
-        Code::InvalidStepReference => no_place(fields.get("after").unwrap_or_default()).into(),
-        _ => failed,
+    added.await.map_err(|failed| {
+        let is_place = failed.0.code() == Code::InvalidStepReference;
+        match fields.get("after").filter(|_| is_place) {
+            Some(place) => no_place(place).into(),
+            None => failed,
+        }
     })?;
     Ok(to(&format!("/plans/{plan}?done=added")))
 }

@@ -51,8 +51,18 @@ pub(super) fn plain(text: &str) -> String {
             Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough)
             | Event::End(TagEnd::Link | TagEnd::Image)
             | Event::Start(_) => {}
-            _ if plain.is_empty() || plain.ends_with(' ') => {}
-            _ => plain.push(' '),
+            Event::End(_)
+            | Event::SoftBreak
+            | Event::HardBreak
+            | Event::Rule
+            | Event::TaskListMarker(_)
+            | Event::InlineMath(_)
+            | Event::DisplayMath(_)
+            | Event::FootnoteReference(_) => {
+                if !plain.is_empty() && !plain.ends_with(' ') {
+                    plain.push(' ');
+                }
+            }
         }
     }
     plain

@@ -197,9 +197,9 @@ pub(super) async fn decide(Path(id): Path<String>, posted: Posted) -> Page {
                 return Err(Failed(problem));
             }
             let refused = Refused {
-                why: match problem.code() {
-                    Code::FeedbackRequired => "Say what should be different.".to_owned(),
-                    _ => sentence(why),
+                why: match problem.code() == Code::FeedbackRequired {
+                    true => "Say what should be different.".to_owned(),
+                    false => sentence(why),
                 },
                 feedback: feedback.unwrap_or_default(),
             };
