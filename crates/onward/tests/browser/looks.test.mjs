@@ -150,7 +150,7 @@ for (const [name, settings] of Object.entries({
         for (const [what, url] of Object.entries(pages)) {
             await signIn(context, closed, who(what));
             const page = await open(context, url);
-            if (await page.locator("body[data-live='']").count() === 0) await isLive(page);
+            if (await page.locator("body[data-live]:not([data-live=''])").count() > 0) await isLive(page);
             for (const folded of await page.locator(`details[id='${new URL(url).hash.slice(1)}']`).all()) {
                 await folded.locator("summary").click();
             }
