@@ -455,7 +455,7 @@ async fn without_a_client_there_is_no_such_way() {
         let seen = see(&server, path, "").await;
         assert!(
             seen.text
-                .contains("nobody signs in through an identity provider")
+                .contains("Nobody signs in through an identity provider")
         );
         assert_eq!(seen.cookie("onward_session"), None);
     }
