@@ -87,6 +87,11 @@ impl Engine {
         Timestamp::from_millis(now.saturating_add(self.ahead.load(Ordering::Relaxed)))
     }
 
+    /// How many milliseconds the database's clock is ahead of this machine's, which is made up for.
+    pub fn ahead(&self) -> i64 {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
     /// Takes over the time of the database, which was asked for at `asked_at` by the world's clock. A
     /// difference that is small, or that asking itself may have made, is none.
     fn set_clock(&self, asked_at: Timestamp, clock: Option<Timestamp>) {

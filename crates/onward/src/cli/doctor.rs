@@ -4,11 +4,16 @@
 //! schema is older is, until somebody brings it up to date. Each fault is named; the exit code is 1,
 //! or 5 where the database cannot be used at all.
 
+mod clock;
+mod hooks;
+
 use std::path::Path;
 
 use clap::Args;
+use onward_core::Timestamp;
 use onward_engine::caller::LOCAL;
 use onward_engine::engine::Settings;
+use onward_engine::list::PlanQuery;
 use onward_engine::{Address, Caller, Delivery, Engine, Error, Notice, schema, store};
 use serde::Serialize;
 
@@ -23,7 +28,7 @@ const NOTIFICATIONS: &str = "notifications";
 /// How many of the last findings are looked at.
 const NOTICES: u32 = 50;
 
-/// Check the configuration, the database, the index of the search, who is told of findings, and that every plan is what its log says
+/// Check the configuration, agents' hooks, the database, the clock, the index of the search, who is told of findings, and that every plan is what its log says
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
@@ -65,6 +70,7 @@ impl Check {
 
 pub(super) async fn run(cx: &Context) -> Result {
     let mut checks = vec![configuration(cx)];
+    hooks::look(&mut checks);
     let exit = look(cx, &mut checks).await;
     let ok = checks.iter().all(|check| check.ok);
     if cx.output.json {
@@ -142,7 +148,8 @@ async fn look(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     };
     cx.opened.replace(Some(engine.clone()));
     let checked = async {
-        plans(&engine, checks).await?;
+        let newest = plans(&engine, checks).await?;
+        checks.push(clock::look(&engine, newest));
         notices(cx, &engine, checks).await
     };
     match checked.await {
@@ -158,12 +165,26 @@ fn broken(check: &'static str, why: Error, checks: &mut Vec<Check>) -> Exit {
 }
 
 /// Replays the trail of every plan of every tenant, and looks at what stands beside the plans.
-async fn plans(engine: &Engine, checks: &mut Vec<Check>) -> std::result::Result<(), Error> {
+/// When anything about any of them last changed is the answer.
+async fn plans(
+    engine: &Engine,
+    checks: &mut Vec<Check>,
+) -> std::result::Result<Option<Timestamp>, Error> {
+    let mut newest = None;
     for tenant in engine.tenants().await? {
         let caller = match &*tenant.name {
             LOCAL => Caller::local("doctor"),
             other => engine.operator(other, "doctor").await?,
         };
+        let query = PlanQuery {
+            limit: 1,
+            finished: true,
+            ..PlanQuery::default()
+        };
+        // A plan that cannot be listed is named below.
+        let page = engine.list_plans(&caller, query).await.ok();
+        let last = page.and_then(|page| page.plans.into_iter().next());
+        newest = newest.max(last.map(|last| last.sheet.updated_at));
         let checked = engine.verify(&caller).await?;
         let plans = words::count(checked.plans, "plan", "plans");
         let events = words::count(checked.events, "event", "events");
@@ -190,7 +211,7 @@ async fn plans(engine: &Engine, checks: &mut Vec<Check>) -> std::result::Result<
             checks.push(Check::fault("plans", message, hint));
         }
     }
-    Ok(())
+    Ok(newest)
 }
 
 /// Whether people are told of findings, where somebody asked for that.

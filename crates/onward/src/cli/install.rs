@@ -120,7 +120,8 @@ fn shown(difference: &str) -> String {
     text
 }
 
-fn home() -> Result<Home> {
+/// Where agents' files are.
+pub(super) fn home() -> Result<Home> {
     let user = std::env::var_os("HOME").map(std::path::PathBuf::from);
     let user = user.filter(|user| user.is_absolute()).ok_or_else(|| {
         Failure::usage(
@@ -138,7 +139,7 @@ fn home() -> Result<Home> {
 }
 
 /// This binary, where it lies.
-fn program() -> Result<Program> {
+pub(super) fn program() -> Result<Program> {
     let here = std::env::current_exe().ok();
     here.as_deref().and_then(Program::at).ok_or_else(|| {
         Failure::failed(
