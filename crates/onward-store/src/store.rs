@@ -154,9 +154,7 @@ impl Store {
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
     {
         match &self.backend {
-            Backend::Sqlite { writer, .. } => {
-                send(writer, tenant, work, &self.watchers, sqlite::LONGEST_WAIT).await
-            }
+            Backend::Sqlite { writer, .. } => send(writer, tenant, work, &self.watchers).await,
             Backend::Postgres(postgres) => {
                 let mut race = 0;
                 let mut kind = match advances {

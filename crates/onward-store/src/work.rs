@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use tokio::sync::{broadcast, oneshot};
 
@@ -56,7 +55,6 @@ pub(crate) async fn send<A, E, F>(
     tenant: &Arc<str>,
     work: F,
     watchers: &broadcast::Sender<Changed>,
-    patience: Duration,
 ) -> Result<A, E>
 where
     A: Send + 'static,
@@ -75,10 +73,14 @@ where
         start: start.clone(),
         begun: false,
     }));
-    let answered = match tokio::time::timeout(patience, &mut answer).await {
-        Ok(answered) => answered,
-        Err(_) if start.take() => return Err(held(patience).into()),
-        Err(_) => answer.await,
+    // No timer: setting one wakes a thread, for every call.
+    let answered = tokio::select! {
+        biased;
+        answered = &mut answer => answered,
+        () = writer.stuck() => match start.take() {
+            true => return Err(held().into()),
+            false => answer.await,
+        },
     };
     answered.unwrap_or_else(|_| Err(gone().into()))
 }

@@ -24,7 +24,6 @@ pub(crate) use migrate::STEPS;
 pub(crate) use migrate::{VERSION, version};
 pub(crate) use near::Asked;
 pub(crate) use read::Readers;
-pub(crate) use wait::LONGEST as LONGEST_WAIT;
 pub(crate) use write::{Job, Ran, Writer};
 
 use std::collections::HashMap;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::Duration;
 
 use rusqlite::{Error as Sqlite, ErrorCode};
 
@@ -49,11 +48,8 @@ pub(super) fn unreachable(why: impl fmt::Display, path: &Path) -> Error {
 }
 
 /// Another program holds the file, or stands before us in the line and does not go on.
-pub(crate) fn held(waited: Duration) -> Error {
-    Error::unavailable(
-        format_args!("nobody could write to the file for {} s", waited.as_secs()),
-        HELD,
-    )
+pub(crate) fn held() -> Error {
+    Error::unavailable("it was not this program's turn to write for too long", HELD)
 }
 
 const HELD: &str = "another program holds the file; the call can be sent again";

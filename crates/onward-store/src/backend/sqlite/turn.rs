@@ -5,10 +5,25 @@
 //! line of the system's own, a lock on an empty file beside the database, in which each is woken when
 //! it is next. It is a courtesy: SQLite's own lock still decides, and other programs need not know.
 
+//!
+//! A lock has no time limit, so where somebody has to wait a second thread looks after them. It is there
+//! only while processes meet in the line.
+
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::wait::LONGEST;
+
+/// How often the second thread looks, and how long it stays when nobody had to wait.
+const LOOK: Duration = Duration::from_millis(500);
+const STAY: u32 = 60;
 
 /// The line of a database.
 pub(super) struct Turn {
@@ -16,15 +31,37 @@ pub(super) struct Turn {
     /// Made when it is first needed: whoever only reads leaves nothing behind. Where there can be no
     /// such file, nobody stands in line.
     file: OnceLock<Option<File>>,
+    line: Arc<Line>,
+}
+
+/// What is known of whoever waits.
+struct Line {
+    begun: Instant,
+    /// Since when, in milliseconds after the beginning and 1; 0 where nobody waits.
+    since: AtomicU64,
+    /// Whether somebody had to wait since the last look.
+    met: AtomicBool,
+    /// Whether the second thread is there.
+    watched: AtomicBool,
+    /// Wakes all who wait for their work to be done.
+    stuck: Arc<Notify>,
 }
 
 impl Turn {
-    pub(super) fn of(database: &Path) -> Self {
+    /// Of a database. Whoever wants to know that a turn does not come is told by `stuck`.
+    pub(super) fn of(database: &Path, stuck: Arc<Notify>) -> Self {
         let mut name = database.as_os_str().to_owned();
         name.push("-turn");
         Self {
             name,
             file: OnceLock::new(),
+            line: Arc::new(Line {
+                begun: Instant::now(),
+                since: AtomicU64::new(0),
+                met: AtomicBool::new(false),
+                watched: AtomicBool::new(false),
+                stuck,
+            }),
         }
     }
 
@@ -37,8 +74,63 @@ impl Turn {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             options.open(&self.name).ok()
         });
-        let file = file.as_ref();
-        Taken(file.filter(|file| file.lock().is_ok()))
+        Taken(file.as_ref().filter(|file| match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => {
+                self.line.enter();
+                let locked = file.lock();
+                self.line.since.store(0, Ordering::SeqCst);
+                locked.is_ok()
+            }
+            Err(TryLockError::Error(_)) => false,
+        }))
+    }
+}
+
+impl Line {
+    fn enter(self: &Arc<Self>) {
+        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
+        self.since.store(now + 1, Ordering::SeqCst);
+        self.met.store(true, Ordering::SeqCst);
+        if self.watched.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let line = Arc::clone(self);
+        let watch = thread::Builder::new().name("onward-line".to_owned());
+        if watch.spawn(move || line.watch()).is_err() {
+            // The next one who has to wait tries again.
+            self.watched.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Tells whoever waits that their turn does not come, until nobody has had to wait for a while.
+    fn watch(&self) {
+        let mut alone = 0;
+        while alone < STAY {
+            thread::sleep(LOOK);
+            alone = match self.met.swap(false, Ordering::SeqCst) || self.is_waiting() {
+                true => 0,
+                false => alone + 1,
+            };
+            if self.waited() >= LONGEST {
+                self.stuck.notify_waiters();
+            }
+        }
+        self.watched.store(false, Ordering::SeqCst);
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.since.load(Ordering::SeqCst) > 0
+    }
+
+    fn waited(&self) -> Duration {
+        match self.since.load(Ordering::SeqCst).checked_sub(1) {
+            Some(since) => self
+                .begun
+                .elapsed()
+                .saturating_sub(Duration::from_millis(since)),
+            None => Duration::ZERO,
+        }
     }
 }
 

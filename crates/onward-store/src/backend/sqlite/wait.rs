@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Nothing waits longer for SQLite's own lock than this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// Nobody waits longer for a turn, the lock included: work that has not begun by then is given up.
-pub(crate) const LONGEST: Duration = Duration::from_secs(6);
+/// Nobody waits much longer for a turn: work that has not begun by then is given up.
+pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 /// A nap, in microseconds.
 const NAP: std::ops::Range<u64> = 100..400;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::turn::Turn;
 use super::{Connection, migrate, wait};
@@ -49,7 +49,10 @@ enum Message {
 
 /// The way to the thread. It ends when the last of these is gone and its jobs are done.
 #[derive(Clone)]
-pub(crate) struct Writer(Sender<Message>);
+pub(crate) struct Writer {
+    jobs: Sender<Message>,
+    stuck: Arc<Notify>,
+}
 
 impl Writer {
     /// Opens the file, brings its schema up to date, and starts the thread. It also says whether
@@ -88,7 +91,8 @@ impl Writer {
             "".into(),
             faults.clone(),
         );
-        let turn = Arc::new(Turn::of(path));
+        let stuck = Arc::new(Notify::new());
+        let turn = Arc::new(Turn::of(path, Arc::clone(&stuck)));
         let thread = Thread {
             turn,
             tx,
@@ -99,21 +103,30 @@ impl Writer {
             .name("onward-writer".to_owned())
             .spawn(move || thread.work())
             .map_err(|why| Error::unavailable(why, "the system starts no more threads"))?;
-        Ok((Self(sender), knows))
+        let writer = Self {
+            jobs: sender,
+            stuck,
+        };
+        Ok((writer, knows))
     }
 
     /// Gives a job to the thread. One that cannot be given is told so.
     pub(crate) fn send(&self, job: Box<dyn Job>) {
-        if let Err(unsent) = self.0.send(Message::Do(job)) {
+        if let Err(unsent) = self.jobs.send(Message::Do(job)) {
             unsent.0.refuse();
         }
+    }
+
+    /// Comes back when this process's turn to write has not come for too long.
+    pub(crate) async fn stuck(&self) {
+        self.stuck.notified().await;
     }
 
     /// Waits until what was given is done and the file is closed, but not for ever: a turn may never
     /// come.
     pub(crate) async fn end(&self) {
         let (says, closed) = oneshot::channel();
-        if self.0.send(Message::End(says)).is_ok() {
+        if self.jobs.send(Message::End(says)).is_ok() {
             // A thread that is gone has closed it.
             drop(tokio::time::timeout(wait::LONGEST, closed).await);
         }
