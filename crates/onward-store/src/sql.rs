@@ -7,7 +7,7 @@
 //! `-- fragment:`, and is put in where `{its_name}` stands, in any file.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// Which database a text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,32 +40,38 @@ const FILES: [&str; 21] = [
     include_str!("query/doctor.sql"),
 ];
 
-type Texts = HashMap<(&'static str, Dialect), String>;
+/// A statement as it stands in its file, and what a database is given, once somebody has asked for it:
+/// most processes need a few of them, and begin often.
+struct Text {
+    raw: &'static str,
+    made: OnceLock<String>,
+}
+
+type Texts = HashMap<(&'static str, Dialect), Text>;
 
 static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
     let mut texts = Texts::new();
-    let fragments: Vec<_> = FILES.into_iter().flat_map(fragments).collect();
-    for file in FILES {
-        for section in sections(file, "-- name: ") {
-            let (head, text) = section.split_once('\n').unwrap_or((section, ""));
-            let (name, only) = match head.split_once(" (") {
-                Some((name, only)) => (name.trim(), only.trim_end_matches(')').trim()),
-                None => (head.trim(), ""),
-            };
-            let mut text = statement(text);
-            // Twice, since a fragment may hold others, which hold none.
-            for (fragment, part) in fragments.iter().chain(&fragments) {
-                text = text.replace(&format!("{{{fragment}}}"), part);
-            }
-            if only != "postgres" {
-                texts.insert((name, Dialect::Sqlite), text.replace('$', "?"));
-            }
-            if only != "sqlite" {
-                texts.insert((name, Dialect::Postgres), text);
+    for section in FILES.iter().flat_map(|file| sections(file, "-- name: ")) {
+        let (head, raw) = section.split_once('\n').unwrap_or((section, ""));
+        let (name, only) = match head.split_once(" (") {
+            Some((name, only)) => (name.trim(), only.trim_end_matches(')').trim()),
+            None => (head.trim(), ""),
+        };
+        for (dialect, other) in [(Dialect::Sqlite, "postgres"), (Dialect::Postgres, "sqlite")] {
+            if only != other {
+                let made = OnceLock::new();
+                texts.insert((name, dialect), Text { raw, made });
             }
         }
     }
     texts
+});
+
+static FRAGMENTS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+    let all = FILES.iter();
+    let sections = all.flat_map(|file| sections(file, "-- fragment: "));
+    let named = sections.filter_map(|section| section.split_once('\n'));
+    named.map(|(name, text)| (name.trim(), text)).collect()
 });
 
 /// What follows each mark, up to the next mark of either kind.
@@ -76,11 +82,25 @@ fn sections(file: &'static str, mark: &'static str) -> impl Iterator<Item = &'st
         .map(|section| section.split("-- name: ").next().unwrap_or(section))
 }
 
-fn fragments(file: &'static str) -> Vec<(&'static str, String)> {
-    sections(file, "-- fragment: ")
-        .filter_map(|section| section.split_once('\n'))
-        .map(|(name, text)| (name.trim(), statement(text)))
-        .collect()
+/// The text with its fragments, which may hold others, put in.
+fn filled(text: &str) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        filled.push_str(before);
+        let fragment = behind.split_once('}');
+        let fragment = fragment.and_then(|(name, after)| Some((FRAGMENTS.get(name)?, after)));
+        rest = if let Some((part, after)) = fragment {
+            filled.push_str(&self::filled(&statement(part)));
+            after
+        } else {
+            // A brace of its own.
+            filled.push('{');
+            behind
+        };
+    }
+    filled.push_str(rest);
+    filled
 }
 
 /// The text without its comments and its semicolon, on one line: what a database's log shows.
@@ -95,7 +115,16 @@ fn statement(text: &str) -> String {
 /// The text of a statement. A name without a text is an empty statement, which the database refuses;
 /// a test holds every name to a text on both.
 pub(crate) fn text(name: &'static str, dialect: Dialect) -> &'static str {
-    TEXTS.get(&(name, dialect)).map_or("", String::as_str)
+    let Some(Text { raw, made }) = TEXTS.get(&(name, dialect)) else {
+        return "";
+    };
+    made.get_or_init(|| {
+        let text = filled(&statement(raw));
+        match dialect {
+            Dialect::Sqlite => text.replace('$', "?"),
+            Dialect::Postgres => text,
+        }
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +155,8 @@ mod tests {
 
     #[test]
     fn every_fragment_is_filled_in() {
-        for ((name, _), text) in TEXTS.iter() {
+        for (name, dialect) in TEXTS.keys() {
+            let text = text(name, *dialect);
             assert!(
                 !text.contains('{'),
                 "`{name}` holds an unknown fragment: {text}"
