@@ -8,6 +8,7 @@
     reason = "a test that cannot run the binary must fail"
 )]
 
+mod doctor;
 mod files;
 mod formats;
 mod home;

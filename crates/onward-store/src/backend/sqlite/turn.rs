@@ -4,7 +4,6 @@
 //! up, and whoever wakes up too early has worked for nothing. So those who want to write stand in a
 //! line of the system's own, a lock on an empty file beside the database, in which each is woken when
 //! it is next. It is a courtesy: SQLite's own lock still decides, and other programs need not know.
-
 //!
 //! A lock has no time limit, so where somebody has to wait a second thread looks after them. It is there
 //! only while processes meet in the line.
@@ -105,6 +104,17 @@ impl Line {
 
     /// Tells whoever waits that their turn does not come, until nobody has had to wait for a while.
     fn watch(&self) {
+        loop {
+            self.look_until_alone();
+            self.watched.store(false, Ordering::SeqCst);
+            // Somebody may have come in the last moment, and seen that this thread is there.
+            if !self.is_waiting() || self.watched.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
+    }
+
+    fn look_until_alone(&self) {
         let mut alone = 0;
         while alone < STAY {
             thread::sleep(LOOK);
@@ -116,7 +126,6 @@ impl Line {
                 self.stuck.notify_waiters();
             }
         }
-        self.watched.store(false, Ordering::SeqCst);
     }
 
     fn is_waiting(&self) -> bool {
