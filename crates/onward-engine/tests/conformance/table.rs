@@ -152,6 +152,7 @@ pub(crate) fn makers() -> Vec<Call> {
             draft(&e),
             None
         )),
+        call!("note_sign_in", [Read], |e, c, ids| e.note_sign_in(&c)),
         call!("log_skill without a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, None))
         }),
@@ -401,7 +402,6 @@ pub(crate) fn lists() -> Vec<Call> {
             .verify_plan(&c, ids.plan)),
         call!("tokens", [ManageTokens], |e, c, ids| e.tokens(&c)),
         call!("members", [ManageMembers], |e, c, ids| e.members(&c)),
-        call!("note_sign_in", [Read], |e, c, ids| e.note_sign_in(&c)),
         call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
         call!("calls", [Read], |e, c, ids| e.calls(&c, 9)),
         call!("list_sessions", [Read], |e, c, ids| e.list_sessions(&c, 9)),
