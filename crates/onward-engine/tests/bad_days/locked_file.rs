@@ -81,20 +81,20 @@ async fn a_lock_that_passes_is_waited_for_and_nobody_is_told() {
     in_time(asked).await.unwrap();
 }
 
-/// The line in which processes wait for their turn to write, while somebody at its front has stopped.
+/// The line in which processes wait to write, while somebody at its front has stopped.
 fn stop_the_line(place: &Place) -> std::fs::File {
     let Address::File(path) = &place.address else {
         panic!("only those who share a file stand in line");
     };
     let mut name = path.clone().into_os_string();
-    name.push("-turn");
-    let turn = std::fs::File::options().append(true).open(name).unwrap();
-    turn.lock().unwrap();
-    turn
+    name.push("-line");
+    let line = std::fs::File::options().append(true).open(name).unwrap();
+    line.lock().unwrap();
+    line
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_waits_for_a_turn_that_does_not_come_is_told_so_in_time_and_it_is_never_done() {
+async fn whoever_stands_in_a_line_that_does_not_move_is_told_so_in_time_and_it_is_never_done() {
     let place = Place::new(Kind::Sqlite);
     let (engine, caller) = (place.open().await, Caller::local("me"));
     let mut dice = Dice::new(1);
@@ -104,10 +104,10 @@ async fn whoever_waits_for_a_turn_that_does_not_come_is_told_so_in_time_and_it_i
     let command = plans::branching(&engine, &mut dice, "given up", 20);
     let given_up = command.plan;
     let why = in_time(engine.create_plan(&caller, command, None)).await;
-    is_unavailable(&why.expect_err("it is nobody's turn"));
+    is_unavailable(&why.expect_err("the line does not move"));
     in_time(engine.status(&caller, before.created.plan, None))
         .await
-        .expect("reading needs no turn");
+        .expect("whoever reads stands in no line");
 
     stopped.unlock().unwrap();
     let next = in_time(engine.next_step(&caller, before.created.plan, None, false)).await;
@@ -117,7 +117,7 @@ async fn whoever_waits_for_a_turn_that_does_not_come_is_told_so_in_time_and_it_i
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_ends_in_time_where_its_turn_does_not_come() {
+async fn a_process_ends_in_time_where_the_line_does_not_move() {
     let place = Place::new(Kind::Sqlite);
     let (engine, caller) = (place.open().await, Caller::local("me"));
     let stopped = stop_the_line(&place);

@@ -9,10 +9,10 @@
 mod copy;
 mod error;
 mod held;
+mod line;
 mod migrate;
 mod near;
 mod read;
-mod turn;
 mod wait;
 mod write;
 

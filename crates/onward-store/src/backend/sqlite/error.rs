@@ -49,7 +49,10 @@ pub(super) fn unreachable(why: impl fmt::Display, path: &Path) -> Error {
 
 /// Another program holds the file, or stands before us in the line and does not go on.
 pub(crate) fn held() -> Error {
-    Error::unavailable("it was not this program's turn to write for too long", HELD)
+    Error::unavailable(
+        "this program could not write to the file for too long",
+        HELD,
+    )
 }
 
 const HELD: &str = "another program holds the file; the call can be sent again";

@@ -13,7 +13,7 @@ use std::thread;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::turn::Turn;
+use super::line::Line;
 use super::{Connection, migrate, wait};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
@@ -92,9 +92,9 @@ impl Writer {
             faults.clone(),
         );
         let stuck = Arc::new(Notify::new());
-        let turn = Arc::new(Turn::of(path, Arc::clone(&stuck)));
+        let line = Arc::new(Line::of(path, Arc::clone(&stuck)));
         let thread = Thread {
-            turn,
+            line,
             tx,
             faults,
             jobs,
@@ -117,13 +117,13 @@ impl Writer {
         }
     }
 
-    /// Comes back when this process's turn to write has not come for too long.
+    /// Comes back when this process has stood in the line for too long.
     pub(crate) async fn stuck(&self) {
         self.stuck.notified().await;
     }
 
-    /// Waits until what was given is done and the file is closed, but not for ever: a turn may never
-    /// come.
+    /// Waits until what was given is done and the file is closed, but not for ever: the line may not
+    /// move.
     pub(crate) async fn end(&self) {
         let (says, closed) = oneshot::channel();
         if self.jobs.send(Message::End(says)).is_ok() {
@@ -147,7 +147,7 @@ fn stopped() -> Error {
 }
 
 struct Thread {
-    turn: Arc<Turn>,
+    line: Arc<Line>,
     tx: Tx,
     faults: Faults,
     jobs: Receiver<Message>,
@@ -192,8 +192,8 @@ impl Thread {
     /// thread to end is answered when it does.
     fn transaction(&mut self, first: Box<dyn Job>) -> Option<oneshot::Sender<()>> {
         let mut end = None;
-        let turn = Arc::clone(&self.turn);
-        let taken = turn.wait();
+        let line = Arc::clone(&self.line);
+        let front = line.stand();
         if let Err(why) = self.control("BEGIN IMMEDIATE") {
             // Who waits behind it would wait as long again: tell them all.
             let mut waiting = vec![first];
@@ -218,7 +218,7 @@ impl Thread {
         }
         let committed = self.commit();
         // The next process can go on while ours are told.
-        drop(taken);
+        drop(front);
         tell(done, &committed);
         end
     }

@@ -1,4 +1,4 @@
-//! Whose turn it is to write, of all processes on one file.
+//! The line in which the processes that want to write to one file stand.
 //!
 //! SQLite lets whoever waits for its lock find out by trying: the lock lies idle until somebody wakes
 //! up, and whoever wakes up too early has worked for nothing. So those who want to write stand in a
@@ -25,16 +25,16 @@ const LOOK: Duration = Duration::from_millis(500);
 const STAY: u32 = 60;
 
 /// The line of a database.
-pub(super) struct Turn {
+pub(super) struct Line {
     name: OsString,
     /// Made when it is first needed: whoever only reads leaves nothing behind. Where there can be no
     /// such file, nobody stands in line.
     file: OnceLock<Option<File>>,
-    line: Arc<Line>,
+    waiter: Arc<Waiter>,
 }
 
 /// What is known of whoever waits.
-struct Line {
+struct Waiter {
     begun: Instant,
     /// Since when, in milliseconds after the beginning and 1; 0 where nobody waits.
     since: AtomicU64,
@@ -46,15 +46,15 @@ struct Line {
     stuck: Arc<Notify>,
 }
 
-impl Turn {
-    /// Of a database. Whoever wants to know that a turn does not come is told by `stuck`.
+impl Line {
+    /// Of a database. Whoever wants to know that the line does not move is told by `stuck`.
     pub(super) fn of(database: &Path, stuck: Arc<Notify>) -> Self {
         let mut name = database.as_os_str().to_owned();
-        name.push("-turn");
+        name.push("-line");
         Self {
             name,
             file: OnceLock::new(),
-            line: Arc::new(Line {
+            waiter: Arc::new(Waiter {
                 begun: Instant::now(),
                 since: AtomicU64::new(0),
                 met: AtomicBool::new(false),
@@ -64,8 +64,8 @@ impl Turn {
         }
     }
 
-    /// Waits until it is this process's turn; it is until the answer is dropped.
-    pub(super) fn wait(&self) -> Taken<'_> {
+    /// Waits until this process is at the front; it is until the answer is dropped.
+    pub(super) fn stand(&self) -> Front<'_> {
         let file = self.file.get_or_init(|| {
             let mut options = File::options();
             options.create(true).append(true);
@@ -73,12 +73,12 @@ impl Turn {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             options.open(&self.name).ok()
         });
-        Taken(file.as_ref().filter(|file| match file.try_lock() {
+        Front(file.as_ref().filter(|file| match file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => {
-                self.line.enter();
+                self.waiter.enter();
                 let locked = file.lock();
-                self.line.since.store(0, Ordering::SeqCst);
+                self.waiter.since.store(0, Ordering::SeqCst);
                 locked.is_ok()
             }
             Err(TryLockError::Error(_)) => false,
@@ -86,7 +86,7 @@ impl Turn {
     }
 }
 
-impl Line {
+impl Waiter {
     fn enter(self: &Arc<Self>) {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
         self.since.store(now + 1, Ordering::SeqCst);
@@ -94,15 +94,15 @@ impl Line {
         if self.watched.swap(true, Ordering::SeqCst) {
             return;
         }
-        let line = Arc::clone(self);
+        let waiter = Arc::clone(self);
         let watch = thread::Builder::new().name("onward-line".to_owned());
-        if watch.spawn(move || line.watch()).is_err() {
+        if watch.spawn(move || waiter.watch()).is_err() {
             // The next one who has to wait tries again.
             self.watched.store(false, Ordering::SeqCst);
         }
     }
 
-    /// Tells whoever waits that their turn does not come, until nobody has had to wait for a while.
+    /// Tells whoever waits that the line does not move, until nobody has had to wait for a while.
     fn watch(&self) {
         loop {
             self.look_until_alone();
@@ -143,10 +143,10 @@ impl Line {
     }
 }
 
-/// A turn that was taken.
-pub(super) struct Taken<'t>(Option<&'t File>);
+/// The front of the line.
+pub(super) struct Front<'l>(Option<&'l File>);
 
-impl Drop for Taken<'_> {
+impl Drop for Front<'_> {
     fn drop(&mut self) {
         if let Some(file) = self.0 {
             // A lock that cannot be given back goes with the process.
