@@ -344,6 +344,26 @@ async fn how_a_session_is_can_be_read(desk: &Desk) {
     assert_eq!(desk.stands().await[0], RUNS, "reading changes nothing");
 }
 
+async fn a_session_keeps_its_agent_where_a_call_names_none(desk: &Desk) {
+    for (agent, known) in [
+        ("api", "api"),
+        ("harness", "harness"),
+        ("api", "harness"),
+        ("other", "other"),
+    ] {
+        let heard = Heard {
+            agent: agent.to_owned(),
+            ..heard()
+        };
+        let recorded =
+            desk.engine
+                .record_call(&desk.me, heard, None, call(agent, None), Begins::Running);
+        recorded.await.unwrap();
+        let view = desk.engine.show_session(&desk.me, "one", 9, 9).await;
+        assert_eq!(view.unwrap().session.agent, known);
+    }
+}
+
 async fn calls_are_forgotten_with_their_session(desk: &Desk) {
     desk.record(call("a", None), Begins::Running).await;
     desk.advance(SECOND * 86_400);
@@ -410,6 +430,7 @@ on_both_databases![
     those_who_recover_at_once_give_up_each_call_once,
     a_call_is_closed_by_hand,
     how_a_session_is_can_be_read,
+    a_session_keeps_its_agent_where_a_call_names_none,
     calls_are_forgotten_with_their_session,
 ];
 

@@ -5,7 +5,7 @@ use onward_core::command::Modification;
 use onward_core::event::Decision;
 use onward_engine::Engine;
 use onward_engine::next::{Handed, Next};
-use onward_engine::step::{Progress, Question};
+use onward_engine::step::Progress;
 use onward_engine::submit::Submission;
 
 use crate::desk::Desk;
@@ -101,14 +101,7 @@ async fn that_a_person_decides_first_is_looked_up(desk: &Desk) {
     let elsewhere = desk.another_engine().await;
     let plan = desk.plan(2).await;
     let step = desk.take(plan.id).await;
-    let question = Question {
-        step: step.step,
-        summary: "so?".to_owned(),
-        questions: Vec::new(),
-        token: None,
-        session: None,
-    };
-    let asked = desk.engine.request_review(&desk.me, question).await;
+    let asked = desk.ask_a_person(&step).await;
     asked.expect("a person can be asked");
     let decided = elsewhere.decide_review(&desk.me, step.step, Decision::Approve, None);
     decided.await.expect("they answer on another server");

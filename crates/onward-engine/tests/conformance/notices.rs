@@ -9,7 +9,7 @@ use onward_core::finding::Kind;
 use onward_core::policy::OnStall;
 use onward_engine::next::Handed;
 use onward_engine::notice::{HELD, TRIES, Told, Tried, pause_after};
-use onward_engine::step::{Progress, Question};
+use onward_engine::step::Progress;
 use onward_engine::{Delivery, Engine};
 
 use crate::desk::Desk;
@@ -50,18 +50,6 @@ fn keys(told: &[Told]) -> Vec<(PlanId, Kind)> {
     told.iter()
         .map(|told| (told.notice.plan, told.notice.finding.kind))
         .collect()
-}
-
-async fn asks(desk: &Desk, step: &Handed) {
-    let question = Question {
-        step: step.step,
-        summary: "so?".to_owned(),
-        questions: Vec::new(),
-        token: None,
-        session: None,
-    };
-    let asked = desk.engine.request_review(&desk.me, question).await;
-    asked.expect("it may ask");
 }
 
 async fn lives(desk: &Desk, step: &Handed) {
@@ -125,7 +113,7 @@ async fn a_stall_that_is_ignored_is_told_nobody_and_stands_in_the_status(desk: &
     let stalled = desk.status(plan.id).await.stalled;
     assert_eq!(stalled.len(), 1, "{stalled:?}");
     // What else there is to tell of the plan is told.
-    asks(desk, &step).await;
+    desk.ask_a_person(&step).await.expect("it may ask");
     assert_eq!(keys(&taken(desk).await), [(plan.id, Kind::Review)]);
 }
 
@@ -160,7 +148,7 @@ async fn a_second_stall_is_told_while_the_plan_waits_for_somebody(desk: &Desk) {
     // The plan waits for a decision about one step, and the other falls silent.
     desk.take(asking.id).await;
     let asked = desk.take(asking.id).await;
-    asks(desk, &asked).await;
+    desk.ask_a_person(&asked).await.expect("it may ask");
     let review = taken(desk).await;
     assert_eq!(keys(&review), [(asking.id, Kind::Review)]);
     tried(desk, &review[0], Tried::Sent).await;
@@ -189,7 +177,7 @@ async fn a_second_stall_is_told_while_the_plan_waits_for_somebody(desk: &Desk) {
 async fn a_review_and_a_failure_are_told_with_their_words(desk: &Desk) {
     let plan = desk.plan(2).await;
     let step = desk.take(plan.id).await;
-    asks(desk, &step).await;
+    desk.ask_a_person(&step).await.expect("it may ask");
     let told = taken(desk).await;
     assert_eq!(keys(&told), [(plan.id, Kind::Review)]);
     assert_eq!(told[0].notice.finding.note.as_deref(), Some("so?"));
@@ -208,7 +196,8 @@ async fn a_review_and_a_failure_are_told_with_their_words(desk: &Desk) {
 async fn of_several_servers_one_tells(desk: &Desk) {
     let other = desk.another_engine().await;
     let plan = desk.plan(1).await;
-    asks(desk, &desk.take(plan.id).await).await;
+    let asks = desk.take(plan.id).await;
+    desk.ask_a_person(&asks).await.expect("it may ask");
     let both = tokio::join!(taken(desk), taken_by(&other, desk));
     assert_eq!(both.0.len() + both.1.len(), 1, "one of them takes it");
     let told = [both.0, both.1].concat();
@@ -234,7 +223,8 @@ async fn of_several_servers_one_tells(desk: &Desk) {
 
 async fn what_cannot_be_told_is_tried_again_and_given_up_in_the_end(desk: &Desk) {
     let plan = desk.plan(1).await;
-    asks(desk, &desk.take(plan.id).await).await;
+    let asks = desk.take(plan.id).await;
+    desk.ask_a_person(&asks).await.expect("it may ask");
     for tries in 1..=TRIES {
         let told = taken(desk).await;
         assert_eq!(told.len(), 1, "try {tries}");
@@ -257,11 +247,13 @@ async fn what_cannot_be_told_is_tried_again_and_given_up_in_the_end(desk: &Desk)
 
 async fn what_nobody_wants_to_hear_and_what_is_old_is_put_aside(desk: &Desk) {
     let [unwanted, old] = [desk.plan(1).await, desk.plan(1).await];
-    asks(desk, &desk.take(unwanted.id).await).await;
+    let asks = desk.take(unwanted.id).await;
+    desk.ask_a_person(&asks).await.expect("it may ask");
     let some = [Kind::Stall, Kind::Failure];
     let taking = desk.engine.take_notices(&desk.me.tenant, &some, 100).await;
     assert_eq!(taking.unwrap().notices, []);
-    asks(desk, &desk.take(old.id).await).await;
+    let asks = desk.take(old.id).await;
+    desk.ask_a_person(&asks).await.expect("it may ask");
     desk.advance(DAY + MOMENT);
     assert_eq!(taken(desk).await, []);
     let kept = desk.engine.notices(&desk.me, 10).await.unwrap();
@@ -274,7 +266,8 @@ async fn notices_are_of_one_tenant_and_go_with_their_plan(desk: &Desk) {
     let plan = desk.plan(1).await;
     let before = desk.now();
     desk.advance(MOMENT);
-    asks(desk, &desk.take(plan.id).await).await;
+    let asks = desk.take(plan.id).await;
+    desk.ask_a_person(&asks).await.expect("it may ask");
     let others = desk.tenant("others").await;
     let engine = &desk.engine;
     let of_others = engine.take_notices(&others.tenant, &Kind::ALL, 100).await;
@@ -301,14 +294,7 @@ async fn a_change_that_is_taken_back_takes_its_notice_along(desk: &Desk) {
     let mut refused = 0;
     for fault in 0..20 {
         desk.faults.strike_after(fault);
-        let question = Question {
-            step: step.step,
-            summary: "so?".to_owned(),
-            questions: Vec::new(),
-            token: None,
-            session: None,
-        };
-        let asked = desk.engine.request_review(&desk.me, question).await;
+        let asked = desk.ask_a_person(&step).await;
         refused += u32::from(asked.is_err());
         desk.faults.strike_after(u32::MAX);
         let kept = desk.engine.notices(&desk.me, 10).await.unwrap();

@@ -8,7 +8,7 @@ use onward_core::event::Decision;
 use onward_core::policy::OnStall;
 use onward_core::watcher::Watcher;
 use onward_engine::next::Handed;
-use onward_engine::step::{Progress, Question};
+use onward_engine::step::Progress;
 use onward_engine::sweep::Round;
 
 use crate::desk::Desk;
@@ -253,17 +253,7 @@ async fn a_stall_beside_an_open_review_is_marked_once_that_is_decided(desk: &Des
     let mut watcher = desk.engine.watcher();
     desk.take(plan.id).await;
     let asks = desk.take(plan.id).await;
-    let question = Question {
-        step: asks.step,
-        summary: "so?".to_owned(),
-        questions: Vec::new(),
-        token: None,
-        session: None,
-    };
-    desk.engine
-        .request_review(&desk.me, question)
-        .await
-        .unwrap();
+    desk.ask_a_person(&asks).await.expect("it may ask");
     desk.advance(SECOND + MOMENT);
     assert_eq!(acted_on(desk, &mut watcher).await, []);
     desk.advance(SECOND);
@@ -281,17 +271,7 @@ async fn no_clock_runs_while_a_person_thinks(desk: &Desk) {
     let plan = impatient(desk, 1, OnStall::Fail).await;
     let mut watcher = desk.engine.watcher();
     let step = desk.take(plan.id).await;
-    let question = Question {
-        step: step.step,
-        summary: "so?".to_owned(),
-        questions: Vec::new(),
-        token: None,
-        session: None,
-    };
-    desk.engine
-        .request_review(&desk.me, question)
-        .await
-        .unwrap();
+    desk.ask_a_person(&step).await.expect("it may ask");
     for _ in 0..5 {
         desk.advance(20 * SECOND);
         assert_eq!(acted_on(desk, &mut watcher).await, []);

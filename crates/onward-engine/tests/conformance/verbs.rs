@@ -10,6 +10,7 @@ use onward_core::{Code, PlanId, PlanStatus, Refusal, StepId, StepType};
 use onward_engine::modify::Modified;
 use onward_engine::next::{Handed, Next};
 use onward_engine::status::Status;
+use onward_engine::step::{Asked, Question};
 use onward_engine::submit::{Submission, Submitted};
 use onward_engine::{Caller, Engine, Error};
 
@@ -101,6 +102,18 @@ impl Desk {
         self.submit(result(step, words))
             .await
             .expect("the result is accepted")
+    }
+
+    /// Asks a person about a step that was taken on.
+    pub(crate) async fn ask_a_person(&self, step: &Handed) -> Result<Asked, Error> {
+        let question = Question {
+            step: step.step,
+            summary: "so?".to_owned(),
+            questions: Vec::new(),
+            token: None,
+            session: None,
+        };
+        self.engine.request_review(&self.me, question).await
     }
 
     /// Takes so many steps on and hands in a result for each.

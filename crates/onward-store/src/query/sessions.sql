@@ -10,11 +10,12 @@ verdict, held, nudged, refusals
 -- name: session_touch
 -- Notes that a session was heard of, and holds it until the commit. Clocks may differ: the latest
 -- instant stays. A session that is heard of goes on, though it was over.
+-- A call that is recorded over HTTP without a name for its agent says `api`: the name that is known stays.
 INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
     switched_off, changed_at, changes)
 VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1)
 ON CONFLICT (tenant_id, session_id) DO UPDATE SET
-    agent = excluded.agent,
+    agent = CASE WHEN excluded.agent = 'api' THEN sessions.agent ELSE excluded.agent END,
     directory = coalesce(excluded.directory, sessions.directory),
     last_seen_at = CASE WHEN excluded.last_seen_at > sessions.last_seen_at
         THEN excluded.last_seen_at ELSE sessions.last_seen_at END,
