@@ -73,7 +73,7 @@ struct Silent {
     session: Option<String>,
     elapsed: String,
     threshold: String,
-    since: When,
+    since: String,
 }
 
 /// What can be done, and why not.
@@ -184,7 +184,7 @@ fn stall(status: &Status, working: &[StepLine], now: Timestamp) -> Option<Stall>
             session: session.map(|id| gist(id.as_str(), 60)),
             elapsed: words::span(stalled.elapsed),
             threshold: words::span(whole(stalled.threshold)),
-            since: When::new(stalled.since, now),
+            since: words::instant(stalled.since),
         }
     };
     let most = usize::try_from(onward_engine::status::SHOWN).unwrap_or(usize::MAX);
