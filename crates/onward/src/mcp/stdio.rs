@@ -1,9 +1,15 @@
 //! Messages over standard input and output, a line each.
 //!
-//! A thread reads and a thread writes, so that a client which neither sends nor takes anything holds
-//! nobody up: not the sweep, and not the end. What cannot be read is answered with an error and
+//! Pipes and sockets, which is what agents' hosts give us, are waited for along with everything else: to
+//! wake a thread for each message would cost more than most messages. Anything else (a terminal, a file)
+//! has a thread that reads and one that writes. Either way a client which neither sends nor takes
+//! anything holds nobody up: not the sweep, and not the end.
+//!
+//! What cannot be read is answered with an error and
 //! passed over. A client that is gone, one that has closed its end, and a signal to stop all come to
 //! the same: [`Stdio`] has no more messages, what runs is finished, and what was answered is written.
+
+mod ends;
 
 use std::io::{self, BufRead, Write};
 use std::thread;
@@ -14,12 +20,15 @@ use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// The longest line that is read. Longer ones are passed over without being kept.
 const LONGEST: usize = 32 * 1024 * 1024;
 /// How much of a line is kept of its beginning and its end, to find out whom to answer.
 const EDGE: usize = 512;
+/// How much is read at once.
+const BUFFER: usize = 64 * 1024;
 /// How many messages wait to be handled, and to be written.
 const QUEUE: usize = 256;
 /// How long the last answers may take to be written.
@@ -45,20 +54,29 @@ impl Stdio {
         let (read, lines) = mpsc::channel(QUEUE);
         let (answers, to_write) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel();
-        // Neither is waited for: a thread that waits for the client ends with the process.
-        thread::Builder::new()
-            .name("stdin".to_owned())
-            .spawn(move || read_lines(&mut io::stdin().lock(), &read))?;
+        // Neither is waited for: whoever waits for the client ends with the process.
+        match ends::input() {
+            Some(input) => drop(tokio::spawn(read_polled(input, read))),
+            None => thread("stdin", move || {
+                read_blocked(&mut io::stdin().lock(), &read)
+            })?,
+        }
         let gone = closing.clone();
-        thread::Builder::new()
-            .name("stdout".to_owned())
-            .spawn(move || {
-                if write_lines(&mut io::stdout().lock(), to_write).is_err() {
-                    gone.send_replace(true);
-                }
-                // Nobody waits any more where the end came first.
-                let _ = done.send(());
-            })?;
+        let ended = move |written: io::Result<()>| {
+            if written.is_err() {
+                gone.send_replace(true);
+            }
+            // Nobody waits any more where the end came first.
+            let _ = done.send(());
+        };
+        match ends::output() {
+            Some(output) => drop(tokio::spawn(async move {
+                ended(write_polled(output, to_write).await);
+            })),
+            None => thread("stdout", move || {
+                ended(write_blocked(&mut io::stdout().lock(), to_write));
+            })?,
+        }
         Ok(Self {
             lines,
             answers: Some(answers),
@@ -177,51 +195,92 @@ fn id(begin: &[u8], end: &[u8]) -> Option<RequestId> {
     })
 }
 
+/// What has come of a line so far.
+#[derive(Default)]
+struct Coming {
+    line: Vec<u8>,
+    /// The beginning of one that is too long.
+    begin: Option<Vec<u8>>,
+}
+
+impl Coming {
+    /// Takes bytes up to the end of the line: how many, and the line where it is whole.
+    fn take(&mut self, bytes: &[u8]) -> (usize, Option<Line>) {
+        let newline = bytes.iter().position(|byte| *byte == b'\n');
+        let taken = newline.map_or(bytes.len(), |at| at + 1);
+        let line = &mut self.line;
+        line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+        if line.len() > LONGEST {
+            let begin = || line.get(..EDGE).unwrap_or_default().to_vec();
+            self.begin.get_or_insert_with(begin);
+        }
+        if self.begin.is_some() && line.len() > EDGE {
+            line.drain(..line.len() - EDGE);
+            line.shrink_to(EDGE);
+        }
+        (taken, newline.and_then(|_| self.end()))
+    }
+
+    /// What has come, unless it is nothing. A last line may end with the input instead of a newline.
+    fn end(&mut self) -> Option<Line> {
+        let Self { line, begin } = std::mem::take(self);
+        match begin {
+            Some(begin) => Some(Line::TooLong { begin, end: line }),
+            None if line.trim_ascii().is_empty() => None,
+            None => Some(Line::Whole(line)),
+        }
+    }
+}
+
 /// Until the client has closed its end, or nobody takes the lines any more.
-fn read_lines(from: &mut impl BufRead, to: &mpsc::Sender<Line>) {
-    let mut line = Vec::new();
-    let mut begin: Option<Vec<u8>> = None;
+async fn read_polled(from: ends::Input, to: mpsc::Sender<Line>) {
+    let mut from = BufReader::with_capacity(BUFFER, from);
+    let mut coming = Coming::default();
+    // An end that cannot be read is closed.
+    while let Ok(bytes @ [_, ..]) = from.fill_buf().await {
+        let (taken, line) = coming.take(bytes);
+        from.consume(taken);
+        if let Some(line) = line
+            && to.send(line).await.is_err()
+        {
+            return;
+        }
+    }
+    if let Some(line) = coming.end() {
+        drop(to.send(line).await);
+    }
+}
+
+/// The same, on a thread of its own.
+fn read_blocked(from: &mut impl BufRead, to: &mpsc::Sender<Line>) {
+    let mut coming = Coming::default();
     loop {
-        let (taken, ended) = match from.fill_buf() {
+        let (taken, line) = match from.fill_buf() {
             Ok([]) => break,
-            Ok(bytes) => {
-                let newline = bytes.iter().position(|byte| *byte == b'\n');
-                let taken = newline.map_or(bytes.len(), |at| at + 1);
-                line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
-                (taken, newline.is_some())
-            }
+            Ok(bytes) => coming.take(bytes),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
         from.consume(taken);
-        if line.len() > LONGEST {
-            begin.get_or_insert_with(|| line.get(..EDGE).unwrap_or_default().to_vec());
-        }
-        if begin.is_some() && line.len() > EDGE {
-            line.drain(..line.len() - EDGE);
-            line.shrink_to(EDGE);
-        }
-        if ended && !hand_on(&mut line, &mut begin, to) {
+        if line.is_some_and(|line| to.blocking_send(line).is_err()) {
             return;
         }
     }
-    // A last line may end with the input instead of a newline.
-    hand_on(&mut line, &mut begin, to);
-}
-
-/// False where nobody takes it.
-fn hand_on(line: &mut Vec<u8>, begin: &mut Option<Vec<u8>>, to: &mpsc::Sender<Line>) -> bool {
-    let line = std::mem::take(line);
-    let line = match begin.take() {
-        Some(begin) => Line::TooLong { begin, end: line },
-        None if line.trim_ascii().is_empty() => return true,
-        None => Line::Whole(line),
-    };
-    to.blocking_send(line).is_ok()
+    if let Some(line) = coming.end() {
+        drop(to.blocking_send(line));
+    }
 }
 
 /// Until nobody has anything to say any more.
-fn write_lines(to: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+async fn write_polled(mut to: ends::Output, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(line) = lines.recv().await {
+        to.write_all(&line).await?;
+    }
+    Ok(())
+}
+
+/// The same, on a thread of its own.
+fn write_blocked(to: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
     while let Some(line) = lines.blocking_recv() {
         to.write_all(&line)?;
         // What is ready goes out together.
@@ -231,4 +290,9 @@ fn write_lines(to: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::R
         to.flush()?;
     }
     Ok(())
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(drop)
 }
