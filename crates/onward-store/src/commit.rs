@@ -6,6 +6,7 @@
 //! same state one is refused.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onward_core::branch::{Branch, Effect};
 use onward_core::event::{Change, Created};
@@ -19,11 +20,14 @@ use crate::memory::Recalled;
 use crate::row::event::{Author, Entry};
 use crate::row::plan::Sheet;
 use crate::row::{branch, event, plan, step};
-use crate::tx::Tx;
+use crate::tx::{Connection, Tx};
 use crate::value::{Value, params};
 
 /// Room for this many branches per event, so that later ones are tried later.
 pub(crate) const BRANCHES_PER_EVENT: u64 = 100_000;
+
+/// A statement ends long before this: what is not due for so long stays as it is while it runs.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// A change of a plan.
 #[derive(Debug)]
@@ -128,10 +132,7 @@ impl Tx {
         };
         self.queue(self.statement(name, head).touching(1));
         self.remember(plan, plan::Known::of(commit.head, about));
-        for after in commit.steps {
-            let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
-            self.queue(self.statement("step_update", params).touching(1));
-        }
+        self.change_steps(commit);
         let seqs = commit.before.saturating_add(1)..;
         let mut bytes = 0;
         for (seq, event) in seqs.clone().zip(commit.events) {
@@ -145,7 +146,7 @@ impl Tx {
             bytes += self.log(plan, &entry);
         }
         self.follow(commit, bytes);
-        self.due(plan, commit.due);
+        self.due_from(plan, commit.due, commit.at.checked_add(QUIET));
         // What most transitions have nothing of comes behind what all of them have: PostgreSQL is
         // sent that as one statement.
         for after in commit.steps.iter().filter(|after| after.rewritten) {
@@ -161,6 +162,21 @@ impl Tx {
             self.change_list(commit, seq, event);
         }
         self.note(plan);
+    }
+
+    fn change_steps(&mut self, commit: &Commit<'_>) {
+        let changing =
+            |after: &StepAfter| step::changing(&after.step, after.stalls_at, commit.commit_seq);
+        if let ([one, other], Connection::Postgres(_)) = (commit.steps, &self.connection) {
+            let mut params = changing(one);
+            params.extend(changing(other));
+            self.queue(self.statement("step_update_pair", params).touching(2));
+            return;
+        }
+        for after in commit.steps {
+            let params = changing(after);
+            self.queue(self.statement("step_update", params).touching(1));
+        }
     }
 
     /// Writes a plan that comes into being by this event.
@@ -219,9 +235,20 @@ impl Tx {
 
     /// Says when the sweep must look at a plan.
     pub fn due(&mut self, plan: PlanId, due: Due) {
+        self.due_from(plan, due, None);
+    }
+
+    /// The same where no sweep looks at what is due after an instant while this is being written.
+    fn due_from(&mut self, plan: PlanId, due: Due, quiet: Option<Timestamp>) {
         let statement = match due {
             Due::Unchanged => return,
-            Due::By(at) => self.statement("due_sooner", params![plan.as_uuid(), at]),
+            Due::By(at) => {
+                let mut params = params![plan.as_uuid(), at];
+                if let Connection::Postgres(_) = self.connection {
+                    params.extend(params![quiet.unwrap_or(Timestamp::MAX)]);
+                }
+                self.statement("due_sooner", params)
+            }
             Due::At(at) => self.statement("due_set", params![plan.as_uuid(), at]),
             Due::Never => self.statement("due_clear", params![plan.as_uuid()]),
         };

@@ -149,6 +149,34 @@ UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6
     failure_words = $21, superseded = $22, updated_at = $23, stalls_at = $24, ended_commit = coalesce(ended_commit, $25)
 WHERE tenant_id = $1 AND step_id = $2;
 
+-- name: step_update_pair (postgres)
+-- Differs because each statement that changes a table prepares all of its indexes anew here: two steps in
+-- one, for a result that is handed in while the next step is handed out.
+UPDATE steps SET status = CASE step_id WHEN $2 THEN CAST($3 AS text) ELSE $27 END,
+    attempt = CASE step_id WHEN $2 THEN CAST($4 AS bigint) ELSE $28 END,
+    claim_token = CASE step_id WHEN $2 THEN CAST($5 AS text) ELSE $29 END,
+    claim_session = CASE step_id WHEN $2 THEN CAST($6 AS text) ELSE $30 END,
+    started_at = CASE step_id WHEN $2 THEN CAST($7 AS bigint) ELSE $31 END,
+    last_progress_at = CASE step_id WHEN $2 THEN CAST($8 AS bigint) ELSE $32 END,
+    stall_marked_at = CASE step_id WHEN $2 THEN CAST($9 AS bigint) ELSE $33 END,
+    undelivered = CASE step_id WHEN $2 THEN CAST($10 AS bigint) ELSE $34 END,
+    review = CASE step_id WHEN $2 THEN CAST($11 AS text) ELSE $35 END,
+    ended_at = CASE step_id WHEN $2 THEN CAST($12 AS bigint) ELSE $36 END,
+    result_summary = CASE step_id WHEN $2 THEN CAST($13 AS text) ELSE $37 END,
+    result_confidence = CASE step_id WHEN $2 THEN CAST($14 AS double precision) ELSE $38 END,
+    result = CASE step_id WHEN $2 THEN CAST($15 AS text) ELSE $39 END,
+    result_report = CASE step_id WHEN $2 THEN CAST($16 AS text) ELSE $40 END,
+    result_notes = CASE step_id WHEN $2 THEN CAST($17 AS text) ELSE $41 END,
+    skipped_by_branch = CASE step_id WHEN $2 THEN CAST($18 AS uuid) ELSE $42 END,
+    skipped_by_review = CASE step_id WHEN $2 THEN CAST($19 AS uuid) ELSE $43 END,
+    failure_kind = CASE step_id WHEN $2 THEN CAST($20 AS text) ELSE $44 END,
+    failure_words = CASE step_id WHEN $2 THEN CAST($21 AS text) ELSE $45 END,
+    superseded = CASE step_id WHEN $2 THEN CAST($22 AS text) ELSE $46 END,
+    updated_at = CASE step_id WHEN $2 THEN CAST($23 AS bigint) ELSE $47 END,
+    stalls_at = CASE step_id WHEN $2 THEN CAST($24 AS bigint) ELSE $48 END,
+    ended_commit = coalesce(ended_commit, CASE step_id WHEN $2 THEN CAST($25 AS bigint) ELSE $49 END)
+WHERE tenant_id = $1 AND step_id IN ($2, $26);
+
 -- name: step_instructions
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;
 

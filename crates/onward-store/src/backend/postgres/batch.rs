@@ -88,7 +88,7 @@ fn gives_rows(text: &str) -> bool {
 fn joins(name: &str) -> Option<&'static str> {
     Some(match name {
         "plan_update" | "plan_move" => "plans",
-        "step_update" => "steps",
+        "step_update" | "step_update_pair" => "steps",
         "event_insert" => "events",
         "due_sooner" | "due_set" | "due_clear" => "due",
         _ => return None,
@@ -110,7 +110,8 @@ fn together(statements: &[Statement]) -> usize {
 }
 
 /// These changes as one statement, failing where one of them touches another number of rows than it
-/// must. The function is called only then.
+/// must. The function is called only then. A change that is counted is made when it is counted, so none
+/// is made behind one that failed: what it would write was decided on a state that is gone.
 fn counted(key: &Key) -> String {
     let (mut changes, mut checks) = (Vec::<String>::new(), String::new());
     let (mut before, mut last) = (0, "");
