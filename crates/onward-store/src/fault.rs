@@ -16,6 +16,8 @@ pub(crate) enum Point {
     Ask,
     /// Right before the commit.
     Commit,
+    /// Before what was committed to a file is on disk.
+    Sync,
     /// Right after it.
     Committed,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::backend::postgres::{Kind, Postgres};
-use crate::backend::sqlite::{self, Readers, Writer};
+use crate::backend::sqlite::{self, Readers, Work, Writer};
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
@@ -154,7 +154,13 @@ impl Store {
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
     {
         match &self.backend {
-            Backend::Sqlite { writer, .. } => send(writer, tenant, work, &self.watchers).await,
+            Backend::Sqlite { writer, .. } => {
+                let length = match advances {
+                    true => Work::Short,
+                    false => Work::Any,
+                };
+                send(writer, tenant, work, length, &self.watchers).await
+            }
             Backend::Postgres(postgres) => {
                 let mut race = 0;
                 let mut kind = match advances {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{broadcast, oneshot};
 
-use crate::backend::sqlite::{Job, Ran, Writer, held};
+use crate::backend::sqlite::{self, Job, Ran, Writer, held};
 use crate::error::Error;
 use crate::tx::{Changed, Tx};
 
@@ -26,7 +26,7 @@ pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Resul
     }
 }
 
-/// Work for the writer's thread, and who waits for its answer.
+/// Work for the writer, and who waits for its answer.
 struct Sent<A, E, F> {
     tenant: Arc<str>,
     work: F,
@@ -38,7 +38,7 @@ struct Sent<A, E, F> {
     begun: bool,
 }
 
-/// Taken once: by the thread, which then does the work, or by whoever waits, and then it is never done.
+/// Taken once: by the writer, which then does the work, or by whoever waits, and then it is never done.
 #[derive(Clone, Default)]
 struct Start(Arc<AtomicBool>);
 
@@ -48,12 +48,13 @@ impl Start {
     }
 }
 
-/// Has work done by the writer's thread. Work that was not begun for too long, because other processes
+/// Has work done by the writer. Work that was not begun for too long, because other processes
 /// write or one of them has stopped in the middle, is given up.
 pub(crate) async fn send<A, E, F>(
     writer: &Writer,
     tenant: &Arc<str>,
     work: F,
+    length: sqlite::Work,
     watchers: &broadcast::Sender<Changed>,
 ) -> Result<A, E>
 where
@@ -63,7 +64,7 @@ where
 {
     let (waits, mut answer) = oneshot::channel();
     let start = Start::default();
-    writer.send(Box::new(Sent {
+    let job = Sent {
         tenant: Arc::clone(tenant),
         work,
         answer: None,
@@ -72,7 +73,8 @@ where
         watchers: watchers.clone(),
         start: start.clone(),
         begun: false,
-    }));
+    };
+    writer.send(Box::new(job), length);
     // No timer: setting one wakes a thread, for every call.
     let answered = tokio::select! {
         biased;

@@ -1,5 +1,6 @@
 //! The database goes away at each single operation of each call. An error means that nothing of the
-//! call was done, unless it struck after the commit: then all of it was, and only the answer is lost.
+//! call was done, unless it struck after the commit: then all of it was, and only the answer is lost. On
+//! a file each of these calls waits for the disk between the two.
 
 use onward_core::command::Modification;
 use onward_core::event::Decision;
@@ -42,6 +43,7 @@ async fn strike_everywhere(kind: Kind) {
     };
     let engine = Engine::open(&place.address, settings).await.unwrap();
     let (caller, mut wrong) = (Caller::local("me"), Vec::new());
+    let mut waited_for_the_disk = Vec::new();
     for call in CALLS {
         for number in 0..MOST {
             let desk = Desk::new(&engine, &caller, call).await;
@@ -53,7 +55,11 @@ async fn strike_everywhere(kind: Kind) {
             faults.strike_after(u32::MAX);
             let changed = desk.events().await != before;
             let said = answer.as_ref().err().map(ToString::to_string);
-            let lost = said.as_ref().is_some_and(|said| said.contains("Committed"));
+            let struck_at = |point| said.as_ref().is_some_and(|said| said.contains(point));
+            if struck_at("(Sync)") {
+                waited_for_the_disk.push(call);
+            }
+            let lost = struck_at("(Sync)") || struck_at("(Committed)");
             if changed != (answer.is_ok() || lost) {
                 wrong.push(format!(
                     "`{call}`, operation {number}: {said:?}, changed: {changed}"
@@ -68,6 +74,11 @@ async fn strike_everywhere(kind: Kind) {
     let checked = engine.verify(&caller).await.unwrap();
     assert_eq!(checked.faults, []);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    match kind {
+        Kind::Sqlite => assert_eq!(waited_for_the_disk, CALLS),
+        // The server does that by itself.
+        Kind::Postgres => assert!(waited_for_the_disk.is_empty()),
+    }
 }
 
 /// A plan whose first step was handed out.

@@ -2,9 +2,9 @@
 //!
 //! Several processes on one file are the normal case: each agent's host starts its own. So every
 //! transaction that may write begins with `BEGIN IMMEDIATE` (a reader that turns into a writer fails
-//! at once in WAL mode, and no waiting helps it), and those who want to write stand in line for their
-//! turn: SQLite's own way of waiting starves a writer for seconds. A reply means that the change is on
-//! disk (`synchronous = FULL`).
+//! at once in WAL mode, and no waiting helps it), and those who want to write stand in
+//! line: SQLite's own way of waiting starves a writer for seconds. A reply means that the change is on
+//! disk.
 
 mod copy;
 mod error;
@@ -12,6 +12,7 @@ mod held;
 mod line;
 mod migrate;
 mod near;
+mod pen;
 mod read;
 mod wait;
 mod write;
@@ -23,8 +24,9 @@ pub(crate) use held::Held;
 pub(crate) use migrate::STEPS;
 pub(crate) use migrate::{VERSION, version};
 pub(crate) use near::Asked;
+pub(crate) use pen::{Job, Ran};
 pub(crate) use read::Readers;
-pub(crate) use write::{Job, Ran, Writer};
+pub(crate) use write::{Work, Writer};
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -55,6 +55,14 @@ pub(crate) fn held() -> Error {
     )
 }
 
+/// What was committed may not be on disk.
+pub(super) fn unsynced(why: std::io::Error) -> Error {
+    Error::unavailable(
+        format_args!("the disk did not take what was written: {why}"),
+        "check the disk; look whether the change is there before you send the call again",
+    )
+}
+
 const HELD: &str = "another program holds the file; the call can be sent again";
 
 #[allow(

@@ -64,8 +64,30 @@ impl Line {
         }
     }
 
+    /// The front, where nobody stands in line. Where there is no line, everybody is at the front.
+    pub(super) fn front(&self) -> Option<Front<'_>> {
+        let Some(file) = self.file() else {
+            return Some(Front(None));
+        };
+        match file.try_lock() {
+            Ok(()) => Some(Front(Some(file))),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Error(_)) => Some(Front(None)),
+        }
+    }
+
     /// Waits until this process is at the front; it is until the answer is dropped.
     pub(super) fn stand(&self) -> Front<'_> {
+        if let Some(front) = self.front() {
+            return front;
+        }
+        self.waiter.enter();
+        let locked = self.file().filter(|file| file.lock().is_ok());
+        self.waiter.since.store(0, Ordering::SeqCst);
+        Front(locked)
+    }
+
+    fn file(&self) -> Option<&File> {
         let file = self.file.get_or_init(|| {
             let mut options = File::options();
             options.create(true).append(true);
@@ -73,16 +95,7 @@ impl Line {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             options.open(&self.name).ok()
         });
-        Front(file.as_ref().filter(|file| match file.try_lock() {
-            Ok(()) => true,
-            Err(TryLockError::WouldBlock) => {
-                self.waiter.enter();
-                let locked = file.lock();
-                self.waiter.since.store(0, Ordering::SeqCst);
-                locked.is_ok()
-            }
-            Err(TryLockError::Error(_)) => false,
-        }))
+        file.as_ref()
     }
 }
 

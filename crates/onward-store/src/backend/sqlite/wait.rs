@@ -1,5 +1,5 @@
-//! How to wait for a file that another program holds, one that does not stand in line for its
-//! [turn](super::turn): in short sleeps of random length, so that nobody is starved, and not for ever.
+//! How to wait for a file that another program holds, one that does not stand in the
+//! [line](super::line): in short sleeps of random length, so that nobody is starved, and not for ever.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 /// Nothing waits longer for SQLite's own lock than this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// Nobody waits much longer for a turn: work that has not begun by then is given up.
+/// Nobody waits much longer in the line: work that has not begun by then is given up.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 /// A nap, in microseconds.
 const NAP: std::ops::Range<u64> = 100..400;
 
 thread_local! {
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+    static IMPATIENT: Cell<bool> = const { Cell::new(false) };
     static DICE: Cell<u64> = Cell::new(RandomState::new().hash_one(0u8) | 1);
 }
 
@@ -32,11 +33,19 @@ fn again(tries: i32) -> bool {
             now
         }
     };
-    if since.elapsed() >= PATIENCE {
+    if IMPATIENT.get() || since.elapsed() >= PATIENCE {
         return false;
     }
     nap();
     true
+}
+
+/// Does something without waiting for anybody.
+pub(super) fn not_at_all<T>(attempt: impl FnOnce() -> T) -> T {
+    IMPATIENT.set(true);
+    let answer = attempt();
+    IMPATIENT.set(false);
+    answer
 }
 
 /// Tries what SQLite answers with "busy" without asking the handler, such as the switch to WAL.

@@ -1,44 +1,25 @@
-//! The one thread that writes to the file, and its group commit: whoever asks while a transaction is
-//! open goes into the same one, and all of them are answered after one sync.
-//!
-//! There are no savepoints: a job decides first and writes last, so one that fails has written
-//! nothing, or else something is wrong. Then the whole transaction is taken back, and each job of the
-//! group is done again in a transaction of its own. If a commit fails, none of its jobs happened, and
-//! each is told so.
+//! Who writes to the file: a thread, which takes whatever has come meanwhile into one transaction, so
+//! that all are answered after one sync. A short job that finds nobody else there is done by whoever
+//! brings it: to wake a thread and be woken by it takes about as long as the work.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::line::Line;
+use super::pen::{Job, Pen};
 use super::{Connection, migrate, wait};
 use crate::error::Error;
-use crate::fault::{Faults, Point};
-use crate::tx::{self, Statement, Tx};
+use crate::fault::Faults;
+use crate::tx::Statement;
 use crate::value::Value;
 
-/// How many jobs share one sync at most.
-const GROUP: usize = 64;
-
-/// Something to be done in a transaction, and to be told of its end.
-pub(crate) trait Job: Send {
-    /// Does it, and keeps its own answer. It may be done again.
-    fn run(&mut self, tx: &mut Tx) -> Ran;
-    /// Tells whoever waits: the answer of its own, or that it could not be committed.
-    fn finish(self: Box<Self>, committed: Result<(), Error>);
-}
-
-/// How a job left its transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ran {
-    /// As it should be: with all that it had to write, or with nothing where it failed.
-    Kept,
-    /// With half of what it had to write.
-    Spoilt,
-}
+/// So many jobs after several have met are given to the thread: they are likely to meet again, and
+/// share a sync then.
+const CROWD: u32 = 32;
 
 /// What the thread is told.
 enum Message {
@@ -47,11 +28,31 @@ enum Message {
     End(oneshot::Sender<()>),
 }
 
-/// The way to the thread. It ends when the last of these is gone and its jobs are done.
+/// How long a job takes, as far as that is known before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A few rows.
+    Short,
+    /// Anything.
+    Any,
+}
+
+/// The way to the file. The thread ends when the last of these is gone and its jobs are done.
 #[derive(Clone)]
 pub(crate) struct Writer {
     jobs: Sender<Message>,
+    shared: Arc<Shared>,
     stuck: Arc<Notify>,
+}
+
+/// What those who bring jobs share with the thread.
+struct Shared {
+    /// None when the file is closed.
+    pen: Mutex<Option<Pen>>,
+    /// How many messages the thread has not taken yet.
+    queued: AtomicUsize,
+    /// How many of the next jobs are given to the thread in any case.
+    crowded: AtomicU32,
 }
 
 impl Writer {
@@ -86,18 +87,16 @@ impl Writer {
             None => false,
         };
         let (sender, jobs) = channel();
-        let tx = Tx::new(
-            tx::Connection::Sqlite(connection),
-            "".into(),
-            faults.clone(),
-        );
         let stuck = Arc::new(Notify::new());
-        let line = Arc::new(Line::of(path, Arc::clone(&stuck)));
+        let pen = Pen::new(connection, path, faults, Arc::clone(&stuck))?;
+        let shared = Arc::new(Shared {
+            pen: Mutex::new(Some(pen)),
+            queued: AtomicUsize::new(0),
+            crowded: AtomicU32::new(0),
+        });
         let thread = Thread {
-            line,
-            tx,
-            faults,
             jobs,
+            shared: Arc::clone(&shared),
         };
         thread::Builder::new()
             .name("onward-writer".to_owned())
@@ -105,14 +104,26 @@ impl Writer {
             .map_err(|why| Error::unavailable(why, "the system starts no more threads"))?;
         let writer = Self {
             jobs: sender,
+            shared,
             stuck,
         };
         Ok((writer, knows))
     }
 
-    /// Gives a job to the thread. One that cannot be given is told so.
-    pub(crate) fn send(&self, job: Box<dyn Job>) {
-        if let Err(unsent) = self.jobs.send(Message::Do(job)) {
+    /// Has a job done. One that cannot be is told so.
+    pub(crate) fn send(&self, job: Box<dyn Job>, work: Work) {
+        let job = match work {
+            Work::Short => self.shared.at_once(job),
+            Work::Any => Some(job),
+        };
+        if let Some(job) = job {
+            self.queue(Message::Do(job));
+        }
+    }
+
+    fn queue(&self, message: Message) {
+        self.shared.queued.fetch_add(1, Ordering::SeqCst);
+        if let Err(unsent) = self.jobs.send(message) {
             unsent.0.refuse();
         }
     }
@@ -126,10 +137,9 @@ impl Writer {
     /// move.
     pub(crate) async fn end(&self) {
         let (says, closed) = oneshot::channel();
-        if self.jobs.send(Message::End(says)).is_ok() {
-            // A thread that is gone has closed it.
-            drop(tokio::time::timeout(wait::LONGEST, closed).await);
-        }
+        self.queue(Message::End(says));
+        // A thread that is gone has closed it.
+        drop(tokio::time::timeout(wait::LONGEST, closed).await);
     }
 }
 
@@ -146,81 +156,81 @@ fn stopped() -> Error {
     Error::unavailable("the writer has stopped", "start `onward` again")
 }
 
-struct Thread {
-    line: Arc<Line>,
-    tx: Tx,
-    faults: Faults,
-    jobs: Receiver<Message>,
+impl Shared {
+    /// Does a job here and now where nobody else writes or waits; otherwise it is given back.
+    fn at_once(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+        let one_less = |left: u32| left.checked_sub(1);
+        let crowded = &self.crowded;
+        // A count that is off by one costs somebody a way through the thread.
+        let crowded = crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        if crowded.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
+            return Some(job);
+        }
+        let Ok(mut pen) = self.pen.try_lock() else {
+            return Some(job);
+        };
+        let job = match &mut *pen {
+            Some(pen) => pen.at_once(job),
+            None => Some(job),
+        };
+        drop(pen);
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.crowded.store(CROWD, Ordering::Relaxed);
+        }
+        job
+    }
 }
 
-type Done = Vec<Box<dyn Job>>;
+struct Thread {
+    jobs: Receiver<Message>,
+    shared: Arc<Shared>,
+}
 
 impl Thread {
-    fn work(mut self) {
-        let end = loop {
-            let end = match self.jobs.recv() {
-                Ok(Message::Do(first)) => self.transaction(first),
-                Ok(Message::End(says)) => Some(says),
-                Err(_) => break None,
-            };
-            if end.is_some() {
-                break end;
+    fn work(self) {
+        let mut end = None;
+        while end.is_none()
+            && let Ok(message) = self.jobs.recv()
+        {
+            self.shared.queued.fetch_sub(1, Ordering::SeqCst);
+            match message {
+                Message::Do(first) => {
+                    if !self.transaction(first, &mut end) {
+                        break;
+                    }
+                }
+                Message::End(says) => end = Some(says),
             }
-        };
-        let Self { tx, jobs, .. } = self;
+        }
+        // Whoever panicked while writing has left a transaction open, which ends with the connection.
+        let pen = self.shared.pen.lock();
         // The last connection to a file that closes leaves one file behind, not three.
-        drop(tx);
-        jobs.try_iter().for_each(Message::refuse);
-        drop(jobs);
+        drop(pen.unwrap_or_else(PoisonError::into_inner).take());
+        self.jobs.try_iter().for_each(Message::refuse);
+        drop(self.jobs);
         if let Some(says) = end {
             says.send(()).ok();
         }
     }
 
-    fn connection(&self) -> Option<&Connection> {
-        match &self.tx.connection {
-            tx::Connection::Sqlite(connection) => Some(connection),
-            tx::Connection::Postgres(_) => None,
-        }
-    }
-
-    fn control(&self, text: &'static str) -> Result<(), Error> {
-        self.connection().map_or(Ok(()), |file| file.control(text))
-    }
-
-    /// One transaction with the first job, and with all that came meanwhile. Whoever wants the
-    /// thread to end is answered when it does.
-    fn transaction(&mut self, first: Box<dyn Job>) -> Option<oneshot::Sender<()>> {
-        let mut end = None;
-        let line = Arc::clone(&self.line);
-        let front = line.stand();
-        if let Err(why) = self.control("BEGIN IMMEDIATE") {
-            // Who waits behind it would wait as long again: tell them all.
-            let mut waiting = vec![first];
-            while let Some(job) = self.waiting(&mut end) {
-                waiting.push(job);
+    /// One transaction with the first job, and with all that came meanwhile; false where nothing can be
+    /// written any more. Whoever wants the thread to end is answered when it does.
+    fn transaction(&self, first: Box<dyn Job>, end: &mut Option<oneshot::Sender<()>>) -> bool {
+        let mut pen = match self.shared.pen.lock() {
+            Ok(pen) => pen,
+            Err(_) => {
+                first.finish(Err(stopped()));
+                return false;
             }
-            tell(waiting, &Err(why));
-            return end;
+        };
+        let Some(pen) = &mut *pen else {
+            first.finish(Err(stopped()));
+            return false;
+        };
+        if pen.transaction(first, &mut || self.waiting(end)) > 1 {
+            self.shared.crowded.store(CROWD, Ordering::Relaxed);
         }
-        let mut done = Done::new();
-        let mut next = Some(first);
-        while let Some(mut job) = next.take() {
-            let ran = job.run(&mut self.tx);
-            done.push(job);
-            if ran == Ran::Spoilt {
-                self.one_by_one(done);
-                return end;
-            }
-            if done.len() < GROUP {
-                next = self.waiting(&mut end);
-            }
-        }
-        let committed = self.commit();
-        // The next process can go on while ours are told.
-        drop(front);
-        tell(done, &committed);
-        end
+        true
     }
 
     /// The next job that waits already, unless the end has come.
@@ -228,61 +238,14 @@ impl Thread {
         if end.is_some() {
             return None;
         }
-        match self.jobs.try_recv().ok()? {
+        let message = self.jobs.try_recv().ok()?;
+        self.shared.queued.fetch_sub(1, Ordering::SeqCst);
+        match message {
             Message::Do(job) => Some(job),
             Message::End(says) => {
                 *end = Some(says);
                 None
             }
         }
-    }
-
-    /// Takes everything back that a group has written, and does each of its jobs alone.
-    fn one_by_one(&mut self, group: Done) {
-        self.roll_back();
-        let alone = group.len() == 1;
-        let mut group = group.into_iter();
-        while let Some(mut job) = group.next() {
-            if alone {
-                // It has said itself why not.
-                return job.finish(Ok(()));
-            }
-            if let Err(why) = self.control("BEGIN IMMEDIATE") {
-                return tell(std::iter::once(job).chain(group).collect(), &Err(why));
-            }
-            let ended = match job.run(&mut self.tx) {
-                Ran::Kept => self.commit(),
-                Ran::Spoilt => {
-                    self.roll_back();
-                    Ok(())
-                }
-            };
-            job.finish(ended);
-        }
-    }
-
-    fn commit(&mut self) -> Result<(), Error> {
-        let committed = match self.faults.strike(Point::Commit) {
-            Ok(()) => self.control("COMMIT"),
-            Err(fault) => Err(fault),
-        };
-        match committed {
-            Ok(()) => self.faults.strike(Point::Committed),
-            Err(why) => {
-                self.roll_back();
-                Err(why)
-            }
-        }
-    }
-
-    fn roll_back(&mut self) {
-        // Nothing is left of a transaction that the file has given up by itself.
-        drop(self.control("ROLLBACK"));
-    }
-}
-
-fn tell(jobs: Done, how: &Result<(), Error>) {
-    for job in jobs {
-        job.finish(how.clone());
     }
 }
