@@ -36,8 +36,8 @@
 //!
 //! One step goes through `detector`, each of its calls through `judge`. The parts of the rule are in
 //! files of their own: `lines` (news by the line), `mask` (what varies without meaning, the only list
-//! of it), `echo` (answers that give back their question), `noop`, `poll`, and `intent` with `shell`
-//! (what a call is for, and so what its silence means). What is done about a stall stands in
+//! of it), `echo` (answers that give back their question), `noop`, `poll`, `task` (what runs in the
+//! background), and `intent` with `shell` (what a call is for, and so what its silence means). What is done about a stall stands in
 //! [`ladder`]; [`secret`] takes out of a preview what nobody should keep.
 
 mod clean;
@@ -57,6 +57,7 @@ mod poll;
 mod record;
 pub mod secret;
 mod shell;
+mod task;
 
 use std::fmt;
 
@@ -69,6 +70,7 @@ pub use evidence::{Evidence, Nothing, preview};
 pub use ladder::{LoopControl, OnStall};
 pub use policy::{Parts, Rule, TurnPolicy, WAIT_PER_STEP};
 pub use record::{Judgement, TurnEnd};
+pub use task::ended_task;
 
 /// What one step of a turn looked like from outside: one model response with all the calls of its
 /// batch.
@@ -80,7 +82,7 @@ pub struct Observation<'a> {
     pub outside: Outside,
     /// When the step ended. Needed only to wait by the clock while a background task runs.
     pub at: Option<Timestamp>,
-    /// Whether a background task runs.
+    /// Whether somebody knows that a background task runs. What the calls say of tasks is known anyway.
     pub background: bool,
 }
 

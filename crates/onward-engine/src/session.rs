@@ -63,8 +63,6 @@ pub struct SeenStep {
     pub whole: bool,
     /// What the world outside looks like after it.
     pub fingerprint: Fingerprint,
-    /// Whether a background task runs.
-    pub background: bool,
     /// Plans that the calls were about.
     pub plans: Vec<PlanId>,
 }

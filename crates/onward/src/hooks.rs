@@ -19,7 +19,7 @@ use onward_engine::ledger::{Asked, Said};
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::Value;
 
-pub(crate) use act::{act, is_in_background};
+pub(crate) use act::act;
 
 /// The agents whose hooks are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,8 +112,11 @@ pub(crate) enum What {
     SessionStarted,
     /// A person has written, or a subagent was set its task: a turn begins.
     Prompted,
-    /// A background task is over, and the model is told in a message that nobody wrote.
-    TaskEnded,
+    /// The model is told of a background task in a message that nobody wrote.
+    ToldOfTask {
+        /// The task that is over, if one is.
+        ended: Option<String>,
+    },
     /// The model is about to be asked, and its tools can be taken away.
     AboutToAsk,
     /// A tool is about to be called.

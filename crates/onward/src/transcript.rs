@@ -48,8 +48,8 @@ pub(crate) struct Step {
     pub(crate) calls: Vec<Call>,
     pub(crate) outside: Outside,
     pub(crate) at: Option<Timestamp>,
-    /// Whether a background task was running when the step ended.
-    pub(crate) background: bool,
+    /// What the agent was told of background tasks before it: each time, which one is over, if one is.
+    pub(crate) told: Vec<Option<String>>,
 }
 
 /// One call of a tool, with its result.

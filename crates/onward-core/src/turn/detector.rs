@@ -6,7 +6,8 @@ use super::judge::{Judged, Seen, Worth, judge};
 use super::memory::Memory;
 use super::policy::WAIT_PER_STEP;
 use super::poll::LastAnswer;
-use super::{Observation, Outside, Progress, TurnPolicy, Verdict};
+use super::task::{News, Tasks, Word};
+use super::{Call, Observation, Outside, Progress, TurnPolicy, Verdict};
 use crate::time::Timestamp;
 
 /// How many calls the evidence holds.
@@ -14,8 +15,8 @@ pub(crate) const EVIDENCE: usize = 16;
 
 /// What is remembered of a turn: plain data, to be kept wherever the agent's context is not.
 ///
-/// At most 8,192 lines, 1,024 outputs and 1,024 calls, as hashes, and 16 calls with previews: 80 kB at
-/// most. An ordinary turn of thirty steps takes 2 to 15 kB.
+/// At most 8,192 lines, 1,024 outputs, 1,024 calls and 16 tasks, as hashes, and 16 calls with previews:
+/// 80 kB at most. An ordinary turn of thirty steps takes 2 to 15 kB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// Steps of the turn so far.
@@ -31,18 +32,11 @@ pub struct State {
     /// The calls made, the oldest first: for each its hash, how much it said was done at most, and the
     /// hashes of the first and the last line of its last answer.
     pub calls: Vec<(u64, u64, (u32, u32))>,
+    /// The background tasks of which nobody said that they are over, the oldest first: for each its
+    /// hash, the step in which it was last heard of, and when that was.
+    pub tasks: Vec<(u64, u32, Option<Timestamp>)>,
     /// The last calls that counted for nothing since the last progress.
     pub evidence: Vec<Evidence>,
-}
-
-impl State {
-    /// Something came from outside that is no step of the turn, such as the end of a background task.
-    /// What was idle before it does not count any more; what was learned stays known.
-    pub fn reset(&mut self, at: Timestamp) {
-        self.idle_halves = 0;
-        self.counted_at = Some(at);
-        self.evidence.clear();
-    }
 }
 
 /// Watches the turns of one agent, or of one subagent.
@@ -53,6 +47,7 @@ pub struct ProgressDetector {
     idle_halves: u32,
     counted_at: Option<Timestamp>,
     seen: Seen,
+    tasks: Tasks,
     evidence: Vec<Evidence>,
 }
 
@@ -81,6 +76,11 @@ impl ProgressDetector {
                         .collect(),
                 ),
             },
+            tasks: Tasks::from_vec(
+                (state.tasks.into_iter())
+                    .map(|(task, step, at)| (task, Word { step, at }))
+                    .collect(),
+            ),
             evidence,
         }
     }
@@ -107,6 +107,9 @@ impl ProgressDetector {
                 .collect(),
             calls: (self.seen.calls.to_vec().into_iter())
                 .map(|(call, last)| (call, last.done, last.ends))
+                .collect(),
+            tasks: (self.tasks.to_vec().into_iter())
+                .map(|(task, word)| (task, word.step, word.at))
                 .collect(),
             evidence: self.evidence.clone(),
         }
@@ -136,7 +139,7 @@ impl ProgressDetector {
         self.step = self.step.saturating_add(1);
         let judged: Vec<Judged> = (0..)
             .zip(step.calls)
-            .map(|(index, call)| judge(index, call, step.outside, &mut self.seen, &self.policy))
+            .map(|(index, call)| self.judge(index, call, step))
             .collect();
         if step.outside == Outside::Late {
             return Verdict::Unjudged {
@@ -154,9 +157,44 @@ impl ProgressDetector {
         }
     }
 
+    /// Something came from outside that is no step of the turn: the agent is told of a background task,
+    /// and of which one that it is over, if any is. What was idle before does not count any more; what was
+    /// learned stays known.
+    pub fn hear_of_task(&mut self, ended: Option<&str>, at: Option<Timestamp>) {
+        self.idle_halves = 0;
+        self.evidence.clear();
+        self.counted_at = at.or(self.counted_at);
+        if let Some(task) = ended {
+            self.tasks.end(task);
+        }
+    }
+
+    /// Judges a call, and takes in what it says of a task in the background.
+    fn judge(&mut self, index: usize, call: &Call<'_>, step: &Observation<'_>) -> Judged {
+        let mut judged = judge(index, call, step.outside, &mut self.seen, &self.policy);
+        let word = Word {
+            step: self.step,
+            at: step.at,
+        };
+        judged.task = self.tasks.hear(call, word);
+        match judged.task {
+            // The very same thing was started before: its new name is all that is new about it.
+            Some(News::Began) if judged.again && self.policy.rule.parts().repeats => {
+                judged.task = None;
+                judged.worth = Worth::Nothing(Nothing::Seen);
+                judged.waits = false;
+            }
+            // Whoever asks for a task that runs waits for it, however that is put.
+            Some(News::Runs) => judged.waits = true,
+            Some(News::Began | News::Ended) | None => {}
+        }
+        judged
+    }
+
     fn progress(&self, outside: Outside, judged: &[Judged]) -> Option<Progress> {
         let repeats = self.policy.rule.parts().repeats && only_repeats(judged);
-        if outside == Outside::Changed && !repeats {
+        let moves = |call: &Judged| matches!(call.task, Some(News::Began | News::Ended));
+        if judged.iter().any(moves) || (outside == Outside::Changed && !repeats) {
             return Some(Progress::Changed);
         }
         judged.iter().find_map(|call| match call.worth {
@@ -190,7 +228,12 @@ impl ProgressDetector {
 
     /// How much an idle step counts, in halves.
     fn halves(&self, step: &Observation<'_>, judged: &[Judged]) -> u32 {
-        let waits = step.background && judged.iter().all(|call| call.waits);
+        let now = Word {
+            step: self.step,
+            at: step.at,
+        };
+        let runs = step.background || self.tasks.run(now, &self.policy);
+        let waits = runs && judged.iter().all(|call| call.waits);
         if waits && self.policy.rule.parts().polling {
             return match (self.counted_at, step.at) {
                 (Some(counted), Some(at)) if at.since(counted) < WAIT_PER_STEP => 0,

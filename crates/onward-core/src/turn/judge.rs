@@ -14,6 +14,7 @@ use super::memory::Memory;
 use super::noop::{NoOp, no_op};
 use super::policy::{Parts, TurnPolicy};
 use super::poll::LastAnswer;
+use super::task::News;
 use super::{Call, Outside, Progress};
 
 /// How many outputs are remembered whole, and how many calls.
@@ -50,6 +51,8 @@ pub(crate) struct Judged {
     pub(crate) again: bool,
     /// Whether it lets time pass, or asks again what was asked before.
     pub(crate) waits: bool,
+    /// What it says of a task in the background; the [`detector`](super::detector) knows them.
+    pub(crate) task: Option<News>,
 }
 
 /// Judges a call, and remembers all that it showed.
@@ -76,6 +79,7 @@ pub(crate) fn judge(
             Some(no_op) => no_op == NoOp::Wait,
             None => answer.again,
         },
+        task: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was seen before in this turn: hashes, so many and no more, the oldest forgotten first.
 //!
 //! Only news pushes anything out, and news is progress: a turn that goes round in circles forgets
-//! nothing.
+//! nothing. Tasks in the background are kept the same way, and go when they are over.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,6 +36,18 @@ impl<K: Copy + Ord, V: Copy, const CAPACITY: usize> Memory<K, V, CAPACITY> {
     /// What is known of a key.
     pub(crate) fn get(&self, key: K) -> Option<V> {
         self.known.get(&key).copied()
+    }
+
+    /// What is known of every key.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.known.values()
+    }
+
+    /// Forgets a key; gives back what was known of it.
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let known = self.known.remove(&key)?;
+        self.order.retain(|other| *other != key);
+        Some(known)
     }
 
     /// Remembers a value; gives back what was there.

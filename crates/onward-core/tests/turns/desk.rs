@@ -72,10 +72,16 @@ impl Step {
         self
     }
 
-    pub(crate) fn waiting_at(mut self, second: i64) -> Self {
+    pub(crate) fn at(mut self, second: i64) -> Self {
         self.at = Some(Timestamp::from_millis(second * 1000));
-        self.background = true;
         self
+    }
+
+    /// At a time when somebody knows that a task runs in the background.
+    pub(crate) fn waiting_at(self, second: i64) -> Self {
+        let mut step = self.at(second);
+        step.background = true;
+        step
     }
 
     pub(crate) fn without_a_clock(mut self) -> Self {

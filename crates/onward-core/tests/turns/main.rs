@@ -16,3 +16,4 @@ mod plain;
 mod polling;
 mod properties;
 mod state;
+mod tasks;

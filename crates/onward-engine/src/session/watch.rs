@@ -55,12 +55,13 @@ impl Engine {
         begun.await
     }
 
-    /// A background task is over, and the agent is told of it as if by a message. That is news from
-    /// outside, and the turn goes on; where none does, one begins.
-    pub async fn task_ended(
+    /// The agent is told of a background task as if by a message, and of which one that it is over, if
+    /// any is. That is news from outside, and the turn goes on; where none does, one begins.
+    pub async fn hear_of_task(
         &self,
         caller: &Caller,
         heard: Heard,
+        ended: Option<String>,
         fingerprint: Fingerprint,
         control: LoopControl,
     ) -> Result<(), Error> {
@@ -68,6 +69,7 @@ impl Engine {
         let (heard, now) = (heard.cleaned()?, self.now());
         let told = self.store.write(&caller.tenant, move |tx| {
             let (heard, fingerprint) = (heard.clone(), fingerprint.clone());
+            let ended = ended.clone();
             Box::pin(async move {
                 let known = hear(tx, &heard, now).await?;
                 let turn = known.turn.as_ref();
@@ -76,7 +78,10 @@ impl Engine {
                     return Ok(());
                 }
                 let mut desk = Desk::go_on(tx, &heard, known, control, now);
-                desk.watched.state.reset(now);
+                let state = std::mem::take(&mut desk.watched.state);
+                let mut detector = ProgressDetector::resume(control.turn, state);
+                detector.hear_of_task(ended.as_deref(), Some(now));
+                desk.watched.state = detector.state();
                 desk.turn.standing.reset();
                 desk.turn.progressed_at = Some(now);
                 desk.keep(tx, &heard);
@@ -420,7 +425,7 @@ async fn observe(
         calls: &shown,
         outside,
         at: Some(now),
-        background: step.background,
+        background: false,
     });
     desk.watched.state = detector.state();
     let rung = control.after_step(&mut desk.turn.standing, &verdict);

@@ -52,7 +52,6 @@ impl Desk {
             calls,
             whole,
             fingerprint: Fingerprint::None,
-            background: false,
             plans: Vec::new(),
         };
         let control = LoopControl::default();

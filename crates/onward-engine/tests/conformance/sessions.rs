@@ -49,7 +49,6 @@ pub(crate) fn step(calls: Vec<SeenCall>) -> SeenStep {
         calls,
         whole: true,
         fingerprint: Fingerprint::Of("same".to_owned()),
-        background: false,
         plans: Vec::new(),
     }
 }

@@ -126,7 +126,6 @@ fn nothing_seen() -> SeenStep {
         calls: Vec::new(),
         whole: true,
         fingerprint: Fingerprint::None,
-        background: false,
         plans: Vec::new(),
     }
 }

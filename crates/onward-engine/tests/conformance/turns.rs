@@ -20,7 +20,7 @@ async fn a_task_that_ends_opens_the_turn_and_begins_none(desk: &Desk) {
         let print = Fingerprint::Of("same".to_owned());
         let told = desk
             .engine
-            .task_ended(&desk.me, named(turn), print, CONTROL());
+            .hear_of_task(&desk.me, named(turn), None, print, CONTROL());
         told.await.unwrap();
     };
     desk.prompt(named("a")).await;

@@ -91,6 +91,11 @@ impl<'v> Fields<'v> {
         }
     }
 
+    /// Whether a field is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
     /// A list that must be there, possibly empty.
     pub(super) fn list<T: Readable<'v>, L: FromIterator<T>>(
         &self,

@@ -33,8 +33,14 @@ pub fn encode_turn(state: &State) -> String {
         })),
         "evidence": evidence,
     });
-    if let (Some(at), Some(fields)) = (state.counted_at, whole.as_object_mut()) {
-        fields.insert("countedAt".to_owned(), at.to_string().into());
+    if let Some(fields) = whole.as_object_mut() {
+        if let Some(at) = state.counted_at {
+            fields.insert("countedAt".to_owned(), at.to_string().into());
+        }
+        if !state.tasks.is_empty() {
+            let tasks = state.tasks.iter().map(task_written);
+            fields.insert("tasks".to_owned(), tasks.collect());
+        }
     }
     whole.to_string()
 }
@@ -65,8 +71,29 @@ pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
         calls: (calls.chunks_exact(4))
             .map(|of| (of[0], of[1], (narrow(of[2]), narrow(of[3]))))
             .collect(),
+        tasks: match fields.has("tasks") {
+            true => fields.objects("tasks", task)?,
+            // What was written before tasks were known has none.
+            false => Vec::new(),
+        },
         evidence: fields.objects("evidence", evidence)?,
     })
+}
+
+fn task_written((task, step, at): &(u64, u32, Option<Timestamp>)) -> Value {
+    let task = digits(std::iter::once((*task, 16)));
+    match at {
+        Some(at) => json!({ "task": task, "step": step, "at": at.to_string() }),
+        None => json!({ "task": task, "step": step }),
+    }
+}
+
+fn task(fields: &Fields<'_>) -> Result<(u64, u32, Option<Timestamp>), Undecodable> {
+    let [task] = numbers(fields, "task", &[16])?[..] else {
+        return Err(fields.refused("task", "it is not one number"));
+    };
+    let at = fields.get_some::<Timestamp>("at")?;
+    Ok((task, fields.get("step")?, at))
 }
 
 fn written(evidence: &Evidence) -> Value {

@@ -33,6 +33,9 @@ prop_compose! {
         lines in proptest::collection::vec(any::<u32>(), 0..50),
         outputs in proptest::collection::vec(any::<u64>(), 0..50),
         calls in proptest::collection::vec(any::<(u64, u64, (u32, u32))>(), 0..50),
+        tasks in proptest::collection::vec(
+            (any::<u64>(), any::<u32>(), proptest::option::of(0..4_000_000_000_000i64)), 0..16,
+        ),
         evidence in proptest::collection::vec(evidence(), 0..16),
     ) -> State {
         State {
@@ -42,6 +45,9 @@ prop_compose! {
             lines,
             outputs,
             calls,
+            tasks: (tasks.into_iter())
+                .map(|(task, step, at)| (task, step, at.map(Timestamp::from_millis)))
+                .collect(),
             evidence,
         }
     }
@@ -79,6 +85,9 @@ fn the_fullest_state_there_can_be_is_read_back() {
         lines: (0..8_192).collect(),
         outputs: (0..1_024).collect(),
         calls: (0..1_024).map(|call| (call, u64::MAX, (1, 2))).collect(),
+        tasks: (0..16)
+            .map(|task| (task, u32::MAX, Some(Timestamp::MAX)))
+            .collect(),
         evidence: vec![
             Evidence {
                 step: 1,
@@ -117,6 +126,36 @@ fn other_versions_and_endless_texts_are_refused_in_words() {
         ),
     ] {
         let refused = decode_turn(&text).expect_err(why);
+        assert_eq!(refused.to_string(), why);
+    }
+}
+
+#[test]
+fn a_state_from_before_tasks_were_known_is_read() {
+    let old = r#"{"calls":"","evidence":[],"idleHalves":3,"lines":"0000002a","outputs":"","step":5,"version":1}"#;
+    let state = State {
+        step: 5,
+        idle_halves: 3,
+        lines: vec![42],
+        ..State::default()
+    };
+    assert_eq!(decode_turn(old), Ok(state.clone()));
+    // And what has no tasks is written as it was, for a program of that time to read.
+    assert_eq!(encode_turn(&state), old);
+}
+
+#[test]
+fn a_task_that_is_not_one_number_is_refused() {
+    let state = State {
+        tasks: vec![(7, 2, None)],
+        ..State::default()
+    };
+    let text = encode_turn(&state);
+    for (with, why) in [
+        ("", "`tasks[0].task` does not fit: it is not one number"),
+        ("07", "`tasks[0].task` does not fit: it is cut short"),
+    ] {
+        let refused = decode_turn(&text.replace("0000000000000007", with)).expect_err(why);
         assert_eq!(refused.to_string(), why);
     }
 }

@@ -134,7 +134,7 @@ fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
             What::Answered | What::SessionEnded => LOG_OF_TURN,
             What::SessionStarted
             | What::Prompted
-            | What::TaskEnded
+            | What::ToldOfTask { .. }
             | What::AboutToAsk
             | What::AboutToCall { .. }
             | What::Asked { .. }

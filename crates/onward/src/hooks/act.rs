@@ -60,9 +60,10 @@ pub(crate) async fn act(
             let interrupted = engine.tell_interrupted(caller, &heard).await?;
             Ok(opening(&interrupted, None).into())
         }
-        What::TaskEnded => {
-            let print = look(event, control);
-            engine.task_ended(caller, heard, print, control).await?;
+        What::ToldOfTask { ended } => {
+            let (print, ended) = (look(event, control), ended.clone());
+            let told = engine.hear_of_task(caller, heard, ended, print, control);
+            told.await?;
             Ok(Reply::Nothing.into())
         }
         What::AboutToAsk => {
@@ -118,7 +119,6 @@ async fn step(
         calls: calls.to_vec(),
         whole,
         fingerprint: look(event, control),
-        background: calls.iter().any(is_in_background),
         plans: payload::plans(calls),
     };
     let seen = engine
@@ -133,23 +133,6 @@ async fn step(
         (None, None) => Reply::Nothing,
     };
     Ok(Answer { reply, note })
-}
-
-/// How agents say that a call goes on in the background, where nothing in its input says so.
-const SENT: [&str; 3] = [
-    "Command running in background with ID: ",
-    "Async agent launched successfully",
-    "Command moved to background (PID: ",
-];
-
-/// Whether a call has sent something to the background, or asks for what runs there.
-pub(crate) fn is_in_background(call: &SeenCall) -> bool {
-    let asked = ["run_in_background", "is_background"];
-    let sent = asked
-        .iter()
-        .any(|key| call.input.get(key) == Some(&true.into()))
-        || SENT.iter().any(|words| call.output.starts_with(words));
-    sent || call.output.contains("<status>running</status>")
 }
 
 fn look(event: &Event, control: LoopControl) -> Fingerprint {
@@ -226,39 +209,4 @@ fn offer(sheet: &Sheet) -> String {
         head.counts.progress(),
         head.counts.total(),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    #[test]
-    fn what_goes_on_in_the_background_is_known_by_its_result() {
-        let payloads = [
-            (
-                include_str!("../../tests/fixtures/hooks/claude-code/agent_launched.json"),
-                true,
-            ),
-            (
-                include_str!("../../tests/fixtures/hooks/claude-code/sent_to_background.json"),
-                true,
-            ),
-            (
-                include_str!("../../tests/fixtures/hooks/claude-code/news.json"),
-                false,
-            ),
-        ];
-        for (payload, expected) in payloads {
-            let mut payload: Value = serde_json::from_str(payload).unwrap();
-            // Without what was asked: a command that takes too long is sent there by the agent.
-            payload["tool_calls"][0]["tool_input"] = Value::Null;
-            let event = Agent::ClaudeCode.read(&payload).unwrap();
-            let What::Stepped { calls, .. } = event.what else {
-                panic!("it is a step: {event:?}");
-            };
-            assert_eq!(is_in_background(&calls[0]), expected, "{calls:?}");
-        }
-    }
 }

@@ -8,6 +8,7 @@
 //! read, and `continue: false` ends the turn. Cursor runs these hooks as well, under its own version;
 //! its own hooks tell the same, so these are silent then.
 
+use onward_core::turn::ended_task;
 use onward_engine::ledger::Said;
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
@@ -31,7 +32,12 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
     let what = match name.as_str() {
         "SessionStart" => What::SessionStarted,
-        "UserPromptSubmit" if tells_of_a_task(payload) => What::TaskEnded,
+        "UserPromptSubmit" if tells_of_a_task(payload) => What::ToldOfTask {
+            ended: text(payload, "prompt")
+                .as_deref()
+                .and_then(ended_task)
+                .map(str::to_owned),
+        },
         "UserPromptSubmit" | "SubagentStart" => What::Prompted,
         "PreToolUse" => What::AboutToCall {
             call: asked(payload, "tool_use_id"),

@@ -1,5 +1,6 @@
 //! What the agents really send, where it is not what their documentation lets one expect.
 
+use onward_testbed::Cluster;
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
@@ -34,6 +35,54 @@ fn claude_codes_notice_of_a_task_opens_the_turn_and_begins_none() {
     desk.tell("task_notification").is_silent();
     desk.tell("before").is_silent();
     assert_eq!(turns(&desk), 1);
+}
+
+/// How many idle steps the last turn has.
+fn idle_steps(desk: &Desk) -> u64 {
+    let shown = shown(desk);
+    let turn = shown["turns"].as_array().unwrap().last().unwrap().clone();
+    turn["idleSteps"].as_u64().unwrap()
+}
+
+fn claude_waits_for_a_task(desk: &Desk, sent: &str, task: &str) {
+    desk.tell("prompt").is_silent();
+    for _ in 0..4 {
+        desk.tell("waits");
+    }
+    assert_eq!(idle_steps(desk), 4, "nothing runs");
+    desk.tell(sent).is_silent();
+    assert_eq!(idle_steps(desk), 0);
+    for _ in 0..9 {
+        desk.tell("waits").is_silent();
+    }
+    assert_eq!(idle_steps(desk), 0, "within a minute");
+    desk.tell("before").is_silent();
+    let notice = desk.payload("task_notification").replace("task-1", task);
+    desk.send(&["hook", "claude-code"], notice.as_bytes())
+        .is_silent();
+    for _ in 0..8 {
+        desk.tell("waits");
+    }
+    assert_eq!(idle_steps(desk), 8, "nothing runs any more");
+    assert!(desk.tell("before").stdout.contains("\"deny\""));
+}
+
+#[test]
+fn claude_code_waits_by_the_clock_from_the_start_of_a_task_to_its_end() {
+    let desk = Desk::new("task", "claude-code");
+    claude_waits_for_a_task(&desk, "sent_to_background", "task-1");
+}
+
+#[test]
+fn claude_code_waits_for_its_agents_as_well() {
+    let desk = Desk::new("agents", "claude-code");
+    claude_waits_for_a_task(&desk, "agent_launched", "agent-1");
+}
+
+#[test]
+fn tasks_are_kept_on_a_server_too() {
+    let desk = Desk::new("task-server", "claude-code").on(Cluster::shared().database());
+    claude_waits_for_a_task(&desk, "sent_to_background", "task-1");
 }
 
 #[test]

@@ -200,6 +200,50 @@ fn waiting_for_a_background_command_goes_by_the_clock_until_it_is_over() {
 }
 
 #[test]
+fn a_server_that_was_started_long_ago_hides_no_loop() {
+    let start = json!({"command": "npm run dev", "run_in_background": true});
+    let sent = "Command running in background with ID: b1. Output goes to b1.output";
+    let mut lines = vec![call(0, "Bash", &start), result(0, sent)];
+    for n in 1..40 {
+        lines.push(call(n, "Bash", &json!({"command": "git status"})));
+        lines.push(result(n, "On branch main, nothing to commit"));
+    }
+    let judged = |test: &str, since: usize| {
+        let mut lines = lines.clone();
+        for (number, line) in lines.iter_mut().enumerate() {
+            let second = number.min(1) * since + number;
+            let (minutes, seconds) = (second / 60, second % 60);
+            line["timestamp"] = json!(format!("2026-03-01T10:{minutes:02}:{seconds:02}.000Z"));
+        }
+        // The result of the first call comes at once.
+        lines[1]["timestamp"] = lines[0]["timestamp"].clone();
+        let scratch = Scratch::new(test);
+        let path = scratch.file("session.jsonl", log(&lines));
+        judge(&["--json", &path]).rows()[0].2
+    };
+    assert_eq!(judged("soon", 5), None, "it may be waited for");
+    // The first answer, short and new, counts half.
+    assert_eq!(judged("late", 600), Some(9));
+}
+
+#[test]
+fn a_command_that_is_started_again_and_again_gets_nowhere() {
+    let start = json!({"command": "make", "run_in_background": true});
+    let lines: Vec<_> = (0..12)
+        .flat_map(|n| {
+            let name = char::from(b'a' + u8::try_from(n).unwrap());
+            let sent = format!(
+                "Command running in background with ID: {name}. Output is being written to: /x/{name}.output"
+            );
+            [call(n, "Bash", &start), result(n, &sent)]
+        })
+        .collect();
+    let scratch = Scratch::new("restarts");
+    let path = scratch.file("session.jsonl", log(&lines));
+    assert_eq!(judge(&["--json", &path]).rows()[0].2, Some(8));
+}
+
+#[test]
 fn the_parents_of_a_cut_log_are_not_waited_for() {
     let lines: Vec<_> = (0..100)
         .flat_map(|n| [call(n, "Bash", &json!({"command": "true"})), result(n, "")])

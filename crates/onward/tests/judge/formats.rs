@@ -50,6 +50,29 @@ fn turns_are_judged_under_their_own_ids() {
 }
 
 #[test]
+fn a_task_is_waited_for_in_every_format_and_without_a_clock_each_wait_counts_half() {
+    let bash = |input: serde_json::Value, output: &str| {
+        serde_json::json!({"calls": [{"tool": "Bash", "input": input, "ok": true, "output": output}],
+            "changed": false})
+    };
+    let wait = || bash(serde_json::json!({"command": "sleep 5"}), "");
+    let turn = |first: serde_json::Value| {
+        let steps: Vec<_> = std::iter::once(first)
+            .chain((0..20).map(|_| wait()))
+            .collect();
+        serde_json::json!({"id": "a", "steps": steps}).to_string()
+    };
+    let start = bash(
+        serde_json::json!({"command": "make"}),
+        "Chunk ID: a\nWall time: 1.0 seconds\nProcess running with session ID 42\nOutput:\n",
+    );
+    let runs = anonymous("runs", turn(start).as_bytes(), &["--format", "turns"]);
+    assert_eq!(runs[0].2, Some(16));
+    let nothing = anonymous("nothing", turn(wait()).as_bytes(), &["--format", "turns"]);
+    assert_eq!(nothing[0].2, Some(7));
+}
+
+#[test]
 fn a_run_of_swe_agent_is_one_turn() {
     assert_eq!(
         judge(&["--json", "swe-agent.traj"]).rows(),

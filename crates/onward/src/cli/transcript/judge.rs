@@ -257,11 +257,14 @@ fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
                 output: &call.output,
             })
             .collect();
+        for ended in &step.told {
+            detector.hear_of_task(ended.as_deref(), step.at);
+        }
         let verdict = detector.observe(&Observation {
             calls: &calls,
             outside: step.outside,
             at: step.at,
-            background: step.background,
+            background: false,
         });
         match verdict {
             Verdict::Stalled { steps, evidence } => return (Some(index), reason(steps, &evidence)),

@@ -15,7 +15,6 @@ use onward_core::turn::{
 use onward_engine::session::{Fingerprint, Heard, Recalled, SeenCall, SeenStep};
 
 use super::Course;
-use crate::hooks::is_in_background;
 use crate::proxy::record::Note;
 use crate::proxy::request::{Anchor, Asked, Look, Prompt, Request, Step, digest};
 
@@ -221,20 +220,18 @@ impl Mind {
         }
         let surplus = self.known.len().saturating_sub(KNOWN);
         self.known.drain(..surplus);
-        let background = calls.iter().any(is_in_background);
         let shown: Vec<Call<'_>> = calls.iter().map(shown).collect();
         let verdict = self.detector.observe(&Observation {
             calls: &shown,
             outside: Outside::Unknown,
             at: Some(now),
-            background,
+            background: false,
         });
         let rung = control.after_step(&mut self.standing, &verdict);
         let seen = SeenStep {
             calls,
             whole: true,
             fingerprint: Fingerprint::None,
-            background,
             plans: Vec::new(),
         };
         (seen, rung)

@@ -1,8 +1,8 @@
 //! One conversation of a Claude Code log, the session's own or a subagent's: its turn so far.
 //!
 //! What a step did to the world outside is told from its calls when the turn ends, for only then
-//! every result is there. A shell command in the background is a task that runs until the log says
-//! that it ended; the steps in between know of it.
+//! every result is there. What calls say of tasks in the background the detector reads itself; what the
+//! harness says of them between two steps is put before the later one.
 
 use std::collections::HashSet;
 
@@ -56,8 +56,8 @@ pub(super) struct Thread {
     rows: Vec<Option<String>>,
     /// Calls by id, so that a block that is written twice is one call.
     calls: HashSet<String>,
-    /// Background tasks that were reported to be over, each before which step.
-    over: Vec<(usize, String)>,
+    /// What the harness told of background tasks, before which step: each time, which one is over.
+    told: Vec<(usize, Option<String>)>,
     /// When the model last spoke, in lines of the log.
     spoke: u64,
 }
@@ -70,7 +70,7 @@ impl Thread {
             draft: Draft::default(),
             rows: Vec::new(),
             calls: HashSet::new(),
-            over: Vec::new(),
+            told: Vec::new(),
             spoke: 0,
         }
     }
@@ -117,9 +117,9 @@ impl Thread {
         true
     }
 
-    /// Takes note that a background task is over.
-    pub(super) fn task_is_over(&mut self, task: &str) {
-        self.over.push((self.rows.len(), task.to_owned()));
+    /// Takes note that the agent was told of a background task, and which one is over, if one is.
+    pub(super) fn hear_of_task(&mut self, ended: Option<&str>) {
+        self.told.push((self.rows.len(), ended.map(str::to_owned)));
     }
 
     /// Whether the last thing was an answer in text, and before the given line.
@@ -132,23 +132,21 @@ impl Thread {
     pub(super) fn end_turn(&mut self, name: &str) -> Option<Turn> {
         self.rows.clear();
         self.calls.clear();
-        let over = std::mem::take(&mut self.over);
+        let told = std::mem::take(&mut self.told);
         let mut steps = std::mem::take(&mut self.draft).steps;
         if steps.is_empty() {
             return None;
         }
         let mut edits = Edits::default();
-        let mut tasks = HashSet::new();
-        for (index, step) in steps.iter_mut().enumerate() {
-            for (_, task) in over.iter().filter(|(before, _)| *before <= index) {
-                tasks.remove(task);
+        for (before, ended) in told {
+            // After the last step there is nobody left to know.
+            if let Some(step) = steps.get_mut(before) {
+                step.told.push(ended);
             }
-            step.outside = outside::of_calls(
-                step.calls
-                    .iter()
-                    .map(|call| outside_of(call, &mut edits, &mut tasks)),
-            );
-            step.background = !tasks.is_empty();
+        }
+        for step in &mut steps {
+            let calls = step.calls.iter();
+            step.outside = outside::of_calls(calls.map(|call| outside_of(call, &mut edits)));
         }
         let turn = Turn {
             id: format!("{name}{}#{}", self.suffix, self.ended),
@@ -160,8 +158,8 @@ impl Thread {
     }
 }
 
-/// What a call says about the outside; `tasks` are those that run in the background.
-fn outside_of(call: &Call, edits: &mut Edits, tasks: &mut HashSet<String>) -> Outside {
+/// What a call says about the outside.
+fn outside_of(call: &Call, edits: &mut Edits) -> Outside {
     let Some(ok) = call.ok else {
         return Outside::Unknown;
     };
@@ -176,48 +174,13 @@ fn outside_of(call: &Call, edits: &mut Edits, tasks: &mut HashSet<String>) -> Ou
     if READS.contains(&tool) {
         return Outside::Same;
     }
-    if let Some(task) = task_of(&call.input) {
-        return poll(call, task, tasks);
-    }
-    if tool != "Bash" {
+    // Nobody knows how far a command has come that goes on.
+    if tool != "Bash" || call.input["run_in_background"] == true {
         return Outside::Unknown;
-    }
-    if ok && call.input["run_in_background"] == true {
-        tasks.extend(started(&call.output).map(str::to_owned));
-        return Outside::Changed;
     }
     let command = call.input["command"].as_str().unwrap_or_default();
     if ok && outside::surely_changes(command) {
         return edits.accepted(call);
     }
     outside::of_command(command)
-}
-
-/// The background task that a call is about: its output is asked for, or it is stopped.
-fn task_of(input: &Value) -> Option<&str> {
-    ["task_id", "bash_id", "shell_id"]
-        .iter()
-        .find_map(|key| input[*key].as_str())
-}
-
-/// Looking at a task changes nothing, unless the task is over; stopping it does.
-fn poll(call: &Call, task: &str, tasks: &mut HashSet<String>) -> Outside {
-    let stops = ["KillBash", "KillShell", "TaskStop"].contains(&call.tool.as_str());
-    let over = stops
-        || ["completed", "failed", "killed"]
-            .iter()
-            .any(|status| call.output.contains(&format!("<status>{status}</status>")));
-    if over && tasks.remove(task) {
-        Outside::Changed
-    } else {
-        Outside::Unknown
-    }
-}
-
-/// The id of a command that was sent to the background, as Claude Code tells it to the model.
-fn started(output: &str) -> Option<&str> {
-    let (_, rest) = output.split_once("with ID: ")?;
-    rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
-        .next()
-        .filter(|id| !id.is_empty())
 }
