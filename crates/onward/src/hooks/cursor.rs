@@ -4,6 +4,10 @@
 //!
 //! Before a call it reads anything but an object as a veto, so an empty one says that nothing is said;
 //! `allow` would approve the call in the person's place. It cannot be stopped; every call is refused.
+//!
+//! Its documentation says that the model reads `agent_message`, and what runs its hooks gives it
+//! `user_message`; so the reason stands in both. A call that was refused is told as a failed one, with
+//! that reason as its error, by which it is known to be no step.
 
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
@@ -68,15 +72,15 @@ pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
     let said = match (reply, &event.what) {
         (Reply::Nothing, What::AboutToCall { .. }) => json!({}),
         (Reply::Context(text), _) => json!({ "additional_context": text }),
-        (Reply::Refused { reason }, _) => {
-            json!({ "permission": "deny", "agent_message": reason })
+        (Reply::Refused { reason }, _) => denied(reason, reason),
+        (Reply::Stopped { reason, to_person }, _) => {
+            denied(reason, &format!("{reason}\n\n{to_person}"))
         }
-        (Reply::Stopped { reason, to_person }, _) => json!({
-            "permission": "deny",
-            "user_message": to_person,
-            "agent_message": reason,
-        }),
         (Reply::Nothing | Reply::Warning(_) | Reply::NoTools, _) => return None,
     };
     Some(said.to_string())
+}
+
+fn denied(reason: &str, to_person: &str) -> Value {
+    json!({ "permission": "deny", "user_message": to_person, "agent_message": reason })
 }

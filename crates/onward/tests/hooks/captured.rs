@@ -210,3 +210,21 @@ fn a_call_that_a_person_refuses_in_opencode_is_denied() {
     let calls = shown(&desk)["calls"].clone();
     assert_eq!(calls[0]["status"], json!("denied"), "{calls}");
 }
+
+#[test]
+fn a_call_that_is_refused_in_cursor_and_told_as_a_failure_is_no_step() {
+    let desk = Desk::new("refused-cursor", "cursor");
+    desk.tell("prompt").is_silent();
+    desk.idle(8);
+    // Twice refused, and then with what a person is told as well.
+    for _ in 0..4 {
+        let denied = desk.tell("before").json();
+        assert_eq!(denied["permission"], "deny");
+        let mut failed: Value = serde_json::from_str(&desk.payload("failed")).unwrap();
+        failed["error_message"] = denied["user_message"].clone();
+        failed["failure_type"] = json!("permission_denied");
+        desk.send(&["hook", "cursor"], failed.to_string().as_bytes())
+            .is_silent();
+    }
+    assert_eq!(idle_steps(&desk), 8);
+}
