@@ -23,8 +23,7 @@ pub(super) fn read<'a>(row: &Object<'a>) -> Option<Message<'a>> {
     let parts = match json::string(content) {
         Some(text) => vec![Part::Text(text)],
         None => {
-            let blocks = json::elements(content)?;
-            let blocks = blocks.into_iter().filter_map(|span| content.get(span));
+            let blocks = row.pieces("content")?;
             blocks.map(|block| part(block, role)).collect()
         }
     };

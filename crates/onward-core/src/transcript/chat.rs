@@ -39,10 +39,9 @@ fn content<'a>(row: &Object<'a>) -> Vec<Part<'a>> {
     if let Some(text) = json::string(content) {
         return vec![Part::Text(text)];
     }
-    let Some(blocks) = json::elements(content) else {
+    let Some(blocks) = row.pieces("content") else {
         return vec![Part::Other];
     };
-    let blocks = blocks.into_iter().filter_map(|span| content.get(span));
     let part = |block| {
         let block = Object::of(block)?;
         let is_text = block.string("type")? == "text";
@@ -54,9 +53,7 @@ fn content<'a>(row: &Object<'a>) -> Vec<Part<'a>> {
 }
 
 fn calls<'a>(row: &Object<'a>) -> Vec<Part<'a>> {
-    let list = row.get("tool_calls").unwrap_or_default();
-    let spans = json::elements(list).unwrap_or_default();
-    let calls = spans.into_iter().filter_map(|span| list.get(span));
+    let calls = row.pieces("tool_calls").into_iter().flatten();
     let mut parts: Vec<Part<'a>> = calls
         .map(|call| call_of(call).map_or(Part::Other, Part::Call))
         .collect();

@@ -30,16 +30,9 @@ pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_>
         text: Cow::Borrowed(text),
         repairs: Vec::new(),
     };
-    let Some(list) = list(api, text) else {
+    let Some((list, spans)) = list(api, text) else {
         return untouched;
     };
-    let Some(spans) = text.get(list.clone()).and_then(json::elements) else {
-        return untouched;
-    };
-    let spans: Vec<Range<usize>> = spans
-        .into_iter()
-        .map(|span| list.start + span.start..list.start + span.end)
-        .collect();
     let sources: Vec<&str> = spans
         .iter()
         .filter_map(|span| text.get(span.clone()))
@@ -112,21 +105,23 @@ fn drop_doubled_tail(
     }
 }
 
-/// Where the messages stand.
-fn list(api: Api, text: &str) -> Option<Range<usize>> {
+/// Where the list of messages stands, and each of them.
+fn list(api: Api, text: &str) -> Option<(Range<usize>, Vec<Range<usize>>)> {
     let Some(request) = Object::of(text) else {
         let start = text.len() - text.trim_start().len();
-        return Some(start..text.trim_end().len());
+        let list = start..text.trim_end().len();
+        return Some((list, json::elements(text)?));
     };
-    match api {
-        Api::Anthropic | Api::Chat => request.span("messages"),
+    let key = match api {
+        Api::Anthropic | Api::Chat => "messages",
         Api::Responses => {
             let goes_on = ["previous_response_id", "conversation"]
                 .iter()
                 .any(|key| request.get(key).is_some_and(|value| value != "null"));
-            request.span("input").filter(|_| !goes_on)
+            Some("input").filter(|_| !goes_on)?
         }
-    }
+    };
+    Some((request.span(key)?, request.elements(key)?.to_vec()))
 }
 
 fn read(api: Api, source: &str) -> Message<'_> {

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memchr2;
+use memchr::memchr;
 use serde_json::Value;
 
 #[cfg(test)]
@@ -20,45 +20,78 @@ thread_local! {
 /// The spans of the elements of an array, in the text that it is.
 pub fn elements(text: &str) -> Option<Vec<Range<usize>>> {
     let mut spans = Vec::new();
-    each(text, b'[', b']', |at| {
-        let end = value_end(text.as_bytes(), at)?;
-        spans.push(at..end);
+    whole(text, |bytes, start| {
+        let end;
+        (spans, end) = array(bytes, start)?;
         Some(end)
     })?;
     Some(spans)
 }
 
-/// An object, cut into members.
+/// An object, cut into members, and those that are arrays into their elements on the way.
 #[derive(Debug, Clone)]
 pub struct Object<'a> {
     text: &'a str,
-    members: Vec<(Cow<'a, str>, Range<usize>)>,
+    members: Vec<Member<'a>>,
+}
+
+#[derive(Debug, Clone)]
+struct Member<'a> {
+    name: Cow<'a, str>,
+    value: Range<usize>,
+    elements: Option<Vec<Range<usize>>>,
 }
 
 impl<'a> Object<'a> {
     /// The object that a piece of text is.
     pub fn of(text: &'a str) -> Option<Self> {
         let mut members = Vec::new();
-        each(text, b'{', b'}', |at| {
-            let bytes = text.as_bytes();
-            let end = string_end(bytes, at)?;
-            let key = string(text.get(at..end)?)?;
-            let colon = blanks_end(bytes, end);
-            let value = blanks_end(bytes, colon + 1);
-            if bytes.get(colon) != Some(&b':') {
-                return None;
-            }
-            let end = value_end(bytes, value)?;
-            members.push((key, value..end));
-            Some(end)
+        whole(text, |bytes, start| {
+            each(bytes, start, *b"{}", |at| {
+                let end = string_end(bytes, at)?;
+                let name = string(text.get(at..end)?)?;
+                let colon = blanks_end(bytes, end);
+                if bytes.get(colon) != Some(&b':') {
+                    return None;
+                }
+                let start = blanks_end(bytes, colon + 1);
+                // An array that does not fit is still a value.
+                let (elements, end) = match array(bytes, start) {
+                    Some((elements, end)) => (Some(elements), end),
+                    None => (None, value_end(bytes, start)?),
+                };
+                members.push(Member {
+                    name,
+                    value: start..end,
+                    elements,
+                });
+                Some(end)
+            })
         })?;
         Some(Self { text, members })
     }
 
-    /// The span of a member's value. Of two with one name the last counts, as for most readers.
+    /// Of two with one name the last counts, as for most readers.
+    fn member(&self, key: &str) -> Option<&Member<'a>> {
+        let mut members = self.members.iter().rev();
+        members.find(|member| member.name == key)
+    }
+
+    /// The span of a member's value.
     pub fn span(&self, key: &str) -> Option<Range<usize>> {
-        let found = self.members.iter().rev().find(|(name, _)| name == key);
-        found.map(|(_, span)| span.clone())
+        self.member(key).map(|member| member.value.clone())
+    }
+
+    /// The spans of the elements of a member that is an array.
+    pub fn elements(&self, key: &str) -> Option<&[Range<usize>]> {
+        self.member(key)?.elements.as_deref()
+    }
+
+    /// The texts of the elements of a member that is an array.
+    pub fn pieces(&self, key: &str) -> Option<impl Iterator<Item = &'a str>> {
+        let text = self.text;
+        let elements = self.elements(key)?.iter();
+        Some(elements.filter_map(move |span| text.get(span.clone())))
     }
 
     /// The text of a member's value.
@@ -75,7 +108,7 @@ impl<'a> Object<'a> {
     pub fn has_only(&self, keys: &[&str]) -> bool {
         self.members
             .iter()
-            .all(|(name, _)| keys.contains(&name.as_ref()))
+            .all(|member| keys.contains(&member.name.as_ref()))
     }
 }
 
@@ -93,36 +126,50 @@ pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Goes through what stands between two brackets, separated by commas; `take` is told where something
-/// begins and says where it ends. Nothing but blanks may stand around it.
-fn each(
-    text: &str,
-    opening: u8,
-    closing: u8,
-    mut take: impl FnMut(usize) -> Option<usize>,
-) -> Option<()> {
+/// All of a text, of which `take` is told where something begins and says where it ends: nothing but
+/// blanks may stand around it.
+fn whole(text: &str, take: impl FnOnce(&[u8], usize) -> Option<usize>) -> Option<()> {
     let bytes = text.as_bytes();
-    let start = blanks_end(bytes, 0);
+    #[cfg(test)]
+    CUT.with(|cut| cut.set(cut.get() + bytes.len()));
+    let end = take(bytes, blanks_end(bytes, 0))?;
+    (blanks_end(bytes, end) == bytes.len()).then_some(())
+}
+
+/// The elements of the array that begins here, and where it ends.
+fn array(bytes: &[u8], start: usize) -> Option<(Vec<Range<usize>>, usize)> {
+    let mut spans = Vec::new();
+    let end = each(bytes, start, *b"[]", |at| {
+        let end = value_end(bytes, at)?;
+        spans.push(at..end);
+        Some(end)
+    })?;
+    Some((spans, end))
+}
+
+/// Goes through what stands between two brackets, separated by commas; `take` is told where something
+/// begins and says where it ends. The answer is where all of it ends.
+fn each(
+    bytes: &[u8],
+    start: usize,
+    [opening, closing]: [u8; 2],
+    mut take: impl FnMut(usize) -> Option<usize>,
+) -> Option<usize> {
     if bytes.get(start) != Some(&opening) {
         return None;
     }
-    #[cfg(test)]
-    CUT.with(|cut| cut.set(cut.get() + bytes.len()));
     let mut at = blanks_end(bytes, start + 1);
-    let mut end = if bytes.get(at) == Some(&closing) {
-        at
-    } else {
-        loop {
-            at = blanks_end(bytes, take(at)?);
-            match bytes.get(at) {
-                Some(b',') => at = blanks_end(bytes, at + 1),
-                Some(byte) if *byte == closing => break at,
-                Some(_) | None => return None,
-            }
+    if bytes.get(at) == Some(&closing) {
+        return Some(at + 1);
+    }
+    loop {
+        at = blanks_end(bytes, take(at)?);
+        match bytes.get(at) {
+            Some(b',') => at = blanks_end(bytes, at + 1),
+            Some(byte) if *byte == closing => return Some(at + 1),
+            Some(_) | None => return None,
         }
-    };
-    end = blanks_end(bytes, end + 1);
-    (end == bytes.len()).then_some(())
+    }
 }
 
 fn blanks_end(bytes: &[u8], mut at: usize) -> usize {
@@ -137,14 +184,18 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) != Some(&b'"') {
         return None;
     }
-    let mut at = at + 1;
-    // Nearly all of a conversation is inside of strings, and it is gone through several times.
+    let start = at + 1;
+    let mut at = start;
+    // Nearly all of a conversation is inside of strings, and it is gone through several times. Texts are
+    // full of `\n`, so only quotes are looked for, and what stands before each says whether it counts.
     loop {
-        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes.get(at) == Some(&b'"') {
-            return Some(at + 1);
+        at += memchr(b'"', bytes.get(at..)?)?;
+        let before = bytes.get(start..at)?;
+        let escapes = before.iter().rev().take_while(|byte| **byte == b'\\');
+        at += 1;
+        if escapes.count().is_multiple_of(2) {
+            return Some(at);
         }
-        at += 2;
     }
 }
 
@@ -216,6 +267,40 @@ mod tests {
         assert_eq!(object.string("a"), None);
         assert_eq!(object.get("b"), None);
         assert!(object.has_only(&["role", "a"]) && !object.has_only(&["a"]));
+    }
+
+    #[test]
+    fn the_arrays_of_an_object_are_cut_on_the_way() {
+        let text = r#" { "a" : [ 1, {"b":[2]} , "]" ], "c": [], "d": [3 4], "e": 5 }"#;
+        let object = Object::of(text).unwrap();
+        let pieces = |key: &str| object.pieces(key).map(Iterator::collect::<Vec<_>>);
+        assert_eq!(pieces("a"), Some(vec!["1", r#"{"b":[2]}"#, r#""]""#]));
+        assert_eq!(pieces("c"), Some(vec![]));
+        // No list of anything, and still a value.
+        assert_eq!(pieces("d"), None);
+        assert_eq!(object.get("d"), Some("[3 4]"));
+        assert_eq!((pieces("e"), pieces("f")), (None, None));
+        for key in ["a", "c", "d", "e"] {
+            let spans = elements(object.get(key).unwrap()).map(|spans| spans.len());
+            assert_eq!(object.elements(key).map(<[_]>::len), spans, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_string_ends_at_the_first_quote_that_nothing_escapes() {
+        for (text, end) in [
+            (r#""""#, Some(2)),
+            (r#""a\\" "#, Some(5)),
+            (r#""a\\\" " "#, Some(8)),
+            (r#""\"\"\\\"" "#, Some(10)),
+            (r#""\n\n"x"#, Some(6)),
+            (r#"""#, None),
+            (r#""a\""#, None),
+            (r#"\""#, None),
+            ("", None),
+        ] {
+            assert_eq!(string_end(text.as_bytes(), 0), end, "{text}");
+        }
     }
 
     #[test]

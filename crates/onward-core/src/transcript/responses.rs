@@ -69,10 +69,9 @@ fn content<'a>(item: &Object<'a>) -> Vec<Part<'a>> {
     if let Some(text) = json::string(content) {
         return vec![Part::Text(text)];
     }
-    let Some(blocks) = json::elements(content) else {
+    let Some(blocks) = item.pieces("content") else {
         return vec![Part::Other];
     };
-    let blocks = blocks.into_iter().filter_map(|span| content.get(span));
     let part = |block| Object::of(block)?.string("text").map(Part::Text);
     blocks
         .map(|block| part(block).unwrap_or(Part::Other))

@@ -101,18 +101,16 @@ impl<'a> Request<'a> {
     /// The request that a text is; none where it is not understood.
     pub(super) fn read(api: Api, text: &'a str) -> Option<Self> {
         let fields = Object::of(text)?;
-        let list = fields.span(dialect(api).list())?;
-        let inside = text.get(list.clone())?;
-        let rows = match json::elements(inside) {
-            Some(rows) => rows,
+        let list = dialect(api).list();
+        let rows = match fields.elements(list) {
+            Some(rows) => rows.to_vec(),
             // The input of Responses may be a mere text.
-            None => json::string(inside).map(|_| Vec::new())?,
+            None => fields.string(list).map(|_| Vec::new())?,
         };
-        let shift = |row: Range<usize>| list.start + row.start..list.start + row.end;
         Some(Self {
             api,
             text,
-            rows: rows.into_iter().map(shift).collect(),
+            rows,
             fields,
         })
     }
@@ -144,7 +142,7 @@ impl<'a> Request<'a> {
     /// Whether the model may call tools at all.
     pub(super) fn can_call(&self) -> bool {
         let has = |key| {
-            let tools = self.fields.get(key).and_then(json::elements);
+            let tools = self.fields.elements(key);
             tools.is_some_and(|tools| !tools.is_empty())
         };
         let choice = self.fields.get("tool_choice").unwrap_or_default();
