@@ -51,8 +51,7 @@ type Texts = HashMap<(&'static str, Dialect), Text>;
 
 static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
     let mut texts = Texts::new();
-    for section in FILES.iter().flat_map(|file| sections(file, "-- name: ")) {
-        let (head, raw) = section.split_once('\n').unwrap_or((section, ""));
+    for (head, raw) in FILES.iter().flat_map(|file| sections(file, "name: ")) {
         let (name, only) = match head.split_once(" (") {
             Some((name, only)) => (name.trim(), only.trim_end_matches(')').trim()),
             None => (head.trim(), ""),
@@ -69,17 +68,49 @@ static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
 
 static FRAGMENTS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     let all = FILES.iter();
-    let sections = all.flat_map(|file| sections(file, "-- fragment: "));
-    let named = sections.filter_map(|section| section.split_once('\n'));
-    named.map(|(name, text)| (name.trim(), text)).collect()
+    let sections = all.flat_map(|file| sections(file, "fragment: "));
+    sections.map(|(name, text)| (name.trim(), text)).collect()
 });
 
-/// What follows each mark, up to the next mark of either kind.
-fn sections(file: &'static str, mark: &'static str) -> impl Iterator<Item = &'static str> {
-    file.split(mark)
-        .skip(1)
-        .map(|section| section.split("-- fragment: ").next().unwrap_or(section))
-        .map(|section| section.split("-- name: ").next().unwrap_or(section))
+/// What stands on each line that is such a mark, and what follows it up to the next mark of either kind.
+/// The files are gone through once, line by line: every hook waits for it.
+fn sections(
+    file: &'static str,
+    mark: &'static str,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut rest = file;
+    std::iter::from_fn(move || {
+        loop {
+            let (head, behind) = next_line(rest)?;
+            rest = behind;
+            let Some(name) = head
+                .strip_prefix("-- ")
+                .and_then(|it| it.strip_prefix(mark))
+            else {
+                continue;
+            };
+            let text = rest;
+            while let Some((line, behind)) = next_line(rest)
+                && !is_mark(line)
+            {
+                rest = behind;
+            }
+            let length = text.len() - rest.len();
+            return Some((name, text.get(..length).unwrap_or(text)));
+        }
+    })
+}
+
+fn is_mark(line: &str) -> bool {
+    let comment = line.strip_prefix("-- ");
+    comment.is_some_and(|it| it.starts_with("name: ") || it.starts_with("fragment: "))
+}
+
+fn next_line(text: &'static str) -> Option<(&'static str, &'static str)> {
+    match text.is_empty() {
+        true => None,
+        false => Some(text.split_once('\n').unwrap_or((text, ""))),
+    }
 }
 
 /// The text with its fragments, which may hold others, put in.

@@ -4,8 +4,6 @@
 //! of them. Previews go in without their secrets. A text of another version, or one that is longer than
 //! any that was written, is [`Undecodable`]; whoever reads it begins a fresh turn then.
 
-use std::fmt::Write;
-
 use onward_core::Timestamp;
 use onward_core::turn::secret::mask;
 use onward_core::turn::{Evidence, Nothing, State};
@@ -119,11 +117,13 @@ fn evidence(fields: &Fields<'_>) -> Result<Evidence, Undecodable> {
 
 /// Numbers one after the other, each with so many digits.
 fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
-    numbers.fold(String::new(), |mut text, (number, width)| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{number:0width$x}");
-        text
-    })
+    // By hand: there are thousands of them, and a hook waits for each.
+    let mut text = String::new();
+    for (number, width) in numbers {
+        let places = (0..width).rev().map(|place| (number >> (4 * place)) & 0xf);
+        text.extend(places.filter_map(|digit| char::from_digit(u32::try_from(digit).ok()?, 16)));
+    }
+    text
 }
 
 /// Numbers of these widths, again and again up to the end.
