@@ -26,6 +26,9 @@ pub struct Settings {
     pub faults: Faults,
     /// Refuse a database whose schema is older, instead of bringing it up to date.
     pub keep_schema: bool,
+    /// Write to a file where one is asked to, without a thread for it: for a process that asks once,
+    /// and has somebody who ends it where a turn to write never comes.
+    pub in_place: bool,
 }
 
 impl Default for Settings {
@@ -34,6 +37,7 @@ impl Default for Settings {
             world: Arc::new(System),
             faults: Faults::default(),
             keep_schema: false,
+            in_place: false,
         }
     }
 }
@@ -58,10 +62,12 @@ impl Engine {
             world,
             faults,
             keep_schema,
+            in_place,
         } = settings;
         let options = Options {
             faults,
             keep_schema,
+            in_place,
             tenant: Some(Arc::from(LOCAL)),
         };
         let store = Store::open(address, options).await?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::backend::postgres::{Kind, Postgres};
-use crate::backend::sqlite::{self, Readers, Work, Writer};
+use crate::backend::sqlite::{self, Manner, Readers, Work, Writer};
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
@@ -60,6 +60,9 @@ pub struct Options {
     pub faults: Faults,
     /// Refuse a database whose schema is older, instead of bringing it up to date.
     pub keep_schema: bool,
+    /// Write to a file where one is asked to, without a thread for it: for a process that asks once,
+    /// and has somebody who ends it where the line does not move.
+    pub in_place: bool,
     /// A tenant to look for on the way, where that costs nothing: [`Store::knows`] says whether it is
     /// there.
     pub tenant: Option<Arc<str>>,
@@ -91,12 +94,18 @@ impl Store {
         let Options {
             faults,
             keep_schema,
+            in_place,
             tenant,
         } = options;
         let (backend, knows) = match address {
             Address::File(path) => {
-                let tenant = tenant.as_deref();
-                let (writer, knows) = Writer::start(path, faults.clone(), !keep_schema, tenant)?;
+                let manner = Manner {
+                    faults: faults.clone(),
+                    migrates: !keep_schema,
+                    in_place,
+                    tenant: tenant.as_deref(),
+                };
+                let (writer, knows) = Writer::start(path, manner)?;
                 let backend = Backend::Sqlite {
                     writer,
                     readers: Readers::of(path, faults.clone()),

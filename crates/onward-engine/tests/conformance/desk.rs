@@ -242,6 +242,7 @@ fn settings(world: &Arc<Simulated>, faults: &Faults) -> Settings {
         world: Arc::<Simulated>::clone(world),
         faults: faults.clone(),
         keep_schema: false,
+        in_place: false,
     }
 }
 

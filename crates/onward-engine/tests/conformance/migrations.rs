@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use onward_core::PlanId;
+use onward_core::turn::LoopControl;
 use onward_engine::engine::Settings;
+use onward_engine::session::{Fingerprint, Heard};
 use onward_engine::{Address, Caller, Engine, Error};
 use onward_store::schema;
 
@@ -253,7 +255,41 @@ async fn an_address_that_names_no_database_is_refused_in_words(desk: &Desk) {
     assert!(!why.hint().is_empty());
 }
 
+async fn whoever_writes_in_place_and_whoever_has_a_thread_take_turns(desk: &Desk) {
+    let place = Place::fresh(desk.place.kind());
+    let address = place.address();
+    let in_place = Settings {
+        in_place: true,
+        ..settings(false)
+    };
+    let here = Engine::open(&address, in_place).await.unwrap();
+    let there = open(&address).await.unwrap();
+    let me = Caller::local("user:ann".to_owned());
+    let heard = Heard {
+        session: "one".to_owned(),
+        agent: "claude-code".to_owned(),
+        ..Heard::default()
+    };
+    let begin = async |engine: &Engine| {
+        let (print, control) = (Fingerprint::None, LoopControl::default());
+        engine.begin_turn(&me, heard.clone(), print, control).await
+    };
+    for number in [1, 3, 5] {
+        assert_eq!(begin(&here).await.unwrap(), number);
+        assert_eq!(begin(&there).await.unwrap(), number + 1);
+    }
+    here.clone().close().await;
+    if place.kind() == Kind::Sqlite {
+        let refused = begin(&here).await.unwrap_err().to_string();
+        assert!(refused.contains("the writer has stopped"), "{refused}");
+    }
+    let view = there.show_session(&me, "one", 99, 99).await.unwrap();
+    assert_eq!(view.turns.len(), 6);
+    there.close().await;
+}
+
 on_both_databases![
+    whoever_writes_in_place_and_whoever_has_a_thread_take_turns,
     many_who_open_a_new_database_at_once_make_its_schema_once,
     processes_that_open_a_new_database_at_once_make_its_schema_once,
     a_newer_schema_is_refused_with_both_versions_and_not_touched,

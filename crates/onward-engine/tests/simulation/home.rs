@@ -46,6 +46,7 @@ impl Home {
                 world: Arc::new(home.stage.clone()),
                 faults: home.faults.clone(),
                 keep_schema: false,
+                in_place: false,
             };
             let engine = Engine::open(&address, settings).await;
             home.engines.push(engine.expect("a database can be opened"));

@@ -26,7 +26,7 @@ pub(crate) use migrate::{VERSION, version};
 pub(crate) use near::Asked;
 pub(crate) use pen::{Job, Ran};
 pub(crate) use read::Readers;
-pub(crate) use write::{Work, Writer};
+pub(crate) use write::{Manner, Work, Writer};
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -28,7 +28,19 @@ pub(super) struct Database {
 impl Database {
     /// Opens it, for the tenant that the configuration names.
     pub(super) async fn open(cx: &Context) -> Result<Self> {
-        let engine = open(cx).await?;
+        Self::of(cx, open(cx).await?).await
+    }
+
+    /// The same for a command that asks once, and is ended by somebody where it takes too long.
+    pub(super) async fn open_in_place(cx: &Context) -> Result<Self> {
+        let settings = Settings {
+            in_place: true,
+            ..Settings::default()
+        };
+        Self::of(cx, open_as(cx, settings).await?).await
+    }
+
+    async fn of(cx: &Context, engine: Engine) -> Result<Self> {
         let caller = caller(&engine, &cx.config.tenant).await?;
         cx.output.detail(&format!(
             "tenant: {} ({})",
@@ -44,10 +56,14 @@ impl Database {
 
 /// Opens it for whoever runs it, without a tenant.
 pub(super) async fn open(cx: &Context) -> Result<Engine> {
+    open_as(cx, Settings::default()).await
+}
+
+async fn open_as(cx: &Context, settings: Settings) -> Result<Engine> {
     let Setting { value, from } = &cx.config.database;
     cx.output
         .detail(&format!("database: {} ({from})", shown(value)));
-    let mut engine = Engine::open(value, Settings::default()).await?;
+    let mut engine = Engine::open(value, settings).await?;
     if let Some(endpoint) = Endpoint::of(&cx.config.embeddings) {
         engine = engine.with_embedder(Arc::new(endpoint));
     }

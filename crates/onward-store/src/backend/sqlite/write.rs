@@ -1,6 +1,7 @@
 //! Who writes to the file: a thread, which takes whatever has come meanwhile into one transaction, so
 //! that all are answered after one sync. A short job that finds nobody else there is done by whoever
-//! brings it: to wake a thread and be woken by it takes about as long as the work.
+//! brings it: to wake a thread and be woken by it takes about as long as the work. A process that asks
+//! once and ends has no such thread, and does all of it where it asks.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use std::thread;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::pen::{Job, Pen};
+use super::pen::{Job, More, Pen};
 use super::{Connection, migrate, wait};
 use crate::error::Error;
 use crate::fault::Faults;
@@ -37,10 +38,22 @@ pub(crate) enum Work {
     Any,
 }
 
+/// How to begin to write.
+pub(crate) struct Manner<'a> {
+    pub(crate) faults: Faults,
+    /// Whether an older schema is brought up to date; else it is refused.
+    pub(crate) migrates: bool,
+    /// Whether whoever asks does the work.
+    pub(crate) in_place: bool,
+    /// A tenant to look for on the way.
+    pub(crate) tenant: Option<&'a str>,
+}
+
 /// The way to the file. The thread ends when the last of these is gone and its jobs are done.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    jobs: Sender<Message>,
+    /// To the thread, where there is one.
+    jobs: Option<Sender<Message>>,
     shared: Arc<Shared>,
     stuck: Arc<Notify>,
 }
@@ -58,12 +71,13 @@ struct Shared {
 impl Writer {
     /// Opens the file, brings its schema up to date, and starts the thread. It also says whether
     /// this tenant is there: whoever asks for that first would open the file once more.
-    pub(crate) fn start(
-        path: &Path,
-        faults: Faults,
-        migrates: bool,
-        tenant: Option<&str>,
-    ) -> Result<(Self, bool), Error> {
+    pub(crate) fn start(path: &Path, manner: Manner<'_>) -> Result<(Self, bool), Error> {
+        let Manner {
+            faults,
+            migrates,
+            in_place,
+            tenant,
+        } = manner;
         let mut connection = Connection::open(path, true)?;
         if migrates {
             migrate::migrate(&connection)?;
@@ -86,7 +100,6 @@ impl Writer {
             }
             None => false,
         };
-        let (sender, jobs) = channel();
         let stuck = Arc::new(Notify::new());
         let pen = Pen::new(connection, path, faults, Arc::clone(&stuck))?;
         let shared = Arc::new(Shared {
@@ -94,16 +107,12 @@ impl Writer {
             queued: AtomicUsize::new(0),
             crowded: AtomicU32::new(0),
         });
-        let thread = Thread {
-            jobs,
-            shared: Arc::clone(&shared),
+        let jobs = match in_place {
+            true => None,
+            false => Some(Thread::start(&shared)?),
         };
-        thread::Builder::new()
-            .name("onward-writer".to_owned())
-            .spawn(move || thread.work())
-            .map_err(|why| Error::unavailable(why, "the system starts no more threads"))?;
         let writer = Self {
-            jobs: sender,
+            jobs,
             shared,
             stuck,
         };
@@ -112,18 +121,21 @@ impl Writer {
 
     /// Has a job done. One that cannot be is told so.
     pub(crate) fn send(&self, job: Box<dyn Job>, work: Work) {
+        let Some(jobs) = &self.jobs else {
+            return self.shared.transaction(job, &mut || None);
+        };
         let job = match work {
             Work::Short => self.shared.at_once(job),
             Work::Any => Some(job),
         };
         if let Some(job) = job {
-            self.queue(Message::Do(job));
+            self.queue(jobs, Message::Do(job));
         }
     }
 
-    fn queue(&self, message: Message) {
+    fn queue(&self, jobs: &Sender<Message>, message: Message) {
         self.shared.queued.fetch_add(1, Ordering::SeqCst);
-        if let Err(unsent) = self.jobs.send(message) {
+        if let Err(unsent) = jobs.send(message) {
             unsent.0.refuse();
         }
     }
@@ -136,8 +148,11 @@ impl Writer {
     /// Waits until what was given is done and the file is closed, but not for ever: the line may not
     /// move.
     pub(crate) async fn end(&self) {
+        let Some(jobs) = &self.jobs else {
+            return self.shared.close();
+        };
         let (says, closed) = oneshot::channel();
-        self.queue(Message::End(says));
+        self.queue(jobs, Message::End(says));
         // A thread that is gone has closed it.
         drop(tokio::time::timeout(wait::LONGEST, closed).await);
     }
@@ -157,6 +172,28 @@ fn stopped() -> Error {
 }
 
 impl Shared {
+    /// One transaction with the first job, and with all that came meanwhile.
+    fn transaction(&self, first: Box<dyn Job>, more: More<'_>) {
+        // Whoever panicked while writing has left a transaction open: nothing more can be written.
+        let done = match self.pen.lock() {
+            Ok(mut pen) => match &mut *pen {
+                Some(pen) => pen.transaction(first, more),
+                None => return first.finish(Err(stopped())),
+            },
+            Err(_) => return first.finish(Err(stopped())),
+        };
+        if done > 1 {
+            self.crowded.store(CROWD, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes the file; what was left open on it is taken back. The last connection to a file that closes
+    /// leaves one file behind, not three.
+    fn close(&self) {
+        let pen = self.pen.lock();
+        drop(pen.unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Does a job here and now where nobody else writes or waits; otherwise it is given back.
     fn at_once(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
         let one_less = |left: u32| left.checked_sub(1);
@@ -187,6 +224,18 @@ struct Thread {
 }
 
 impl Thread {
+    /// Starts it; the way to it.
+    fn start(shared: &Arc<Shared>) -> Result<Sender<Message>, Error> {
+        let (sender, jobs) = channel();
+        let shared = Arc::clone(shared);
+        let thread = Self { jobs, shared };
+        thread::Builder::new()
+            .name("onward-writer".to_owned())
+            .spawn(move || thread.work())
+            .map_err(|why| Error::unavailable(why, "the system starts no more threads"))?;
+        Ok(sender)
+    }
+
     fn work(self) {
         let mut end = None;
         while end.is_none()
@@ -195,42 +244,18 @@ impl Thread {
             self.shared.queued.fetch_sub(1, Ordering::SeqCst);
             match message {
                 Message::Do(first) => {
-                    if !self.transaction(first, &mut end) {
-                        break;
-                    }
+                    self.shared
+                        .transaction(first, &mut || self.waiting(&mut end));
                 }
                 Message::End(says) => end = Some(says),
             }
         }
-        // Whoever panicked while writing has left a transaction open, which ends with the connection.
-        let pen = self.shared.pen.lock();
-        // The last connection to a file that closes leaves one file behind, not three.
-        drop(pen.unwrap_or_else(PoisonError::into_inner).take());
+        self.shared.close();
         self.jobs.try_iter().for_each(Message::refuse);
         drop(self.jobs);
         if let Some(says) = end {
             says.send(()).ok();
         }
-    }
-
-    /// One transaction with the first job, and with all that came meanwhile; false where nothing can be
-    /// written any more. Whoever wants the thread to end is answered when it does.
-    fn transaction(&self, first: Box<dyn Job>, end: &mut Option<oneshot::Sender<()>>) -> bool {
-        let mut pen = match self.shared.pen.lock() {
-            Ok(pen) => pen,
-            Err(_) => {
-                first.finish(Err(stopped()));
-                return false;
-            }
-        };
-        let Some(pen) = &mut *pen else {
-            first.finish(Err(stopped()));
-            return false;
-        };
-        if pen.transaction(first, &mut || self.waiting(end)) > 1 {
-            self.shared.crowded.store(CROWD, Ordering::Relaxed);
-        }
-        true
     }
 
     /// The next job that waits already, unless the end has come.
