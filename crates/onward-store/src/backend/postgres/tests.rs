@@ -1,6 +1,7 @@
 //! The backend against a real server. A statement that no query file holds is its own name here.
 
 mod exchange;
+mod leads;
 mod outages;
 mod schema;
 mod tenants;
