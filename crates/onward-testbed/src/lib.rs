@@ -28,6 +28,12 @@ use server::Server;
 /// right to create databases. `script/test` sets it.
 pub const VARIABLE: &str = "ONWARD_TEST_POSTGRES";
 
+/// Where the programs of a PostgreSQL are that has pgvector, and of one whose pgvector is too old to be of
+/// use. `script/test` sets them where it can get hold of such servers.
+pub const PGVECTOR: &str = "ONWARD_TEST_PGVECTOR";
+/// See [`PGVECTOR`].
+pub const OLD_PGVECTOR: &str = "ONWARD_TEST_OLD_PGVECTOR";
+
 /// A PostgreSQL that answers, with `fsync` on as in earnest.
 #[derive(Debug)]
 pub struct Cluster {
@@ -74,6 +80,29 @@ impl Cluster {
             address: Address::local(server.port()),
             own: Some(server),
         }
+    }
+
+    /// One of one's own, by the programs in the directory that a variable names; none, and a word about it,
+    /// where the environment does not have it.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not start.
+    #[must_use]
+    #[allow(
+        clippy::print_stdout,
+        reason = "whoever reads the tests' output must see what was left out"
+    )]
+    pub fn start_by(variable: &str) -> Option<Self> {
+        let Some(bin) = std::env::var_os(variable).filter(|bin| !bin.is_empty()) else {
+            println!("skipped: `{variable}` names no PostgreSQL; `script/pgvector` gets one");
+            return None;
+        };
+        let server = must(programs::at(bin.into()).and_then(Server::start));
+        Some(Self {
+            address: Address::local(server.port()),
+            own: Some(server),
+        })
     }
 
     /// The address of a new, empty database that nobody else is given.

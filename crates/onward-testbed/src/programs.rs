@@ -35,6 +35,14 @@ pub(crate) fn find() -> Result<Programs, String> {
         })
 }
 
+/// The programs in a directory that somebody named.
+pub(crate) fn at(bin: PathBuf) -> Result<Programs, String> {
+    match NEEDED.iter().find(|name| !bin.join(name).is_file()) {
+        Some(name) => Err(format!("no `{name}` in `{}`", bin.display())),
+        None => Ok(Programs(bin)),
+    }
+}
+
 /// The directories of all versions in Debian's order of things, the latest first.
 fn versions(root: &Path) -> Vec<PathBuf> {
     let mut versions: Vec<_> = std::fs::read_dir(root)
