@@ -81,6 +81,11 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
+    /// The name of the model.
+    pub(crate) fn model(&self) -> &str {
+        self.embedder.model()
+    }
+
     fn note(&self, trouble: Option<Trouble>) {
         // Whoever panicked held it for an assignment: it is whole.
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;

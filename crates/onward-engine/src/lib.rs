@@ -15,6 +15,7 @@
 //! | [`skill`], [`feedback`] | what agents' skills do; what people say about plans |
 //! | [`research`], [`search`] | what is found and delivered is kept, and found again |
 //! | [`embed`], [`extract`] | what texts mean; what models take out of them |
+//! | [`indexing`] | indexes of what texts mean, on servers that can have them |
 //! | [`status`], [`list`], [`trail`] | what is shown of them |
 //! | [`context`] | what somebody needs to know who takes up a step or a plan |
 //! | [`sweep`] | acts on stalls, by the plans' policies |
@@ -37,6 +38,7 @@ pub mod engine;
 pub mod error;
 pub mod extract;
 pub mod feedback;
+pub mod indexing;
 mod late;
 pub mod ledger;
 pub mod list;
@@ -67,10 +69,10 @@ pub use error::Error;
 pub use member::{Entrance, Member};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, DueSession, Entry,
-    Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Listed, Notice, Output, OutputExcerpt,
-    PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet, SkillCount, SkillCursor, Source,
-    StepBrief, StepLine, Subject, Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan,
-    schema,
+    Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice, Output,
+    OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet,
+    SkillCount, SkillCursor, Source, StepBrief, StepLine, Subject, Synthetic, Tenant, Token,
+    ToolCall, Turn, TurnStep, WholePlan, schema,
 };
 
 /// What can go wrong with a database.

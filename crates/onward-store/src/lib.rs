@@ -66,5 +66,5 @@ pub use steps::Which;
 pub use store::{Address, Options, Store, schema};
 pub use tx::{Changed, Subject, Tx};
 pub use upkeep::{DuePlan, ToolCall};
-pub use vectors::{Embedded, IndexHealth, Near, Waiting};
+pub use vectors::{Embedded, IndexHealth, Indexed, MANY, Many, Near, Pgvector, Waiting};
 pub use work::Running;

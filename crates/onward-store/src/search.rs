@@ -31,6 +31,21 @@ pub struct Search {
     pub created_before: Option<Timestamp>,
 }
 
+impl Search {
+    /// Whether not everything that a tenant has is looked at.
+    pub(crate) fn is_filtered(&self) -> bool {
+        let Self {
+            words: _,
+            all: _,
+            plan,
+            kind,
+            created_after,
+            created_before,
+        } = self;
+        plan.is_some() || kind.is_some() || created_after.is_some() || created_before.is_some()
+    }
+}
+
 /// Where something was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {

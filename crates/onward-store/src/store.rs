@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
 use crate::tx::{Changed, Tx};
+use crate::vectors::{Indexed, Many, Pgvector};
 use crate::work::{Running, gone, poll_once, send};
 
 /// Changes that a watcher may be behind before it is told that it missed some.
@@ -291,6 +292,23 @@ impl Store {
         match &self.backend {
             Backend::Sqlite { path, .. } => Leadership::of_file(path, lead).await,
             Backend::Postgres(postgres) => Ok(Leadership::of_server(postgres.lead(lead).await?)),
+        }
+    }
+
+    /// Has an index of signs built for everybody who has many chunks, and drops those that nobody needs.
+    /// Does nothing on a file, or where the server cannot have one.
+    pub async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
+        match &self.backend {
+            Backend::Sqlite { .. } => Ok(Indexed::default()),
+            Backend::Postgres(postgres) => postgres.index_signs(many).await,
+        }
+    }
+
+    /// Whether the server can have such an index; none for a file.
+    pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
+        match &self.backend {
+            Backend::Sqlite { .. } => Ok(None),
+            Backend::Postgres(postgres) => postgres.pgvector().await.map(Some),
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A search looks through the signs of all chunks, a bit for each of their numbers, and compares the
 //! numbers themselves only of those whose signs are nearest. So it costs little on both databases, and
-//! needs no extension of either. What it holds in memory is bounded: those few, and on SQLite the signs.
+//! needs no extension of either; a server that has pgvector finds the nearest signs by an index, where a
+//! tenant has many. What is held in memory is bounded: those few, and
+//! on SQLite the signs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +16,15 @@ use crate::backend::sqlite;
 use crate::error::Error;
 use crate::facts::first;
 use crate::search::{Hit, Search, hit};
-use crate::tx::{Connection, Tx};
-use crate::value::{IntoValue, Value, params};
+use crate::tx::{Connection, Statement, Tx};
+use crate::value::{IntoValue, Row, Value, params};
 
 /// How many chunks are compared number by number.
 const AMONG: u32 = 1_000;
+
+/// From so many chunks on a tenant has an index of their signs, on a server that can have one. With fewer,
+/// looking at all of them takes hardly longer.
+pub const MANY: u64 = 20_000;
 
 /// A chunk that a model has not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +72,62 @@ pub struct IndexHealth {
     pub waiting: u64,
     /// Those that it refused.
     pub refused: u64,
+}
+
+/// Which chunks are asked for: so many whose signs are nearest, of what fits.
+pub(crate) struct Asked<'a> {
+    pub(crate) vector: &'a Vector,
+    pub(crate) model: &'a str,
+    pub(crate) search: &'a Search,
+    pub(crate) among: u32,
+}
+
+/// A tenant's chunks, as one model sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Many {
+    /// Whose.
+    pub tenant: Arc<str>,
+    /// Which model.
+    pub model: Arc<str>,
+    /// How many numbers it gives.
+    pub width: u64,
+    /// How many chunks, counted no further than [`MANY`].
+    pub chunks: u64,
+}
+
+/// What became of the indexes of signs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// How many were built.
+    pub made: u64,
+    /// How many nobody needs any more, or were left half built.
+    pub dropped: u64,
+}
+
+/// Whether a server can find the nearest signs by an index, which takes the extension pgvector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pgvector {
+    /// It can.
+    Used {
+        /// The version.
+        version: String,
+        /// How many indexes there are.
+        indexes: u64,
+    },
+    /// It could, if somebody created the extension in this database.
+    Available {
+        /// The version that would be created.
+        version: String,
+    },
+    /// The extension is too old.
+    TooOld {
+        /// The version that is created.
+        version: String,
+        /// One that the server has, too, and that would do.
+        newer: Option<String>,
+    },
+    /// It has no pgvector that would do.
+    Missing,
 }
 
 impl Tx {
@@ -120,21 +182,12 @@ impl Tx {
         search: &Search,
         limit: u32,
     ) -> Result<Vec<Near>, Error> {
-        let filtered = search.plan.is_some()
-            || search.kind.is_some()
-            || search.created_after.is_some()
-            || search.created_before.is_some();
-        let params = params![
+        let asked = Asked {
+            vector,
             model,
-            self.sign(&vector.sign()),
-            AMONG,
-            filtered,
-            search.plan.map(|id| *id.as_uuid()),
-            search.kind.as_deref(),
-            search.created_after,
-            search.created_before,
-        ];
-        let near = self.statement("near", params);
+            search,
+            among: AMONG,
+        };
         // What is queued is sent first, as in front of every question.
         self.ask(Vec::new()).await?;
         let mut found = Vec::new();
@@ -145,7 +198,7 @@ impl Tx {
             }
         };
         if let Connection::Sqlite(connection) = &self.connection {
-            let vectors = self.statement("vector", Vec::new());
+            let (near, vectors) = (self.near(&asked), self.statement("vector", Vec::new()));
             let sign = Vector::packed(&vector.sign());
             let changes = self.statement("sign_changes", Vec::new());
             let asked = sqlite::Asked {
@@ -154,18 +207,54 @@ impl Tx {
                 sign: &sign,
                 among: AMONG,
                 signs: &near,
-                changes: (!filtered).then_some(&changes),
+                changes: (!search.is_filtered()).then_some(&changes),
                 vectors: &vectors,
             };
             connection.near(&asked, keep)?;
         } else {
-            for row in self.ask(vec![near]).await?.pop().unwrap_or_default() {
+            for row in self.near_rows(&asked).await? {
                 let mut cells = row.cells("vectors");
                 let place = (cells.id("source_id")?, cells.int("ordinal")?);
                 keep(place, &cells.bytes("vector")?);
             }
         }
         self.hits(best_of_each(found), limit).await
+    }
+
+    /// What finds the chunks whose signs are nearest, of what fits.
+    fn near(&self, asked: &Asked<'_>) -> Statement {
+        let Asked {
+            vector,
+            model,
+            search,
+            among,
+        } = asked;
+        let params = params![
+            *model,
+            self.sign(&vector.sign()),
+            *among,
+            search.is_filtered(),
+            search.plan.map(|id| *id.as_uuid()),
+            search.kind.as_deref(),
+            search.created_after,
+            search.created_before,
+        ];
+        self.statement("near", params)
+    }
+
+    /// These chunks with their numbers, on a server. Where nothing is filtered, the tenant's index is asked
+    /// first. Where there is none, or it knows fewer than are asked for, all chunks are looked at.
+    pub(crate) async fn near_rows(&mut self, asked: &Asked<'_>) -> Result<Vec<Row>, Error> {
+        if !asked.search.is_filtered() {
+            let sign = self.sign(&asked.vector.sign());
+            let params = params![asked.model, sign, asked.among];
+            let rows = self.rows("near_by_index", params).await?;
+            if u32::try_from(rows.len()).is_ok_and(|rows| rows >= asked.among) {
+                return Ok(rows);
+            }
+        }
+        let near = self.near(asked);
+        Ok(self.ask(vec![near]).await?.pop().unwrap_or_default())
     }
 
     /// What these chunks belong to.
@@ -188,6 +277,24 @@ impl Tx {
             }
         }
         Ok(found)
+    }
+
+    /// How many chunks a model has seen, where an index could be of use to this tenant.
+    pub async fn many(&mut self, model: &Arc<str>) -> Result<Option<Many>, Error> {
+        if matches!(self.connection, Connection::Sqlite(_)) {
+            return Ok(None);
+        }
+        let rows = self.rows("many_signs", params![model, MANY]).await?;
+        let (tenant, model) = (Arc::clone(self.tenant()), Arc::clone(model));
+        first(Some(rows), |row| {
+            let mut cells = row.cells("chunk_signs");
+            Ok(Many {
+                tenant,
+                model,
+                width: cells.u64("width")?,
+                chunks: cells.u64("chunks")?,
+            })
+        })
     }
 
     /// How much of the index the model of today has seen; all of it waits where there is none.

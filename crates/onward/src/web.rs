@@ -192,6 +192,7 @@ impl Server {
         let forget = engine.keep_forgetting(retention, stop.clone(), metrics::forgotten);
         let recover = engine.keep_recovering(stop.clone());
         let embed = engine.keep_embedding(stop.clone(), metrics::embedded);
+        let index = engine.keep_indexing(stop.clone(), metrics::indexed);
         let heed = stop.clone();
         let notify = async move {
             if let Some(notifier) = notifier {
@@ -216,7 +217,7 @@ impl Server {
             tokio::time::sleep_until(deadline).await;
             tracing::warn!("some requests did not end in time");
         };
-        let all = async { tokio::join!(answering, sweep, forget, recover, embed, notify) };
+        let all = async { tokio::join!(answering, sweep, forget, recover, embed, index, notify) };
         tokio::select! {
             _ = all => {}
             () = ending => {}

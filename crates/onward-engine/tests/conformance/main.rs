@@ -46,6 +46,7 @@ mod meaning;
 mod memory;
 mod migrations;
 mod modification;
+mod near_by_index;
 mod notices;
 mod numbers;
 mod oversleep;

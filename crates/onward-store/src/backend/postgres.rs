@@ -14,6 +14,7 @@ mod connection;
 mod error;
 mod lead;
 mod migrate;
+mod near_index;
 mod notify;
 mod pipeline;
 mod pool;
@@ -40,6 +41,7 @@ use crate::fault::{Faults, Point};
 use crate::lead::Lead;
 use crate::memory::Memory;
 use crate::tx::{self, Changed, Tx};
+use crate::vectors::{Indexed, Many, Pgvector};
 use address::Address;
 use notify::Outbox;
 use pool::{Connections, Pool};
@@ -218,6 +220,16 @@ impl Postgres {
     /// Waits until no other server leads, and leads.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         Leadership::of(&self.0.address, lead).await
+    }
+
+    /// Builds and drops indexes of signs.
+    pub(crate) async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
+        near_index::tend(&self.0.address, many).await
+    }
+
+    /// Whether the server can have them.
+    pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
+        near_index::look(&self.0.address).await
     }
 }
 

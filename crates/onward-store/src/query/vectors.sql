@@ -39,6 +39,22 @@ SELECT near.source_id, near.ordinal, vectors.vector
 FROM near JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.source_id
     AND vectors.ordinal = near.ordinal;
 
+-- name: near_by_index (postgres)
+-- Differs because only a server can have an index of signs. The same of all of a tenant's chunks, by that
+-- index; nothing where it has none.
+SELECT near.source_id, near.ordinal, vectors.vector
+FROM onward_near($2, $3, $4) AS near
+    JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.source_id
+        AND vectors.ordinal = near.ordinal;
+
+-- name: many_signs (postgres)
+-- Differs because only a server has an index for many. How wide the signs are that a model has made of a
+-- tenant's chunks, and how many are as wide, counted no further than `$3`.
+SELECT CAST(length(sign) AS bigint) AS width, CAST(count(*) AS bigint) AS chunks FROM (
+    SELECT sign FROM chunk_signs WHERE tenant_id = $1 AND model = $2 AND length(sign) > 0
+    LIMIT $3) AS counted
+GROUP BY 1 ORDER BY 2 DESC LIMIT 1;
+
 -- name: vector
 SELECT vector FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
 

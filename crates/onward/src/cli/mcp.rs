@@ -83,6 +83,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         let forget = engine.keep_forgetting(retention, closing.clone(), |_, _| {});
         let recover = engine.keep_recovering(closing.clone());
         let embed = engine.keep_embedding(closing.clone(), |_| {});
+        let index = engine.keep_indexing(closing.clone(), |_| {});
         let heed = closing.clone();
         let notify = async move {
             if let Some(notifier) = notifier {
@@ -94,6 +95,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
             forget,
             recover,
             embed,
+            index,
             notify
         )
     });

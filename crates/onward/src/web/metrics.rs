@@ -16,7 +16,7 @@ use onward_core::finding::Kind;
 use onward_engine::embed::{EmbedError, EmbedRound};
 use onward_engine::retention::Forgotten;
 use onward_engine::sweep::Round;
-use onward_engine::{Caller, Error};
+use onward_engine::{Caller, Error, Indexed};
 
 use super::Site;
 use super::problem::Problem;
@@ -166,6 +166,20 @@ pub(super) fn embedded(round: &Result<EmbedRound, EmbedError>) {
             counter!("onward_embedding_failures_total").increment(1);
             tracing::warn!(%why, "what is stored cannot be embedded");
         }
+    }
+}
+
+/// Tells the log of indexes that were built or dropped.
+pub(super) fn indexed(done: &Result<Indexed, Error>) {
+    match done {
+        Ok(Indexed {
+            made: 0,
+            dropped: 0,
+        }) => {}
+        Ok(Indexed { made, dropped }) => {
+            tracing::info!(made, dropped, "indexes of what chunks mean");
+        }
+        Err(why) => tracing::warn!(%why, "the index of what chunks mean cannot be built"),
     }
 }
 

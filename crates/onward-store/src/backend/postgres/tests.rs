@@ -2,6 +2,7 @@
 
 mod exchange;
 mod leads;
+mod near_index;
 mod outages;
 mod schema;
 mod tenants;

@@ -7,7 +7,7 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 9] = [
+pub(crate) const STEPS: [&str; 10] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
     include_str!("../../../migrations/sqlite/0003_sessions.sql"),
@@ -17,6 +17,7 @@ pub(crate) const STEPS: [&str; 9] = [
     include_str!("../../../migrations/sqlite/0007_notices.sql"),
     include_str!("../../../migrations/sqlite/0008_lists.sql"),
     include_str!("../../../migrations/sqlite/0009_meaning_at_hand.sql"),
+    include_str!("../../../migrations/sqlite/0010_near_by_index.sql"),
 ];
 
 /// The version that this program needs.

@@ -1,0 +1,2 @@
+-- Nothing changes here. Differs from PostgreSQL's because only a server can have an index of signs; the
+-- versions of both schemas go together.

@@ -1,0 +1,193 @@
+//! The index of signs that a server with pgvector can have: whether it can, and that there is one for
+//! everybody who has many chunks and for nobody else.
+//!
+//! Each holds the signs of one tenant by one model, so a search needs nothing but its name to know that it
+//! may be used, and nobody's chunks stand in the way of another's. It is built beside the work of others,
+//! on a connection of its own, by one server at a time; what a crash left half built is built anew.
+//! What searches is `onward_near`, a function of the schema, which finds as much without any of this.
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error as Driver};
+
+use super::address::Address;
+use super::error;
+use crate::error::Error;
+use crate::vectors::{Indexed, MANY, Many, Pgvector};
+
+/// With so many indexes on one table, planning what it is asked costs more than a few of them save.
+const MOST: usize = 64;
+
+/// The oldest pgvector that is used: before it a search by its index stops where too much of what it met is
+/// gone, and says nothing of it.
+const OLDEST: [u32; 2] = [0, 8];
+
+/// One server builds at a time. The lock goes with the connection.
+const LOCK: &str =
+    "SELECT pg_try_advisory_lock(hashtextextended('onward near index ' || current_schema(), 0))";
+
+/// The extension that is created, the one that could be, and how many indexes are whole.
+const LOOK: &str = "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), \
+    (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'), \
+    (SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
+        WHERE indrelid = to_regclass('chunk_signs') AND relname LIKE 'chunk\\_signs\\_near\\_%' \
+            AND indisvalid)";
+
+/// Every index of signs, and whether it is whole.
+const THERE: &str = "SELECT relname::text, indisvalid FROM pg_index \
+    JOIN pg_class ON pg_class.oid = indexrelid \
+    WHERE indrelid = to_regclass('chunk_signs') AND relname LIKE 'chunk\\_signs\\_near\\_%'";
+
+const NAME: &str = "SELECT onward_near_index($1, $2, $3)";
+
+/// What makes an index, and what drops one, as texts: neither takes parameters.
+const MAKE: &str = "SELECT format('CREATE INDEX CONCURRENTLY %I ON chunk_signs USING hnsw \
+    ((sign::bit(%s)) %I.bit_hamming_ops) WHERE tenant_id = %L AND model = %L AND length(sign) = %s', \
+    $1::text, $4::bigint, nspname, $2::text, $3::text, $4::bigint) \
+    FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'";
+const DROP: &str = "SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %I', $1::text)";
+
+/// One process of the server builds, in memory of its own: what is shared between several may be scarce
+/// where a server runs in a container. A graph that does not fit is finished many times as slowly.
+const ROOM: &str = "SELECT set_config('max_parallel_maintenance_workers', '0', false), \
+    CASE WHEN pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB') \
+        THEN set_config('maintenance_work_mem', '256MB', false) END";
+
+/// Whether the server has the extension.
+pub(super) async fn look(address: &Address) -> Result<Pgvector, Error> {
+    let standing = address.stand().await?;
+    let looked = looked(&standing.client).await;
+    looked.map_err(|why| error::doing(&why, "pgvector"))
+}
+
+async fn looked(client: &Client) -> Result<Pgvector, Driver> {
+    let row = client.query_one(LOOK, &[]).await?;
+    let created: Option<String> = row.try_get(0)?;
+    let available: Option<String> = row.try_get(1)?;
+    let indexes: i64 = row.try_get(2)?;
+    Ok(judged(created, available, indexes.unsigned_abs()))
+}
+
+fn judged(created: Option<String>, available: Option<String>, indexes: u64) -> Pgvector {
+    let available = available.filter(|version| is_enough(version));
+    match (created, available) {
+        (Some(version), _) if is_enough(&version) => Pgvector::Used { version, indexes },
+        (Some(version), newer) => Pgvector::TooOld { version, newer },
+        (None, Some(version)) => Pgvector::Available { version },
+        (None, None) => Pgvector::Missing,
+    }
+}
+
+fn is_enough(version: &str) -> bool {
+    let numbers = version
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or_default());
+    numbers.take(OLDEST.len()).ge(OLDEST)
+}
+
+/// Builds what is missing for those who have many chunks, and drops what nobody needs any more. Does
+/// nothing where another server is at it, or where the server has no pgvector.
+pub(super) async fn tend(address: &Address, many: &[Many]) -> Result<Indexed, Error> {
+    let standing = address.stand().await?;
+    let tended = tended(&standing.client, many).await;
+    tended.map_err(|why| error::doing(&why, "index of signs"))
+}
+
+async fn tended(client: &Client, many: &[Many]) -> Result<Indexed, Driver> {
+    let mut done = Indexed::default();
+    if !client.query_one(LOCK, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(done);
+    }
+    let mut kept = Vec::new();
+    for one in many.iter().filter(|one| one.chunks >= MANY / 2) {
+        let width = i64::try_from(one.width).unwrap_or(i64::MAX);
+        let params: [&(dyn ToSql + Sync); 3] = [&&*one.tenant, &&*one.model, &width];
+        let name: String = client.query_one(NAME, &params).await?.try_get(0)?;
+        kept.push((name, one, width));
+    }
+    let mut there = Vec::new();
+    for row in client.query(THERE, &[]).await? {
+        let (name, whole): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
+        if whole && kept.iter().any(|(kept, ..)| *kept == name) {
+            there.push(name);
+        } else {
+            run(client, DROP, &[&name]).await?;
+            done.dropped += 1;
+        }
+    }
+    kept.retain(|(name, one, _)| one.chunks >= MANY && !there.contains(name));
+    if kept.is_empty() || !is_ready(client).await? {
+        return Ok(done);
+    }
+    client.execute(ROOM, &[]).await?;
+    let room = MOST.saturating_sub(there.len());
+    for (name, one, width) in kept.into_iter().take(room) {
+        let params: [&(dyn ToSql + Sync); 4] = [&name, &&*one.tenant, &&*one.model, &width];
+        run(client, MAKE, &params).await?;
+        done.made += 1;
+    }
+    Ok(done)
+}
+
+/// Runs the statement that another one writes.
+async fn run(client: &Client, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<(), Driver> {
+    let statement: String = client.query_one(text, params).await?.try_get(0)?;
+    client.batch_execute(&statement).await
+}
+
+/// Whether there is a pgvector to build with. One that could be created is, where this login may do that.
+async fn is_ready(client: &Client) -> Result<bool, Driver> {
+    match looked(client).await? {
+        Pgvector::Used { .. } => Ok(true),
+        Pgvector::Available { .. } => {
+            let created = client
+                .batch_execute("CREATE EXTENSION IF NOT EXISTS vector")
+                .await;
+            match created {
+                Ok(()) => Ok(true),
+                // Refused: `onward doctor` says what an administrator can do.
+                Err(why) if why.as_db_error().is_some() => Ok(false),
+                Err(why) => Err(why),
+            }
+        }
+        Pgvector::TooOld { .. } | Pgvector::Missing => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pgvector_that_is_too_old_is_told_from_one_that_is_not() {
+        for enough in ["0.8", "0.8.0", "0.8.5", "0.10.1", "1.0"] {
+            assert!(is_enough(enough), "{enough}");
+        }
+        for too_old in ["0.7.4", "0.6.2", "0", "", "old"] {
+            assert!(!is_enough(too_old), "{too_old}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_has_is_one_of_four_things() {
+        let text = |version: &str| Some(version.to_owned());
+        let version = || "0.8.5".to_owned();
+        let used = Pgvector::Used {
+            version: version(),
+            indexes: 3,
+        };
+        assert_eq!(judged(text("0.8.5"), text("0.8.5"), 3), used);
+        let old = |newer| Pgvector::TooOld {
+            version: "0.6.2".to_owned(),
+            newer,
+        };
+        assert_eq!(judged(text("0.6.2"), text("0.6.2"), 0), old(None));
+        assert_eq!(
+            judged(text("0.6.2"), text("0.8.5"), 0),
+            old(Some(version()))
+        );
+        let available = Pgvector::Available { version: version() };
+        assert_eq!(judged(None, text("0.8.5"), 0), available);
+        assert_eq!(judged(None, text("0.6.2"), 0), Pgvector::Missing);
+        assert_eq!(judged(None, None, 0), Pgvector::Missing);
+    }
+}

@@ -1,0 +1,373 @@
+//! The index of signs, on real servers: one with pgvector, one whose pgvector is too old, one without.
+
+use onward_core::search::Vector;
+use onward_testbed::{OLD_PGVECTOR, PGVECTOR, psql};
+
+use super::*;
+use crate::search::Search;
+use crate::value::Row;
+use crate::vectors::{Asked, Indexed, MANY, Many, Pgvector};
+
+/// Signs of 16 bits: the how many-th chunk has its number in bits, so all of them differ.
+const SIGNS: &str = "INSERT INTO chunk_signs SELECT $1, \
+    ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 0, $2, n::bit(16) \
+    FROM generate_series(1, $3::bigint) AS n";
+const VECTORS: &str = "INSERT INTO vectors SELECT tenant_id, source_id, ordinal, '\\x01' \
+    FROM chunk_signs WHERE tenant_id = $1";
+
+/// All that a tenant has, or its notes alone.
+fn search(filtered: bool) -> Search {
+    Search {
+        words: Vec::new(),
+        all: true,
+        plan: None,
+        kind: filtered.then(|| "note".to_owned()),
+        created_after: None,
+        created_before: None,
+    }
+}
+
+/// The numbers whose sign is this.
+fn vector(sign: &str) -> Vector {
+    let numbers = sign.bytes().map(|bit| if bit == b'1' { 1.0 } else { -1.0 });
+    Vector::of(&numbers.collect::<Vec<f32>>()).unwrap()
+}
+
+/// What a search asks.
+async fn near(tx: &mut Tx, sign: &str, among: u32, filtered: bool) -> Result<Vec<Row>, Error> {
+    let asked = Asked {
+        vector: &vector(sign),
+        model: "m",
+        search: &search(filtered),
+        among,
+    };
+    tx.near_rows(&asked).await
+}
+
+/// Fills in a tenant's chunks, as a model has seen them.
+async fn fill(postgres: &Postgres, tenant: &str, model: &str, chunks: i64) {
+    let mut tx = begin(postgres, tenant).await;
+    tx.queue(tx.statement(SIGNS, params![model, chunks]));
+    tx.queue(tx.statement(VECTORS, vec![]));
+    postgres.commit(tx).await.unwrap();
+}
+
+fn many(tenant: &str, model: &str) -> Many {
+    Many {
+        tenant: tenant.into(),
+        model: model.into(),
+        width: 16,
+        chunks: MANY,
+    }
+}
+
+/// How many chunks the index alone finds, and how many are found.
+async fn found(postgres: &Postgres, tenant: &str, most: u32) -> (i64, usize) {
+    let mut tx = begin(postgres, tenant).await;
+    let sign = "0000000000000001";
+    let question = "SELECT count(*) AS n FROM onward_near($1, $2, $3)";
+    let by_index = number(&mut tx, question, params!["m", sign, most]).await;
+    let all = near(&mut tx, sign, most, false).await.unwrap();
+    postgres.rollback(tx).await;
+    (by_index.unwrap(), all.len())
+}
+
+fn indexes(url: &str) -> String {
+    let question = "SELECT count(*) FILTER (WHERE indisvalid) || ' of ' || count(*) FROM pg_index \
+        WHERE indexrelid::regclass::text LIKE '%chunk_signs_near_%'";
+    psql(url, question).unwrap().trim().to_owned()
+}
+
+/// A login that owns the tables and is no superuser, on a database in which an administrator has created
+/// the extension in a schema that only this login may look into.
+fn owned(cluster: &Cluster) -> (String, String) {
+    let url = cluster.database();
+    let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
+    for statement in [
+        format!("CREATE ROLE {owner} LOGIN CREATEROLE"),
+        format!("GRANT CREATE ON SCHEMA public TO {owner}"),
+        format!("CREATE SCHEMA extensions; GRANT USAGE ON SCHEMA extensions TO {owner}"),
+        "CREATE EXTENSION vector SCHEMA extensions".to_owned(),
+    ] {
+        psql(&url, &statement).unwrap();
+    }
+    let as_owner = as_role(&url, &owner);
+    (url, as_owner)
+}
+
+const MADE: Indexed = Indexed {
+    made: 1,
+    dropped: 0,
+};
+const NOTHING: Indexed = Indexed {
+    made: 0,
+    dropped: 0,
+};
+
+#[tokio::test]
+async fn a_tenant_with_many_chunks_is_searched_by_an_index_and_its_neighbour_is_not() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let (url, as_owner) = owned(&cluster);
+    let (postgres, _) = open(&as_owner).await;
+    // A name that would end a text, were it not quoted.
+    let large = "l'arge \\";
+    fill(&postgres, large, "m", 3_000).await;
+    fill(&postgres, "small", "m", 30).await;
+    assert_eq!(found(&postgres, large, 20).await, (0, 20), "no index yet");
+    let wanted = [many(large, "m")];
+    assert_eq!(postgres.index_signs(&wanted).await.unwrap(), MADE);
+    assert_eq!(found(&postgres, large, 20).await, (20, 20));
+    assert_eq!(found(&postgres, "small", 20).await, (0, 20));
+    assert_eq!(found(&postgres, "", 20).await, (0, 0));
+    assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);
+    let seen = postgres.pgvector().await.unwrap();
+    assert!(
+        matches!(seen, Pgvector::Used { indexes: 1, .. }),
+        "{seen:?}"
+    );
+    // What the function asks is answered by the index, row security or not; by another order of the
+    // same rows it would not be.
+    let plan = psql(
+        &as_owner,
+        "SET enable_sort = off; SET onward.tenant = E'l\\'arge \\\\'; EXPLAIN SELECT source_id \
+         FROM chunk_signs WHERE tenant_id = E'l\\'arge \\\\' AND model = 'm' AND length(sign) = 16 \
+         ORDER BY sign::bit(16) OPERATOR(extensions.<~>) '0000000000000001'::bit(16) LIMIT 20",
+    );
+    let plan = plan.unwrap();
+    assert!(
+        plan.contains("Index Scan using chunk_signs_near_"),
+        "{plan}"
+    );
+    let why = psql(
+        &url,
+        "SET ROLE onward_tenant; SELECT onward_near_index('a', 'b', 1)",
+    );
+    assert!(why.unwrap_err().contains("permission denied"));
+}
+
+/// The chunks that are found, by their numbers.
+async fn numbers(
+    postgres: &Postgres,
+    sign: &str,
+    most: u32,
+    filtered: bool,
+) -> Result<Vec<u128>, Error> {
+    let mut tx = begin(postgres, "a").await;
+    let rows = near(&mut tx, sign, most, filtered).await;
+    postgres.rollback(tx).await;
+    let number = |row: Row| {
+        let id = row.cells("vectors").id("source_id")?;
+        Ok(id.as_u128() & 0xffff_ffff_ffff)
+    };
+    let numbers: Result<Vec<_>, Error> = rows?.into_iter().map(number).collect();
+    numbers.map(|mut numbers| {
+        numbers.sort_unstable();
+        numbers
+    })
+}
+
+#[tokio::test]
+async fn the_index_finds_what_looking_at_all_of_them_finds() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let (_, as_owner) = owned(&cluster);
+    let (postgres, _) = open(&as_owner).await;
+    fill(&postgres, "a", "m", 4_095).await;
+    let sign = "0000101010101010";
+    // All whose signs differ in two of twelve places at most: none that is not among them is as near.
+    let exact = numbers(&postgres, sign, 79, false).await.unwrap();
+    assert_eq!(exact.len(), 79);
+    postgres.index_signs(&[many("a", "m")]).await.unwrap();
+    assert_eq!(found(&postgres, "a", 299).await, (299, 299));
+    let by_index = numbers(&postgres, sign, 299, false).await.unwrap();
+    let missed: Vec<_> = exact.iter().filter(|n| !by_index.contains(n)).collect();
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// Whatever the index says: what is too little is not believed, and what is filtered is not asked.
+#[tokio::test]
+async fn an_index_that_finds_too_little_is_not_believed() {
+    let url = Cluster::shared().database();
+    let (postgres, _) = open(&url).await;
+    fill(&postgres, "a", "m", 50).await;
+    let pretend = |body: &str| {
+        let function = format!(
+            "CREATE OR REPLACE FUNCTION onward_near(of_model text, asked text, most bigint) \
+             RETURNS TABLE (source_id uuid, ordinal bigint) LANGUAGE plpgsql AS $f$ BEGIN {body} END $f$"
+        );
+        psql(&url, &function).unwrap();
+    };
+    let zero = "0000000000000000";
+    let nearest = numbers(&postgres, zero, 5, false).await.unwrap();
+    assert_eq!(nearest, [1, 2, 4, 8, 16]);
+    let last = |how_many| {
+        format!(
+            "RETURN QUERY SELECT s.source_id, s.ordinal FROM chunk_signs s \
+             ORDER BY s.source_id DESC LIMIT {how_many};"
+        )
+    };
+    pretend(&last(4));
+    assert_eq!(numbers(&postgres, zero, 5, false).await.unwrap(), nearest);
+    pretend(&last(5));
+    let believed = numbers(&postgres, zero, 5, false).await.unwrap();
+    assert_eq!(believed, [46, 47, 48, 49, 50]);
+    pretend("RAISE EXCEPTION 'asked';");
+    assert!(numbers(&postgres, zero, 5, false).await.is_err());
+    let fits = numbers(&postgres, zero, 5, true).await.unwrap();
+    assert_eq!(fits, [], "no chunk has an artifact here");
+}
+
+#[tokio::test]
+async fn what_nobody_needs_goes_and_what_was_left_half_built_is_built_anew() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let url = cluster.database();
+    let (postgres, _) = open(&url).await;
+    fill(&postgres, "a", "m", 300).await;
+    fill(&postgres, "b", "m", 300).await;
+    let both = [many("a", "m"), many("b", "m")];
+    // Nobody has created the extension; this login may.
+    let available = postgres.pgvector().await.unwrap();
+    assert!(
+        matches!(available, Pgvector::Available { .. }),
+        "{available:?}"
+    );
+    assert_eq!(postgres.index_signs(&both).await.unwrap().made, 2);
+    assert_eq!(indexes(&url), "2 of 2");
+
+    psql(
+        &url,
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = \
+         to_regclass(onward_near_index('a', 'm', 16))",
+    )
+    .unwrap();
+    assert_eq!(indexes(&url), "1 of 2");
+    assert_eq!(
+        found(&postgres, "a", 20).await,
+        (0, 20),
+        "not by half of it"
+    );
+    let anew = Indexed {
+        made: 1,
+        dropped: 1,
+    };
+    assert_eq!(postgres.index_signs(&both).await.unwrap(), anew);
+    assert_eq!(found(&postgres, "a", 20).await, (20, 20));
+
+    // One that shrank a little keeps it, one that shrank more does not, nor does another model's.
+    let mut fewer = both.clone();
+    fewer[0].chunks = MANY / 2;
+    fewer[1].chunks = MANY / 2 - 1;
+    let dropped = postgres.index_signs(&fewer).await.unwrap();
+    assert_eq!((dropped.made, dropped.dropped), (0, 1));
+    assert_eq!(found(&postgres, "a", 20).await, (20, 20));
+    assert_eq!(found(&postgres, "b", 20).await, (0, 20));
+    postgres.index_signs(&[many("a", "other")]).await.unwrap();
+    assert_eq!(found(&postgres, "a", 20).await, (0, 20));
+}
+
+#[tokio::test]
+async fn entries_that_are_gone_do_not_switch_the_index_off() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let url = cluster.database();
+    let (postgres, _) = open(&url).await;
+    psql(
+        &url,
+        "ALTER TABLE chunk_signs SET (autovacuum_enabled = off)",
+    )
+    .unwrap();
+    fill(&postgres, "a", "m", 3_000).await;
+    postgres.index_signs(&[many("a", "m")]).await.unwrap();
+    let mut tx = begin(&postgres, "a").await;
+    let gone = "DELETE FROM chunk_signs WHERE tenant_id = $1 AND bit_count(sign) < 6";
+    tx.queue(tx.statement(gone, vec![]));
+    postgres.commit(tx).await.unwrap();
+    assert_eq!(found(&postgres, "a", 100).await, (100, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_servers_build_once_while_others_wait_to_lead() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let url = cluster.database();
+    let (postgres, _) = open(&url).await;
+    fill(&postgres, "a", "m", 2_000).await;
+    // Who leads, and who waits for that: no index is built beside a look at the database that does not end.
+    let leading = postgres.lead(Lead::Sweep).await.unwrap();
+    let waiting = postgres.clone();
+    let waiting = tokio::spawn(async move { waiting.lead(Lead::Sweep).await.map(drop) });
+    let advisory = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'";
+    let waits = (0..1_000).any(|_| psql(&url, advisory).unwrap().trim() == "1");
+    assert!(waits, "somebody waits for the lead");
+    let builds: Vec<_> = (0..4)
+        .map(|_| {
+            let postgres = postgres.clone();
+            tokio::spawn(async move { postgres.index_signs(&[many("a", "m")]).await.unwrap() })
+        })
+        .collect();
+    let mut made = 0;
+    for build in builds {
+        let patience = Duration::from_secs(90);
+        let build = tokio::time::timeout(patience, build).await;
+        made += build.expect("nobody is in its way").unwrap().made;
+    }
+    assert_eq!(made, 1);
+    assert_eq!(indexes(&url), "1 of 1");
+    assert!(!waiting.is_finished(), "it still waits");
+    drop(leading);
+    let patience = Duration::from_secs(20);
+    let led = tokio::time::timeout(patience, waiting).await;
+    led.expect("it is woken").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_login_that_may_not_create_the_extension_goes_on_without() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let url = cluster.database();
+    let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
+    psql(&url, &format!("CREATE ROLE {owner} LOGIN CREATEROLE")).unwrap();
+    psql(&url, &format!("GRANT CREATE ON SCHEMA public TO {owner}")).unwrap();
+    let (postgres, _) = open(&as_role(&url, &owner)).await;
+    fill(&postgres, "a", "m", 300).await;
+    let wanted = [many("a", "m")];
+    assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);
+    assert_eq!(found(&postgres, "a", 20).await, (0, 20));
+    // An administrator does it, and nobody starts anything again.
+    psql(&url, "CREATE EXTENSION vector").unwrap();
+    assert_eq!(postgres.index_signs(&wanted).await.unwrap(), MADE);
+    assert_eq!(found(&postgres, "a", 20).await, (20, 20));
+}
+
+#[tokio::test]
+async fn a_server_without_pgvector_or_with_an_old_one_goes_on_without() {
+    let old = Cluster::start_by(OLD_PGVECTOR);
+    let mut servers = vec![(Cluster::shared().database(), false)];
+    if let Some(cluster) = &old {
+        let url = cluster.database();
+        psql(&url, "CREATE EXTENSION vector").unwrap();
+        servers.push((url, true));
+    }
+    for (url, is_old) in servers {
+        let (postgres, _) = open(&url).await;
+        fill(&postgres, "a", "m", 300).await;
+        let made = postgres.index_signs(&[many("a", "m")]).await.unwrap();
+        assert_eq!(made, NOTHING);
+        assert_eq!(found(&postgres, "a", 20).await, (0, 20));
+        let seen = postgres.pgvector().await.unwrap();
+        let fits = match &seen {
+            Pgvector::TooOld { version, newer } => is_old && version == "0.6.2" && newer.is_none(),
+            // The shared server may be anybody's, and have one.
+            Pgvector::Missing | Pgvector::Available { .. } | Pgvector::Used { .. } => !is_old,
+        };
+        assert!(fits, "{seen:?}");
+    }
+}
