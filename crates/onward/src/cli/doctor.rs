@@ -6,6 +6,7 @@
 
 mod clock;
 mod hooks;
+mod meaning;
 
 use std::path::Path;
 
@@ -150,6 +151,7 @@ async fn look(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     let checked = async {
         let newest = plans(&engine, checks).await?;
         checks.push(clock::look(&engine, newest));
+        checks.extend(meaning::look(&engine).await?);
         notices(cx, &engine, checks).await
     };
     match checked.await {
