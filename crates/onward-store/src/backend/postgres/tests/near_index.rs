@@ -4,6 +4,7 @@ use onward_core::search::Vector;
 use onward_testbed::{OLD_PGVECTOR, PGVECTOR, psql};
 
 use super::*;
+use crate::backend::postgres::near_index::LOCK;
 use crate::search::Search;
 use crate::value::Row;
 use crate::vectors::{Asked, Indexed, MANY, Many, Pgvector};
@@ -289,6 +290,26 @@ async fn entries_that_are_gone_do_not_switch_the_index_off() {
     tx.queue(tx.statement(gone, vec![]));
     postgres.commit(tx).await.unwrap();
     assert_eq!(found(&postgres, "a", 100).await, (100, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_one_server_builds_another_leaves_it_to_it() {
+    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+        return;
+    };
+    let url = cluster.database();
+    let (postgres, _) = open(&url).await;
+    fill(&postgres, "a", "m", 300).await;
+    let other = postgres.0.address.stand().await.unwrap();
+    other.client.batch_execute(LOCK).await.unwrap();
+    let wanted = [many("a", "m")];
+    assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);
+    // The other one is gone, however it ended.
+    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    drop(other);
+    let free = (0..1_000).any(|_| psql(&url, held).unwrap().trim() == "0");
+    assert!(free, "its lock is gone with it");
+    assert_eq!(postgres.index_signs(&wanted).await.unwrap(), MADE);
 }
 
 #[tokio::test(flavor = "multi_thread")]
