@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use onward_engine::engine::Settings;
 use onward_engine::research::Finding;
 use onward_engine::search::Wanted;
-use onward_engine::{Address, Caller, Engine};
+use onward_engine::{Address, Caller, Engine, Source};
 use tokio::task::JoinSet;
 
 use sketch::Sketch;
@@ -107,37 +107,50 @@ async fn measure(database: &str, address: &Address, asked: &Asked) {
         "  embedded",
         filled.as_secs_f64()
     );
-    ask(
-        "by words and numbers",
-        &engine,
-        &me,
-        &words,
-        asked.questions,
-    )
-    .await;
+    let questions = asked.questions;
+    let before = ask("by words and numbers", &engine, &me, &words, questions).await;
+    let began = Instant::now();
+    let indexed = engine.index_signs().await.expect("it is indexed");
+    if indexed.made > 0 {
+        let took = began.elapsed().as_secs_f64();
+        println!("{:<30} {took:>10.1}", "  an index by pgvector");
+        let how = "by words and numbers, and the index";
+        let after = ask(how, &engine, &me, &words, questions).await;
+        let same = before.iter().filter(|near| after.contains(near)).count();
+        println!("  {same} of the {} nearest are found with it", before.len());
+    }
     engine.close().await;
 }
 
-async fn ask(how: &str, engine: &Engine, me: &Caller, words: &Words, questions: usize) {
+/// Asks questions of each kind, and tells how long they took; the ten that are nearest to each by its
+/// numbers.
+async fn ask(
+    how: &str,
+    engine: &Engine,
+    me: &Caller,
+    words: &Words,
+    questions: usize,
+) -> Vec<(String, Source)> {
     println!("{how}");
+    let mut nearest = Vec::new();
     let (mut all, mut all_worked) = (Vec::new(), Vec::new());
     for kind in words::KINDS {
         let (mut took, mut worked, mut found) = (Vec::new(), Vec::new(), 0);
         for number in 0..questions {
             let query = words.question(kind, number);
             let wanted = Wanted {
-                query,
+                query: query.clone(),
                 ..Wanted::default()
             };
             let (began, before) = (Instant::now(), cpu());
-            found += engine
-                .search(me, wanted)
-                .await
-                .expect("it answers")
-                .found
-                .len();
+            let answer = engine.search(me, wanted.clone()).await;
             took.push(began.elapsed());
             worked.push(cpu().saturating_sub(before));
+            found += answer.expect("it answers").found.len();
+            let both = engine.search_both(me, wanted).await.expect("it answers");
+            let near = both.found.iter();
+            let near = near.filter(|found| found.semantic_rank.is_some_and(|rank| rank <= 10));
+            nearest.extend(near.map(|found| (query.clone(), found.hit.source)));
         }
         all.extend(took.iter().copied());
         all_worked.extend(worked.iter().copied());
@@ -149,6 +162,7 @@ async fn ask(how: &str, engine: &Engine, me: &Caller, words: &Words, questions: 
         );
     }
     report("all of them", &mut all, &mut all_worked, 0);
+    nearest
 }
 
 fn report(name: &str, took: &mut [Duration], worked: &mut [Duration], found: usize) {
