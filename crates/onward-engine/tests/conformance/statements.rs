@@ -110,6 +110,7 @@ fn every_statement_is_used_and_every_name_that_is_used_has_one() {
         "plan_of_step_held",
         "plan_touch",
         "sign_changes",
+        "step_update_pair",
     ];
     let names = |kind| {
         statements(kind)
