@@ -228,3 +228,18 @@ fn a_call_that_is_refused_in_cursor_and_told_as_a_failure_is_no_step() {
     }
     assert_eq!(idle_steps(&desk), 8);
 }
+
+#[test]
+fn cursors_turns_begin_with_a_prompt_or_another_generation() {
+    let desk = Desk::new("turns-cursor", "cursor");
+    for _ in 0..2 {
+        desk.tell("prompt").is_silent();
+        desk.tell("idle").is_silent();
+    }
+    assert_eq!(turns(&desk), 2, "all generations have one id");
+    let mut other: Value = serde_json::from_str(&desk.payload("idle")).unwrap();
+    other["generation_id"] = json!("another");
+    desk.send(&["hook", "cursor"], other.to_string().as_bytes())
+        .is_silent();
+    assert_eq!(turns(&desk), 3);
+}
