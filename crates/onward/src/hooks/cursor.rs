@@ -1,8 +1,9 @@
 //! Cursor. A turn is a `generation_id` of a `conversation_id`; results are JSON inside of a text, and
-//! those of failed calls come with an event of their own. In print mode it tells neither of prompts nor
-//! of ends: the generation alone separates the turns.
+//! those of failed calls come with an event of their own, or with an exit code as any other. In print
+//! mode it tells neither of prompts nor of ends: the generation alone separates the turns. Its SDK
+//! gives all generations the id of the conversation: there the prompts do.
 //!
-//! Before a call it reads anything but an object as a veto, so an empty one says that nothing is said;
+//! Before a call it reads a text that is no object as a veto, so an empty one says that nothing is said;
 //! `allow` would approve the call in the person's place. It cannot be stopped; every call is refused.
 //!
 //! Its documentation says that the model reads `agent_message`, and what runs its hooks gives it
@@ -23,7 +24,10 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         "preToolUse" => What::AboutToCall {
             call: asked(payload, "tool_use_id"),
         },
-        "postToolUse" => alone(call(payload, Some(true), result(payload))),
+        "postToolUse" => {
+            let result = result(payload);
+            alone(call(payload, Some(!exited(&result)), output(&result)))
+        }
         "postToolUseFailure" => {
             let error = text(payload, "error_message").unwrap_or_default();
             alone(call(payload, Some(false), error))
@@ -59,13 +63,19 @@ fn alone(call: SeenCall) -> What {
     }
 }
 
-/// The text of a result, out of the JSON that it comes in.
-fn result(payload: &Value) -> String {
+/// A result, out of the text that it comes in.
+fn result(payload: &Value) -> Value {
     let told = payload.get("tool_output").unwrap_or(&Value::Null);
     let inner = told
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok());
-    output(&inner.unwrap_or_else(|| told.clone()))
+    inner.unwrap_or_else(|| told.clone())
+}
+
+/// Whether a result is that of a command that failed.
+fn exited(result: &Value) -> bool {
+    let code = result.get("exitCode").and_then(Value::as_i64);
+    code.is_some_and(|code| code != 0)
 }
 
 pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {

@@ -230,6 +230,27 @@ fn a_call_that_is_refused_in_cursor_and_told_as_a_failure_is_no_step() {
 }
 
 #[test]
+fn cursors_commands_that_fail_are_known_by_their_exit_code() {
+    let desk = Desk::new("exited-cursor", "cursor");
+    desk.tell("prompt").is_silent();
+    desk.tell("exited").is_silent();
+    let call = last_call(&desk);
+    assert_eq!(call["ok"], false);
+    assert!(
+        call["output"]
+            .as_str()
+            .unwrap()
+            .starts_with("make: no rule")
+    );
+    desk.tell("failed").is_silent();
+    assert_eq!(last_call(&desk)["ok"], false);
+    desk.tell("mcp").is_silent();
+    let pong = last_call(&desk);
+    assert_eq!(pong["ok"], true);
+    assert_eq!(pong["output"], "pong");
+}
+
+#[test]
 fn cursors_turns_begin_with_a_prompt_or_another_generation() {
     let desk = Desk::new("turns-cursor", "cursor");
     for _ in 0..2 {
