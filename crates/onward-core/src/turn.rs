@@ -86,6 +86,11 @@ pub struct Observation<'a> {
     pub background: bool,
 }
 
+/// The output of a call that succeeded, where its agent tells of the call and not of what it gave. Under
+/// the default rule such a call counts for nothing only where it was made before: what it taught the first
+/// time nobody knows.
+pub const NOT_TOLD: &str = "[the agent does not tell what this gave]";
+
 /// One call of a tool, with its result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {

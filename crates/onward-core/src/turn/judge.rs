@@ -15,7 +15,7 @@ use super::noop::{NoOp, no_op};
 use super::policy::{Parts, TurnPolicy};
 use super::poll::LastAnswer;
 use super::task::News;
-use super::{Call, Outside, Progress};
+use super::{Call, NOT_TOLD, Outside, Progress};
 
 /// How many outputs are remembered whole, and how many calls.
 pub(crate) const REMEMBERED: usize = 1024;
@@ -170,7 +170,8 @@ fn weigh(
             (false, _) => Worth::Nothing(Nothing::Failed),
         };
     }
-    if answer.news.is_some_and(|chars| chars >= least) {
+    let untold = parts.short_answers && call.output == NOT_TOLD;
+    if !untold && answer.news.is_some_and(|chars| chars >= least) {
         return Worth::Progress(Progress::Learned { call: index });
     }
     if parts.edits && !answer.again && edits(intent, outside, answer) {
@@ -188,6 +189,7 @@ fn weigh(
         };
     }
     match parts.short_answers {
+        true if untold => Worth::Unknown(why),
         true => weigh_short(intent, outside, answer, why),
         false => Worth::Nothing(why),
     }

@@ -1,6 +1,6 @@
 //! What the default rule takes for news: by the line, without the question, errors, short answers.
 
-use onward_core::turn::{Outside, Progress};
+use onward_core::turn::{NOT_TOLD, Outside, Progress};
 use serde_json::json;
 
 use crate::desk::{Desk, Step, read, sentence, shell, tool};
@@ -184,4 +184,17 @@ fn a_new_command_that_says_nothing_is_not_held_against_the_agent() {
 
     let mut off = Desk::parts(|parts| parts.short_answers = false);
     assert_eq!(off.halves(&unknown(send(1))), Some(2));
+}
+
+#[test]
+fn what_is_not_told_counts_only_where_it_is_asked_again() {
+    let mut desk = Desk::default();
+    for file in ["a", "b", "c"] {
+        assert_eq!(desk.halves(&read(file, NOT_TOLD)), Some(0));
+    }
+    assert_eq!(desk.halves(&read("b", NOT_TOLD)), Some(2));
+
+    let mut off = Desk::parts(|parts| parts.short_answers = false);
+    off.see(&read("a", NOT_TOLD));
+    assert_eq!(off.halves(&read("b", NOT_TOLD)), Some(2));
 }

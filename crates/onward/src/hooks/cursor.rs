@@ -1,7 +1,8 @@
 //! Cursor. A turn is a `generation_id` of a `conversation_id`; results are JSON inside of a text, and
 //! those of failed calls come with an event of their own, or with an exit code as any other. In print
 //! mode it tells neither of prompts nor of ends: the generation alone separates the turns. Its SDK
-//! gives all generations the id of the conversation: there the prompts do.
+//! gives all generations the id of the conversation: there the prompts do. Of files and searches it tells
+//! that they went well, and not what they gave.
 //!
 //! Before a call it reads a text that is no object as a veto, so an empty one says that nothing is said;
 //! `allow` would approve the call in the person's place. It cannot be stopped; every call is refused.
@@ -10,6 +11,7 @@
 //! `user_message`; so the reason stands in both. A call that was refused is told as a failed one, with
 //! that reason as its error, by which it is known to be no step.
 
+use onward_core::turn::NOT_TOLD;
 use onward_engine::session::{Heard, SeenCall};
 use serde_json::{Value, json};
 
@@ -26,7 +28,11 @@ pub(super) fn read(payload: &Value) -> Option<Event> {
         },
         "postToolUse" => {
             let result = result(payload);
-            alone(call(payload, Some(!exited(&result)), output(&result)))
+            let given = match is_untold(&result) {
+                true => NOT_TOLD.to_owned(),
+                false => output(&result),
+            };
+            alone(call(payload, Some(!exited(&result)), given))
         }
         "postToolUseFailure" => {
             let error = text(payload, "error_message").unwrap_or_default();
@@ -70,6 +76,15 @@ fn result(payload: &Value) -> Value {
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok());
     inner.unwrap_or_else(|| told.clone())
+}
+
+/// Whether a result says that something was read, found or written, and not what.
+fn is_untold(result: &Value) -> bool {
+    const ABOUT: [&str; 4] = ["file_path", "pattern", "content_length", "success"];
+    result.as_object().is_some_and(|fields| {
+        ABOUT[2..].iter().any(|key| fields.contains_key(*key))
+            && fields.keys().all(|key| ABOUT.contains(&key.as_str()))
+    })
 }
 
 /// Whether a result is that of a command that failed.

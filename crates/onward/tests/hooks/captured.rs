@@ -264,3 +264,22 @@ fn cursors_turns_begin_with_a_prompt_or_another_generation() {
         .is_silent();
     assert_eq!(turns(&desk), 3);
 }
+
+#[test]
+fn what_cursor_does_not_tell_is_held_against_nobody_unless_it_is_asked_again() {
+    let desk = Desk::new("untold-cursor", "cursor");
+    desk.tell("prompt").is_silent();
+    for _ in 0..20 {
+        desk.tell("read").is_silent();
+    }
+    let call = last_call(&desk);
+    assert_eq!(call["output"], onward_core::turn::NOT_TOLD);
+    assert!(!desk.tell("before").stdout.contains("deny"));
+    let refused = (0..20).any(|_| {
+        let mut again: Value = serde_json::from_str(&desk.payload("read")).unwrap();
+        again["tool_input"] = json!({ "file_path": "the same" });
+        desk.send(&["hook", "cursor"], again.to_string().as_bytes());
+        desk.tell("before").stdout.contains("deny")
+    });
+    assert!(refused, "the same file again and again");
+}
