@@ -38,9 +38,7 @@ fn where_no_agent_is_set_up_it_says_how() {
 #[test]
 fn an_agent_that_was_set_up_by_another_copy_of_the_program_is_named_with_what_helps() {
     let home = Home::new("doctor-moved");
-    let copy = home.path("elsewhere/onward");
-    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_onward"), &copy).unwrap();
+    let copy = home.copy_binary("elsewhere/onward");
     for agent in AGENTS {
         assert_eq!(home.run_as(&copy, &[agent]).status.code(), Some(0));
     }

@@ -241,9 +241,7 @@ fn another_copy_of_the_binary_takes_the_place_of_the_first() {
     let home = Home::new("moved");
     furnish(&home);
     let before = home.all();
-    let copy = home.path("a folder's/onward");
-    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_onward"), &copy).unwrap();
+    let copy = home.copy_binary("a folder's/onward");
     for agent in AGENTS {
         assert_eq!(
             home.run_as(&copy, &[agent]).status.code(),

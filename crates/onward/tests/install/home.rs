@@ -62,6 +62,18 @@ impl Home {
         self.run_as(Path::new(env!("CARGO_BIN_EXE_onward")), arguments)
     }
 
+    /// Another copy of the binary, at this place. A process of its own makes it: while a file that this one
+    /// writes to is open, every process that another test starts has it open too, and a program that
+    /// somebody may write to does not start.
+    pub(crate) fn copy_binary(&self, to: &str) -> PathBuf {
+        let copy = self.path(to);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        let mut command = Command::new("cp");
+        command.arg(env!("CARGO_BIN_EXE_onward")).arg(&copy);
+        assert!(command.status().expect("cp starts").success());
+        copy
+    }
+
     pub(crate) fn run_as(&self, binary: &Path, arguments: &[&str]) -> Output {
         Command::new(binary)
             .arg("install")
