@@ -1,7 +1,10 @@
 //! Standard input and output on a bad day: what is no message, what is too long, who hangs up, who is
 //! told to stop.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -280,6 +283,68 @@ fn it_ends_when_nobody_takes_its_answers_any_more() {
     // Its input stays open: it ends by itself.
     assert!(child.wait().expect("it ends").success());
     drop(input);
+}
+
+#[test]
+fn a_client_may_give_it_sockets_or_files_instead_of_pipes() {
+    const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    const PONG: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    let place = Place::file();
+    let (mut ours, theirs) = UnixStream::pair().expect("sockets can be made");
+    let theirs = OwnedFd::from(theirs);
+    let mut child = place
+        .onward()
+        .arg("mcp")
+        .stdin(theirs.try_clone().expect("it can be given twice"))
+        .stdout(theirs)
+        .spawn()
+        .expect("the binary starts");
+    ours.write_all(PING).expect("it takes a line");
+    let mut said = String::new();
+    BufReader::new(&ours)
+        .read_line(&mut said)
+        .expect("it answers");
+    assert_eq!(said, PONG);
+    drop(ours);
+    assert!(child.wait().expect("it ends").success());
+
+    let (asked, answered) = (place.path("asked"), place.path("answered"));
+    std::fs::write(&asked, PING).expect("a file can be written");
+    let ended = place
+        .onward()
+        .arg("mcp")
+        .stdin(File::open(&asked).expect("it is there"))
+        .stdout(File::create(&answered).expect("it can be made"))
+        .status();
+    assert!(ended.expect("the binary starts").success());
+    let said = std::fs::read_to_string(answered).expect("it is there");
+    assert_eq!(said, PONG);
+}
+
+#[test]
+fn errors_may_go_where_answers_go() {
+    let place = Place::file();
+    let (mut ours, theirs) = UnixStream::pair().expect("sockets can be made");
+    let theirs = OwnedFd::from(theirs);
+    let again = || theirs.try_clone().expect("it can be given again");
+    let mut child = place
+        .onward()
+        .arg("mcp")
+        .stdin(Stdio::piped())
+        .stdout(again())
+        .stderr(again())
+        .spawn()
+        .expect("the binary starts");
+    drop(theirs);
+    let mut input = child.stdin.take().expect("it has an input");
+    input
+        .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")
+        .expect("it takes a line");
+    drop(input);
+    let mut said = String::new();
+    ours.read_to_string(&mut said).expect("it answers and ends");
+    assert!(said.contains("\"result\":{}"), "{said}");
+    assert!(child.wait().expect("it ends").success());
 }
 
 #[test]

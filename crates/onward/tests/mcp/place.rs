@@ -48,6 +48,11 @@ impl Place {
         command
     }
 
+    /// A file beside the database.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// Runs a command to its end, and gives what it printed.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         let output = self
