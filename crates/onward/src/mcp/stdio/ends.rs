@@ -1,6 +1,6 @@
 //! Standard input and output as they can be waited for, where they are pipes or sockets.
 //!
-//! Whatever is waited for must not block, and that holds for all who share it. So an output that errors
+//! Whatever is waited for must not block, and that holds for all who share it. So an end that errors
 //! go to as well is left as it is: whoever writes those expects them to be taken.
 
 use std::fs::File;
@@ -25,6 +25,9 @@ enum End {
 }
 
 pub(super) fn input() -> Option<Input> {
+    if is_shared(&io::stdin(), &io::stderr()).unwrap_or(true) {
+        return None;
+    }
     Some(match End::of(&io::stdin())? {
         End::Pipe(end) => Box::new(Receiver::from_owned_fd(end).ok()?),
         End::Socket(end) => Box::new(end),
