@@ -16,7 +16,7 @@ use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 use serde_json::Value as Json;
 
 use crate::error::Error;
-use crate::memory::Recalled;
+use crate::memory::{Look, Recalled};
 use crate::row::event::{Author, Entry};
 use crate::row::plan::Sheet;
 use crate::row::{branch, event, plan, step};
@@ -48,6 +48,13 @@ pub struct Commit<'a> {
     pub author: &'a Author,
     /// When the sweep must look at the plan.
     pub due: Due,
+}
+
+impl Commit<'_> {
+    /// No sweep looks at what is due later than this while it is being written.
+    pub(crate) fn quiet_until(&self) -> Option<Timestamp> {
+        self.at.checked_add(QUIET)
+    }
 }
 
 /// A step with its events applied.
@@ -124,12 +131,11 @@ impl Tx {
             let params = params![plan.as_uuid(), about.0];
             self.queue(self.statement("plan_touch", params).touching(1));
         }
-        let mut head = plan::changing(commit.head);
-        head.extend(params![commit.at, commit.before]);
-        let name = match stays {
-            true => "plan_update",
-            false => "plan_move",
+        let (name, mut head) = match stays {
+            true => ("plan_update", plan::counting(commit.head)),
+            false => ("plan_move", plan::changing(commit.head)),
         };
+        head.extend(params![commit.at, commit.before]);
         self.queue(self.statement(name, head).touching(1));
         self.remember(plan, plan::Known::of(commit.head, about));
         self.change_steps(commit);
@@ -145,8 +151,9 @@ impl Tx {
             };
             bytes += self.log(plan, &entry);
         }
-        self.follow(commit, bytes);
-        self.due_from(plan, commit.due, commit.at.checked_add(QUIET));
+        if self.follow(commit, bytes) {
+            self.due_from(plan, commit.due, commit.quiet_until());
+        }
         // What most transitions have nothing of comes behind what all of them have: PostgreSQL is
         // sent that as one statement.
         for after in commit.steps.iter().filter(|after| after.rewritten) {
@@ -165,16 +172,8 @@ impl Tx {
     }
 
     fn change_steps(&mut self, commit: &Commit<'_>) {
-        let changing =
-            |after: &StepAfter| step::changing(&after.step, after.stalls_at, commit.commit_seq);
-        if let ([one, other], Connection::Postgres(_)) = (commit.steps, &self.connection) {
-            let mut params = changing(one);
-            params.extend(changing(other));
-            self.queue(self.statement("step_update_pair", params).touching(2));
-            return;
-        }
         for after in commit.steps {
-            let params = changing(after);
+            let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
             self.queue(self.statement("step_update", params).touching(1));
         }
     }
@@ -200,8 +199,8 @@ impl Tx {
         }
         let bytes = self.log(plan, entry);
         if self.memory.is_some() {
-            let plan = Plan::created(created, at);
-            self.recalled = Some(Box::new(Recalled { plan, bytes }));
+            let (plan, look) = (Plan::created(created, at), Look::Never);
+            self.recalled = Some(Box::new(Recalled { plan, bytes, look }));
         }
         self.note(plan);
     }

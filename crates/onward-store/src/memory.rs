@@ -11,9 +11,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onward_core::{Plan, PlanId, StepId};
+use onward_core::{Plan, PlanId, StepId, Timestamp};
 
-use crate::commit::Commit;
+use crate::commit::{Commit, Due};
 use crate::error::Error;
 use crate::row::event;
 use crate::row::plan::{About, Known};
@@ -63,6 +63,33 @@ pub(crate) struct Recalled {
     pub(crate) plan: Plan,
     /// The length of its trail.
     pub(crate) bytes: usize,
+    pub(crate) look: Look,
+}
+
+/// When the sweep looks at a plan, as the database says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    Unknown,
+    Never,
+    At(Timestamp),
+}
+
+impl Look {
+    /// Follows a commit. Whether the database must be told: not where the sweep will have looked by then,
+    /// and leaves it at that until an instant. Whoever else changes this changes the plan's version, except
+    /// for a sweep that looks, which does so when it is time.
+    fn goes_along(&mut self, due: Due, until: Option<Timestamp>) -> bool {
+        let stays = |at: Timestamp| until.is_some_and(|until| at > until);
+        let (look, tell) = match (*self, due) {
+            (look, Due::Unchanged) => (look, false),
+            (Look::At(look), Due::By(at)) if stays(look) => (Look::At(look.min(at)), at < look),
+            (Look::Never, Due::By(at)) | (_, Due::At(at)) => (Look::At(at), true),
+            (Look::At(_) | Look::Unknown, Due::By(_)) => (Look::Unknown, true),
+            (_, Due::Never) => (Look::Never, true),
+        };
+        *self = look;
+        tell
+    }
 }
 
 /// What a plan is found by.
@@ -203,8 +230,17 @@ impl Tx {
     /// The plan that a short trail makes. None where it makes none: whoever asks for the rows is told
     /// what is wrong.
     async fn replay_trail(&mut self, plan: PlanId) -> Result<Option<Box<Recalled>>, Error> {
-        let params = params![plan.as_uuid(), 0u64, LONGEST_TRAIL + 1];
-        let rows = self.rows("events_after", params).await?;
+        let asked = params![plan.as_uuid(), 0u64, LONGEST_TRAIL + 1];
+        let questions = vec![
+            self.statement("events_after", asked),
+            self.statement("due_at", params![plan.as_uuid()]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let rows = answers.next().unwrap_or_default();
+        let look = match answers.next().unwrap_or_default().pop() {
+            Some(row) => Look::At(row.cells("due").at("at")?),
+            None => Look::Never,
+        };
         let bytes = rows.iter().map(Row::bytes).sum();
         if u64::try_from(rows.len()).unwrap_or(u64::MAX) > LONGEST_TRAIL {
             return Ok(None);
@@ -214,14 +250,17 @@ impl Tx {
             let events = trail.iter().map(|entry| (&entry.event, entry.at));
             Plan::replay(events).ok()
         });
-        Ok(made.map(|plan| Box::new(Recalled { plan, bytes })))
+        Ok(made.map(|plan| Box::new(Recalled { plan, bytes, look })))
     }
 
     /// The plan that is recalled goes along with a commit, whose entries in the trail have this length.
-    pub(crate) fn follow(&mut self, commit: &Commit<'_>, bytes: usize) {
+    /// Whether the database must be told when it is due.
+    pub(crate) fn follow(&mut self, commit: &Commit<'_>, bytes: usize) -> bool {
         let plan = commit.head.id;
         let recalled = self.recalled.take();
+        let mut tell = true;
         self.recalled = recalled.and_then(|mut recalled| {
+            tell = recalled.look.goes_along(commit.due, commit.quiet_until());
             let followed = recalled.plan.apply_all(commit.events, commit.at);
             recalled.bytes += bytes;
             // What does not come out as it was committed is not remembered.
@@ -234,6 +273,7 @@ impl Tx {
                 steps: commit.steps.iter().map(|after| after.step.id()).collect(),
             });
         }
+        tell
     }
 
     /// What is to be remembered, once this is committed.
@@ -276,11 +316,11 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
+    use onward_core::StepType;
     use onward_core::event::Created;
     use onward_core::plan::Brief;
     use onward_core::policy::OnStall;
     use onward_core::step::NewStep;
-    use onward_core::{StepType, Timestamp};
     use uuid::Uuid;
 
     use super::*;
@@ -315,7 +355,8 @@ mod tests {
             session: None,
         };
         let plan = Plan::created(&created, Timestamp::from_millis(0));
-        Box::new(Recalled { plan, bytes })
+        let look = Look::Never;
+        Box::new(Recalled { plan, bytes, look })
     }
 
     fn is_there(memory: &Memory, tenant: &str, by: By) -> bool {
@@ -332,6 +373,34 @@ mod tests {
         memory.put(&"a".into(), plan(1, 10));
         assert!(is_there(&memory, "a", by_plan));
         assert!(!is_there(&memory, "a", by_step));
+    }
+
+    #[test]
+    fn the_database_is_told_when_a_plan_is_due_unless_it_knows() {
+        let at = Timestamp::from_millis;
+        let mut look = Look::Never;
+        // Each commit, until when no sweep looks beside it, whether it is told, and what is known then.
+        for (due, until, told, known) in [
+            (Due::Unchanged, 10, false, Look::Never),
+            (Due::By(at(100)), 10, true, Look::At(at(100))),
+            (Due::By(at(110)), 20, false, Look::At(at(100))),
+            (Due::By(at(100)), 30, false, Look::At(at(100))),
+            (Due::By(at(90)), 40, true, Look::At(at(90))),
+            (Due::Unchanged, 50, false, Look::At(at(90))),
+            // A sweep may be looking now, and say another instant.
+            (Due::By(at(200)), 90, true, Look::Unknown),
+            (Due::By(at(300)), 95, true, Look::Unknown),
+            (Due::At(at(150)), 96, true, Look::At(at(150))),
+            (Due::Never, 97, true, Look::Never),
+        ] {
+            assert_eq!(look.goes_along(due, Some(at(until))), told, "{due:?}");
+            assert_eq!(look, known, "{due:?}");
+        }
+        let mut look = Look::At(at(100));
+        assert!(
+            look.goes_along(Due::By(at(200)), None),
+            "there is no such instant"
+        );
     }
 
     #[test]

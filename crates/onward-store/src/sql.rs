@@ -181,7 +181,6 @@ mod tests {
             "plan_of_step_held",
             "plan_touch",
             "sign_changes",
-            "step_update_pair",
         ];
         assert_eq!(apart, only.each_ref());
         assert!(sqlite.len() > 50);

@@ -11,6 +11,7 @@
 mod address;
 mod batch;
 mod connection;
+mod count;
 mod error;
 mod lead;
 mod migrate;
@@ -18,6 +19,7 @@ mod near_index;
 mod notify;
 mod pipeline;
 mod pool;
+mod shape;
 mod tls;
 mod value;
 

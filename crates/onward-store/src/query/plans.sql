@@ -111,20 +111,19 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
         + CAST($15 AS bigint) + CAST($16 AS bigint));
 
 -- name: plan_update (sqlite)
--- Differs because here an index counts as changed when a column of it is set, to whatever value: this is
--- for a plan that stands where it stood, with as many steps, and `plan_touch` says when it changed,
--- where that is news.
-UPDATE plans SET last_session = $10, pending = $11, in_progress = $12, awaiting_input = $13,
-    completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
+-- Differs because here an index counts as changed when a column of it is set, to whatever value:
+-- `plan_touch` says when the plan changed, where that is news. For a plan that stands where it stood, with as
+-- many steps.
+UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_input = $6,
+    completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
 
 -- name: plan_update (postgres)
--- Differs because here every parameter must be used.
-UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
-    failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
-    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
-    updated_about = CAST($18 AS bigint) / 10000
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
+-- Differs because it says what `plan_touch` does.
+UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_input = $6,
+    completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11,
+    updated_about = CAST($11 AS bigint) / 10000
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
 
 -- name: plan_move
 -- For a plan that stands elsewhere than before, or has more or fewer steps.

@@ -141,7 +141,8 @@ INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, in
     updated_at, open_dependencies)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1, 0, '[]', $11, $12);
 
--- name: step_update
+-- name: step_update (sqlite)
+-- Differs because each row is changed by itself here.
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
     last_progress_at = $8, stall_marked_at = $9, undelivered = $10, review = $11, ended_at = $12,
     result_summary = $13, result_confidence = $14, result = $15, result_report = $16,
@@ -149,33 +150,30 @@ UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6
     failure_words = $21, superseded = $22, updated_at = $23, stalls_at = $24, ended_commit = coalesce(ended_commit, $25)
 WHERE tenant_id = $1 AND step_id = $2;
 
--- name: step_update_pair (postgres)
--- Differs because each statement that changes a table prepares all of its indexes anew here: two steps in
--- one, for a result that is handed in while the next step is handed out.
-UPDATE steps SET status = CASE step_id WHEN $2 THEN CAST($3 AS text) ELSE $27 END,
-    attempt = CASE step_id WHEN $2 THEN CAST($4 AS bigint) ELSE $28 END,
-    claim_token = CASE step_id WHEN $2 THEN CAST($5 AS text) ELSE $29 END,
-    claim_session = CASE step_id WHEN $2 THEN CAST($6 AS text) ELSE $30 END,
-    started_at = CASE step_id WHEN $2 THEN CAST($7 AS bigint) ELSE $31 END,
-    last_progress_at = CASE step_id WHEN $2 THEN CAST($8 AS bigint) ELSE $32 END,
-    stall_marked_at = CASE step_id WHEN $2 THEN CAST($9 AS bigint) ELSE $33 END,
-    undelivered = CASE step_id WHEN $2 THEN CAST($10 AS bigint) ELSE $34 END,
-    review = CASE step_id WHEN $2 THEN CAST($11 AS text) ELSE $35 END,
-    ended_at = CASE step_id WHEN $2 THEN CAST($12 AS bigint) ELSE $36 END,
-    result_summary = CASE step_id WHEN $2 THEN CAST($13 AS text) ELSE $37 END,
-    result_confidence = CASE step_id WHEN $2 THEN CAST($14 AS double precision) ELSE $38 END,
-    result = CASE step_id WHEN $2 THEN CAST($15 AS text) ELSE $39 END,
-    result_report = CASE step_id WHEN $2 THEN CAST($16 AS text) ELSE $40 END,
-    result_notes = CASE step_id WHEN $2 THEN CAST($17 AS text) ELSE $41 END,
-    skipped_by_branch = CASE step_id WHEN $2 THEN CAST($18 AS uuid) ELSE $42 END,
-    skipped_by_review = CASE step_id WHEN $2 THEN CAST($19 AS uuid) ELSE $43 END,
-    failure_kind = CASE step_id WHEN $2 THEN CAST($20 AS text) ELSE $44 END,
-    failure_words = CASE step_id WHEN $2 THEN CAST($21 AS text) ELSE $45 END,
-    superseded = CASE step_id WHEN $2 THEN CAST($22 AS text) ELSE $46 END,
-    updated_at = CASE step_id WHEN $2 THEN CAST($23 AS bigint) ELSE $47 END,
-    stalls_at = CASE step_id WHEN $2 THEN CAST($24 AS bigint) ELSE $48 END,
-    ended_commit = coalesce(ended_commit, CASE step_id WHEN $2 THEN CAST($25 AS bigint) ELSE $49 END)
-WHERE tenant_id = $1 AND step_id IN ($2, $26);
+-- name: step_update (postgres)
+-- Differs because each statement that changes a table prepares all of its indexes anew here: several steps
+-- are several rows of one.
+UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
+    claim_session = new.claim_session, started_at = new.started_at,
+    last_progress_at = new.last_progress_at, stall_marked_at = new.stall_marked_at,
+    undelivered = new.undelivered, review = new.review, ended_at = new.ended_at,
+    result_summary = new.result_summary, result_confidence = new.result_confidence,
+    result = new.result, result_report = new.result_report, result_notes = new.result_notes,
+    skipped_by_branch = new.skipped_by_branch, skipped_by_review = new.skipped_by_review,
+    failure_kind = new.failure_kind, failure_words = new.failure_words, superseded = new.superseded,
+    updated_at = new.updated_at, stalls_at = new.stalls_at,
+    ended_commit = coalesce(steps.ended_commit, new.ended_commit)
+FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS text), CAST($6 AS text),
+    CAST($7 AS bigint), CAST($8 AS bigint), CAST($9 AS bigint), CAST($10 AS bigint),
+    CAST($11 AS text), CAST($12 AS bigint), CAST($13 AS text), CAST($14 AS double precision),
+    CAST($15 AS text), CAST($16 AS text), CAST($17 AS text), CAST($18 AS uuid), CAST($19 AS uuid),
+    CAST($20 AS text), CAST($21 AS text), CAST($22 AS text), CAST($23 AS bigint),
+    CAST($24 AS bigint), CAST($25 AS bigint))) AS new (step_id,
+    status, attempt, claim_token, claim_session, started_at, last_progress_at, stall_marked_at,
+    undelivered, review, ended_at, result_summary, result_confidence, result, result_report,
+    result_notes, skipped_by_branch, skipped_by_review, failure_kind, failure_words, superseded,
+    updated_at, stalls_at, ended_commit)
+WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id;
 
 -- name: step_instructions
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;

@@ -167,8 +167,7 @@ pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
             failure = (Some(kind), words.as_deref());
         }
     }
-    let counts = &head.counts;
-    params![
+    let mut changing = params![
         head.id.as_uuid(),
         head.status().as_str(),
         review.0,
@@ -177,6 +176,21 @@ pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
         ended_at,
         failure.0,
         failure.1,
+    ];
+    changing.extend(counted(head));
+    changing
+}
+
+/// The id, then every column that an event can change of a plan that stands where it stood.
+pub(crate) fn counting(head: &PlanHead) -> Vec<Value> {
+    let mut counting = params![head.id.as_uuid()];
+    counting.extend(counted(head));
+    counting
+}
+
+fn counted(head: &PlanHead) -> Vec<Value> {
+    let counts = &head.counts;
+    params![
         head.last_session.as_ref().map(SessionId::as_str),
         counts.pending,
         counts.in_progress,

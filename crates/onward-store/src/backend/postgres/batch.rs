@@ -1,15 +1,6 @@
 //! A batch of named statements: made known to the server, sent, and read back.
-//!
-//! A statement that must touch a certain number of rows is wrapped so that the server itself fails on
-//! another number. Its answer would come too late for that: the COMMIT goes out in the same round
-//! trip, right behind it.
-//!
-//! The changes that every transition makes (the plan's row, its steps, its events, what is due) are
-//! sent as one statement: each message costs both sides as much as a small write.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use std::sync::Arc;
 
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Statement as Plan;
@@ -17,168 +8,10 @@ use tokio_postgres::types::ToSql;
 
 use super::error;
 use super::pipeline::{Sent, in_order};
+use super::shape::{Shape, text, together, values};
 use crate::error::Error;
-use crate::sql::{self, Dialect};
 use crate::tx::Statement;
-use crate::value::{Columns, Row, Value};
-
-/// What is known about a message once and for all.
-struct Shape {
-    text: String,
-    /// Whether its rows are an answer, and not only the server's own count.
-    answers: bool,
-    columns: OnceLock<Columns>,
-}
-
-/// The names of the statements that go together, each with the rows that it must touch.
-type Key = Vec<(&'static str, Option<u64>)>;
-
-static SHAPES: LazyLock<RwLock<HashMap<Key, Arc<Shape>>>> = LazyLock::new(RwLock::default);
-
-impl Shape {
-    fn of(run: &[Statement]) -> Arc<Self> {
-        let key = run.iter().map(|one| (one.name, one.touches)).collect();
-        // Whoever panicked while holding the map was adding one entry: it is whole.
-        let known = SHAPES.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shape) = known.get(&key) {
-            return Arc::clone(shape);
-        }
-        drop(known);
-        let shape = Arc::new(Self::new(&key));
-        let mut known = SHAPES.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(key).or_insert(shape))
-    }
-
-    fn new(key: &Key) -> Self {
-        let (text, answers) = match key.as_slice() {
-            [(name, None)] => (text(name).to_owned(), true),
-            // Its caller sees how many rows there are.
-            [(name, Some(_))] if gives_rows(text(name)) => (text(name).to_owned(), true),
-            _ => (counted(key), false),
-        };
-        Self {
-            text,
-            answers,
-            columns: OnceLock::new(),
-        }
-    }
-}
-
-/// The tests of this backend bring their own statements, whose name is their text.
-fn text(name: &'static str) -> &'static str {
-    match sql::text(name, Dialect::Postgres) {
-        "" if cfg!(test) => name,
-        text => text,
-    }
-}
-
-fn gives_rows(text: &str) -> bool {
-    let word = |verb: &str| {
-        text.split_whitespace()
-            .any(|word| word.eq_ignore_ascii_case(verb))
-    };
-    let is_select = text
-        .get(..6)
-        .is_some_and(|verb| verb.eq_ignore_ascii_case("select"));
-    is_select || word("returning") || !(word("insert") || word("update") || word("delete"))
-}
-
-/// The table that a statement changes, where it may be sent in one with its neighbours: it looks at no
-/// row that one of them changes, and no two of them change the same row.
-fn joins(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "plan_update" | "plan_move" => "plans",
-        "step_update" | "step_update_pair" => "steps",
-        "event_insert" => "events",
-        "due_sooner" | "due_set" | "due_clear" => "due",
-        _ => return None,
-    })
-}
-
-/// How many of the first statements go together.
-fn together(statements: &[Statement]) -> usize {
-    let mut tables = Vec::new();
-    for statement in statements {
-        match joins(statement.name) {
-            // A row of these may be changed once: there is one per plan.
-            Some(table @ ("plans" | "due")) if tables.contains(&table) => break,
-            Some(table) => tables.push(table),
-            None => break,
-        }
-    }
-    tables.len().max(1)
-}
-
-/// These changes as one statement, failing where one of them touches another number of rows than it
-/// must. The function is called only then. A change that is counted is made when it is counted, so none
-/// is made behind one that failed: what it would write was decided on a state that is gone.
-fn counted(key: &Key) -> String {
-    let (mut changes, mut checks) = (Vec::<String>::new(), String::new());
-    let (mut before, mut last) = (0, "");
-    for (name, touches) in key {
-        let change = shifted(text(name), before);
-        before += parameters(text(name));
-        // Several entries of the trail are one insert of several rows.
-        let another = (*name == last && *name == "event_insert")
-            .then(|| change.split_once(" VALUES ")?.1.into())
-            .flatten();
-        last = name;
-        match (another, changes.last_mut()) {
-            (Some(row), Some(insert)) => {
-                insert.push_str(", ");
-                insert.push_str(row);
-            }
-            (Some(_) | None, _) => changes.push(change),
-        }
-        if let (Some(rows), Some(change)) = (touches, changes.last_mut()) {
-            change.push_str(" RETURNING 1");
-            let count = format!("(SELECT count(*) FROM c{})", changes.len() - 1);
-            let said = name.replace('\'', "''");
-            // Writing to a text does not fail.
-            let _ = write!(
-                checks,
-                "WHEN {count} <> {rows} THEN onward_miscounted('{said}', {count}, {rows}) "
-            );
-        }
-    }
-    let changes = changes.into_iter().enumerate();
-    let changes: Vec<String> = changes
-        .map(|(place, change)| format!("c{place} AS ({change})"))
-        .collect();
-    let changes = changes.join(", ");
-    match checks.as_str() {
-        "" => format!("WITH {changes} SELECT 0"),
-        checks => format!("WITH {changes} SELECT CASE {checks}ELSE 0 END"),
-    }
-}
-
-/// The numbers of the parameters in a text, with where each begins behind its `$` and ends.
-fn numbers(text: &str) -> impl Iterator<Item = (usize, usize, u32)> {
-    text.match_indices('$').filter_map(|(place, _)| {
-        let digits = &text[place + 1..];
-        let length = digits.find(|c: char| !c.is_ascii_digit());
-        let end = place + 1 + length.unwrap_or(digits.len());
-        Some((place + 1, end, text[place + 1..end].parse().ok()?))
-    })
-}
-
-/// The highest number of a parameter.
-fn parameters(text: &str) -> u32 {
-    numbers(text).map(|(.., number)| number).max().unwrap_or(0)
-}
-
-/// The text with its parameters numbered from another one on.
-fn shifted(text: &str, by: u32) -> String {
-    let mut shifted = String::with_capacity(text.len() + 16);
-    let mut copied = 0;
-    for (begin, end, number) in numbers(text) {
-        shifted.push_str(&text[copied..begin]);
-        shifted.push_str(&(number + by).to_string());
-        copied = end;
-    }
-    shifted.push_str(&text[copied..]);
-    shifted
-}
+use crate::value::{Row, Value};
 
 /// Statements that are sent as one, and that the server knows.
 struct Message<'b> {
@@ -249,7 +82,7 @@ impl<'b> Batch<'b> {
         client: &'s ClientWrapper,
     ) -> impl Iterator<Item = Sent<'s, Vec<tokio_postgres::Row>>> {
         self.0.iter().map(move |message| {
-            let params = message.run.iter().flat_map(|statement| &statement.params);
+            let params = values(message.run);
             let params: Vec<_> = params.map(|value| value as &(dyn ToSql + Sync)).collect();
             let sent: Sent<'s, _> =
                 Box::pin(async move { client.query(&message.plan, &params).await });
@@ -287,57 +120,5 @@ impl<'b> Batch<'b> {
             all.push(rows.map_err(failed)?);
         }
         Ok(all)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_is_counted_and_a_question_is_not() {
-        assert!(gives_rows("select a FROM t FOR NO KEY UPDATE"));
-        assert!(gives_rows("WITH a AS (SELECT 1) SELECT a"));
-        assert!(gives_rows("INSERT INTO t VALUES ($1) RETURNING a"));
-        assert!(!gives_rows("UPDATE t SET a = $2 WHERE b = $1"));
-        assert_eq!(
-            counted(&vec![("UPDATE t SET a = $2 WHERE b = $10", Some(3))]),
-            "WITH c0 AS (UPDATE t SET a = $2 WHERE b = $10 RETURNING 1) SELECT CASE WHEN \
-             (SELECT count(*) FROM c0) <> 3 THEN onward_miscounted('UPDATE t SET a = $2 WHERE b = \
-             $10', (SELECT count(*) FROM c0), 3) ELSE 0 END"
-        );
-    }
-
-    #[test]
-    fn changes_in_one_statement_keep_their_parameters_apart() {
-        let (one, two) = (
-            "UPDATE t SET a = $2 WHERE b = $1",
-            "DELETE FROM u WHERE c = $1",
-        );
-        assert_eq!(
-            counted(&vec![(one, None), (two, None)]),
-            "WITH c0 AS (UPDATE t SET a = $2 WHERE b = $1), \
-             c1 AS (DELETE FROM u WHERE c = $3) SELECT 0"
-        );
-        let events = counted(&vec![("event_insert", None), ("event_insert", None)]);
-        assert_eq!(events.matches("INSERT").count(), 1, "{events}");
-        let each = parameters(text("event_insert"));
-        assert_eq!(parameters(&events), 2 * each, "{events}");
-    }
-
-    #[test]
-    fn a_plan_is_changed_once_in_a_statement() {
-        let run = |names: &[&'static str]| {
-            let statements = names
-                .iter()
-                .map(|name| Statement::outside(name, Vec::new()));
-            together(&statements.collect::<Vec<_>>())
-        };
-        let transition = ["plan_update", "step_update", "step_update", "event_insert"];
-        assert_eq!(run(&transition), 4);
-        assert_eq!(run(&["plan_update", "event_insert", "plan_move"]), 2);
-        assert_eq!(run(&["event_insert", "due_set", "due_sooner"]), 2);
-        assert_eq!(run(&["event_insert", "steps_settle", "event_insert"]), 1);
-        assert_eq!(run(&["plan_touch", "plan_update"]), 1);
     }
 }

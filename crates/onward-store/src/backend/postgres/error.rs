@@ -133,8 +133,7 @@ pub(super) fn in_full(why: &Driver) -> String {
 }
 
 fn is_outdated(miscount: &str) -> bool {
-    miscount.starts_with("`plan_update` touched 0 ")
-        || miscount.starts_with("`plan_move` touched 0 ")
+    miscount.starts_with("`plan_update` touched ") || miscount.starts_with("`plan_move` touched ")
 }
 
 fn told(said: &DbError, what: &str) -> Error {
@@ -145,7 +144,10 @@ fn told(said: &DbError, what: &str) -> Error {
         "23505" if is_guard(said) => return Error::LostRace,
         // The plan has another version than the one that was decided on.
         MISCOUNTED if is_outdated(said.message()) => return Error::LostRace,
-        MISCOUNTED => return Error::Refused(said.message().to_owned()),
+        MISCOUNTED => {
+            let words = said.message();
+            return Error::Refused(words.replace("<NULL> rows", "another number of rows"));
+        }
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {
                 table: "(server)",

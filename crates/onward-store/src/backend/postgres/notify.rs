@@ -18,7 +18,7 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::address::{Address, Standing};
-use super::error;
+use super::{count, error};
 use crate::error::Error;
 use crate::tx::{Changed, Subject};
 
@@ -101,6 +101,7 @@ pub(super) async fn start(
         watchers,
         outbox: Arc::clone(&outbox),
         origin: origin(),
+        told: 0,
     };
     tokio::spawn(exchange.run(standing));
     Ok(outbox)
@@ -130,11 +131,13 @@ struct Exchange {
     watchers: broadcast::Sender<Changed>,
     outbox: Arc<Outbox>,
     origin: String,
+    /// How many changes of this process, until the rows are counted.
+    told: usize,
 }
 
 impl Exchange {
     /// Goes on over as many connections as it takes.
-    async fn run(self, first: Standing) {
+    async fn run(mut self, first: Standing) {
         let mut standing = first;
         loop {
             self.on(&mut standing).await;
@@ -157,7 +160,7 @@ impl Exchange {
     }
 
     /// Tells and listens, until the connection is lost or nobody is left.
-    async fn on(&self, standing: &mut Standing) {
+    async fn on(&mut self, standing: &mut Standing) {
         loop {
             tokio::select! {
                 heard = standing.heard.recv() => match heard {
@@ -174,12 +177,26 @@ impl Exchange {
                             return;
                         }
                     }
-                    if self.outbox.is_closed() {
+                    if self.outbox.is_closed() || self.count(&standing.client, &waiting).await.is_err() {
                         return;
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Has the server count its rows, once enough was changed.
+    async fn count(
+        &mut self,
+        client: &Client,
+        told: &Waiting,
+    ) -> Result<(), tokio_postgres::Error> {
+        let before = self.told;
+        self.told = before.saturating_add(told.len());
+        match before < count::CHANGES && self.told >= count::CHANGES {
+            true => count::count(client).await,
+            false => Ok(()),
         }
     }
 

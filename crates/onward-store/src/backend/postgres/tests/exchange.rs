@@ -1,10 +1,11 @@
 //! Several servers on one database.
 
-use onward_core::PlanId;
+use onward_core::{PlanId, Timestamp};
 use onward_testbed::psql;
 use tokio::time::timeout;
 
 use super::*;
+use crate::commit::Due;
 
 #[tokio::test]
 async fn changes_are_heard_on_every_server_once() {
@@ -58,4 +59,34 @@ async fn the_lead_passes_on() {
         .unwrap()
         .unwrap();
     assert!(!second.is_lost());
+}
+
+#[tokio::test]
+async fn the_rows_of_young_tables_are_counted_once_enough_has_changed() {
+    let url = Cluster::shared().database();
+    let (postgres, _watch) = open(&url).await;
+    let mut tx = begin(&postgres, "a").await;
+    tx.due(PlanId::from_u128(1), Due::At(Timestamp::from_millis(1)));
+    postgres.commit(tx).await.unwrap();
+    let counted = |table: &str| {
+        let asked = format!("SELECT reltuples FROM pg_class WHERE oid = to_regclass('{table}')");
+        psql(&url, &asked).unwrap().trim().to_owned()
+    };
+    let tell = |number: usize| {
+        let what = Subject::Plan(PlanId::from_u128(number as u128));
+        let tenant = "a".into();
+        postgres.tell(vec![Changed { tenant, what }]);
+    };
+    (1..count::CHANGES).for_each(tell);
+    assert_eq!(counted("due"), "-1", "not yet");
+    tell(count::CHANGES);
+    let is_counted = async {
+        while counted("due") != "1" {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(30), is_counted)
+        .await
+        .expect("it is counted");
+    assert_eq!(counted("steps"), "-1", "there is nothing to count");
 }
