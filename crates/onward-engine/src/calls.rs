@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use onward_store::{Store, ToolCall};
+use onward_store::{Store, ToolCall, WrittenCall};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
@@ -50,7 +50,8 @@ pub struct Answered {
     pub is_error: bool,
 }
 
-type Entry = (Arc<str>, ToolCall);
+/// A call and whose it is, or the end of all.
+type Entry = Option<(Arc<str>, WrittenCall)>;
 
 /// The way to the task that writes.
 #[derive(Clone)]
@@ -70,8 +71,8 @@ impl CallLog {
         }
     }
 
-    fn add(&self, tenant: Arc<str>, call: ToolCall) {
-        if self.queue.try_send((tenant, call)).is_err() {
+    fn add(&self, tenant: Arc<str>, call: WrittenCall) {
+        if self.queue.try_send(Some((tenant, call))).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -80,37 +81,26 @@ impl CallLog {
     pub(crate) async fn close(self) {
         let task = self.task.lock().await.take();
         // Clones of the sender may live on in clones of the engine, so the end is sent along.
-        let end = ToolCall {
-            id: uuid::Uuid::nil(),
-            at: onward_core::Timestamp::MIN,
-            tool: String::new(),
-            actor: String::new(),
-            session: None,
-            request: Value::Null,
-            response: Value::Null,
-            duration_us: 0,
-            is_error: false,
-        };
         // A task that is gone needs no end.
-        drop(self.queue.send((Arc::from(""), end)).await);
+        drop(self.queue.send(None).await);
         if let Some(task) = task {
             drop(task.await);
         }
     }
 }
 
-async fn write(store: Store, mut calls: mpsc::Receiver<Entry>) {
+async fn write(store: Store, mut queue: mpsc::Receiver<Entry>) {
     let mut batch = Vec::new();
     loop {
         batch.clear();
-        if calls.recv_many(&mut batch, TOGETHER).await == 0 {
+        if queue.recv_many(&mut batch, TOGETHER).await == 0 {
             return;
         }
-        gather(&mut batch, &mut calls).await;
+        gather(&mut batch, &mut queue).await;
         let ends = is_end(&batch);
-        batch.retain(|(tenant, _)| !tenant.is_empty());
-        while let Some(tenant) = batch.first().map(|(tenant, _)| Arc::clone(tenant)) {
-            let own: Vec<ToolCall> = batch
+        let mut calls: Vec<_> = batch.drain(..).flatten().collect();
+        while let Some(tenant) = calls.first().map(|(tenant, _)| Arc::clone(tenant)) {
+            let own: Vec<WrittenCall> = calls
                 .extract_if(.., |(of, _)| *of == tenant)
                 .map(|(_, call)| call)
                 .collect();
@@ -132,14 +122,14 @@ async fn write(store: Store, mut calls: mpsc::Receiver<Entry>) {
 }
 
 fn is_end(batch: &[Entry]) -> bool {
-    batch.iter().any(|(tenant, _)| tenant.is_empty())
+    batch.iter().any(Option::is_none)
 }
 
 /// Waits a moment for more, unless there is enough, or nothing comes after it.
-async fn gather(batch: &mut Vec<Entry>, calls: &mut mpsc::Receiver<Entry>) {
+async fn gather(batch: &mut Vec<Entry>, queue: &mut mpsc::Receiver<Entry>) {
     let until = Instant::now() + GATHERED;
     while batch.len() < TOGETHER && !is_end(batch) {
-        let more = calls.recv_many(batch, TOGETHER - batch.len());
+        let more = queue.recv_many(batch, TOGETHER - batch.len());
         match timeout_at(until, more).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
@@ -170,7 +160,7 @@ impl Engine {
             duration_us: u64::try_from(answered.took.as_micros()).unwrap_or(u64::MAX),
             is_error: answered.is_error,
         };
-        self.calls.add(Arc::clone(&caller.tenant), call);
+        self.calls.add(Arc::clone(&caller.tenant), call.written());
     }
 
     /// The last calls of a tenant, newest first.

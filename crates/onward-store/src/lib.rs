@@ -65,6 +65,6 @@ pub use skills::{SkillCount, SkillCursor};
 pub use steps::Which;
 pub use store::{Address, Options, Store, schema};
 pub use tx::{Changed, Subject, Tx};
-pub use upkeep::{DuePlan, ToolCall};
+pub use upkeep::{DuePlan, ToolCall, WrittenCall};
 pub use vectors::{Embedded, IndexHealth, Indexed, MANY, Many, Near, Pgvector, Waiting};
 pub use work::Running;

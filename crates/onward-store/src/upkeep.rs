@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::facts::first;
 use crate::tx::{Statement, Tx};
-use crate::value::params;
+use crate::value::{Value, params};
 
 /// A tool call, as the log holds it.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,27 @@ pub struct ToolCall {
     pub duration_us: u64,
     /// Whether it was refused, or failed.
     pub is_error: bool,
+}
+
+/// A tool call as it is written: made before there is a transaction, in which others would wait for it.
+#[derive(Debug, Clone)]
+pub struct WrittenCall(Vec<Value>);
+
+impl ToolCall {
+    /// What is written of it.
+    pub fn written(&self) -> WrittenCall {
+        WrittenCall(params![
+            self.id,
+            self.at,
+            &self.tool,
+            &self.actor,
+            self.session.as_deref(),
+            &self.request,
+            &self.response,
+            self.duration_us,
+            self.is_error,
+        ])
+    }
 }
 
 /// A plan that must be looked at.
@@ -70,19 +91,8 @@ impl Tx {
     }
 
     /// Adds a call to the log.
-    pub fn log_call(&mut self, call: &ToolCall) {
-        let params = params![
-            call.id,
-            call.at,
-            &call.tool,
-            &call.actor,
-            call.session.as_deref(),
-            &call.request,
-            &call.response,
-            call.duration_us,
-            call.is_error,
-        ];
-        self.queue(self.statement("tool_call_insert", params));
+    pub fn log_call(&mut self, call: &WrittenCall) {
+        self.queue(self.statement("tool_call_insert", call.0.clone()));
     }
 
     /// The last calls, newest first.

@@ -36,16 +36,22 @@ mod transcript;
 mod watch;
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use onward_engine::Engine;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, tell};
+use crate::tools::running;
+
+/// How long calls that were begun may take once nobody asks any more.
+const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Keeps long AI-agent work moving: durable plans, and a watch for what has stopped.
 ///
@@ -227,6 +233,7 @@ fn on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Resu
         let answer = command(&cx).await;
         let opened = cx.opened.take();
         if let Some(engine) = opened {
+            drop(timeout(LAST_CALLS, running::none()).await);
             engine.close().await;
         }
         answer

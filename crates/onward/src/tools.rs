@@ -233,6 +233,9 @@ pub(crate) async fn call(
     answer
 }
 
+/// So many tasks of one thread an answer goes through before it is written.
+const HOPS: usize = 4;
+
 /// One call of a tool, for whoever has more to do than [`call`] does.
 pub(crate) struct Call {
     tool: &'static Tool,
@@ -276,25 +279,35 @@ impl Call {
             .unwrap_or_else(|_| Err(Refused::broken(self.tool.name)))
     }
 
-    /// Counts it, and puts it into the log with what was answered.
+    /// Counts it, and puts it into the log with what was answered. What goes into the log is made when the
+    /// answer is on its way: nobody waits for it, except for the end of the process.
     pub(crate) fn log(self, desk: &Desk, caller: &Caller, answer: &Result<Value, Refused>) {
-        running::count(self.tool.name, answer, self.began.elapsed());
+        let took = self.began.elapsed();
+        running::count(self.tool.name, answer, took);
         if !self.tool.logged {
             return;
         }
-        let session = self.arguments.get("sessionId").and_then(Value::as_str);
-        let answered = Answered {
-            tool: self.tool.name.to_owned(),
-            session: session.map(str::to_owned),
-            response: match answer {
-                Ok(answer) => answer.clone(),
-                Err(refused) => refused.to_json(),
-            },
-            request: Arc::unwrap_or_clone(self.arguments),
-            took: self.began.elapsed(),
-            is_error: answer.is_err(),
+        let (is_error, response) = match answer {
+            Ok(answer) => (false, answer.clone()),
+            Err(refused) => (true, refused.to_json()),
         };
-        desk.engine.log_call(caller, answered);
+        let (engine, caller, running) = (desk.engine.clone(), caller.clone(), running::begin());
+        tokio::spawn(async move {
+            for _ in 0..HOPS {
+                tokio::task::yield_now().await;
+            }
+            let session = self.arguments.get("sessionId").and_then(Value::as_str);
+            let answered = Answered {
+                tool: self.tool.name.to_owned(),
+                session: session.map(str::to_owned),
+                request: Arc::unwrap_or_clone(self.arguments),
+                response,
+                took,
+                is_error,
+            };
+            engine.log_call(&caller, answered);
+            drop(running);
+        });
     }
 }
 

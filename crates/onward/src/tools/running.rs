@@ -1,5 +1,5 @@
-//! The calls of this process: how many run, so that its end can wait for them, and how they went, for
-//! whoever counts.
+//! The calls of this process: how many run, or have yet to go into the log, so that its end can wait for
+//! them, and how they went, for whoever counts.
 
 use std::sync::LazyLock;
 use std::time::Duration;

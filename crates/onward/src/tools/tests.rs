@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Desk, Hints, Refused, Spec, Tool, call};
+use super::{Desk, Hints, Refused, Spec, Tool, call, running};
 
 struct Breaks;
 
@@ -58,6 +58,7 @@ async fn a_tool_that_panics_is_an_answer_and_in_the_log() {
         assert_eq!(refused.code, Code::Unavailable);
         assert!(refused.message.contains("`breaks`"), "{}", refused.message);
     }
+    running::none().await;
     engine.clone().close().await;
     let again = Engine::open(&Address::File(file.clone()), Settings::default()).await;
     let again = again.expect("the database opens");

@@ -136,6 +136,9 @@ fn whoever_hangs_up_gets_every_answer_first() {
         assert!(agent.wait().success());
         let status = place.json(&["plan", "show", &plan]);
         assert_eq!(status["counts"]["inProgress"], 20);
+        let logged = place.calls();
+        let asked = logged.iter().filter(|call| call.tool == "get_next_step");
+        assert_eq!(asked.count(), 20, "and every call is in the log");
     }
 }
 
