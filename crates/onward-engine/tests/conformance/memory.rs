@@ -51,6 +51,10 @@ async fn a_plan_of_another_process_is_asked_for_twice(desk: &Desk) {
     desk.take(plan).await;
     let (_, known) = asks_nothing(desk, desk.ask(plan)).await;
     assert!(known, "by then it is");
+    let first = format!("SELECT min(stalls_at) + 1 FROM steps WHERE plan_id = '{plan}'");
+    let due = format!("SELECT at = ({first}) FROM due WHERE plan_id = '{plan}'");
+    let right = desk.sql(&due).expect("the sweep will look");
+    assert_eq!(right.trim(), "t", "when the first of them may stall");
     elsewhere.close().await;
 }
 

@@ -7,6 +7,8 @@
 -- fragment: first_ready
 status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0 ORDER BY step_order LIMIT 1
 
+-- A row that is one of many is found by its key: a list of one would be copied into a table of its own first.
+
 -- fragment: plan_of_step
 (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
 
@@ -39,14 +41,14 @@ SELECT plan.*, step.*, {needed}, branch.* FROM {step_facts};
 -- name: step_facts_and_ready
 -- With the step of the same plan that would be handed out at this moment.
 SELECT plan.*, step.*, {needed}, branch.*, ready.* FROM {step_facts}
-LEFT JOIN (SELECT {step} FROM steps
-    WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready}) AS ready ON 1 = 1;
+LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
+    WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;
 
 -- name: next_facts
 SELECT plan.*, untold.*, ready.*
 FROM (SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
-LEFT JOIN (SELECT {step} FROM steps
+LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
-    ORDER BY step_order LIMIT 1) AS untold ON 1 = 1
-LEFT JOIN (SELECT {step} FROM steps
-    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready}) AS ready ON 1 = 1;
+    ORDER BY step_order LIMIT 1)) AS untold ON 1 = 1
+LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
+    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1;

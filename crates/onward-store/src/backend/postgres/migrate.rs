@@ -12,7 +12,7 @@ use super::error;
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     include_str!("../../../migrations/postgres/0001_plans.sql"),
     include_str!("../../../migrations/postgres/0002_skills.sql"),
     include_str!("../../../migrations/postgres/0003_sessions.sql"),
@@ -23,6 +23,7 @@ const STEPS: [&str; 10] = [
     include_str!("../../../migrations/postgres/0008_lists.sql"),
     include_str!("../../../migrations/postgres/0009_meaning_at_hand.sql"),
     include_str!("../../../migrations/postgres/0010_near_by_index.sql"),
+    include_str!("../../../migrations/postgres/0011_few_of_many.sql"),
 ];
 
 /// The version that this program needs.

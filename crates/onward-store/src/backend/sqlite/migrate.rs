@@ -7,7 +7,7 @@ use super::{Connection, error};
 use crate::error::Error;
 
 /// Every step, in order; the first makes version 1.
-pub(crate) const STEPS: [&str; 10] = [
+pub(crate) const STEPS: [&str; 11] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
     include_str!("../../../migrations/sqlite/0003_sessions.sql"),
@@ -18,6 +18,7 @@ pub(crate) const STEPS: [&str; 10] = [
     include_str!("../../../migrations/sqlite/0008_lists.sql"),
     include_str!("../../../migrations/sqlite/0009_meaning_at_hand.sql"),
     include_str!("../../../migrations/sqlite/0010_near_by_index.sql"),
+    include_str!("../../../migrations/sqlite/0011_few_of_many.sql"),
 ];
 
 /// The version that this program needs.

@@ -1,0 +1,2 @@
+-- Nothing changes here. Differs from SQLite's because a server counts its rows by itself; the versions of
+-- both schemas go together.
