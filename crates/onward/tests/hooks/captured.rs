@@ -152,24 +152,27 @@ fn what_gemini_puts_around_a_short_output_makes_it_no_news() {
 }
 
 #[test]
-fn geminis_commands_that_fail_are_known_by_their_exit_code() {
-    let desk = Desk::new("failed-gemini", "gemini");
-    desk.tell("prompt").is_silent();
-    desk.tell("failed").is_silent();
-    let call = last_call(&desk);
-    assert_eq!(call["ok"], false);
-    assert!(
-        call["output"]
-            .as_str()
-            .unwrap()
-            .starts_with("make: no rule")
-    );
-    desk.tell("missing").is_silent();
-    assert_eq!(last_call(&desk)["ok"], false);
-    desk.tell("mcp").is_silent();
-    let pong = last_call(&desk);
-    assert_eq!(pong["ok"], true);
-    assert!(pong["output"].as_str().unwrap().starts_with("{\"message\""));
+fn commands_that_fail_are_known_by_their_exit_code() {
+    // A command that made nothing, a tool that failed, and what the tool of a server says.
+    for (agent, exited, failed, said) in [
+        ("gemini", "failed", "missing", "{\"message\""),
+        ("cursor", "exited", "failed", "pong"),
+    ] {
+        let desk = Desk::new(&format!("exited-{agent}"), agent);
+        desk.tell("prompt").is_silent();
+        desk.tell(exited).is_silent();
+        let call = last_call(&desk);
+        assert_eq!(call["ok"], false, "{agent}");
+        let output = call["output"].as_str().unwrap();
+        assert!(output.starts_with("make: no rule"), "{agent}: {output}");
+        desk.tell(failed).is_silent();
+        assert_eq!(last_call(&desk)["ok"], false, "{agent}");
+        desk.tell("mcp").is_silent();
+        let pong = last_call(&desk);
+        assert_eq!(pong["ok"], true, "{agent}");
+        let output = pong["output"].as_str().unwrap();
+        assert!(output.starts_with(said), "{agent}: {output}");
+    }
 }
 
 #[test]
@@ -227,27 +230,6 @@ fn a_call_that_is_refused_in_cursor_and_told_as_a_failure_is_no_step() {
             .is_silent();
     }
     assert_eq!(idle_steps(&desk), 8);
-}
-
-#[test]
-fn cursors_commands_that_fail_are_known_by_their_exit_code() {
-    let desk = Desk::new("exited-cursor", "cursor");
-    desk.tell("prompt").is_silent();
-    desk.tell("exited").is_silent();
-    let call = last_call(&desk);
-    assert_eq!(call["ok"], false);
-    assert!(
-        call["output"]
-            .as_str()
-            .unwrap()
-            .starts_with("make: no rule")
-    );
-    desk.tell("failed").is_silent();
-    assert_eq!(last_call(&desk)["ok"], false);
-    desk.tell("mcp").is_silent();
-    let pong = last_call(&desk);
-    assert_eq!(pong["ok"], true);
-    assert_eq!(pong["output"], "pong");
 }
 
 #[test]
