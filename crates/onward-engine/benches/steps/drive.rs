@@ -63,7 +63,9 @@ impl Course {
             .collect();
         let mut timed = Timed::default();
         for task in tasks {
-            timed.each.extend(task.await.expect("a caller"));
+            let driven: Timed = task.await.expect("a caller");
+            timed.each.extend(driven.each);
+            timed.steps += driven.steps;
         }
         timed.all = began.elapsed();
         timed.cpu = cpu().saturating_sub(worked);
@@ -100,22 +102,23 @@ pub(crate) async fn made(engine: &Engine, plans: usize, steps: usize) -> Plans {
 }
 
 /// Works on one plan after the other until the time is up, or the plans are used up.
-async fn one_caller(engine: Engine, plans: Plans, fused: bool, ends: Instant) -> Vec<Duration> {
+async fn one_caller(engine: Engine, plans: Plans, fused: bool, ends: Instant) -> Timed {
     let caller = Caller::local("bench");
-    let mut each = Vec::new();
+    let mut driven = Timed::default();
     let another = || plans.lock().expect("the plans").pop();
     while let Some(plan) = another() {
         let mut timed = Instant::now();
         let next = engine.next_step(&caller, plan, None, false).await;
         let mut next = next.expect("a step");
-        each.push(timed.elapsed());
+        driven.each.push(timed.elapsed());
         while let Next::Started(step) = next {
             timed = Instant::now();
             let submitted = engine.submit(&caller, result(&step, fused)).await;
             let submitted = submitted.expect("an accepted result");
-            each.push(timed.elapsed());
+            driven.each.push(timed.elapsed());
+            driven.steps += 1;
             if timed >= ends {
-                return each;
+                return driven;
             }
             next = match submitted.next_step {
                 Some(next) => next,
@@ -123,13 +126,13 @@ async fn one_caller(engine: Engine, plans: Plans, fused: bool, ends: Instant) ->
                 None => {
                     timed = Instant::now();
                     let next = engine.next_step(&caller, plan, None, false).await;
-                    each.push(timed.elapsed());
+                    driven.each.push(timed.elapsed());
                     next.expect("a step")
                 }
             };
         }
     }
-    each
+    driven
 }
 
 async fn make(engine: &Engine, caller: &Caller, steps: usize) -> PlanId {

@@ -28,7 +28,7 @@ pub(crate) fn sync_time(folder: &Path) -> String {
     let timed = Timed {
         all: each.iter().sum(),
         each,
-        cpu: Duration::ZERO,
+        ..Timed::default()
     };
     format!(
         "a sync of this disk: p50 {} µs, p99 {} µs",

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) struct Timed {
     /// How long each took.
     pub(crate) each: Vec<Duration>,
+    /// How many steps they have completed.
+    pub(crate) steps: u32,
     /// How long all of them took.
     pub(crate) all: Duration,
     /// How long the processor worked for them, all threads together.
@@ -72,12 +74,12 @@ impl Measured {
 
     /// With the syncs that the database has counted meanwhile, per step.
     pub(crate) fn synced(mut self, syncs: i64, driven: &Timed) -> Self {
-        let steps = self.steps.unwrap_or_default() * driven.all.as_secs_f64();
-        self.syncs = Some(syncs as f64 / steps);
+        self.syncs = Some(syncs as f64 / f64::from(driven.steps));
         self
     }
 
-    /// Calls of the engine: two a step, or one where the next step is claimed with the result.
+    /// Calls of the engine: two a step; or one where the next step is claimed with the result, and one
+    /// more for the first step of each plan.
     pub(crate) fn driven(
         database: &str,
         callers: usize,
@@ -86,20 +88,17 @@ impl Measured {
         bare: &Timed,
     ) -> Self {
         let calls = driven.per_second();
-        let per_step = if fused { 1.0 } else { 2.0 };
+        let steps = f64::from(driven.steps) / driven.all.as_secs_f64();
         let how = if fused { ", claimNext" } else { "" };
         Self {
             what: format!("{database}, engine{how}"),
             callers,
-            steps: Some(calls / per_step),
+            steps: Some(steps),
             transactions: calls,
             p50: driven.quantile(0.5),
             p99: driven.quantile(0.99),
             cpu: driven.cpu_each(),
-            ratio: Some((
-                calls / bare.per_second(),
-                calls / per_step / bare.per_second(),
-            )),
+            ratio: Some((calls / bare.per_second(), steps / bare.per_second())),
             syncs: None,
         }
     }
