@@ -274,12 +274,12 @@ pub(crate) async fn describe(tx: &mut Tx, head: &PlanHead, now: Timestamp) -> Re
 }
 
 async fn formatting_notes(tx: &mut Tx, plan: PlanId) -> Result<FormattingNotes, Error> {
-    let sheet = tx.sheet(plan).await?;
-    let (media_type, instructions) = skill::output(tx, plan).await?;
+    let said = tx.output_notes(plan, skill::ASKED).await?;
+    let (media_type, instructions) = skill::output(&said.skills);
     Ok(FormattingNotes {
         media_type,
         instructions,
-        plan: sheet.and_then(|sheet| sheet.brief.output_formatting_notes),
-        steps: tx.formatting_notes(plan).await?,
+        plan: said.plan,
+        steps: said.steps,
     })
 }

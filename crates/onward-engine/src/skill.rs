@@ -24,7 +24,7 @@ use crate::run::{Moment, Outcome, Target, run};
 pub use shown::{SkillFigures, SkillPage, SkillQuery};
 
 /// How many of a plan's executions are asked how its output should look.
-const ASKED: u32 = 20;
+pub(crate) const ASKED: u32 = 20;
 
 /// What became of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,18 +152,14 @@ pub(crate) fn unlike_trail(execution: &SkillExecution, trail: &[Entry]) -> Optio
 }
 
 /// What the skills of a plan say about its output: its media type, and how it should look. Of
-/// several that say something, the one that started last is heard.
-pub(crate) async fn output(
-    tx: &mut Tx,
-    plan: PlanId,
-) -> Result<(Option<String>, Option<String>), Error> {
-    let skills = tx.skills_of(plan, ASKED).await?;
+/// several that say something, the one that started last is heard: they come in that order.
+pub(crate) fn output(skills: &[SkillExecution]) -> (Option<String>, Option<String>) {
     let said = |what: fn(&SkillExecution) -> Option<&str>| {
         let said = skills.iter().find_map(what);
         said.map(str::to_owned)
     };
-    Ok((
+    (
         said(SkillExecution::output_media_type),
         said(SkillExecution::output_formatting),
-    ))
+    )
 }

@@ -16,7 +16,7 @@ use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 use serde_json::Value as Json;
 
 use crate::error::Error;
-use crate::memory::{Look, Recalled};
+use crate::memory::Recalled;
 use crate::row::event::{Author, Entry};
 use crate::row::plan::Sheet;
 use crate::row::{branch, event, plan, step};
@@ -68,6 +68,25 @@ pub struct StepAfter {
     pub rewritten: bool,
     /// It is known that no other step waits for it.
     pub frees_nobody: bool,
+    /// It was handed out, or is done, and nothing else about it has changed.
+    pub turned: bool,
+}
+
+/// A step about which there is nothing to say beside who works on it since when, and what came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plain {
+    /// How many claims on it were handed back.
+    superseded: usize,
+}
+
+impl Plain {
+    /// Of a step that is plain. Where it is so before and after some events, and both are the same, it was
+    /// handed out or is done, and nothing else about it has changed.
+    pub fn of(step: &Step) -> Option<Self> {
+        step::is_plain(step).then_some(Self {
+            superseded: step.superseded.len(),
+        })
+    }
 }
 
 /// When the sweep must look at a plan.
@@ -173,8 +192,12 @@ impl Tx {
 
     fn change_steps(&mut self, commit: &Commit<'_>) {
         for after in commit.steps {
-            let params = step::changing(&after.step, after.stalls_at, commit.commit_seq);
-            self.queue(self.statement("step_update", params).touching(1));
+            let (name, row): (_, fn(&Step, _, _) -> _) = match after.turned {
+                true => ("step_turn", step::turning),
+                false => ("step_update", step::changing),
+            };
+            let params = row(&after.step, after.stalls_at, commit.commit_seq);
+            self.queue(self.statement(name, params).touching(1));
         }
     }
 
@@ -199,8 +222,8 @@ impl Tx {
         }
         let bytes = self.log(plan, entry);
         if self.memory.is_some() {
-            let (plan, look) = (Plan::created(created, at), Look::Never);
-            self.recalled = Some(Box::new(Recalled { plan, bytes, look }));
+            self.recalled = Some(Recalled::made(Plan::created(created, at), bytes));
+            self.has_recalled = true;
         }
         self.note(plan);
     }

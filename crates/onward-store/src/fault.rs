@@ -41,9 +41,13 @@ impl Faults {
 
     /// Whether a fault is still to come.
     pub fn is_pending(&self) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|countdown| countdown.load(Ordering::SeqCst) >= 0)
+        self.left().is_some()
+    }
+
+    /// How many operations are left until then.
+    pub fn left(&self) -> Option<u32> {
+        let countdown = self.0.as_ref()?;
+        u32::try_from(countdown.load(Ordering::SeqCst)).ok()
     }
 
     pub(crate) fn strike(&self, point: Point) -> Result<(), Error> {

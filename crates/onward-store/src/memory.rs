@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onward_core::{Plan, PlanId, StepId, Timestamp};
+use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::{Commit, Due};
 use crate::error::Error;
@@ -20,11 +20,14 @@ use crate::row::plan::{About, Known};
 use crate::tx::{Changed, Subject, Tx};
 use crate::value::{Row, params};
 
-/// A plan with a longer trail than this is not made anew from it.
+/// A plan with a longer trail than this is not made from it.
 const LONGEST_TRAIL: u64 = 128;
 
 /// How much one of the two shelves holds, in bytes of their trails.
 const SHELF_BYTES: usize = 4 << 20;
+
+/// Nor is one with a heavier trail: a shelf holds some of them.
+const HEAVIEST_TRAIL: usize = SHELF_BYTES / 16;
 
 /// How many plans, and how many of their steps, one of the two shelves holds.
 const SHELF_PLANS: usize = 256;
@@ -52,8 +55,8 @@ struct Shelf {
 
 /// What is remembered of one plan.
 pub(crate) enum Remembered {
-    /// That it was worked on, and that its trail is short.
-    Seen,
+    /// That it is not made from its trail: it is too long, or too heavy.
+    Long,
     /// All of it.
     Whole(Box<Recalled>),
 }
@@ -64,6 +67,25 @@ pub(crate) struct Recalled {
     /// The length of its trail.
     pub(crate) bytes: usize,
     pub(crate) look: Look,
+    /// Whether skills belong to it: what they say stands in no trail.
+    pub(crate) skilled: bool,
+}
+
+impl Recalled {
+    /// A plan that has just been made.
+    pub(crate) fn made(plan: Plan, bytes: usize) -> Box<Self> {
+        let look = Look::Never;
+        Box::new(Self {
+            plan,
+            bytes,
+            look,
+            skilled: false,
+        })
+    }
+}
+
+fn names_a_skill(event: &Event) -> bool {
+    matches!(event, Event::SkillStarted { .. })
 }
 
 /// When the sweep looks at a plan, as the database says it.
@@ -111,11 +133,17 @@ impl Memory {
 
     /// Puts a plan there that has just been committed.
     pub(crate) fn put(&self, tenant: &Arc<str>, recalled: Box<Recalled>) {
+        let plan = recalled.plan.head().id;
         // Nobody works on a plan that is over.
-        if recalled.plan.head().status().is_terminal() || recalled.bytes > SHELF_BYTES / 16 {
+        if recalled.plan.head().status().is_terminal() {
             return;
         }
-        let plan = recalled.plan.head().id;
+        if recalled.bytes > HEAVIEST_TRAIL {
+            let open = recalled.plan.steps().iter();
+            let open = open.filter(|step| !step.status().is_terminal());
+            let steps = open.map(Step::id).collect();
+            return self.put_long(tenant, &Long { plan, steps });
+        }
         let mut shelves = self.lock();
         let shelf = shelves.make_room();
         shelf.bytes += recalled.bytes;
@@ -128,18 +156,15 @@ impl Memory {
         shelf.plans.insert(plan, (Arc::clone(tenant), remembered));
     }
 
-    /// Remembers that a plan was worked on that is not here, and on which of its steps.
-    pub(crate) fn saw(&self, tenant: &Arc<str>, seen: &Seen) {
-        if seen.seq > LONGEST_TRAIL {
-            return;
-        }
+    /// Remembers that a plan is not made from its trail.
+    fn put_long(&self, tenant: &Arc<str>, long: &Long) {
         let mut shelves = self.lock();
         let shelf = shelves.make_room();
-        for step in &seen.steps {
-            shelf.of_step.insert(*step, seen.plan);
+        for step in &long.steps {
+            shelf.of_step.insert(*step, long.plan);
         }
-        let remembered = (Arc::clone(tenant), Remembered::Seen);
-        shelf.plans.insert(seen.plan, remembered);
+        let remembered = (Arc::clone(tenant), Remembered::Long);
+        shelf.plans.insert(long.plan, remembered);
     }
 
     /// Forgets a plan.
@@ -153,13 +178,11 @@ impl Memory {
     }
 }
 
-/// A plan that was worked on without being remembered as a whole.
-pub(crate) struct Seen {
-    pub(crate) plan: PlanId,
-    /// How long its trail is.
-    pub(crate) seq: u64,
-    /// The steps that were changed.
-    pub(crate) steps: Vec<StepId>,
+/// A plan that is not made from its trail.
+pub(crate) struct Long {
+    plan: PlanId,
+    /// Those of its steps by which it will be found.
+    steps: Vec<StepId>,
 }
 
 impl Shelves {
@@ -198,24 +221,27 @@ impl Shelf {
 }
 
 impl Tx {
-    /// The plan, where all of it is known: it was recalled in this transaction, or is now. One that
-    /// was worked on just now is made from its trail, in one round trip: it will be asked for again.
+    /// The plan, where all of it is known: it was recalled in this transaction, or is now. One that is not
+    /// remembered is made from its trail, in one round trip: it will be asked for again.
     pub(crate) async fn recall(&mut self, by: By) -> Result<Option<&Plan>, Error> {
         let is_meant = |recalled: &Recalled| match by {
             By::Plan(plan) => recalled.plan.head().id == plan,
             By::Step(step) => recalled.plan.step(step).is_some(),
         };
         let memory = self.memory.as_ref().filter(|_| !self.must_hold());
-        let is_new = self.recalled.is_none();
-        if let Some(memory) = memory.filter(|_| is_new) {
-            let recalled = match memory.take(self.tenant(), by) {
+        // Once in a transaction: what is not there the first time is not there.
+        if let Some(memory) = memory.filter(|_| !self.has_recalled) {
+            let remembered = memory.take(self.tenant(), by);
+            self.has_recalled = true;
+            let recalled = match remembered {
                 Some((_, Remembered::Whole(recalled))) => {
                     self.from_memory = true;
                     Some(recalled)
                 }
-                Some((plan, Remembered::Seen)) => self.replay_trail(plan).await?,
-                None => None,
+                Some((_, Remembered::Long)) => None,
+                None => self.replay_trail(by).await?,
             };
+            self.is_long = recalled.is_none();
             if let Some(recalled) = recalled.filter(|recalled| is_meant(recalled)) {
                 let head = recalled.plan.head();
                 let known = Known::of(head, About::of(recalled.plan.updated_at()));
@@ -229,28 +255,27 @@ impl Tx {
 
     /// The plan that a short trail makes. None where it makes none: whoever asks for the rows is told
     /// what is wrong.
-    async fn replay_trail(&mut self, plan: PlanId) -> Result<Option<Box<Recalled>>, Error> {
-        let asked = params![plan.as_uuid(), 0u64, LONGEST_TRAIL + 1];
-        let questions = vec![
-            self.statement("events_after", asked),
-            self.statement("due_at", params![plan.as_uuid()]),
-        ];
-        let mut answers = self.ask(questions).await?.into_iter();
-        let rows = answers.next().unwrap_or_default();
-        let look = match answers.next().unwrap_or_default().pop() {
-            Some(row) => Look::At(row.cells("due").at("at")?),
-            None => Look::Never,
+    async fn replay_trail(&mut self, by: By) -> Result<Option<Box<Recalled>>, Error> {
+        let (name, id) = match by {
+            By::Plan(plan) => ("trail_of_plan", *plan.as_uuid()),
+            By::Step(step) => ("trail_of_step", *step.as_uuid()),
         };
+        let rows = self.rows(name, params![id, LONGEST_TRAIL, HEAVIEST_TRAIL]);
+        let rows = rows.await?;
         let bytes = rows.iter().map(Row::bytes).sum();
-        if u64::try_from(rows.len()).unwrap_or(u64::MAX) > LONGEST_TRAIL {
-            return Ok(None);
-        }
-        let trail: Result<Vec<event::Entry>, Error> = rows.into_iter().map(event::entry).collect();
-        let made = trail.ok().and_then(|trail| {
-            let events = trail.iter().map(|entry| (&entry.event, entry.at));
-            Plan::replay(events).ok()
-        });
-        Ok(made.map(|plan| Box::new(Recalled { plan, bytes, look })))
+        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_and_due).collect();
+        let trail = trail.unwrap_or_default();
+        let due = trail.first().and_then(|(_, due)| *due);
+        let events = trail.iter().map(|(entry, _)| (&entry.event, entry.at));
+        let made = Plan::replay(events.clone()).ok();
+        Ok(made.map(|plan| {
+            Box::new(Recalled {
+                plan,
+                bytes,
+                look: due.map_or(Look::Never, Look::At),
+                skilled: events.clone().any(|(event, _)| names_a_skill(event)),
+            })
+        }))
     }
 
     /// The plan that is recalled goes along with a commit, whose entries in the trail have this length.
@@ -263,15 +288,13 @@ impl Tx {
             tell = recalled.look.goes_along(commit.due, commit.quiet_until());
             let followed = recalled.plan.apply_all(commit.events, commit.at);
             recalled.bytes += bytes;
+            recalled.skilled |= commit.events.iter().any(names_a_skill);
             // What does not come out as it was committed is not remembered.
             (followed.is_ok() && recalled.plan.head() == commit.head).then_some(recalled)
         });
-        if self.memory.is_some() && self.recalled.is_none() && !self.must_hold() {
-            self.seen = Some(Seen {
-                plan,
-                seq: commit.head.seq,
-                steps: commit.steps.iter().map(|after| after.step.id()).collect(),
-            });
+        if self.is_long {
+            let steps = commit.steps.iter().map(|after| after.step.id()).collect();
+            self.long = Some(Long { plan, steps });
         }
         tell
     }
@@ -281,7 +304,7 @@ impl Tx {
         Lesson {
             tenant: Arc::clone(self.tenant()),
             recalled: self.recalled.take(),
-            seen: self.seen.take(),
+            long: self.long.take(),
         }
     }
 }
@@ -290,7 +313,7 @@ impl Tx {
 pub(crate) struct Lesson {
     tenant: Arc<str>,
     recalled: Option<Box<Recalled>>,
-    seen: Option<Seen>,
+    long: Option<Long>,
 }
 
 impl Memory {
@@ -299,16 +322,16 @@ impl Memory {
         let Lesson {
             tenant,
             recalled,
-            seen,
+            long,
         } = lesson;
         for changed in changed {
             if let Subject::Plan(plan) = &changed.what {
                 self.forget(&changed.tenant, *plan);
             }
         }
-        match (recalled, seen) {
+        match (recalled, long) {
             (Some(recalled), _) => self.put(&tenant, recalled),
-            (None, Some(seen)) => self.saw(&tenant, &seen),
+            (None, Some(long)) => self.put_long(&tenant, &long),
             (None, None) => {}
         }
     }
@@ -354,9 +377,7 @@ mod tests {
             on_stall: OnStall::default(),
             session: None,
         };
-        let plan = Plan::created(&created, Timestamp::from_millis(0));
-        let look = Look::Never;
-        Box::new(Recalled { plan, bytes, look })
+        Recalled::made(Plan::created(&created, Timestamp::from_millis(0)), bytes)
     }
 
     fn is_there(memory: &Memory, tenant: &str, by: By) -> bool {
@@ -444,7 +465,8 @@ mod tests {
         let last = By::Plan(PlanId::new(id(99)));
         assert!(is_there(&memory, "a", last));
         memory.put(&"a".into(), plan(100, SHELF_BYTES));
-        let heavy = By::Plan(PlanId::new(id(100)));
-        assert!(!is_there(&memory, "a", heavy));
+        let heavy = By::Step(StepId::new(id(100)));
+        let heavy = memory.take(&"a".into(), heavy);
+        assert!(matches!(heavy, Some((_, Remembered::Long))));
     }
 }

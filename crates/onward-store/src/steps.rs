@@ -97,24 +97,6 @@ impl Tx {
         Ok(at.flatten())
     }
 
-    /// What steps said about how the output should show their results.
-    pub async fn formatting_notes(
-        &mut self,
-        plan: PlanId,
-    ) -> Result<Vec<(StepId, u32, String)>, Error> {
-        let rows = self.rows("step_notes", params![plan.as_uuid()]).await?;
-        rows.into_iter()
-            .map(|row| {
-                let mut cells = row.cells("steps");
-                Ok((
-                    StepId::new(cells.id("step_id")?),
-                    cells.u32("step_order")?,
-                    cells.string("result_notes")?,
-                ))
-            })
-            .collect()
-    }
-
     /// Steps that wait for a person, of all plans, the longest waiting first.
     pub async fn open_reviews(&mut self, limit: u32) -> Result<Vec<(PlanId, Step)>, Error> {
         let params = params![Timestamp::MIN, limit];

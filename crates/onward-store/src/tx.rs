@@ -13,7 +13,7 @@ use onward_core::PlanId;
 use crate::backend::{postgres, sqlite};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
-use crate::memory::{Memory, Recalled, Seen};
+use crate::memory::{Long, Memory, Recalled};
 use crate::row::plan::Known;
 use crate::value::{IntoValue, Row, Value};
 
@@ -104,8 +104,11 @@ pub struct Tx {
     pub(crate) recalled: Option<Box<Recalled>>,
     /// Whether anything was seen in the memory alone.
     pub(crate) from_memory: bool,
-    /// The plan that was changed, where it is not known as a whole.
-    pub(crate) seen: Option<Seen>,
+    /// Whether a plan was looked for there.
+    pub(crate) has_recalled: bool,
+    /// Whether that plan is too long to be known as a whole; and what is to be remembered of it.
+    pub(crate) is_long: bool,
+    pub(crate) long: Option<Long>,
     faults: Faults,
 }
 
@@ -123,7 +126,9 @@ impl Tx {
             memory: None,
             recalled: None,
             from_memory: false,
-            seen: None,
+            has_recalled: false,
+            is_long: false,
+            long: None,
             faults,
         }
     }

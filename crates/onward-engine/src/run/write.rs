@@ -4,7 +4,7 @@ use onward_core::event::{Change, Decision, ReviewAction};
 use onward_core::finding::Finding;
 use onward_core::policy::stall_threshold;
 use onward_core::{Event, PlanHead, Step, StepId, Timestamp};
-use onward_store::{Commit, Due, StepAfter, Tx};
+use onward_store::{Commit, Due, Plain, StepAfter, Tx};
 
 use super::{Decided, Done, Moment, misfit};
 use crate::error::Error;
@@ -76,6 +76,7 @@ fn follow(
     at: Timestamp,
 ) -> Result<Option<StepAfter>, Error> {
     let (mut changed, mut rewritten) = (false, false);
+    let before = Plain::of(step);
     for event in events {
         step.apply(event, at).map_err(misfit)?;
         changed |= changes(event, step.id());
@@ -84,6 +85,7 @@ fn follow(
     let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);
     Ok(changed.then(|| StepAfter {
         stalls_at: stalls_at(step, threshold),
+        turned: before.is_some() && before == Plain::of(step),
         step: step.clone(),
         rewritten,
         frees_nobody: false,

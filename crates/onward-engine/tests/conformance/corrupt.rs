@@ -139,13 +139,9 @@ async fn examine(desk: &Desk, reader: &Engine, plan: &Made, damage: &Damage) {
             };
             expected(cell(desk.engine.list_plans(&desk.me, query).await));
         }
-        "steps" => {
-            let step = plan.steps[damage.step.unwrap()];
-            let submission = result_without_token(step, "words");
-            expected(cell(reader.submit(&desk.me, submission).await));
-        }
-        "branches" => {
-            let step = plan.steps[4];
+        // On a server a transition looks at the trail, and reads no row.
+        "steps" | "branches" if desk.place.kind() == Kind::Sqlite => {
+            let step = plan.steps[damage.step.unwrap_or(4)];
             let submission = result_without_token(step, "words");
             expected(cell(reader.submit(&desk.me, submission).await));
         }

@@ -1,24 +1,31 @@
 //! What a process remembers of the plans that it works on: it is not asked for again, and never
 //! believed where somebody else has changed the plan meanwhile.
 
-use onward_core::command::Modification;
+use onward_core::command::{Modification, ReportSkill};
 use onward_core::event::Decision;
+use onward_core::skill::SkillStatus;
 use onward_engine::Engine;
 use onward_engine::next::{Handed, Next};
 use onward_engine::step::Progress;
 use onward_engine::submit::Submission;
+use serde_json::json;
 
 use crate::desk::Desk;
 use crate::on_postgres;
 use crate::verbs::{code, handed, result};
 
-/// Whether a call did without a question: a commit alone is two operations, before and after it.
-async fn asks_nothing<A>(desk: &Desk, call: impl Future<Output = A>) -> (A, bool) {
-    desk.faults.strike_after(2);
+/// Whether a call did with so many questions: a commit alone is two operations, before and after it.
+async fn asks_at_most<A>(desk: &Desk, questions: u32, call: impl Future<Output = A>) -> (A, bool) {
+    // Ten more are enough for any call, and whoever takes one of them has asked too often.
+    desk.faults.strike_after(questions + 2 + 10);
     let answer = call.await;
-    let asked_nothing = desk.faults.is_pending();
+    let left = desk.faults.left();
     desk.faults.strike_after(u32::MAX);
-    (answer, asked_nothing)
+    (answer, left.is_some_and(|left| left >= 10))
+}
+
+async fn asks_nothing<A>(desk: &Desk, call: impl Future<Output = A>) -> (A, bool) {
+    asks_at_most(desk, 0, call).await
 }
 
 async fn a_plan_that_was_made_here_is_not_asked_for(desk: &Desk) {
@@ -40,21 +47,84 @@ async fn a_plan_that_was_made_here_is_not_asked_for(desk: &Desk) {
     assert_eq!(last.unwrap().progress, 100);
 }
 
-async fn a_plan_of_another_process_is_asked_for_twice(desk: &Desk) {
+async fn a_plan_that_ends_here_says_how_its_output_should_look(desk: &Desk) {
+    let plan = desk.plan(1).await;
+    let step = desk.take(plan.id).await;
+    let mut submission = Submission {
+        claim_next: true,
+        ..result(&step, "done")
+    };
+    submission.result.formatting_notes = Some("As a table.".to_owned());
+    let (last, known) = asks_nothing(desk, desk.submit(submission)).await;
+    assert!(known, "all that was said about it is known");
+    let Some(Next::Complete(notes)) = last.unwrap().next_step else {
+        panic!("it was the last step")
+    };
+    assert_eq!(notes.steps, [(step.step, 1, "As a table.".to_owned())]);
+}
+
+async fn what_a_skill_said_about_the_output_is_asked_for(desk: &Desk) {
+    let plan = desk.plan(2).await;
+    let step = desk.take(plan.id).await;
+    let said = json!({"outputMediaType": "text/html"});
+    let report = ReportSkill {
+        skill: "tides".to_owned(),
+        status: SkillStatus::Started,
+        session: None,
+        plan: Some(plan.id),
+        metadata: said.as_object().cloned().unwrap(),
+        error: None,
+    };
+    let logged = desk.engine.log_skill(&desk.me, None, report).await;
+    logged.expect("it can be linked");
+    let mut next = Some(Next::Started(Box::new(step)));
+    while let Some(Next::Started(step)) = next {
+        let submission = Submission {
+            claim_next: true,
+            ..result(&step, "done")
+        };
+        next = desk.submit(submission).await.unwrap().next_step;
+    }
+    let Some(Next::Complete(notes)) = next else {
+        panic!("all steps are done")
+    };
+    assert_eq!(notes.media_type.as_deref(), Some("text/html"));
+}
+
+async fn a_plan_of_another_process_is_asked_for_once(desk: &Desk) {
     let elsewhere = desk.another_engine().await;
     let draft = desk.draft(4);
     let plan = draft.plan;
     let made = elsewhere.create_plan(&desk.me, draft, None).await;
     made.expect("it can be made");
-    // The first look is at what is needed, the second one at all of it.
-    desk.take(plan).await;
     desk.take(plan).await;
     let (_, known) = asks_nothing(desk, desk.ask(plan)).await;
-    assert!(known, "by then it is");
+    assert!(known, "all of it was looked at the first time");
     let first = format!("SELECT min(stalls_at) + 1 FROM steps WHERE plan_id = '{plan}'");
     let due = format!("SELECT at = ({first}) FROM due WHERE plan_id = '{plan}'");
     let right = desk.sql(&due).expect("the sweep will look");
     assert_eq!(right.trim(), "t", "when the first of them may stall");
+    elsewhere.close().await;
+}
+
+async fn a_plan_with_a_heavy_trail_is_asked_for_its_facts_alone(desk: &Desk) {
+    let elsewhere = desk.another_engine().await;
+    let mut draft = desk.draft(12);
+    for step in &mut draft.steps {
+        step.instructions = "Look. ".repeat(5_000);
+    }
+    let plan = draft.plan;
+    let made = elsewhere.create_plan(&desk.me, draft, None).await;
+    made.expect("it can be made");
+    let (_, was_one) = asks_at_most(desk, 1, desk.take(plan)).await;
+    assert!(!was_one, "that its trail is heavy had to be found out");
+    for _ in 0..2 {
+        let (step, is_one) = asks_at_most(desk, 1, desk.take(plan)).await;
+        assert!(is_one, "that is known now");
+        let (submitted, is_one) = asks_at_most(desk, 1, desk.submit(result(&step, "done"))).await;
+        submitted.expect("it is accepted");
+        assert!(is_one, "of its steps too");
+    }
     elsewhere.close().await;
 }
 
@@ -159,7 +229,10 @@ async fn a_claim_that_is_only_remembered_is_worth_nothing(desk: &Desk) {
 
 on_postgres!(
     a_plan_that_was_made_here_is_not_asked_for,
-    a_plan_of_another_process_is_asked_for_twice,
+    a_plan_that_ends_here_says_how_its_output_should_look,
+    what_a_skill_said_about_the_output_is_asked_for,
+    a_plan_of_another_process_is_asked_for_once,
+    a_plan_with_a_heavy_trail_is_asked_for_its_facts_alone,
     what_another_process_changed_is_seen,
     that_there_is_nothing_to_do_is_looked_up,
     that_a_person_decides_first_is_looked_up,

@@ -168,7 +168,7 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
 }
 
 /// Those that every call, or every look at a list, needs, with parameters for them.
-const HOT: [(&str, &str); 35] = [
+const HOT: [(&str, &str); 36] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -184,7 +184,8 @@ const HOT: [(&str, &str); 35] = [
     ("dependencies_delete", "'t', {id}"),
     ("dependencies_delete_of_step", "'t', {id}"),
     ("idempotency_keys_delete", "'t', {id}"),
-    ("due_at", "'t', {id}"),
+    ("trail_of_plan", "'t', {id}, 1, 1"),
+    ("trail_of_step", "'t', {id}, 1, 1"),
     ("due_until", "1, 1"),
     ("due_first", ""),
     ("notice_first", "'t'"),

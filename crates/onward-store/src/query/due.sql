@@ -20,9 +20,6 @@ ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at;
 -- name: due_clear
 DELETE FROM due WHERE tenant_id = $1 AND plan_id = $2;
 
--- name: due_at
-SELECT at FROM due WHERE tenant_id = $1 AND plan_id = $2;
-
 -- name: due_first
 SELECT min(at) AS at FROM (SELECT min(at) AS at FROM due
     UNION ALL SELECT min(at) AS at FROM due_calls) AS firsts;

@@ -11,6 +11,29 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 ORDER BY seq LIMIT $4;
 
+-- name: trail_of_plan
+-- All of a trail that is neither long nor heavy, and when the plan is due: in one statement, for that is one
+-- moment.
+SELECT {event}, (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = $2) AS due_at
+FROM (SELECT plans.plan_id FROM plans
+    WHERE plans.tenant_id = $1 AND plans.plan_id = $2 AND plans.seq <= $3
+        AND (SELECT sum(octet_length(weighed.details)) FROM events AS weighed
+            WHERE weighed.tenant_id = $1 AND weighed.plan_id = $2) <= $4) AS light
+    JOIN events ON events.tenant_id = $1 AND events.plan_id = light.plan_id
+ORDER BY seq;
+
+-- name: trail_of_step
+-- The same of the plan that a step belongs to.
+SELECT {event},
+    (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = light.plan_id) AS due_at
+FROM (SELECT plans.plan_id FROM steps
+        JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = steps.plan_id
+    WHERE steps.tenant_id = $1 AND steps.step_id = $2 AND plans.seq <= $3
+        AND (SELECT sum(octet_length(weighed.details)) FROM events AS weighed
+            WHERE weighed.tenant_id = $1 AND weighed.plan_id = plans.plan_id) <= $4) AS light
+    JOIN events ON events.tenant_id = $1 AND events.plan_id = light.plan_id
+ORDER BY seq;
+
 -- name: events_latest
 SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 ORDER BY seq DESC LIMIT $4;

@@ -175,6 +175,29 @@ FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS
     updated_at, stalls_at, ended_commit)
 WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id;
 
+-- name: step_turn (sqlite)
+-- Differs as `step_update` does. For a step that was handed out, or done, and about which there is nothing else
+-- to say: most transitions, and each column costs something.
+UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
+    ended_at = $8, result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
+    result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = $16
+WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_turn (postgres)
+-- Differs as `step_update` does.
+UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
+    claim_session = new.claim_session, started_at = new.started_at, ended_at = new.ended_at,
+    result_summary = new.result_summary, result_confidence = new.result_confidence,
+    result = new.result, result_report = new.result_report, result_notes = new.result_notes,
+    updated_at = new.updated_at, stalls_at = new.stalls_at, ended_commit = new.ended_commit
+FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS text), CAST($6 AS text),
+    CAST($7 AS bigint), CAST($8 AS bigint), CAST($9 AS text), CAST($10 AS double precision),
+    CAST($11 AS text), CAST($12 AS text), CAST($13 AS text), CAST($14 AS bigint),
+    CAST($15 AS bigint), CAST($16 AS bigint))) AS new (step_id, status, attempt, claim_token,
+    claim_session, started_at, ended_at, result_summary, result_confidence, result, result_report,
+    result_notes, updated_at, stalls_at, ended_commit)
+WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id;
+
 -- name: step_instructions
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;
 

@@ -5,7 +5,7 @@ use onward_core::{Event, PlanId, StepId, Timestamp};
 
 use crate::codec;
 use crate::error::Error;
-use crate::value::{Row, Value, params};
+use crate::value::{Cells, Row, Value, params};
 
 /// Who changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,16 @@ pub struct Entry {
 
 /// Reads a row of `{event}`.
 pub(crate) fn entry(row: Row) -> Result<Entry, Error> {
+    beside(&mut row.cells("events"))
+}
+
+/// Reads a row of `{event}`, and when its plan is due.
+pub(crate) fn entry_and_due(row: Row) -> Result<(Entry, Option<Timestamp>), Error> {
     let mut cells = row.cells("events");
+    Ok((beside(&mut cells)?, cells.maybe_at("due_at")?))
+}
+
+fn beside(cells: &mut Cells) -> Result<Entry, Error> {
     let seq = cells.u64("seq")?;
     let commit_seq = cells.u64("commit_seq")?;
     let at = cells.at("at")?;

@@ -307,6 +307,59 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
     ]
 }
 
+/// Whether its row says nothing about it beside who works on it since when, and what came out.
+pub(crate) fn is_plain(step: &Step) -> bool {
+    match &step.state {
+        StepState::Pending { .. } | StepState::Completed { .. } => true,
+        StepState::InProgress(work) => {
+            let Work {
+                last_progress_at,
+                stall_marked,
+                undelivered,
+                ..
+            } = work;
+            last_progress_at.is_none() && stall_marked.is_none() && !undelivered
+        }
+        StepState::AwaitingInput { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
+            false
+        }
+    }
+}
+
+/// What `step_turn` takes, of a plain step: the id, then the columns that a claim and a result change.
+pub(crate) fn turning(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
+    let claim = step.claim();
+    let (mut started_at, mut ended_at, mut result) = (None, None, None);
+    if let StepState::InProgress(work) = &step.state {
+        started_at = Some(work.started_at);
+    } else if let StepState::Completed {
+        started_at: began,
+        ended_at: at,
+        result: what,
+        ..
+    } = &step.state
+    {
+        (started_at, ended_at, result) = (Some(*began), Some(*at), Some(what));
+    }
+    params![
+        step.id().as_uuid(),
+        step.status().as_str(),
+        step.attempt(),
+        claim.map(|claim| claim.token.as_str()),
+        claim.and_then(|claim| claim.session.as_ref().map(SessionId::as_str)),
+        started_at,
+        ended_at,
+        result.map(|result| &result.summary),
+        result.and_then(|result| result.confidence),
+        result.and_then(|result| result.data.as_ref()),
+        result.and_then(|result| result.report.as_ref()),
+        result.and_then(|result| result.formatting_notes.as_deref()),
+        step.updated_at,
+        stalls_at,
+        ended_at.map(|_| commit_seq),
+    ]
+}
+
 fn review_json(review: &Review) -> serde_json::Value {
     json!({
         "reviewId": review.id.to_string(),

@@ -1,0 +1,87 @@
+//! How the output of a plan should look, as its author, its steps and its skills said.
+
+use onward_core::skill::SkillExecution;
+use onward_core::step::StepState;
+use onward_core::{Plan, PlanId, Step, StepId};
+
+use crate::error::Error;
+use crate::facts::first;
+use crate::row::{plan, skill};
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+/// What was said about a plan's output.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutputNotes {
+    /// By whoever made the plan.
+    pub plan: Option<String>,
+    /// By its steps, in their order.
+    pub steps: Vec<StepNotes>,
+    /// The executions of skills that belong to the plan, the last one first: each may say something.
+    pub skills: Vec<SkillExecution>,
+}
+
+/// A step, its place, and what it said.
+pub type StepNotes = (StepId, u32, String);
+
+impl OutputNotes {
+    /// What a plan says that is known as a whole, and to which no skill belongs.
+    fn of(plan: &Plan) -> Self {
+        Self {
+            plan: plan.brief().output_formatting_notes.clone(),
+            steps: plan.steps().iter().filter_map(said).collect(),
+            skills: Vec::new(),
+        }
+    }
+}
+
+fn said(step: &Step) -> Option<StepNotes> {
+    let StepState::Completed { result, .. } = &step.state else {
+        return None;
+    };
+    let notes = result.formatting_notes.clone()?;
+    Some((step.id(), step.order, notes))
+}
+
+impl Tx {
+    /// What was said about a plan's output, by so many of its skills at most.
+    pub async fn output_notes(&mut self, id: PlanId, skills: u32) -> Result<OutputNotes, Error> {
+        let recalled = self.recalled.as_ref().filter(|it| it.plan.head().id == id);
+        if let Some(recalled) = recalled.filter(|recalled| !recalled.skilled) {
+            return Ok(OutputNotes::of(&recalled.plan));
+        }
+        let questions = vec![
+            self.statement("plan_sheet", params![id.as_uuid()]),
+            self.statement("step_notes", params![id.as_uuid()]),
+            self.statement("skills_of_plan", params![id.as_uuid(), skills]),
+        ];
+        let mut answers = self.ask(questions).await?.into_iter();
+        let sheet = first(answers.next(), plan::sheet)?;
+        let steps: Result<Vec<StepNotes>, Error> = answers
+            .next()
+            .unwrap_or_default()
+            .into_iter()
+            .map(step_notes)
+            .collect();
+        let skills: Result<Vec<SkillExecution>, Error> = answers
+            .next()
+            .unwrap_or_default()
+            .into_iter()
+            .map(skill::skill)
+            .collect();
+        Ok(OutputNotes {
+            plan: sheet.and_then(|sheet| sheet.brief.output_formatting_notes),
+            steps: steps?,
+            skills: skills?,
+        })
+    }
+}
+
+fn step_notes(row: Row) -> Result<StepNotes, Error> {
+    let mut cells = row.cells("steps");
+    Ok((
+        StepId::new(cells.id("step_id")?),
+        cells.u32("step_order")?,
+        cells.string("result_notes")?,
+    ))
+}
