@@ -154,9 +154,6 @@ fn postgres(
     span: Duration,
 ) {
     for &callers in callers {
-        if peers {
-            peer::dbos(url, callers, span);
-        }
         let bare = runtime.block_on(floor::postgres(url, callers, span));
         line(&Measured::floor("PostgreSQL, small rows", callers, &bare));
         for fused in [false, true] {
@@ -171,6 +168,9 @@ fn postgres(
             });
             let measured = Measured::driven("PostgreSQL", callers, fused, &driven, &bare);
             line(&measured.synced(syncs, &driven));
+        }
+        if peers {
+            peer::by_turns(runtime, url, callers, span);
         }
     }
 }

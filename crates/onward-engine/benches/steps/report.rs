@@ -25,6 +25,12 @@ pub(crate) fn cpu() -> Duration {
     Duration::from_nanos(worked.sum())
 }
 
+/// The one in the middle.
+pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 impl Timed {
     pub(crate) fn per_second(&self) -> f64 {
         self.each.len() as f64 / self.all.as_secs_f64()
