@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use onward_core::plan::PlanState;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::{Commit, Due};
@@ -20,18 +21,32 @@ use crate::row::plan::{About, Known};
 use crate::tx::{Changed, Subject, Tx};
 use crate::value::{Row, params};
 
-/// A plan with a longer trail than this is not made from it.
-const LONGEST_TRAIL: u64 = 128;
+/// A trail that is read at the first look at a plan: no longer, and no heavier.
+const SHORT: Limit = Limit {
+    events: 128,
+    bytes: 256 << 10,
+};
+
+/// One that is read when a plan was looked at so often without it that reading it pays.
+const LONG: Limit = Limit {
+    events: 64 * 1024,
+    bytes: SHELF_BYTES,
+};
+const OFTEN: u32 = 16;
+
+/// How much of a trail is read at most.
+#[derive(Clone, Copy)]
+struct Limit {
+    events: u64,
+    bytes: usize,
+}
 
 /// How much one of the two shelves holds, in bytes of their trails.
 const SHELF_BYTES: usize = 4 << 20;
 
-/// Nor is one with a heavier trail: a shelf holds some of them.
-const HEAVIEST_TRAIL: usize = SHELF_BYTES / 16;
-
 /// How many plans, and how many of their steps, one of the two shelves holds.
-const SHELF_PLANS: usize = 256;
-const SHELF_STEPS: usize = 8 * 1024;
+const SHELF_PLANS: usize = 1024;
+const SHELF_STEPS: usize = 16 * 1024;
 
 /// What is remembered of all plans. Clones share it.
 #[derive(Clone, Default)]
@@ -48,15 +63,17 @@ struct Shelves {
 #[derive(Default)]
 struct Shelf {
     plans: HashMap<PlanId, (Arc<str>, Remembered)>,
-    /// The plans of steps. A plan that was taken leaves its steps here: it comes back soon.
+    /// The plans of steps that somebody works on. A plan that was taken leaves them here: it comes back
+    /// soon.
     of_step: HashMap<StepId, PlanId>,
+    steps: usize,
     bytes: usize,
 }
 
 /// What is remembered of one plan.
 pub(crate) enum Remembered {
-    /// That it is not made from its trail: it is too long, or too heavy.
-    Long,
+    /// That its trail is long, and how often it was looked at without it.
+    Long(u32),
     /// All of it.
     Whole(Box<Recalled>),
 }
@@ -138,33 +155,27 @@ impl Memory {
         if recalled.plan.head().status().is_terminal() {
             return;
         }
-        if recalled.bytes > HEAVIEST_TRAIL {
-            let open = recalled.plan.steps().iter();
-            let open = open.filter(|step| !step.status().is_terminal());
-            let steps = open.map(Step::id).collect();
-            return self.put_long(tenant, &Long { plan, steps });
-        }
-        let mut shelves = self.lock();
-        let shelf = shelves.make_room();
-        shelf.bytes += recalled.bytes;
-        for step in recalled.plan.steps() {
-            if !step.status().is_terminal() {
-                shelf.of_step.insert(step.id(), plan);
-            }
-        }
-        let remembered = Remembered::Whole(recalled);
-        shelf.plans.insert(plan, (Arc::clone(tenant), remembered));
+        let open = recalled.plan.in_progress().map(Step::id);
+        let steps: Vec<StepId> = open.chain(under_review(&recalled.plan)).collect();
+        let (weight, size) = (recalled.bytes, recalled.plan.steps().len());
+        let remembered = match weight > SHELF_BYTES || size > SHELF_STEPS {
+            // Looked at often enough, and too long even then.
+            true => Remembered::Long(OFTEN + 1),
+            false => Remembered::Whole(recalled),
+        };
+        self.insert(tenant, plan, &steps, remembered);
     }
 
-    /// Remembers that a plan is not made from its trail.
-    fn put_long(&self, tenant: &Arc<str>, long: &Long) {
+    fn insert(&self, tenant: &Arc<str>, plan: PlanId, steps: &[StepId], remembered: Remembered) {
         let mut shelves = self.lock();
         let shelf = shelves.make_room();
-        for step in &long.steps {
-            shelf.of_step.insert(*step, long.plan);
+        let (size, weight) = remembered.measures();
+        shelf.steps += size;
+        shelf.bytes += weight;
+        for step in steps {
+            shelf.of_step.insert(*step, plan);
         }
-        let remembered = (Arc::clone(tenant), Remembered::Long);
-        shelf.plans.insert(long.plan, remembered);
+        shelf.plans.insert(plan, (Arc::clone(tenant), remembered));
     }
 
     /// Forgets a plan.
@@ -178,11 +189,34 @@ impl Memory {
     }
 }
 
-/// A plan that is not made from its trail.
+/// A plan whose trail is long.
 pub(crate) struct Long {
     plan: PlanId,
     /// Those of its steps by which it will be found.
     steps: Vec<StepId>,
+    looks: u32,
+}
+
+impl Remembered {
+    /// How many steps it has, and how much it weighs.
+    fn measures(&self) -> (usize, usize) {
+        match self {
+            Remembered::Long(_) => (0, 0),
+            Remembered::Whole(recalled) => (recalled.plan.steps().len(), recalled.bytes),
+        }
+    }
+}
+
+/// The step that a person is asked about.
+fn under_review(plan: &Plan) -> Option<StepId> {
+    match &plan.head().state {
+        PlanState::AwaitingReview { step, .. } => Some(*step),
+        PlanState::Planning
+        | PlanState::Executing
+        | PlanState::Stalled { .. }
+        | PlanState::Completed { .. }
+        | PlanState::Failed { .. } => None,
+    }
 }
 
 impl Shelves {
@@ -199,6 +233,7 @@ impl Shelf {
     fn is_full(&self) -> bool {
         self.plans.len() >= SHELF_PLANS
             || self.of_step.len() >= SHELF_STEPS
+            || self.steps >= SHELF_STEPS
             || self.bytes >= SHELF_BYTES
     }
 
@@ -213,9 +248,9 @@ impl Shelf {
             return None;
         }
         let (_, remembered) = self.plans.remove(&plan)?;
-        if let Remembered::Whole(recalled) = &remembered {
-            self.bytes = self.bytes.saturating_sub(recalled.bytes);
-        }
+        let (size, weight) = remembered.measures();
+        self.steps = self.steps.saturating_sub(size);
+        self.bytes = self.bytes.saturating_sub(weight);
         Some((plan, remembered))
     }
 }
@@ -238,10 +273,18 @@ impl Tx {
                     self.from_memory = true;
                     Some(recalled)
                 }
-                Some((_, Remembered::Long)) => None,
-                None => self.replay_trail(by).await?,
+                Some((plan, Remembered::Long(looks))) => {
+                    self.looks = Some(looks.saturating_add(1));
+                    match looks == OFTEN {
+                        true => self.replay_trail(By::Plan(plan), LONG).await?,
+                        false => None,
+                    }
+                }
+                None => {
+                    self.looks = Some(0);
+                    self.replay_trail(by, SHORT).await?
+                }
             };
-            self.is_long = recalled.is_none();
             if let Some(recalled) = recalled.filter(|recalled| is_meant(recalled)) {
                 let head = recalled.plan.head();
                 let known = Known::of(head, About::of(recalled.plan.updated_at()));
@@ -253,14 +296,14 @@ impl Tx {
         Ok(recalled.filter(|it| is_meant(it)).map(|it| &it.plan))
     }
 
-    /// The plan that a short trail makes. None where it makes none: whoever asks for the rows is told
-    /// what is wrong.
-    async fn replay_trail(&mut self, by: By) -> Result<Option<Box<Recalled>>, Error> {
+    /// The plan that its trail makes. None where that is longer than this, or makes none: whoever asks for
+    /// the rows is told what is wrong.
+    async fn replay_trail(&mut self, by: By, limit: Limit) -> Result<Option<Box<Recalled>>, Error> {
         let (name, id) = match by {
             By::Plan(plan) => ("trail_of_plan", *plan.as_uuid()),
             By::Step(step) => ("trail_of_step", *step.as_uuid()),
         };
-        let rows = self.rows(name, params![id, LONGEST_TRAIL, HEAVIEST_TRAIL]);
+        let rows = self.rows(name, params![id, limit.events, limit.bytes]);
         let rows = rows.await?;
         let bytes = rows.iter().map(Row::bytes).sum();
         let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_and_due).collect();
@@ -292,10 +335,11 @@ impl Tx {
             // What does not come out as it was committed is not remembered.
             (followed.is_ok() && recalled.plan.head() == commit.head).then_some(recalled)
         });
-        if self.is_long {
-            let steps = commit.steps.iter().map(|after| after.step.id()).collect();
-            self.long = Some(Long { plan, steps });
-        }
+        self.long = self.looks.map(|looks| Long {
+            plan,
+            steps: commit.steps.iter().map(|after| after.step.id()).collect(),
+            looks,
+        });
         tell
     }
 
@@ -331,7 +375,10 @@ impl Memory {
         }
         match (recalled, long) {
             (Some(recalled), _) => self.put(&tenant, recalled),
-            (None, Some(long)) => self.put_long(&tenant, &long),
+            (None, Some(long)) => {
+                let remembered = Remembered::Long(long.looks);
+                self.insert(&tenant, long.plan, &long.steps, remembered);
+            }
             (None, None) => {}
         }
     }
@@ -341,9 +388,10 @@ impl Memory {
 mod tests {
     use onward_core::StepType;
     use onward_core::event::Created;
+    use onward_core::id::ClaimToken;
     use onward_core::plan::Brief;
     use onward_core::policy::OnStall;
-    use onward_core::step::NewStep;
+    use onward_core::step::{Claim, NewStep};
     use uuid::Uuid;
 
     use super::*;
@@ -352,7 +400,7 @@ mod tests {
         Uuid::from_u128(number as u128)
     }
 
-    /// A plan of one step, both under this number.
+    /// A plan of one step that somebody works on, both under this number.
     fn plan(number: usize, bytes: usize) -> Box<Recalled> {
         let step = NewStep {
             id: StepId::new(id(number)),
@@ -377,7 +425,18 @@ mod tests {
             on_stall: OnStall::default(),
             session: None,
         };
-        Recalled::made(Plan::created(&created, Timestamp::from_millis(0)), bytes)
+        let at = Timestamp::from_millis(0);
+        let mut plan = Plan::created(&created, at);
+        let started = Event::StepStarted {
+            step: StepId::new(id(number)),
+            claim: Claim {
+                attempt: 1,
+                token: ClaimToken::new("t"),
+                session: None,
+            },
+        };
+        plan.apply(&started, at).unwrap();
+        Recalled::made(plan, bytes)
     }
 
     fn is_there(memory: &Memory, tenant: &str, by: By) -> bool {
@@ -464,9 +523,9 @@ mod tests {
         }
         let last = By::Plan(PlanId::new(id(99)));
         assert!(is_there(&memory, "a", last));
-        memory.put(&"a".into(), plan(100, SHELF_BYTES));
-        let heavy = By::Step(StepId::new(id(100)));
+        memory.put(&"a".into(), plan(100, SHELF_BYTES + 1));
+        let heavy = By::Plan(PlanId::new(id(100)));
         let heavy = memory.take(&"a".into(), heavy);
-        assert!(matches!(heavy, Some((_, Remembered::Long))));
+        assert!(matches!(heavy, Some((_, Remembered::Long(_)))));
     }
 }

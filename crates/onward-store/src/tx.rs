@@ -106,8 +106,9 @@ pub struct Tx {
     pub(crate) from_memory: bool,
     /// Whether a plan was looked for there.
     pub(crate) has_recalled: bool,
-    /// Whether that plan is too long to be known as a whole; and what is to be remembered of it.
-    pub(crate) is_long: bool,
+    /// How often that plan was looked at before without its trail, where it was looked at now; and what is
+    /// to be remembered of it unless it is known as a whole.
+    pub(crate) looks: Option<u32>,
     pub(crate) long: Option<Long>,
     faults: Faults,
 }
@@ -127,7 +128,7 @@ impl Tx {
             recalled: None,
             from_memory: false,
             has_recalled: false,
-            is_long: false,
+            looks: None,
             long: None,
             faults,
         }

@@ -14,18 +14,20 @@ use crate::desk::Desk;
 use crate::on_postgres;
 use crate::verbs::{code, handed, result};
 
-/// Whether a call did with so many questions: a commit alone is two operations, before and after it.
-async fn asks_at_most<A>(desk: &Desk, questions: u32, call: impl Future<Output = A>) -> (A, bool) {
-    // Ten more are enough for any call, and whoever takes one of them has asked too often.
-    desk.faults.strike_after(questions + 2 + 10);
+/// How many operations a call takes: its questions, and two for the commit, before and after it.
+async fn operations<A>(desk: &Desk, call: impl Future<Output = A>) -> (A, u32) {
+    const ENOUGH: u32 = 1000;
+    desk.faults.strike_after(ENOUGH);
     let answer = call.await;
     let left = desk.faults.left();
     desk.faults.strike_after(u32::MAX);
-    (answer, left.is_some_and(|left| left >= 10))
+    (answer, ENOUGH - left.expect("that is enough for any call"))
 }
 
+/// Whether a call did without a question.
 async fn asks_nothing<A>(desk: &Desk, call: impl Future<Output = A>) -> (A, bool) {
-    asks_at_most(desk, 0, call).await
+    let (answer, operations) = operations(desk, call).await;
+    (answer, operations <= 2)
 }
 
 async fn a_plan_that_was_made_here_is_not_asked_for(desk: &Desk) {
@@ -107,7 +109,7 @@ async fn a_plan_of_another_process_is_asked_for_once(desk: &Desk) {
     elsewhere.close().await;
 }
 
-async fn a_plan_with_a_heavy_trail_is_asked_for_its_facts_alone(desk: &Desk) {
+async fn a_plan_with_a_heavy_trail_is_asked_for_all_of_it_when_it_pays(desk: &Desk) {
     let elsewhere = desk.another_engine().await;
     let mut draft = desk.draft(12);
     for step in &mut draft.steps {
@@ -116,15 +118,19 @@ async fn a_plan_with_a_heavy_trail_is_asked_for_its_facts_alone(desk: &Desk) {
     let plan = draft.plan;
     let made = elsewhere.create_plan(&desk.me, draft, None).await;
     made.expect("it can be made");
-    let (_, was_one) = asks_at_most(desk, 1, desk.take(plan)).await;
-    assert!(!was_one, "that its trail is heavy had to be found out");
-    for _ in 0..2 {
-        let (step, is_one) = asks_at_most(desk, 1, desk.take(plan)).await;
-        assert!(is_one, "that is known now");
-        let (submitted, is_one) = asks_at_most(desk, 1, desk.submit(result(&step, "done"))).await;
+    let (_, first) = operations(desk, desk.take(plan)).await;
+    assert_eq!(first, 2 + 2, "that its trail is heavy had to be found out");
+    let mut questions = Vec::new();
+    for _ in 0..11 {
+        let (step, left) = operations(desk, desk.take(plan)).await;
+        questions.push(left - 2);
+        let (submitted, left) = operations(desk, desk.submit(result(&step, "done"))).await;
         submitted.expect("it is accepted");
-        assert!(is_one, "of its steps too");
+        questions.push(left - 2);
     }
+    // Its facts, each time, until all of it is read once.
+    assert_eq!(questions[..17], [1; 17], "{questions:?}");
+    assert_eq!(questions[17..], [0; 5], "{questions:?}");
     elsewhere.close().await;
 }
 
@@ -232,7 +238,7 @@ on_postgres!(
     a_plan_that_ends_here_says_how_its_output_should_look,
     what_a_skill_said_about_the_output_is_asked_for,
     a_plan_of_another_process_is_asked_for_once,
-    a_plan_with_a_heavy_trail_is_asked_for_its_facts_alone,
+    a_plan_with_a_heavy_trail_is_asked_for_all_of_it_when_it_pays,
     what_another_process_changed_is_seen,
     that_there_is_nothing_to_do_is_looked_up,
     that_a_person_decides_first_is_looked_up,

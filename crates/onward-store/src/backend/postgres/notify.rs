@@ -28,7 +28,7 @@ const CHANNEL: &str = "onward_changes";
 const ROOM: usize = 7900;
 
 /// Between two tellings: what comes up meanwhile is told together.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// Between two tries to connect, the first and the longest.
 const SHORTEST: Duration = Duration::from_millis(100);
