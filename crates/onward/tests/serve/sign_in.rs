@@ -362,6 +362,7 @@ async fn an_id_token_that_is_not_for_this_is_not_believed() {
     let server = House::new("sign-in-claims")
         .configured(&provider.lines())
         .serve();
+    // No more than may come within a second: a server takes ten ways back in that time.
     let cases = [
         ("nonce", json!("another")),
         ("nonce", Value::Null),
@@ -382,6 +383,14 @@ async fn an_id_token_that_is_not_for_this_is_not_believed() {
         let seen = see(&server, &way_back(&journey), &journey.cookie).await;
         refused(&seen, 401, "begin again");
     }
+}
+
+#[tokio::test]
+async fn an_id_token_that_the_provider_did_not_sign_is_not_believed() {
+    let provider = Provider::start().await;
+    let server = House::new("sign-in-signatures")
+        .configured(&provider.lines())
+        .serve();
     // Signed by somebody else, and by nobody.
     let journey = begin(&server, "/").await;
     let claims = provider.claims(journey.get("nonce"));
@@ -393,7 +402,17 @@ async fn an_id_token_that_is_not_for_this_is_not_believed() {
         let seen = see(&server, &way_back(&journey), &journey.cookie).await;
         refused(&seen, 401, "begin again");
     }
-    // A refusal of the provider, an answer without a token, a scope that was not granted.
+}
+
+#[tokio::test]
+async fn an_answer_of_the_provider_that_lets_nobody_in_is_told() {
+    let provider = Provider::start().await;
+    let server = House::new("sign-in-answers")
+        .configured(&provider.lines())
+        .serve();
+    let journey = begin(&server, "/").await;
+    let claims = provider.claims(journey.get("nonce"));
+    // A refusal, an answer without a token, a scope that was not granted.
     *provider.desk.answer.lock().unwrap() = (400, json!({ "error": "invalid_grant" }));
     let seen = see(&server, &way_back(&journey), &journey.cookie).await;
     refused(&seen, 401, "does not accept what it gave");
