@@ -238,63 +238,33 @@ pub(crate) fn inserted(
 
 /// What `step_update` takes: the id, then every column of the state.
 pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
-    let claim = step.claim();
-    let work = match &step.state {
-        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
-        StepState::Pending { .. }
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
-    };
-    let mut started_at = work.map(|work| work.started_at);
-    let (mut review, mut ended_at, mut result) = (None, None, None);
+    let (started_at, ended_at, result) = course(step);
+    let mut review = None;
     let (mut branch, mut skip_review): (Option<Uuid>, Option<Uuid>) = (None, None);
     let mut failure: (Option<&str>, Option<&str>) = (None, None);
     match &step.state {
-        StepState::Pending { .. } | StepState::InProgress(_) => {}
+        StepState::Pending { .. } | StepState::InProgress(_) | StepState::Completed { .. } => {}
         StepState::AwaitingInput { review: open, .. } => review = Some(review_json(open)),
-        StepState::Completed {
-            started_at: began,
-            ended_at: at,
-            result: what,
-            ..
-        } => (started_at, ended_at, result) = (Some(*began), Some(*at), Some(what)),
-        StepState::Skipped {
-            by, ended_at: at, ..
-        } => {
-            ended_at = Some(*at);
-            match by {
-                SkipCause::Branch(id) => branch = Some(*id.as_uuid()),
-                SkipCause::Review(id) => skip_review = Some(*id.as_uuid()),
-            }
-        }
-        StepState::Failed {
-            reason,
-            ended_at: at,
-            ..
-        } => {
-            ended_at = Some(*at);
+        StepState::Skipped { by, .. } => match by {
+            SkipCause::Branch(id) => branch = Some(*id.as_uuid()),
+            SkipCause::Review(id) => skip_review = Some(*id.as_uuid()),
+        },
+        StepState::Failed { reason, .. } => {
             let (kind, words) = failure_words(reason);
             failure = (Some(kind), words);
         }
     }
-    params![
-        step.id().as_uuid(),
-        step.status().as_str(),
-        step.attempt(),
-        claim.map(|claim| claim.token.as_str()),
-        claim.and_then(|claim| claim.session.as_ref().map(SessionId::as_str)),
-        started_at,
+    let work = work(step);
+    let mut row = holding(step, started_at);
+    row.extend(params![
         work.and_then(|work| work.last_progress_at),
         work.and_then(|work| work.stall_marked),
         work.is_some_and(|work| work.undelivered),
         review.as_ref(),
         ended_at,
-        result.map(|result| &result.summary),
-        result.and_then(|result| result.confidence),
-        result.and_then(|result| result.data.as_ref()),
-        result.and_then(|result| result.report.as_ref()),
-        result.and_then(|result| result.formatting_notes.as_deref()),
+    ]);
+    row.extend(outcome(result));
+    row.extend(params![
         branch,
         skip_review,
         failure.0,
@@ -304,7 +274,8 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         stalls_at,
         // Kept from the commit in which it ended, whatever is written about it later.
         ended_at.map(|_| commit_seq),
-    ]
+    ]);
+    row
 }
 
 /// Whether its row says nothing about it beside who works on it since when, and what came out.
@@ -328,19 +299,50 @@ pub(crate) fn is_plain(step: &Step) -> bool {
 
 /// What `step_turn` takes, of a plain step: the id, then the columns that a claim and a result change.
 pub(crate) fn turning(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
-    let claim = step.claim();
-    let (mut started_at, mut ended_at, mut result) = (None, None, None);
-    if let StepState::InProgress(work) = &step.state {
-        started_at = Some(work.started_at);
-    } else if let StepState::Completed {
-        started_at: began,
-        ended_at: at,
-        result: what,
-        ..
-    } = &step.state
-    {
-        (started_at, ended_at, result) = (Some(*began), Some(*at), Some(what));
+    let (started_at, ended_at, result) = course(step);
+    let mut row = holding(step, started_at);
+    row.extend(params![ended_at]);
+    row.extend(outcome(result));
+    row.extend(params![
+        step.updated_at,
+        stalls_at,
+        ended_at.map(|_| commit_seq),
+    ]);
+    row
+}
+
+fn work(step: &Step) -> Option<&Work> {
+    match &step.state {
+        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
+        StepState::Pending { .. }
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
     }
+}
+
+/// When it began and ended, and what came out.
+fn course(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepResult>) {
+    match &step.state {
+        StepState::Pending { .. } => (None, None, None),
+        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
+            (Some(work.started_at), None, None)
+        }
+        StepState::Completed {
+            started_at,
+            ended_at,
+            result,
+            ..
+        } => (Some(*started_at), Some(*ended_at), Some(result)),
+        StepState::Skipped { ended_at, .. } | StepState::Failed { ended_at, .. } => {
+            (None, Some(*ended_at), None)
+        }
+    }
+}
+
+/// The id, and who has it since when.
+fn holding(step: &Step, started_at: Option<Timestamp>) -> Vec<Value> {
+    let claim = step.claim();
     params![
         step.id().as_uuid(),
         step.status().as_str(),
@@ -348,15 +350,16 @@ pub(crate) fn turning(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64
         claim.map(|claim| claim.token.as_str()),
         claim.and_then(|claim| claim.session.as_ref().map(SessionId::as_str)),
         started_at,
-        ended_at,
+    ]
+}
+
+fn outcome(result: Option<&StepResult>) -> Vec<Value> {
+    params![
         result.map(|result| &result.summary),
         result.and_then(|result| result.confidence),
         result.and_then(|result| result.data.as_ref()),
         result.and_then(|result| result.report.as_ref()),
         result.and_then(|result| result.formatting_notes.as_deref()),
-        step.updated_at,
-        stalls_at,
-        ended_at.map(|_| commit_seq),
     ]
 }
 
