@@ -1,5 +1,5 @@
-//! What does not belong where it stands: traces of one developer's machine, another source of
-//! crates, a hole in the core's wall, a crate without the workspace's lints.
+//! What does not belong where it stands: traces of one developer's machine, what a tool left behind,
+//! another source of crates, a hole in the core's wall, a crate without the workspace's lints.
 
 use crate::tree::{File, every_file_keeps};
 
@@ -74,6 +74,25 @@ fn goes_without_lints(file: &File) -> Vec<String> {
     } else {
         Vec::new()
     }
+}
+
+/// What tools leave behind is seldom text, and what is not text hides what it names.
+fn is_left_behind(file: &File) -> Vec<String> {
+    let is_read = !file.text.is_empty() || file.path.ends_with(".png");
+    let broken = (!is_read).then(|| format!("{}: it is neither text nor a picture", file.path));
+    broken.into_iter().collect()
+}
+
+#[test]
+fn every_file_is_text_or_a_picture() {
+    every_file_keeps(is_left_behind);
+}
+
+#[test]
+fn what_a_tool_left_behind_is_found() {
+    assert_eq!(is_left_behind(&File::imagined("perf.data", "")).len(), 1);
+    assert_eq!(is_left_behind(&File::imagined("a.png", "")), [""; 0]);
+    assert_eq!(is_left_behind(&File::imagined("a.md", "# A")), [""; 0]);
 }
 
 #[test]
