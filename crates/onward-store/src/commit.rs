@@ -69,7 +69,7 @@ pub struct StepAfter {
     /// It is known that no other step waits for it.
     pub frees_nobody: bool,
     /// It was handed out, or is done, and nothing else about it has changed.
-    pub turned: bool,
+    pub advanced: bool,
 }
 
 /// A step about which there is nothing to say beside who works on it since when, and what came out.
@@ -192,8 +192,8 @@ impl Tx {
 
     fn change_steps(&mut self, commit: &Commit<'_>) {
         for after in commit.steps {
-            let (name, row): (_, fn(&Step, _, _) -> _) = match after.turned {
-                true => ("step_turn", step::turning),
+            let (name, row): (_, fn(&Step, _, _) -> _) = match after.advanced {
+                true => ("step_advance", step::advancing),
                 false => ("step_update", step::changing),
             };
             let params = row(&after.step, after.stalls_at, commit.commit_seq);

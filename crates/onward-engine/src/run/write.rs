@@ -85,7 +85,7 @@ fn follow(
     let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);
     Ok(changed.then(|| StepAfter {
         stalls_at: stalls_at(step, threshold),
-        turned: before.is_some() && before == Plain::of(step),
+        advanced: before.is_some() && before == Plain::of(step),
         step: step.clone(),
         rewritten,
         frees_nobody: false,

@@ -175,7 +175,7 @@ FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS
     updated_at, stalls_at, ended_commit)
 WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id;
 
--- name: step_turn (sqlite)
+-- name: step_advance (sqlite)
 -- Differs as `step_update` does. For a step that was handed out, or done, and about which there is nothing else
 -- to say: most transitions, and each column costs something.
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
@@ -183,7 +183,7 @@ UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6
     result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = $16
 WHERE tenant_id = $1 AND step_id = $2;
 
--- name: step_turn (postgres)
+-- name: step_advance (postgres)
 -- Differs as `step_update` does.
 UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
     claim_session = new.claim_session, started_at = new.started_at, ended_at = new.ended_at,

@@ -297,8 +297,8 @@ pub(crate) fn is_plain(step: &Step) -> bool {
     }
 }
 
-/// What `step_turn` takes, of a plain step: the id, then the columns that a claim and a result change.
-pub(crate) fn turning(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
+/// What `step_advance` takes, of a plain step: the id, then the columns that a claim and a result change.
+pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
     let (started_at, ended_at, result) = course(step);
     let mut row = holding(step, started_at);
     row.extend(params![ended_at]);

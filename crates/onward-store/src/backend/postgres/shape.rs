@@ -91,7 +91,7 @@ fn gives_rows(text: &str) -> bool {
 fn joins(name: &str) -> Option<&'static str> {
     Some(match name {
         "plan_update" | "plan_move" => "plans",
-        "step_update" | "step_turn" => "steps",
+        "step_update" | "step_advance" => "steps",
         "event_insert" => "events",
         "due_sooner" | "due_set" | "due_clear" => "due",
         _ => return None,
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn behind_the_version_of_a_plan_its_steps_are_not_counted() {
-        let text = joined(&vec![("plan_move", Some(1)), ("step_turn", Some(1))]);
+        let text = joined(&vec![("plan_move", Some(1)), ("step_advance", Some(1))]);
         let check = "SELECT CASE WHEN EXISTS (SELECT FROM c0) THEN 0 ELSE onward_miscounted";
         assert!(text.contains(check), "{text}");
         assert!(!text.contains("FROM c1"), "{text}");
