@@ -143,14 +143,14 @@ impl Tx {
     pub fn commit(&mut self, commit: &Commit<'_>) {
         let plan = commit.head.id;
         let about = plan::About::of(commit.at);
-        let touches = self.must_touch();
+        let by_parts = self.writes_by_parts();
         let known = self.known(plan);
         let stays = known.is_some_and(|known| known.stays(commit.head));
-        if touches && known.is_none_or(|known| known.about != about) {
+        if by_parts && known.is_none_or(|known| known.about != about) {
             let params = params![plan.as_uuid(), about.0];
             self.queue(self.statement("plan_touch", params).touching(1));
         }
-        let (name, mut head) = match stays {
+        let (name, mut head) = match by_parts && stays {
             true => ("plan_update", plan::counting(commit.head)),
             false => ("plan_move", plan::changing(commit.head)),
         };

@@ -180,6 +180,7 @@ mod tests {
             "plan_held",
             "plan_of_step_held",
             "plan_touch",
+            "plan_update",
             "sign_changes",
         ];
         assert_eq!(apart, only.each_ref());

@@ -205,9 +205,7 @@ impl Store {
         E: From<Error>,
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
     {
-        let mut tx = postgres
-            .begin(Arc::clone(tenant), self.faults.clone(), kind)
-            .await?;
+        let mut tx = postgres.begin(Arc::clone(tenant), self.faults.clone(), kind);
         let answer = work(&mut tx).await;
         let to_memory = tx.from_memory;
         if tx.is_doubtful() {
@@ -261,8 +259,8 @@ impl Store {
                 reading.await.unwrap_or_else(|_| Err(gone().into()))
             }
             Backend::Postgres(postgres) => {
-                let begun = postgres.begin(Arc::clone(tenant), self.faults.clone(), Kind::Reading);
-                let mut tx = begun.await?;
+                let tenant = Arc::clone(tenant);
+                let mut tx = postgres.begin(tenant, self.faults.clone(), Kind::Reading);
                 let answer = work(&mut tx).await;
                 postgres.rollback(tx).await;
                 answer

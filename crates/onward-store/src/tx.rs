@@ -251,8 +251,9 @@ impl Tx {
         }
     }
 
-    /// Whether lists are told by a statement of its own about when a plan changed.
-    pub(crate) fn must_touch(&self) -> bool {
+    /// Whether a plan's row is changed in parts, each where it is news: when it changed, for the lists;
+    /// where it stands; and how many of its steps do what.
+    pub(crate) fn writes_by_parts(&self) -> bool {
         matches!(self.connection, Connection::Sqlite(_))
     }
 

@@ -109,6 +109,7 @@ fn every_statement_is_used_and_every_name_that_is_used_has_one() {
         "plan_held",
         "plan_of_step_held",
         "plan_touch",
+        "plan_update",
         "sign_changes",
     ];
     let names = |kind| {

@@ -1,8 +1,8 @@
 //! PostgreSQL: a pool of connections, each used for one transaction at a time.
 //!
-//! A transaction costs as many round trips as it asks questions, and one for its commit. Every
-//! connection has taken a role that row security binds, and names the tenant that it works for, so a
-//! login that is a superuser does not get around row security.
+//! A transaction costs as many round trips as it asks questions, and one for its commit; transitions that
+//! meet share that one (`group`). Every connection has taken a role that row security binds, and names the
+//! tenant that it works for, so a login that is a superuser does not get around row security.
 //!
 //! Nothing here waits without a limit, and a server that was restarted is found again by itself. Any
 //! number of servers may work on one database: they tell each other what they change (`notify`), and
@@ -13,6 +13,7 @@ mod batch;
 mod connection;
 mod count;
 mod error;
+mod group;
 mod lead;
 mod migrate;
 mod near_index;
@@ -42,11 +43,12 @@ use crate::error::Error;
 use crate::fault::{Faults, Point};
 use crate::lead::Lead;
 use crate::memory::Memory;
-use crate::tx::{self, Changed, Tx};
+use crate::tx::{self, Changed, Statement, Tx};
 use crate::vectors::{Indexed, Many, Pgvector};
 use address::Address;
+use group::Groups;
 use notify::Outbox;
-use pool::{Connections, Pool};
+use pool::{Connections, Object, Pool};
 
 /// How many connections a server keeps at most, where the environment says nothing else.
 const CONNECTIONS: usize = 16;
@@ -60,6 +62,8 @@ struct Limits {
     wait: Duration,
     /// Nor longer for an answer. The server gives up a statement before that.
     answer: Duration,
+    /// Nor longer for others to go with.
+    company: Duration,
 }
 
 impl Limits {
@@ -71,6 +75,7 @@ impl Limits {
             },
             wait: Duration::from_secs(5),
             answer: Duration::from_secs(40),
+            company: Duration::from_millis(20),
         })
     }
 }
@@ -88,6 +93,7 @@ struct Inner {
     /// How many of the next transitions lock their plan: somebody has lost a race just now.
     crowded: AtomicU32,
     memory: Memory,
+    groups: Groups,
 }
 
 /// So many transitions after a race that was lost expect another one.
@@ -129,6 +135,7 @@ impl Postgres {
             watchers,
             crowded: AtomicU32::new(0),
             memory: Memory::default(),
+            groups: Groups::with_connections(limits.connections),
         })))
     }
 
@@ -141,29 +148,28 @@ impl Postgres {
     }
 
     /// A transaction. Nothing is sent before its first question.
-    pub(crate) async fn begin(
-        &self,
-        tenant: Arc<str>,
-        faults: Faults,
-        kind: Kind,
-    ) -> Result<Tx, Error> {
+    pub(crate) fn begin(&self, tenant: Arc<str>, faults: Faults, kind: Kind) -> Tx {
+        let connection = Connection::new(self.clone(), Arc::clone(&tenant), kind);
+        let connection = tx::Connection::Postgres(Box::new(connection));
+        let tx = Tx::new(connection, tenant, faults);
+        match kind {
+            Kind::Reading => tx,
+            Kind::Locking | Kind::Advancing | Kind::Together => {
+                tx.remembering(self.0.memory.clone())
+            }
+        }
+    }
+
+    /// A connection from the pool.
+    async fn take(&self) -> Result<Object, Error> {
         let Inner {
             pool,
             address,
             limits,
-            memory,
             ..
         } = &*self.0;
-        let client = pool.get().await;
         let failed = |why| error::pooling(why, &address.shown, limits.connections);
-        let client = client.map_err(failed)?;
-        let connection = Connection::new(client, Arc::clone(&tenant), kind, limits.answer);
-        let connection = tx::Connection::Postgres(Box::new(connection));
-        let tx = Tx::new(connection, tenant, faults);
-        Ok(match kind {
-            Kind::Reading => tx,
-            Kind::Locking | Kind::Advancing => tx.remembering(memory.clone()),
-        })
+        pool.get().await.map_err(failed)
     }
 
     /// What this process remembers of plans.
@@ -194,7 +200,7 @@ impl Postgres {
         let faults = tx.faults().clone();
         let mut connection = ours(tx)?;
         let answer = match faults.strike(Point::Commit) {
-            Ok(()) => connection.commit(&queued).await,
+            Ok(()) => finish(&mut connection, queued).await,
             Err(fault) => Err(fault),
         };
         connection.rollback();
@@ -233,6 +239,16 @@ impl Postgres {
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
         near_index::look(&self.0.address).await
     }
+}
+
+/// Writes what is left, by itself or together with what others write.
+async fn finish(connection: &mut Connection, queued: Vec<Statement>) -> Result<(), Error> {
+    let queued = match connection.holds_nothing() && group::may_join(&queued) {
+        true => group::commit(connection, queued).await?,
+        false => Some(queued),
+    };
+    let Some(queued) = queued else { return Ok(()) };
+    connection.commit(&queued.iter().collect::<Vec<_>>()).await
 }
 
 fn ours(tx: Tx) -> Result<Box<Connection>, Error> {

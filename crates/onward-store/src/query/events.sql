@@ -3,9 +3,20 @@
 -- fragment: event
 seq, commit_seq, at, actor, session, name, step_id, details
 
--- name: event_insert
+-- name: event_insert (sqlite)
+-- Differs because each row is written by itself here.
 INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: event_insert (postgres)
+-- Differs because it may have rows more than there are events: those are of no plan.
+INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
+SELECT $1, new.plan_id, new.seq, new.commit_seq, new.at, new.actor, new.session, new.name, new.step_id,
+    new.details
+FROM (VALUES (CAST($2 AS uuid), CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint), CAST($6 AS text),
+    CAST($7 AS text), CAST($8 AS text), CAST($9 AS uuid), CAST($10 AS text)))
+    AS new (plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
+WHERE new.plan_id IS NOT NULL;
 
 -- name: events_after
 SELECT {event} FROM events

@@ -15,7 +15,7 @@ use crate::value::{Row, Value};
 
 /// Statements that are sent as one, and that the server knows.
 struct Message<'b> {
-    run: &'b [Statement],
+    run: &'b [&'b Statement],
     plan: Plan,
     shape: Arc<Shape>,
 }
@@ -28,7 +28,7 @@ impl<'b> Batch<'b> {
     /// round trip together.
     pub(super) async fn prepare(
         client: &ClientWrapper,
-        mut statements: &'b [Statement],
+        mut statements: &'b [&'b Statement],
     ) -> Result<Self, Error> {
         let mut runs = Vec::with_capacity(statements.len());
         while !statements.is_empty() {
@@ -92,7 +92,7 @@ impl<'b> Batch<'b> {
 
     /// What a message was about: the first of its statements.
     pub(super) fn statement(&self, message: usize) -> Option<&'b Statement> {
-        self.0.get(message)?.run.first()
+        self.0.get(message)?.run.first().copied()
     }
 
     /// The rows of the answers, of which there is one per message: one list per statement.

@@ -7,7 +7,8 @@
 //! A transition holds nothing while it decides: it asks outside of a transaction, and what it writes
 //! is one statement, which is a transaction by itself; only where it takes more is one begun.
 //!
-//! The connection is given back to the pool only where it is known to be between transactions.
+//! A connection is taken from the pool when something is sent: many transitions have nothing to ask, and go
+//! with others. It is given back only where it is known to be between transactions.
 //! Anything else (somebody was cut off in the middle, the server fell silent) closes it, and the server
 //! takes back what was not committed.
 
@@ -20,21 +21,20 @@ use tokio::time::timeout;
 use tokio_postgres::Row as Answer;
 
 use super::batch::Batch;
-use super::error;
 use super::pipeline::{Broken, Sent, in_order};
-use super::pool::Object;
+use super::pool::{Object, Settings};
+use super::{Postgres, error};
 use crate::error::Error;
 use crate::tx::Statement;
 use crate::value::Row;
 
 /// A connection in a transaction.
 pub(crate) struct Connection {
-    /// Always there, until it is dropped.
+    postgres: Postgres,
+    /// There once something was sent.
     client: Option<Object>,
     tenant: Arc<str>,
     kind: Kind,
-    /// How long an answer is waited for.
-    patience: Duration,
     state: State,
     /// How many messages have asked outside of a transaction, each of which saw another moment.
     loose: usize,
@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     Locking,
     /// Locks nothing: the version of the plan tells at the commit whether somebody else was there.
     Advancing,
+    /// The same for several at once, and waits for nobody who holds one of their plans.
+    Together,
 }
 
 /// Where a connection stands.
@@ -69,15 +71,64 @@ enum State {
 
 impl Connection {
     /// A connection on which nothing has been sent yet.
-    pub(super) fn new(client: Object, tenant: Arc<str>, kind: Kind, patience: Duration) -> Self {
+    pub(super) fn new(postgres: Postgres, tenant: Arc<str>, kind: Kind) -> Self {
         Self {
-            client: Some(client),
+            postgres,
+            client: None,
             tenant,
             kind,
-            patience,
             state: State::Between,
             loose: 0,
         }
+    }
+
+    pub(super) fn postgres(&self) -> &Postgres {
+        &self.postgres
+    }
+
+    pub(super) fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
+    /// Whether all that it will write can be sent as one message, by whomever.
+    pub(super) fn holds_nothing(&self) -> bool {
+        self.kind == Kind::Advancing && matches!(self.state, State::Between)
+    }
+
+    /// Whether what was sent last may have been written, although it was not answered.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.state, State::Lost(_))
+    }
+
+    /// Whether there was one to be had.
+    pub(super) fn is_there(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Gives it back for as long as nothing is sent.
+    pub(super) fn rest(&mut self) {
+        if let State::Between = self.state {
+            self.client = None;
+        }
+    }
+
+    /// Takes a connection, where there is none yet. Nobody waits for one without a limit.
+    pub(super) async fn take(&mut self) -> Result<(), Error> {
+        if self.client.is_none() {
+            match self.postgres.take().await {
+                Ok(client) => self.client = Some(client),
+                Err(why) => {
+                    self.state = State::Ended(why.clone());
+                    return Err(why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How long an answer is waited for.
+    fn patience(&self) -> Duration {
+        self.postgres.0.limits.answer
     }
 
     /// Whether what is decided on must be locked first.
@@ -100,14 +151,17 @@ impl Connection {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        self.take().await?;
+        let batch: Vec<&Statement> = batch.iter().collect();
         let loose = between && !changes && self.kind == Kind::Advancing;
         let frame = Frame {
             begins: between && !loose,
             commits: false,
         };
         self.state = State::Waiting;
-        let limited = timeout(self.patience, self.exchange(batch, frame)).await;
-        match limited.unwrap_or_else(|_| Err(State::Lost(error::silent(self.patience)))) {
+        let patience = self.patience();
+        let limited = timeout(patience, self.exchange(&batch, frame)).await;
+        match limited.unwrap_or_else(|_| Err(State::Lost(error::silent(patience)))) {
             Ok(rows) if loose => {
                 self.loose += batch.len();
                 self.state = State::Between;
@@ -151,19 +205,21 @@ impl Connection {
     }
 
     /// Runs what is left, and commits, all in one round trip.
-    pub(super) async fn commit(&mut self, batch: &[Statement]) -> Result<(), Error> {
+    pub(super) async fn commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
         let begins = self.begins()?;
         if begins && batch.is_empty() {
             return Ok(());
         }
+        self.take().await?;
         let frame = Frame {
             begins,
             commits: true,
         };
         self.state = State::Waiting;
-        let limited = timeout(self.patience, self.exchange(batch, frame)).await;
+        let patience = self.patience();
+        let limited = timeout(patience, self.exchange(batch, frame)).await;
         let silent = |_| {
-            let why = format!("nothing came within {:?}", self.patience);
+            let why = format!("nothing came within {patience:?}");
             Err(State::Lost(error::unanswered(&why)))
         };
         match limited.unwrap_or_else(silent) {
@@ -182,7 +238,7 @@ impl Connection {
     /// the connection stands after it.
     async fn exchange(
         &mut self,
-        statements: &[Statement],
+        statements: &[&Statement],
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
         let Some(held) = &mut self.client else {
@@ -191,19 +247,24 @@ impl Connection {
             )));
         };
         // Set anew unless all that is sent here is answered well.
-        let named = held.tenant.take();
+        let was = held.settings.take();
+        let settings = Settings {
+            tenant: Arc::clone(&self.tenant),
+            waits: self.kind != Kind::Together,
+        };
+        let setting = settings.text(was.as_ref());
         let client = &held.client;
         let batch = Batch::prepare(client, statements)
             .await
             .map_err(State::Failed)?;
         // One statement is a transaction by itself.
-        let alone = self.kind == Kind::Advancing && batch.len() == 1;
+        let loose = matches!(self.kind, Kind::Advancing | Kind::Together);
+        let alone = loose && batch.len() == 1;
         let Frame { begins, commits } = frame;
         let framed = !(begins && commits && alone);
-        let naming = naming(&self.tenant);
         let mut messages: Vec<Sent<'_, _>> = Vec::with_capacity(statements.len() + 3);
-        if named.as_ref() != Some(&self.tenant) {
-            messages.push(control(client, &naming));
+        if !setting.is_empty() {
+            messages.push(control(client, &setting));
         }
         if begins && framed {
             messages.push(control(client, self.kind.beginning()));
@@ -219,7 +280,7 @@ impl Connection {
                     true => Ok(Vec::new()),
                     false => batch.read(answers.into_iter().skip(ahead)),
                 };
-                held.tenant = Some(Arc::clone(&self.tenant));
+                held.settings = Some(settings);
                 read.map_err(State::Failed)
             }
             Err(broken) => {
@@ -260,17 +321,11 @@ impl Kind {
     fn beginning(self) -> &'static str {
         match self {
             Kind::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Kind::Locking | Kind::Advancing => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            Kind::Locking | Kind::Advancing | Kind::Together => {
+                "BEGIN ISOLATION LEVEL READ COMMITTED"
+            }
         }
     }
-}
-
-/// Names the tenant that row security lets through, from now on. Every statement names it too, so
-/// where the two differ nothing is seen and nothing written.
-fn naming(tenant: &str) -> String {
-    // Quoted so that it means the same however the server reads backslashes.
-    let tenant = tenant.replace('\\', r"\\").replace('\'', "''");
-    format!("SET onward.tenant = E'{tenant}'")
 }
 
 impl Drop for Connection {

@@ -133,7 +133,7 @@ pub(super) fn in_full(why: &Driver) -> String {
 }
 
 fn is_outdated(miscount: &str) -> bool {
-    miscount.starts_with("`plan_update` touched ") || miscount.starts_with("`plan_move` touched ")
+    miscount.starts_with("`plan_move` touched ")
 }
 
 fn told(said: &DbError, what: &str) -> Error {

@@ -1,7 +1,7 @@
 //! The connections that are kept for transactions, each with what is known of its settings.
 //!
-//! They have taken the role that row security binds when they were made, and name their tenant only
-//! when that is another one than before: a server for one organisation names it once.
+//! They have taken the role that row security binds when they were made. Whatever else depends on who uses
+//! them is set only where it is another than before: a server for one organisation names its tenant once.
 
 use std::sync::Arc;
 
@@ -9,10 +9,41 @@ use deadpool::managed::{self, Metrics, RecycleResult};
 use deadpool_postgres::{ClientWrapper, Manager};
 use tokio_postgres::Error as Driver;
 
-/// A connection, and the tenant that it is known to have named.
+/// A connection, and what it is known to be set to.
 pub(super) struct Held {
     pub(super) client: ClientWrapper,
-    pub(super) tenant: Option<Arc<str>>,
+    pub(super) settings: Option<Settings>,
+}
+
+/// Many transitions hold a plan for a moment: who is there longer is not waited for.
+const NOT_FOR_LONG: &str = "SET lock_timeout = '20ms'";
+
+/// What a connection is set to, from one transaction to the next.
+pub(super) struct Settings {
+    /// Whom row security lets through. Every statement names it too, so where the two differ nothing is
+    /// seen and nothing written.
+    pub(super) tenant: Arc<str>,
+    /// Whether it waits for others who hold what it wants to change.
+    pub(super) waits: bool,
+}
+
+impl Settings {
+    /// What sets a connection to this, where it was set otherwise; nothing where it was not.
+    pub(super) fn text(&self, was: Option<&Self>) -> String {
+        let mut text = String::new();
+        if was.is_none_or(|was| was.tenant != self.tenant) {
+            // Quoted so that it means the same however the server reads backslashes.
+            let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
+            text = format!("SET onward.tenant = E'{tenant}';");
+        }
+        if was.is_none_or(|was| was.waits != self.waits) {
+            text.push_str(match self.waits {
+                true => "RESET lock_timeout",
+                false => NOT_FOR_LONG,
+            });
+        }
+        text
+    }
 }
 
 pub(super) struct Connections(pub(super) Manager);
@@ -29,7 +60,7 @@ impl managed::Manager for Connections {
         let client = self.0.create().await?;
         Ok(Held {
             client,
-            tenant: None,
+            settings: None,
         })
     }
 

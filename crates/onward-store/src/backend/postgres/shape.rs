@@ -29,7 +29,7 @@ type Key = Vec<(&'static str, Option<u64>)>;
 static SHAPES: LazyLock<RwLock<HashMap<Key, Arc<Shape>>>> = LazyLock::new(RwLock::default);
 
 impl Shape {
-    pub(super) fn of(run: &[Statement]) -> Arc<Self> {
+    pub(super) fn of(run: &[&Statement]) -> Arc<Self> {
         let key = run.iter().map(|one| (one.name, one.touches)).collect();
         // Whoever panicked while holding the map was adding one entry: it is whole.
         let known = SHAPES.read().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl Shape {
 }
 
 /// The values that are sent for it: the tenant once, and each statement's own.
-pub(super) fn values(run: &[Statement]) -> impl Iterator<Item = &Value> {
+pub(super) fn values<'v>(run: &[&'v Statement]) -> impl Iterator<Item = &'v Value> {
     let tenant = run
         .iter()
         .take(1)
@@ -90,7 +90,7 @@ fn gives_rows(text: &str) -> bool {
 /// row that one of them changes, and no two of them change the same row.
 fn joins(name: &str) -> Option<&'static str> {
     Some(match name {
-        "plan_update" | "plan_move" => "plans",
+        "plan_move" => "plans",
         "step_update" | "step_advance" => "steps",
         "event_insert" => "events",
         "due_sooner" | "due_set" | "due_clear" => "due",
@@ -100,20 +100,29 @@ fn joins(name: &str) -> Option<&'static str> {
 
 /// So many statements go together at most: what is sent as one may have 65,535 parameters, and each
 /// number of statements is a text of its own.
-const TOGETHER: usize = 32;
+pub(super) const TOGETHER: usize = 64;
 
 /// How many of the first statements go together.
-pub(super) fn together(statements: &[Statement]) -> usize {
-    let mut tables = Vec::new();
+pub(super) fn together(statements: &[&Statement]) -> usize {
+    let mut rows: Vec<(&str, &Value)> = Vec::new();
+    let mut length = 0;
     for statement in statements.iter().take(TOGETHER) {
         match joins(statement.name) {
             // A row of these may be changed once: there is one per plan.
-            Some(table @ ("plans" | "due")) if tables.contains(&table) => break,
-            Some(table) => tables.push(table),
+            Some(table @ ("plans" | "due")) => {
+                let plan = statement.params.get(1).unwrap_or(&Value::Null);
+                let row = (table, plan);
+                if *plan != Value::Null && rows.contains(&row) {
+                    break;
+                }
+                rows.push(row);
+            }
+            Some(_) => {}
             None => break,
         }
+        length += 1;
     }
-    tables.len().max(1)
+    length.max(1)
 }
 
 /// A change that fails where it touches another number of rows than it must. The function is called
@@ -157,7 +166,7 @@ fn joined(key: &Key) -> String {
         let Some(rows) = change.touches else { continue };
         let is_right = match (rows, change.rows.as_slice()) {
             // By its whole key, so it is this row or none.
-            (1, []) => format!("EXISTS (SELECT FROM c{place})"),
+            (1, [_]) => format!("EXISTS (SELECT FROM c{place})"),
             (rows, _) => format!("(SELECT count(*) FROM c{place}) = {rows}"),
         };
         let name = change.name;
@@ -291,16 +300,17 @@ mod tests {
         let run = vec![("due_clear", None), ("due_set", Some(1))];
         assert_eq!(
             joined(&run),
-            "WITH c0 AS (DELETE FROM due WHERE tenant_id = $1 AND plan_id = $2), c1 AS (INSERT INTO \
-             due (tenant_id, plan_id, at) VALUES ($1, $3, $4) ON CONFLICT (tenant_id, plan_id) DO \
-             UPDATE SET at = excluded.at RETURNING 1) SELECT CASE WHEN (SELECT count(*) FROM c1) = 1 \
-             THEN 0 ELSE onward_miscounted('due_set', NULL, 1) END"
+            "WITH c0 AS (DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS old (plan_id) WHERE \
+             due.tenant_id = $1 AND due.plan_id = old.plan_id), c1 AS (INSERT INTO due (tenant_id, \
+             plan_id, at) VALUES ($1, $3, $4) ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = \
+             excluded.at RETURNING 1) SELECT CASE WHEN EXISTS (SELECT FROM c1) THEN 0 ELSE \
+             onward_miscounted('due_set', NULL, 1) END"
         );
         let statements = [
             Statement::outside("due_clear", vec![Value::Int(1), Value::Int(2)]),
             Statement::outside("due_set", vec![Value::Int(1), Value::Int(3), Value::Int(4)]),
         ];
-        let sent: Vec<&Value> = values(&statements).collect();
+        let sent: Vec<&Value> = values(&statements.each_ref()).collect();
         assert_eq!(sent, [1, 2, 3, 4].map(Value::Int).each_ref());
     }
 
@@ -326,18 +336,32 @@ mod tests {
 
     #[test]
     fn a_plan_is_changed_once_in_a_statement() {
-        let run = |names: &[&'static str]| {
-            let statements = names
-                .iter()
-                .map(|name| Statement::outside(name, Vec::new()));
-            together(&statements.collect::<Vec<_>>())
+        let run = |names: &[(&'static str, i64)]| {
+            let statements = names.iter().map(|(name, plan)| {
+                let plan = match plan {
+                    0 => Value::Null,
+                    plan => Value::Int(*plan),
+                };
+                Statement::outside(name, vec![Value::Int(0), plan])
+            });
+            let statements: Vec<_> = statements.collect();
+            together(&statements.iter().collect::<Vec<_>>())
         };
-        let transition = ["plan_update", "step_update", "step_update", "event_insert"];
-        assert_eq!(run(&transition), 4);
-        assert_eq!(run(&["plan_update", "event_insert", "plan_move"]), 2);
-        assert_eq!(run(&["event_insert", "due_set", "due_sooner"]), 2);
-        assert_eq!(run(&["event_insert", "steps_settle", "event_insert"]), 1);
-        assert_eq!(run(&["plan_touch", "plan_update"]), 1);
-        assert_eq!(run(&["step_update"; 10_000]), TOGETHER);
+        let transition = ["plan_move", "step_update", "step_update", "event_insert"];
+        assert_eq!(run(&transition.map(|name| (name, 1))), 4);
+        let twice = ["plan_move", "event_insert", "plan_move"];
+        assert_eq!(run(&twice.map(|name| (name, 1))), 2);
+        let due = ["event_insert", "due_set", "due_sooner"];
+        assert_eq!(run(&due.map(|name| (name, 1))), 2);
+        let odd = ["event_insert", "steps_settle", "event_insert"];
+        assert_eq!(run(&odd.map(|name| (name, 1))), 1);
+        assert_eq!(run(&["plan_touch", "plan_move"].map(|name| (name, 1))), 1);
+        assert_eq!(run(&[("step_update", 1); 10_000]), TOGETHER);
+        let of_two = [("plan_move", 1), ("plan_move", 2), ("due_clear", 0)];
+        assert_eq!(run(&of_two), 3);
+        assert_eq!(
+            run(&[("due_clear", 1), ("due_clear", 0), ("due_clear", 0)]),
+            3
+        );
     }
 }

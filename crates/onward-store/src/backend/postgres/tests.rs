@@ -1,6 +1,7 @@
 //! The backend against a real server. A statement that no query file holds is its own name here.
 
 mod exchange;
+mod groups;
 mod leads;
 mod near_index;
 mod outages;
@@ -42,11 +43,8 @@ fn as_role(url: &str, role: &str) -> String {
     format!("postgres://{role}@{place}")
 }
 
-async fn begin(postgres: &Postgres, tenant: &str) -> Tx {
-    postgres
-        .begin(tenant.into(), Faults::default(), Kind::Locking)
-        .await
-        .unwrap()
+fn begin(postgres: &Postgres, tenant: &str) -> Tx {
+    postgres.begin(tenant.into(), Faults::default(), Kind::Locking)
 }
 
 fn key(tx: &Tx, name: &str) -> Statement {
@@ -60,14 +58,14 @@ async fn number(tx: &mut Tx, question: &'static str, params: Vec<Value>) -> Resu
 }
 
 async fn keys(postgres: &Postgres, tenant: &str) -> i64 {
-    let mut tx = begin(postgres, tenant).await;
+    let mut tx = begin(postgres, tenant);
     let found = number(&mut tx, KEYS, params![tenant]).await.unwrap();
     postgres.rollback(tx).await;
     found
 }
 
 async fn put(postgres: &Postgres, tenant: &str, name: &str) -> Result<(), Error> {
-    let mut tx = begin(postgres, tenant).await;
+    let mut tx = begin(postgres, tenant);
     let statement = key(&tx, name).touching(1);
     tx.queue(statement);
     postgres.commit(tx).await

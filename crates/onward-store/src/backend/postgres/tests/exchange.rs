@@ -65,7 +65,7 @@ async fn the_lead_passes_on() {
 async fn the_rows_of_young_tables_are_counted_once_enough_has_changed() {
     let url = Cluster::shared().database();
     let (postgres, _watch) = open(&url).await;
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     tx.due(PlanId::from_u128(1), Due::At(Timestamp::from_millis(1)));
     postgres.commit(tx).await.unwrap();
     let counted = |table: &str| {

@@ -47,7 +47,7 @@ async fn near(tx: &mut Tx, sign: &str, among: u32, filtered: bool) -> Result<Vec
 
 /// Fills in a tenant's chunks, as a model has seen them.
 async fn fill(postgres: &Postgres, tenant: &str, model: &str, chunks: i64) {
-    let mut tx = begin(postgres, tenant).await;
+    let mut tx = begin(postgres, tenant);
     tx.queue(tx.statement(SIGNS, params![model, chunks]));
     tx.queue(tx.statement(VECTORS, vec![]));
     postgres.commit(tx).await.unwrap();
@@ -64,7 +64,7 @@ fn many(tenant: &str, model: &str) -> Many {
 
 /// How many chunks the index alone finds, and how many are found.
 async fn found(postgres: &Postgres, tenant: &str, most: u32) -> (i64, usize) {
-    let mut tx = begin(postgres, tenant).await;
+    let mut tx = begin(postgres, tenant);
     let sign = "0000000000000001";
     let question = "SELECT count(*) AS n FROM onward_near($1, $2, $3)";
     let by_index = number(&mut tx, question, params!["m", sign, most]).await;
@@ -155,7 +155,7 @@ async fn numbers(
     most: u32,
     filtered: bool,
 ) -> Result<Vec<u128>, Error> {
-    let mut tx = begin(postgres, "a").await;
+    let mut tx = begin(postgres, "a");
     let rows = near(&mut tx, sign, most, filtered).await;
     postgres.rollback(tx).await;
     let number = |row: Row| {
@@ -285,7 +285,7 @@ async fn entries_that_are_gone_do_not_switch_the_index_off() {
     .unwrap();
     fill(&postgres, "a", "m", 3_000).await;
     postgres.index_signs(&[many("a", "m")]).await.unwrap();
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     let gone = "DELETE FROM chunk_signs WHERE tenant_id = $1 AND bit_count(sign) < 6";
     tx.queue(tx.statement(gone, vec![]));
     postgres.commit(tx).await.unwrap();

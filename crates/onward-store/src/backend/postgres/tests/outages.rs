@@ -16,7 +16,7 @@ async fn a_server_that_comes_back_is_found_again() {
     let cluster = Cluster::start();
     let (postgres, mut watching) = open(&cluster.database()).await;
     put(&postgres, "a", "one").await.unwrap();
-    let mut open_one = begin(&postgres, "a").await;
+    let mut open_one = begin(&postgres, "a");
     number(&mut open_one, KEYS, params!["a"]).await.unwrap();
     let mut leader = postgres.lead(Lead::Sweep).await.unwrap();
     assert!(!leader.is_lost());
@@ -31,10 +31,8 @@ async fn a_server_that_comes_back_is_found_again() {
         postgres.commit(open_one).await,
         Err(Error::Unavailable { .. })
     ));
-    let refused = postgres
-        .begin("a".into(), Faults::default(), Kind::Locking)
-        .await;
-    assert!(matches!(refused.err(), Some(Error::Unavailable { .. })));
+    let refused = put(&postgres, "a", "two").await;
+    assert!(matches!(refused, Err(Error::Unavailable { .. })));
     assert!(began.elapsed() < address::CONNECT);
 
     cluster.restart();
@@ -66,12 +64,13 @@ fn postgres_url(cluster: &Cluster, postgres: &Postgres) -> String {
     cluster.url(database)
 }
 
-/// Little of everything.
-async fn scarce(url: &str) -> Postgres {
+/// Little of everything but patience with each other.
+pub(super) async fn scarce(url: &str) -> Postgres {
     let limits = Limits {
         connections: 2,
         wait: Duration::from_millis(50),
         answer: Duration::from_millis(500),
+        company: Duration::from_secs(60),
     };
     let (watchers, _) = broadcast::channel(1);
     Postgres::within(limits, url, true, watchers).await.unwrap()
@@ -80,12 +79,11 @@ async fn scarce(url: &str) -> Postgres {
 #[tokio::test]
 async fn a_pool_that_is_all_in_use_says_so() {
     let postgres = scarce(&Cluster::shared().database()).await;
-    let held = [begin(&postgres, "a").await, begin(&postgres, "a").await];
-    let why = postgres
-        .begin("a".into(), Faults::default(), Kind::Locking)
-        .await
-        .err()
-        .unwrap();
+    let mut held = [begin(&postgres, "a"), begin(&postgres, "a")];
+    for held in &mut held {
+        number(held, KEYS, params!["a"]).await.unwrap();
+    }
+    let why = put(&postgres, "a", "one").await.unwrap_err();
     assert!(
         matches!(&why, Error::Unavailable { why, .. } if why.contains("in use")),
         "{why}"
@@ -97,7 +95,7 @@ async fn a_pool_that_is_all_in_use_says_so() {
 #[tokio::test]
 async fn nobody_waits_for_ever() {
     let postgres = scarce(&Cluster::shared().database()).await;
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     let sleeping = Statement::outside("SELECT pg_sleep(60)", vec![]);
     let why = tx.ask(vec![sleeping.clone()]).await.unwrap_err();
     assert!(
@@ -107,7 +105,7 @@ async fn nobody_waits_for_ever() {
     assert!(postgres.commit(tx).await.is_err());
     assert_eq!(postgres.0.pool.status().size, 0);
 
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     tx.queue(sleeping);
     let why = postgres.commit(tx).await.unwrap_err();
     assert!(why.hint().contains("not known"), "{why}");
@@ -116,7 +114,7 @@ async fn nobody_waits_for_ever() {
 
 /// A way to the server that can be cut in one direction: what is sent arrives, no answer does. It
 /// closes when it has swallowed the answer to a commit.
-async fn wire(url: &str) -> (String, watch::Sender<bool>) {
+pub(super) async fn wire(url: &str) -> (String, watch::Sender<bool>) {
     let (cut, is_cut) = watch::channel(false);
     let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = door.local_addr().unwrap().port();
@@ -154,7 +152,7 @@ async fn a_commit_whose_answer_is_lost_may_have_been_made() {
     let (through, cut) = wire(&url).await;
     let (postgres, _) = open(&through).await;
     put(&postgres, "a", "one").await.unwrap();
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     number(&mut tx, KEYS, params!["a"]).await.unwrap();
     let statement = key(&tx, "two").touching(1);
     tx.queue(statement);
@@ -170,7 +168,7 @@ async fn a_commit_whose_answer_is_lost_may_have_been_made() {
 async fn a_server_that_ends_a_connection_has_not_committed() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     let sleeping = Statement::outside("SELECT pg_sleep(60)", vec![]);
     for statement in [key(&tx, "one"), sleeping, key(&tx, "two")] {
         tx.queue(statement);

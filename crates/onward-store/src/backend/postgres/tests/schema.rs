@@ -104,7 +104,7 @@ async fn a_login_with_a_schema_of_its_name_has_its_tables_there() {
         &format!("SELECT count(*) FROM \"{login}\".idempotency_keys"),
     );
     assert_eq!(found.unwrap().trim(), "1");
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     let plan = uuid::Uuid::from_u128(7);
     let statement = tx.statement(EVENT, params![plan, 1i64]);
     tx.queue(statement.touching(1));
@@ -160,7 +160,7 @@ async fn every_statement_is_known_to_the_server_and_takes_what_we_have() {
             Statement::outside(name, vec![]),
             Statement::outside(name, vec![]).touching(1),
         ] {
-            if let Err(why) = Batch::prepare(client, &[statement]).await {
+            if let Err(why) = Batch::prepare(client, &[&statement]).await {
                 wrong.push(why.to_string());
             }
         }
@@ -183,7 +183,7 @@ async fn the_audit_trail_takes_no_update_and_goes_only_with_its_plan() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
     let plan = uuid::Uuid::from_u128(7);
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     for statement in [
         tx.statement(PLAN, params![plan]),
         tx.statement(EVENT, params![plan, 1i64]),
@@ -198,7 +198,7 @@ async fn the_audit_trail_takes_no_update_and_goes_only_with_its_plan() {
         ),
         ("DELETE FROM events WHERE tenant_id = $1", "takes no delete"),
     ] {
-        let mut tx = begin(&postgres, "a").await;
+        let mut tx = begin(&postgres, "a");
         let statement = tx.statement(change, vec![]).touching(1);
         tx.queue(statement);
         let why = postgres.commit(tx).await.unwrap_err().to_string();
@@ -212,7 +212,7 @@ async fn the_audit_trail_takes_no_update_and_goes_only_with_its_plan() {
         "a superuser neither: {why}"
     );
 
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     for change in [
         "DELETE FROM plans WHERE tenant_id = $1",
         "DELETE FROM events WHERE tenant_id = $1",

@@ -31,7 +31,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
     put(postgres, "a", "one").await.unwrap();
     assert_eq!(keys(postgres, "a").await, 1);
 
-    let mut tx = begin(postgres, "b").await;
+    let mut tx = begin(postgres, "b");
     assert_eq!(
         number(&mut tx, KEYS, params!["a"]).await.unwrap(),
         0,
@@ -53,7 +53,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
     );
     postgres.rollback(tx).await;
 
-    let mut tx = begin(postgres, "").await;
+    let mut tx = begin(postgres, "");
     assert_eq!(
         number(&mut tx, ALL_KEYS, vec![]).await.unwrap(),
         0,
@@ -104,13 +104,13 @@ async fn a_search_goes_by_the_index_of_words_and_stays_with_its_tenant() {
     psql(&url, &format!("GRANT CREATE ON SCHEMA public TO {owner}")).unwrap();
     let as_owner = as_role(&url, &owner);
     let (postgres, _) = open(&as_owner).await;
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     tx.queue(tx.statement(CHUNK, vec![]).touching(1));
     postgres.commit(tx).await.unwrap();
     let found = "SELECT count(*) AS n FROM onward_search('whale', 9)";
     let counted = "SELECT onward_word_count('whale', 9) AS n";
     for (tenant, expected) in [("a", 1), ("b", 0), ("", 0)] {
-        let mut tx = begin(&postgres, tenant).await;
+        let mut tx = begin(&postgres, tenant);
         for question in [found, counted] {
             let seen = number(&mut tx, question, vec![]).await.unwrap();
             assert_eq!(seen, expected, "{tenant}: {question}");
@@ -131,12 +131,12 @@ async fn an_operator_sees_all_tenants_and_changes_none() {
     let postgres = fresh().await;
     let put = "INSERT INTO tenants VALUES ($1, 0, 0)";
     for tenant in ["a", "b"] {
-        let mut tx = begin(&postgres, tenant).await;
+        let mut tx = begin(&postgres, tenant);
         tx.queue(Statement::outside(put, params![tenant]).touching(1));
         postgres.commit(tx).await.unwrap();
     }
     let count = "SELECT count(*) AS n FROM tenants";
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     assert_eq!(number(&mut tx, count, vec![]).await.unwrap(), 1);
     let operator = "SELECT set_config('onward.operator', 'on', true)";
     tx.ask(vec![Statement::outside(operator, vec![])])
@@ -146,7 +146,7 @@ async fn an_operator_sees_all_tenants_and_changes_none() {
     let change = "UPDATE tenants SET created_at = 1 WHERE tenant_id = $1";
     tx.queue(Statement::outside(change, params!["b"]).touching(0));
     postgres.commit(tx).await.unwrap();
-    let mut tx = begin(&postgres, "a").await;
+    let mut tx = begin(&postgres, "a");
     assert_eq!(
         number(&mut tx, count, vec![]).await.unwrap(),
         1,

@@ -1,0 +1,356 @@
+//! Transitions of several callers as one statement.
+//!
+//! A transition that meets few others is sent by whoever makes it, at once. Where several are on their way
+//! already it waits, until there are enough to go together or one of those is back: a statement that changes
+//! four plans costs a server half of what four statements do, and is one sync.
+//!
+//! Nobody's fate hangs on another's. A group is one statement, so it is written as a whole or not at all;
+//! where the server refuses it, for whatever reason, each of its members goes alone. Only where the
+//! connection is lost do all hear of it. A group is sent by a task of its own, so no member that goes away
+//! takes the others along. It waits for nobody who holds one of its plans, and nobody waits long for it.
+
+mod meeting;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::connection::{Connection, Kind};
+use super::{Postgres, error, shape};
+use crate::error::Error;
+use crate::tx::Statement;
+use crate::value::Value;
+use meeting::{Meeting, Member};
+
+/// The statements that a transition in a group may have, in the order in which they stand there, and how many
+/// of each: what it says about its plan, and rows that no other plan has.
+const ROWS: [(&str, usize); 5] = [
+    ("plan_move", 1),
+    ("step_advance", 2),
+    ("event_insert", 3),
+    ("due_sooner", 1),
+    ("due_clear", 1),
+];
+
+/// All that fits into a group is one statement.
+const _: () = {
+    let [(_, plans), (_, steps), (_, events), (_, sooner), (_, clear)] = ROWS;
+    assert!(meeting::MEMBERS * (plans + steps + events + sooner + clear) <= shape::TOGETHER);
+};
+
+/// Where the transitions of this process meet, those of each tenant by themselves.
+pub(super) struct Groups {
+    connections: usize,
+    meetings: Mutex<Meetings>,
+}
+
+type Meetings = HashMap<Arc<str>, Meeting>;
+
+/// What became of a transition in a group.
+enum Answer {
+    Committed,
+    /// Nothing was written, because of this one or of another.
+    Alone(Vec<Statement>),
+    Failed(Error),
+}
+
+/// How a transition goes.
+enum Way {
+    Alone(Journey, Vec<Statement>),
+    /// With others, under this number.
+    Together(u64, oneshot::Receiver<Answer>),
+}
+
+/// Whether these are a transition that can go with others.
+pub(super) fn may_join(statements: &[Statement]) -> bool {
+    let mut left = ROWS.map(|(_, most)| most);
+    let mut fits = |one: &Statement| {
+        let place = ROWS.iter().position(|(name, _)| *name == one.name);
+        let left = place.and_then(|place| left.get_mut(place));
+        left.is_some_and(|left| left.checked_sub(1).map(|less| *left = less).is_some())
+    };
+    statements.first().and_then(plan).is_some() && statements.iter().all(&mut fits)
+}
+
+/// The plan whose version was decided on, where the statement says so.
+fn plan(first: &Statement) -> Option<Uuid> {
+    match (first.name, first.params.get(1)) {
+        ("plan_move", Some(Value::Id(plan))) => Some(*plan),
+        _ => None,
+    }
+}
+
+/// Commits a transition, by itself or together with others; gives it back where it was not written because of
+/// those.
+pub(super) async fn commit(
+    connection: &mut Connection,
+    statements: Vec<Statement>,
+) -> Result<Option<Vec<Statement>>, Error> {
+    let (postgres, tenant) = (connection.postgres().clone(), connection.tenant().clone());
+    let (number, mut answer) = match enter(&postgres, &tenant, statements) {
+        Way::Alone(journey, statements) => {
+            let statements: Vec<_> = statements.iter().collect();
+            let sent = connection.commit(&statements).await;
+            drop(journey);
+            return sent.map(|()| None);
+        }
+        Way::Together(number, answer) => (number, answer),
+    };
+    // What it was asked on is of use to others meanwhile.
+    connection.rest();
+    let answer = match timeout(postgres.0.limits.company, &mut answer).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            let groups = &postgres.0.groups;
+            match groups.at(&tenant, |meeting| meeting.give_up(number)) {
+                Some(member) => return Ok(Some(member.statements)),
+                None => answer.await,
+            }
+        }
+    };
+    match answer {
+        Ok(Answer::Committed) => Ok(None),
+        Ok(Answer::Alone(statements)) => Ok(Some(statements)),
+        Ok(Answer::Failed(why)) => Err(why),
+        Err(_) => Err(error::unanswered("this process is ending")),
+    }
+}
+
+impl Groups {
+    /// For a process that keeps so many connections.
+    pub(super) fn with_connections(connections: usize) -> Self {
+        Self {
+            connections,
+            meetings: Mutex::default(),
+        }
+    }
+
+    /// Does something at the meeting of a tenant.
+    fn at<A>(&self, tenant: &Arc<str>, act: impl FnOnce(&mut Meeting) -> A) -> A {
+        // Whoever panicked was adding one or taking some out: it is whole.
+        let mut meetings = self.meetings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(meeting) = meetings.get_mut(tenant) {
+            return act(meeting);
+        }
+        let meeting = meetings.entry(Arc::clone(tenant));
+        act(meeting.or_insert_with(|| Meeting::new(self.connections)))
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self, tenant: &Arc<str>) -> usize {
+        self.at(tenant, |meeting| meeting.waiting())
+    }
+}
+
+fn enter(postgres: &Postgres, tenant: &Arc<str>, statements: Vec<Statement>) -> Way {
+    let groups = &postgres.0.groups;
+    let plan = statements.first().and_then(plan).unwrap_or_default();
+    let way = groups.at(tenant, |meeting| {
+        if meeting.sends_one_alone() {
+            return Way::Alone(Journey::new(postgres, tenant, 1), statements);
+        }
+        let (answer, receiver) = oneshot::channel();
+        let number = meeting.add(Member {
+            plan,
+            statements,
+            answer,
+        });
+        Way::Together(number, receiver)
+    });
+    if let Way::Together(..) = way {
+        depart(postgres, tenant);
+    }
+    way
+}
+
+/// A message that is on its way. When it is back, it may be time for others.
+pub(super) struct Journey {
+    postgres: Postgres,
+    tenant: Arc<str>,
+    /// How many travel, until it is back.
+    members: Option<usize>,
+}
+
+impl Journey {
+    fn new(postgres: &Postgres, tenant: &Arc<str>, members: usize) -> Self {
+        Self {
+            postgres: postgres.clone(),
+            tenant: Arc::clone(tenant),
+            members: Some(members),
+        }
+    }
+
+    /// One that goes nowhere: whoever comes meanwhile waits.
+    #[cfg(test)]
+    pub(super) fn nowhere(postgres: &Postgres, tenant: &Arc<str>) -> Self {
+        postgres.0.groups.at(tenant, |meeting| meeting.leave(1));
+        Self::new(postgres, tenant, 1)
+    }
+
+    /// It is back. Whoever is answered from now on is not taken for two.
+    fn end(&mut self) {
+        if let Some(members) = self.members.take() {
+            let groups = &self.postgres.0.groups;
+            groups.at(&self.tenant, |meeting| meeting.is_back(members));
+        }
+    }
+}
+
+impl Drop for Journey {
+    fn drop(&mut self) {
+        self.end();
+        depart(&self.postgres, &self.tenant);
+    }
+}
+
+/// Sends off whoever it is time for.
+fn depart(postgres: &Postgres, tenant: &Arc<str>) {
+    // Without a runtime nobody waits any more.
+    let Ok(runtime) = Handle::try_current() else {
+        return;
+    };
+    while let Some(group) = postgres.0.groups.at(tenant, Meeting::next) {
+        let journey = Journey::new(postgres, tenant, group.len());
+        runtime.spawn(send(journey, group));
+    }
+}
+
+/// Sends a group, and tells its members.
+async fn send(mut journey: Journey, group: Vec<Member>) {
+    let Journey {
+        postgres, tenant, ..
+    } = &journey;
+    let mut connection = Connection::new(postgres.clone(), Arc::clone(tenant), Kind::Together);
+    let blanks = blanks(&group);
+    let sent = match connection.take().await {
+        Ok(()) => connection.commit(&in_order(&group, &blanks)).await,
+        Err(why) => Err(why),
+    };
+    // None of them would fare better alone.
+    let for_all = !connection.is_there() || connection.is_lost();
+    connection.rollback();
+    drop(connection);
+    journey.end();
+    for member in group {
+        let answer = match &sent {
+            Ok(()) => Answer::Committed,
+            Err(why) if for_all => Answer::Failed(why.clone()),
+            Err(_) => Answer::Alone(member.statements),
+        };
+        // Whoever has gone away needs none.
+        drop(member.answer.send(answer));
+    }
+    drop(journey);
+}
+
+/// Rows of no plan, as many of each kind as are missing to a multiple of the members: each number of rows is a
+/// text of its own, which every connection has to learn.
+fn blanks(group: &[Member]) -> Vec<Statement> {
+    let mut blanks = Vec::new();
+    for (name, _) in ROWS {
+        let mut rows = rows(group, name);
+        let Some(first) = rows.next() else { continue };
+        let missing = group.len() - 1 - rows.count() % group.len();
+        let tenant = first.params.iter().take(1).cloned();
+        let nothing = std::iter::repeat_n(Value::Null, first.params.len().saturating_sub(1));
+        let blank = Statement {
+            name: first.name,
+            params: tenant.chain(nothing).collect(),
+            touches: first.touches,
+        };
+        blanks.extend(std::iter::repeat_n(blank, missing));
+    }
+    blanks
+}
+
+/// The statements of all, those of one kind together.
+fn in_order<'s>(group: &'s [Member], blanks: &'s [Statement]) -> Vec<&'s Statement> {
+    let mut statements = Vec::with_capacity(shape::TOGETHER);
+    for (name, _) in ROWS {
+        statements.extend(rows(group, name));
+        statements.extend(blanks.iter().filter(|blank| blank.name == name));
+    }
+    statements
+}
+
+fn rows<'s>(group: &'s [Member], name: &'static str) -> impl Iterator<Item = &'s Statement> {
+    let all = group.iter().flat_map(|member| &member.statements);
+    all.filter(move |one| one.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(name: &'static str) -> Statement {
+        let plan = Value::Id(Uuid::nil());
+        Statement::outside(name, vec![Value::Text("a".into()), plan, Value::Int(1)])
+    }
+
+    fn transition(names: &[&'static str]) -> Vec<Statement> {
+        names.iter().map(|name| statement(name)).collect()
+    }
+
+    #[test]
+    fn a_transition_joins_unless_it_has_more_to_say_than_most() {
+        let first = ["plan_move", "step_advance", "event_insert", "due_sooner"];
+        assert!(may_join(&transition(&first)));
+        let last = [
+            "plan_move",
+            "step_advance",
+            "event_insert",
+            "event_insert",
+            "due_clear",
+        ];
+        assert!(may_join(&transition(&last)));
+        assert!(!may_join(&transition(&[])));
+        assert!(!may_join(&transition(&["event_insert"])), "of which plan?");
+        assert!(!may_join(&transition(&[
+            "plan_move",
+            "step_update",
+            "event_insert"
+        ])));
+        assert!(!may_join(&transition(&[
+            "plan_move",
+            "event_insert",
+            "plan_move"
+        ])));
+        let many = ["plan_move", "step_advance", "step_advance", "step_advance"];
+        assert!(!may_join(&transition(&many)));
+    }
+
+    #[test]
+    fn groups_of_one_size_are_few_texts() {
+        let names = |transitions: [&[&'static str]; 2]| {
+            let members = transitions.map(|names| Member {
+                plan: Uuid::nil(),
+                statements: transition(names),
+                answer: oneshot::channel().0,
+            });
+            let blanks = blanks(&members);
+            let all = in_order(&members, &blanks);
+            all.iter().map(|one| one.name).collect::<Vec<_>>()
+        };
+        let next = [
+            "plan_move",
+            "step_advance",
+            "step_advance",
+            "event_insert",
+            "event_insert",
+        ];
+        let first = ["plan_move", "step_advance", "event_insert"];
+        let expected = [
+            ["plan_move"; 2].as_slice(),
+            &["step_advance"; 4],
+            &["event_insert"; 4],
+        ];
+        assert_eq!(names([&next, &next]), expected.concat());
+        assert_eq!(names([&next, &first]), expected.concat());
+        let ends = ["plan_move", "step_advance", "event_insert", "due_clear"];
+        assert_eq!(names([&first, &ends])[6..], ["due_clear"; 2]);
+    }
+}
