@@ -145,12 +145,12 @@ impl Tx {
         let about = plan::About::of(commit.at);
         let by_parts = self.writes_by_parts();
         let known = self.known(plan);
-        let stays = known.is_some_and(|known| known.stays(commit.head));
+        let stays = by_parts && known.is_some_and(|known| known.stays(commit.head));
         if by_parts && known.is_none_or(|known| known.about != about) {
             let params = params![plan.as_uuid(), about.0];
             self.queue(self.statement("plan_touch", params).touching(1));
         }
-        let (name, mut head) = match by_parts && stays {
+        let (name, mut head) = match stays {
             true => ("plan_update", plan::counting(commit.head)),
             false => ("plan_move", plan::changing(commit.head)),
         };

@@ -261,12 +261,15 @@ impl Tx {
     /// or of one that is past, and no commit will tell whether somebody changed the plan since. Or it
     /// is known already that somebody did.
     pub(crate) fn is_doubtful(&self) -> bool {
-        let saw_one_moment = match &self.connection {
+        let is_certain = match &self.connection {
             Connection::Sqlite(_) => true,
-            Connection::Postgres(connection) => connection.saw_one_moment() && !self.from_memory,
+            Connection::Postgres(connection) => {
+                let saw_one_moment = connection.saw_one_moment() && !self.from_memory;
+                saw_one_moment || connection.is_unavailable()
+            }
         };
         let guarded = self.guarded || self.queued.iter().any(Statement::is_guard);
-        self.torn || !(saw_one_moment || guarded)
+        self.torn || !(is_certain || guarded)
     }
 
     /// Whether anything was sent to the database that must not stay if the work fails.

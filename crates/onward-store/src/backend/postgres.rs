@@ -135,7 +135,7 @@ impl Postgres {
             watchers,
             crowded: AtomicU32::new(0),
             memory: Memory::default(),
-            groups: Groups::with_connections(limits.connections),
+            groups: Groups::new(limits.connections, limits.company),
         })))
     }
 
@@ -243,9 +243,9 @@ impl Postgres {
 
 /// Writes what is left, by itself or together with what others write.
 async fn finish(connection: &mut Connection, queued: Vec<Statement>) -> Result<(), Error> {
-    let queued = match connection.holds_nothing() && group::may_join(&queued) {
-        true => group::commit(connection, queued).await?,
-        false => Some(queued),
+    let queued = match group::joins(&queued) {
+        Some(plan) if connection.holds_nothing() => group::commit(connection, plan, queued).await?,
+        Some(_) | None => Some(queued),
     };
     let Some(queued) = queued else { return Ok(()) };
     connection.commit(&queued.iter().collect::<Vec<_>>()).await

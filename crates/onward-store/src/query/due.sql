@@ -12,9 +12,9 @@ ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.a
 INSERT INTO due (tenant_id, plan_id, at)
 SELECT $1, new.plan_id, new.at
 FROM (VALUES (CAST($2 AS uuid), CAST($3 AS bigint), CAST($4 AS bigint))) AS new (plan_id, at, quiet)
-WHERE new.plan_id IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM due AS was WHERE was.tenant_id = $1 AND was.plan_id = new.plan_id
-        AND was.at > new.quiet AND was.at <= new.at)
+WHERE new.plan_id IS NOT NULL AND (
+    SELECT was.at > new.quiet AND was.at <= new.at
+    FROM due AS was WHERE was.tenant_id = $1 AND was.plan_id = new.plan_id) IS NOT TRUE
 ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < due.at;
 
 -- name: due_set
@@ -26,9 +26,9 @@ ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at;
 DELETE FROM due WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: due_clear (postgres)
--- Differs because several plans are several rows of one change.
+-- Differs because several plans are several rows of one change, looked for as by `plan_move`.
 DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS old (plan_id)
-WHERE due.tenant_id = $1 AND due.plan_id = old.plan_id;
+WHERE due.tenant_id = $1 AND due.plan_id = old.plan_id AND old.plan_id = least(old.plan_id);
 
 -- name: due_first
 SELECT min(at) AS at FROM (SELECT min(at) AS at FROM due

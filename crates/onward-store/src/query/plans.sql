@@ -128,7 +128,9 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
 -- name: plan_move (postgres)
 -- Differs because several plans are several rows of one change, and because it serves all that change: a column
--- that keeps its value costs next to nothing.
+-- that keeps its value costs next to nothing. `least` of one value says nothing, but has the server expect one
+-- row, and look for it by its key: for several it would rather go through all that a tenant has, where those
+-- were few when it counted them.
 UPDATE plans SET status = new.status, review_step = new.review_step, review_id = new.review_id,
     marked_at = new.marked_at, ended_at = new.ended_at, failure_kind = new.failure_kind,
     failure_words = new.failure_words, last_session = new.last_session, pending = new.pending,
@@ -144,7 +146,8 @@ FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS uuid), CAST($5 AS u
     AS new (plan_id, status, review_step, review_id, marked_at, ended_at, failure_kind, failure_words,
     last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq, updated_at,
     before)
-WHERE plans.tenant_id = $1 AND plans.plan_id = new.plan_id AND plans.seq = new.before;
+WHERE plans.tenant_id = $1 AND plans.plan_id = new.plan_id AND plans.seq = new.before
+    AND new.plan_id = least(new.plan_id);
 
 -- name: plan_touch (sqlite)
 -- Differs because PostgreSQL sees by itself that an indexed column keeps its value.

@@ -152,7 +152,7 @@ WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_update (postgres)
 -- Differs because each statement that changes a table prepares all of its indexes anew here: several steps
--- are several rows of one.
+-- are several rows of one, looked for as by `plan_move`.
 UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
     claim_session = new.claim_session, started_at = new.started_at,
     last_progress_at = new.last_progress_at, stall_marked_at = new.stall_marked_at,
@@ -173,7 +173,7 @@ FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS
     undelivered, review, ended_at, result_summary, result_confidence, result, result_report,
     result_notes, skipped_by_branch, skipped_by_review, failure_kind, failure_words, superseded,
     updated_at, stalls_at, ended_commit)
-WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id;
+WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = least(new.step_id);
 
 -- name: step_advance (sqlite)
 -- Differs as `step_update` does. For a step that was handed out, or done, and about which there is nothing else
@@ -196,7 +196,7 @@ FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS
     CAST($15 AS bigint), CAST($16 AS bigint))) AS new (step_id, status, attempt, claim_token,
     claim_session, started_at, ended_at, result_summary, result_confidence, result, result_report,
     result_notes, updated_at, stalls_at, ended_commit)
-WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id;
+WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = least(new.step_id);
 
 -- name: step_instructions
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;

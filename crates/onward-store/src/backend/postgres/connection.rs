@@ -1,4 +1,4 @@
-//! One connection, for the length of one transaction.
+//! The connection of one transaction.
 //!
 //! What begins the transaction goes out with the first batch, and what ends it with the last, so a
 //! transaction that asks once and then writes takes two round trips. A transaction does not go on
@@ -7,8 +7,8 @@
 //! A transition holds nothing while it decides: it asks outside of a transaction, and what it writes
 //! is one statement, which is a transaction by itself; only where it takes more is one begun.
 //!
-//! A connection is taken from the pool when something is sent: many transitions have nothing to ask, and go
-//! with others. It is given back only where it is known to be between transactions.
+//! It is taken from the pool when something is sent: many transitions have nothing to ask, and go with others.
+//! It is given back only where it is known to be between transactions.
 //! Anything else (somebody was cut off in the middle, the server fell silent) closes it, and the server
 //! takes back what was not committed.
 
@@ -49,7 +49,7 @@ pub(crate) enum Kind {
     Locking,
     /// Locks nothing: the version of the plan tells at the commit whether somebody else was there.
     Advancing,
-    /// The same for several at once, and waits for nobody who holds one of their plans.
+    /// The same for several at once. Whoever holds one of their plans is waited for only for a moment.
     Together,
 }
 
@@ -98,6 +98,14 @@ impl Connection {
     /// Whether what was sent last may have been written, although it was not answered.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.state, State::Lost(_))
+    }
+
+    /// Whether the server could not be asked. That is an answer, whatever was seen before.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        let (State::Failed(why) | State::Ended(why) | State::Lost(why)) = &self.state else {
+            return false;
+        };
+        matches!(why, Error::Unavailable { .. })
     }
 
     /// Whether there was one to be had.

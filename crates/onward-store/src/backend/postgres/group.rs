@@ -7,12 +7,14 @@
 //! Nobody's fate hangs on another's. A group is one statement, so it is written as a whole or not at all;
 //! where the server refuses it, for whatever reason, each of its members goes alone. Only where the
 //! connection is lost do all hear of it. A group is sent by a task of its own, so no member that goes away
-//! takes the others along. It waits for nobody who holds one of its plans, and nobody waits long for it.
+//! takes the others along. It waits for nobody who holds one of its plans for longer than a moment, and
+//! nobody waits for longer than that to go with others.
 
 mod meeting;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -42,9 +44,13 @@ const _: () = {
     assert!(meeting::MEMBERS * (plans + steps + events + sooner + clear) <= shape::TOGETHER);
 };
 
+/// Where there are more, those that are over are forgotten.
+const MEETINGS: usize = 256;
+
 /// Where the transitions of this process meet, those of each tenant by themselves.
 pub(super) struct Groups {
     connections: usize,
+    company: Duration,
     meetings: Mutex<Meetings>,
 }
 
@@ -63,35 +69,38 @@ enum Way {
     Alone(Journey, Vec<Statement>),
     /// With others, under this number.
     Together(u64, oneshot::Receiver<Answer>),
+    /// Against somebody who changes the same plan, so that one of the two will have lost: no third one should
+    /// hear of it.
+    Apart(Vec<Statement>),
 }
 
-/// Whether these are a transition that can go with others.
-pub(super) fn may_join(statements: &[Statement]) -> bool {
-    let mut left = ROWS.map(|(_, most)| most);
-    let mut fits = |one: &Statement| {
-        let place = ROWS.iter().position(|(name, _)| *name == one.name);
-        let left = place.and_then(|place| left.get_mut(place));
-        left.is_some_and(|left| left.checked_sub(1).map(|less| *left = less).is_some())
+/// The plan of a transition, where it can go with others.
+pub(super) fn joins(statements: &[Statement]) -> Option<Uuid> {
+    let plan = match statements.first() {
+        Some(first) if first.name == "plan_move" => first.params.get(1),
+        Some(_) | None => None,
     };
-    statements.first().and_then(plan).is_some() && statements.iter().all(&mut fits)
+    let Some(Value::Id(plan)) = plan else {
+        return None;
+    };
+    let count = |name: &str| statements.iter().filter(|one| one.name == name).count();
+    let common: usize = ROWS.iter().map(|(name, _)| count(name)).sum();
+    let is_common = common == statements.len();
+    let fits = ROWS.iter().all(|(name, most)| count(name) <= *most);
+    // What is said about one row must stay in its order.
+    let once_due = count("due_sooner") + count("due_clear") <= 1;
+    (is_common && fits && once_due).then_some(*plan)
 }
 
-/// The plan whose version was decided on, where the statement says so.
-fn plan(first: &Statement) -> Option<Uuid> {
-    match (first.name, first.params.get(1)) {
-        ("plan_move", Some(Value::Id(plan))) => Some(*plan),
-        _ => None,
-    }
-}
-
-/// Commits a transition, by itself or together with others; gives it back where it was not written because of
-/// those.
+/// Commits a transition of a plan, by itself or together with others; gives it back where it was not written
+/// because of those.
 pub(super) async fn commit(
     connection: &mut Connection,
+    plan: Uuid,
     statements: Vec<Statement>,
 ) -> Result<Option<Vec<Statement>>, Error> {
     let (postgres, tenant) = (connection.postgres().clone(), connection.tenant().clone());
-    let (number, mut answer) = match enter(&postgres, &tenant, statements) {
+    let (number, mut answer) = match enter(&postgres, &tenant, plan, statements) {
         Way::Alone(journey, statements) => {
             let statements: Vec<_> = statements.iter().collect();
             let sent = connection.commit(&statements).await;
@@ -99,6 +108,7 @@ pub(super) async fn commit(
             return sent.map(|()| None);
         }
         Way::Together(number, answer) => (number, answer),
+        Way::Apart(statements) => return Ok(Some(statements)),
     };
     // What it was asked on is of use to others meanwhile.
     connection.rest();
@@ -116,15 +126,16 @@ pub(super) async fn commit(
         Ok(Answer::Committed) => Ok(None),
         Ok(Answer::Alone(statements)) => Ok(Some(statements)),
         Ok(Answer::Failed(why)) => Err(why),
-        Err(_) => Err(error::unanswered("this process is ending")),
+        Err(_) => Err(error::unanswered("whoever sent it has ended")),
     }
 }
 
 impl Groups {
-    /// For a process that keeps so many connections.
-    pub(super) fn with_connections(connections: usize) -> Self {
+    /// For a process that keeps so many connections, and where nobody waits longer than this for others.
+    pub(super) fn new(connections: usize, company: Duration) -> Self {
         Self {
             connections,
+            company,
             meetings: Mutex::default(),
         }
     }
@@ -136,8 +147,11 @@ impl Groups {
         if let Some(meeting) = meetings.get_mut(tenant) {
             return act(meeting);
         }
+        if meetings.len() >= MEETINGS {
+            meetings.retain(|_, meeting| !meeting.is_over());
+        }
         let meeting = meetings.entry(Arc::clone(tenant));
-        act(meeting.or_insert_with(|| Meeting::new(self.connections)))
+        act(meeting.or_insert_with(|| Meeting::new(self.connections, self.company)))
     }
 
     #[cfg(test)]
@@ -146,20 +160,25 @@ impl Groups {
     }
 }
 
-fn enter(postgres: &Postgres, tenant: &Arc<str>, statements: Vec<Statement>) -> Way {
-    let groups = &postgres.0.groups;
-    let plan = statements.first().and_then(plan).unwrap_or_default();
-    let way = groups.at(tenant, |meeting| {
-        if meeting.sends_one_alone() {
-            return Way::Alone(Journey::new(postgres, tenant, 1), statements);
+fn enter(postgres: &Postgres, tenant: &Arc<str>, plan: Uuid, statements: Vec<Statement>) -> Way {
+    let now = Instant::now();
+    let way = postgres.0.groups.at(tenant, |meeting| {
+        let rival = meeting.take(plan);
+        if rival.is_some() || meeting.is_changing(plan) {
+            // Whoever has gone away needs no answer.
+            drop(rival.map(|rival| rival.answer.send(Answer::Alone(rival.statements))));
+            return Way::Apart(statements);
+        }
+        if let Some(number) = meeting.send_one(plan, now) {
+            return Way::Alone(Journey::new(postgres, tenant, number), statements);
         }
         let (answer, receiver) = oneshot::channel();
-        let number = meeting.add(Member {
+        let member = Member {
             plan,
             statements,
             answer,
-        });
-        Way::Together(number, receiver)
+        };
+        Way::Together(meeting.add(member, now), receiver)
     });
     if let Way::Together(..) = way {
         depart(postgres, tenant);
@@ -171,31 +190,31 @@ fn enter(postgres: &Postgres, tenant: &Arc<str>, statements: Vec<Statement>) -> 
 pub(super) struct Journey {
     postgres: Postgres,
     tenant: Arc<str>,
-    /// How many travel, until it is back.
-    members: Option<usize>,
+    /// Its number, until it is back.
+    number: Option<u64>,
 }
 
 impl Journey {
-    fn new(postgres: &Postgres, tenant: &Arc<str>, members: usize) -> Self {
+    fn new(postgres: &Postgres, tenant: &Arc<str>, number: u64) -> Self {
         Self {
             postgres: postgres.clone(),
             tenant: Arc::clone(tenant),
-            members: Some(members),
+            number: Some(number),
         }
     }
 
     /// One that goes nowhere: whoever comes meanwhile waits.
     #[cfg(test)]
     pub(super) fn nowhere(postgres: &Postgres, tenant: &Arc<str>) -> Self {
-        postgres.0.groups.at(tenant, |meeting| meeting.leave(1));
-        Self::new(postgres, tenant, 1)
+        let leave = |meeting: &mut Meeting| meeting.leave(vec![Uuid::nil()], Instant::now());
+        Self::new(postgres, tenant, postgres.0.groups.at(tenant, leave))
     }
 
     /// It is back. Whoever is answered from now on is not taken for two.
     fn end(&mut self) {
-        if let Some(members) = self.members.take() {
+        if let Some(number) = self.number.take() {
             let groups = &self.postgres.0.groups;
-            groups.at(&self.tenant, |meeting| meeting.is_back(members));
+            groups.at(&self.tenant, |meeting| meeting.is_back(number));
         }
     }
 }
@@ -213,8 +232,9 @@ fn depart(postgres: &Postgres, tenant: &Arc<str>) {
     let Ok(runtime) = Handle::try_current() else {
         return;
     };
-    while let Some(group) = postgres.0.groups.at(tenant, Meeting::next) {
-        let journey = Journey::new(postgres, tenant, group.len());
+    let next = |meeting: &mut Meeting| meeting.next(Instant::now());
+    while let Some((number, group)) = postgres.0.groups.at(tenant, next) {
+        let journey = Journey::new(postgres, tenant, number);
         runtime.spawn(send(journey, group));
     }
 }
@@ -297,30 +317,23 @@ mod tests {
 
     #[test]
     fn a_transition_joins_unless_it_has_more_to_say_than_most() {
-        let first = ["plan_move", "step_advance", "event_insert", "due_sooner"];
-        assert!(may_join(&transition(&first)));
-        let last = [
-            "plan_move",
-            "step_advance",
-            "event_insert",
-            "event_insert",
-            "due_clear",
-        ];
-        assert!(may_join(&transition(&last)));
-        assert!(!may_join(&transition(&[])));
-        assert!(!may_join(&transition(&["event_insert"])), "of which plan?");
-        assert!(!may_join(&transition(&[
-            "plan_move",
-            "step_update",
-            "event_insert"
-        ])));
-        assert!(!may_join(&transition(&[
-            "plan_move",
-            "event_insert",
-            "plan_move"
-        ])));
-        let many = ["plan_move", "step_advance", "step_advance", "step_advance"];
-        assert!(!may_join(&transition(&many)));
+        let joins = |names: &[&'static str]| joins(&transition(names)).is_some();
+        let first = ["plan_move", "step_advance", "event_insert"];
+        assert!(joins(&first));
+        assert!(joins(
+            &[&first[..], &["event_insert", "due_sooner"]].concat()
+        ));
+        assert!(joins(&[&first[..], &["due_clear"]].concat()));
+        for more in [
+            &["step_update"][..],
+            &["plan_move"],
+            &["step_advance", "step_advance"],
+            &["due_sooner", "due_clear"],
+        ] {
+            assert!(!joins(&[&first[..], more].concat()), "{more:?}");
+        }
+        assert!(!joins(&[]));
+        assert!(!joins(&["event_insert", "plan_move"]), "of which plan?");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_postgres::SimpleQueryMessage;
 
 use super::group::Journey;
 use super::outages::{scarce, wire};
@@ -21,52 +22,72 @@ async fn patient(url: &str) -> Postgres {
     Postgres::within(limits, url, true, watchers).await.unwrap()
 }
 
-/// Plans of one step, in version 1.
+fn id(number: u128) -> uuid::Uuid {
+    uuid::Uuid::from_u128(number)
+}
+
+/// Plans in version 1.
 async fn make(postgres: &Postgres, plans: std::ops::RangeInclusive<u128>) {
     let mut tx = begin(postgres, TENANT);
     for plan in plans {
-        let statement = tx.statement(PLAN, params![uuid::Uuid::from_u128(plan)]);
+        let statement = tx.statement(PLAN, params![id(plan)]);
         tx.queue(statement);
     }
     postgres.commit(tx).await.unwrap();
 }
 
-/// A transition of a plan that was decided on this version.
-fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
-    let id = uuid::Uuid::from_u128(plan);
-    let mut tx = postgres.begin(TENANT.into(), Faults::default(), Kind::Advancing);
-    let mut head = params![id, "executing"];
-    head.extend(std::iter::repeat_n(Value::Null, 7));
-    head.extend(params![
-        1i64,
-        0i64,
-        0i64,
-        0i64,
-        0i64,
-        0i64,
-        version + 1,
-        5i64,
-        version
-    ]);
+fn event(tx: &Tx, plan: u128, seq: i64, commit: i64) -> Statement {
+    let nobody = None::<&str>;
+    let no_step = None::<uuid::Uuid>;
     let event = params![
-        id,
-        version + 1,
-        version + 1,
+        id(plan),
+        seq,
+        commit,
         5i64,
         "me",
-        None::<&str>,
+        nobody,
         "n",
-        None::<uuid::Uuid>,
+        no_step,
         "{}"
     ];
-    let statements = [
-        tx.statement("plan_move", head).touching(1),
-        tx.statement("event_insert", event),
-    ];
-    for statement in statements {
-        tx.queue(statement);
-    }
+    tx.statement("event_insert", event)
+}
+
+/// A transition of a plan that was decided on this version.
+fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
+    let mut tx = postgres.begin(TENANT.into(), Faults::default(), Kind::Advancing);
+    let mut head = params![id(plan), "executing"];
+    head.extend(std::iter::repeat_n(Value::Null, 7));
+    head.extend(params![1i64, 0i64, 0i64, 0i64, 0i64, 0i64]);
+    head.extend(params![version + 1, 5i64, version]);
+    let head = tx.statement("plan_move", head).touching(1);
+    tx.queue(head);
+    let event = event(&tx, plan, version + 1, version + 1);
+    tx.queue(event);
     tx
+}
+
+/// A step of a plan, which nobody works on yet.
+fn step(tx: &Tx, plan: u128, order: u128) -> Statement {
+    let mut row = params![id(plan * 10 + order), id(plan), order as i64, "search"];
+    row.extend(params![
+        None::<&str>,
+        "do it",
+        "[]",
+        None::<i64>,
+        3i64,
+        0i64,
+        0i64
+    ]);
+    tx.statement("step_insert", row)
+}
+
+/// It is handed out.
+fn hand_out(tx: &Tx, plan: u128, order: u128) -> Statement {
+    let mut row = params![id(plan * 10 + order), "in_progress", 1i64, "t", "s", 5i64];
+    row.extend(std::iter::repeat_n(Value::Null, 6));
+    row.extend(params![5i64, 9i64, None::<i64>]);
+    tx.statement("step_advance", row).touching(1)
 }
 
 type Writing = JoinHandle<Result<(), Error>>;
@@ -86,10 +107,11 @@ async fn meet(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
     writing
 }
 
-/// Whoever comes now waits, until these are dropped.
-fn occupy(postgres: &Postgres) -> [Journey; 2] {
+/// Whoever comes now waits until these are dropped, and as many as these go together then.
+fn occupy(postgres: &Postgres, messages: usize) -> Vec<Journey> {
     let tenant = TENANT.into();
-    [(); 2].map(|()| Journey::nowhere(postgres, &tenant))
+    let messages = std::iter::repeat_with(|| Journey::nowhere(postgres, &tenant)).take(messages);
+    messages.collect()
 }
 
 /// The transactions that made the rows of these plans what they are, and their versions.
@@ -115,7 +137,7 @@ async fn written(postgres: &Postgres) -> (BTreeSet<String>, Vec<i64>) {
 async fn those_that_meet_are_written_together() {
     let postgres = patient(&Cluster::shared().database()).await;
     make(&postgres, 1..=6).await;
-    let busy = occupy(&postgres);
+    let busy = occupy(&postgres, 6);
     let transitions = (1..=6).map(|plan| transition(&postgres, plan, 1));
     let writing = meet(&postgres, transitions.collect()).await;
     drop(busy);
@@ -124,49 +146,119 @@ async fn those_that_meet_are_written_together() {
     }
     let (made_by, versions) = written(&postgres).await;
     assert_eq!(versions, [2; 6]);
-    assert_eq!(
-        made_by.len(),
-        2,
-        "six are two groups of three, or of four and two"
-    );
+    assert_eq!(made_by.len(), 1, "by one transaction");
+}
+
+#[tokio::test]
+async fn whatever_each_of_them_says_is_written() {
+    let postgres = patient(&Cluster::shared().database()).await;
+    make(&postgres, 1..=3).await;
+    let mut tx = begin(&postgres, TENANT);
+    for (plan, order) in [(1, 1), (2, 1), (2, 2)] {
+        let step = step(&tx, plan, order);
+        tx.queue(step);
+    }
+    let due = tx.statement("due_set", params![id(3), 7i64]);
+    tx.queue(due);
+    postgres.commit(tx).await.unwrap();
+
+    let mut transitions: Vec<Tx> = (1..=3).map(|plan| transition(&postgres, plan, 1)).collect();
+    let [first, second, third] = transitions.as_mut_slice() else {
+        unreachable!("there are three")
+    };
+    first.queue(hand_out(first, 1, 1));
+    first.queue(first.statement("due_sooner", params![id(1), 9i64, i64::MAX]));
+    second.queue(hand_out(second, 2, 1));
+    second.queue(hand_out(second, 2, 2));
+    second.queue(event(second, 2, 3, 2));
+    third.queue(third.statement("due_clear", params![id(3)]));
+    let busy = occupy(&postgres, 3);
+    let writing = meet(&postgres, transitions).await;
+    drop(busy);
+    for writing in writing {
+        writing.await.unwrap().unwrap();
+    }
+
+    let (made_by, versions) = written(&postgres).await;
+    assert_eq!((made_by.len(), versions), (1, vec![2; 3]));
+    let mut tx = begin(&postgres, TENANT);
+    for (question, expected) in [
+        (
+            "SELECT count(*) AS n FROM steps WHERE status = 'in_progress'",
+            3,
+        ),
+        ("SELECT count(*) AS n FROM events", 4),
+        ("SELECT count(*) AS n FROM due", 1),
+        (
+            "SELECT at AS n FROM due WHERE plan_id = '00000000-0000-0000-0000-000000000001'",
+            9,
+        ),
+    ] {
+        let found = number(&mut tx, question, vec![]).await.unwrap();
+        assert_eq!(found, expected, "{question}");
+    }
+    postgres.rollback(tx).await;
 }
 
 #[tokio::test]
 async fn nobody_loses_because_of_another() {
     let postgres = patient(&Cluster::shared().database()).await;
     make(&postgres, 1..=4).await;
-    let busy = occupy(&postgres);
-    let mut transitions: Vec<Tx> = [(1, 1), (2, 7), (3, 1)]
-        .map(|(plan, version)| transition(&postgres, plan, version))
-        .into();
-    // And one that breaks a law of the database.
-    let mut unlawful = transition(&postgres, 4, 1);
-    let event = params![
-        uuid::Uuid::from_u128(4),
-        3i64,
-        9i64,
-        5i64,
-        "me",
-        None::<&str>,
-        "n",
-        None::<uuid::Uuid>,
-        "{}"
-    ];
-    let event = unlawful.statement("event_insert", event);
-    unlawful.queue(event);
-    transitions.push(unlawful);
-    let mut writing = meet(&postgres, transitions).await.into_iter();
+    for (outdated, unlawful) in [(2, 3), (3, 2)] {
+        let before = written(&postgres).await.1;
+        let busy = occupy(&postgres, 4);
+        let transitions = (1..=4).zip(&before).map(|(plan, version)| {
+            let behind = i64::from(plan == outdated);
+            let mut tx = transition(&postgres, plan, version - behind);
+            if plan == unlawful {
+                // Of a commit that is to come.
+                let event = event(&tx, plan, version + 2, version + 7);
+                tx.queue(event);
+            }
+            tx
+        });
+        let writing = meet(&postgres, transitions.collect()).await;
+        drop(busy);
+        for (plan, writing) in (1..).zip(writing) {
+            let answer = writing.await.unwrap();
+            let is_fair = match &answer {
+                Ok(()) => plan != outdated && plan != unlawful,
+                Err(Error::LostRace) => plan == outdated,
+                Err(Error::Refused(why)) => plan == unlawful && why.contains("events_check"),
+                Err(_) => false,
+            };
+            assert!(is_fair, "{plan}: {answer:?}");
+        }
+        let after = written(&postgres).await.1;
+        let went_on = (1..).zip(before).map(|(plan, version)| {
+            let stays = plan == outdated || plan == unlawful;
+            version + i64::from(!stays)
+        });
+        assert_eq!(after, went_on.collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn two_that_want_the_same_plan_settle_it_by_themselves() {
+    let postgres = patient(&Cluster::shared().database()).await;
+    make(&postgres, 1..=3).await;
+    let busy = occupy(&postgres, 3);
+    let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
+    let mut writing = meet(&postgres, transitions.collect()).await;
+    let second = postgres.commit(transition(&postgres, 2, 1)).await;
+    let first = writing.remove(1).await.unwrap();
+    let (won, lost) = match first {
+        Ok(()) => (first, second),
+        Err(_) => (second, first),
+    };
+    assert!(won.is_ok() && matches!(lost, Err(Error::LostRace)));
+    assert_eq!(written(&postgres).await.1, [1, 2, 1]);
     drop(busy);
-    let mut answer = async || writing.next().unwrap().await.unwrap();
-    assert!(answer().await.is_ok());
-    assert!(matches!(answer().await, Err(Error::LostRace)));
-    assert!(answer().await.is_ok());
-    let refused = answer().await;
-    assert!(
-        matches!(&refused, Err(Error::Refused(why)) if why.contains("events_check")),
-        "{refused:?}"
-    );
-    assert_eq!(written(&postgres).await.1, [2, 1, 2, 1]);
+    for writing in writing {
+        writing.await.unwrap().unwrap();
+    }
+    let (made_by, versions) = written(&postgres).await;
+    assert_eq!((made_by.len(), versions), (2, vec![2; 3]));
 }
 
 #[tokio::test]
@@ -178,10 +270,10 @@ async fn a_plan_that_somebody_holds_keeps_no_other_waiting() {
     make(&postgres, 1..=3).await;
     let mut holder = begin(&postgres, TENANT);
     let hold = "SELECT seq FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR UPDATE";
-    let hold = holder.statement(hold, params![uuid::Uuid::from_u128(2)]);
+    let hold = holder.statement(hold, params![id(2)]);
     holder.ask(vec![hold]).await.unwrap();
 
-    let busy = occupy(&postgres);
+    let busy = occupy(&postgres, 3);
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
     let mut writing = meet(&postgres, transitions.collect()).await;
     drop(busy);
@@ -201,7 +293,7 @@ async fn a_plan_that_somebody_holds_keeps_no_other_waiting() {
 async fn whoever_goes_away_takes_nobody_along() {
     let postgres = patient(&Cluster::shared().database()).await;
     make(&postgres, 1..=4).await;
-    let busy = occupy(&postgres);
+    let busy = occupy(&postgres, 4);
     let transitions = (1..=4).map(|plan| transition(&postgres, plan, 1));
     let mut writing = meet(&postgres, transitions.collect()).await;
     let gone = writing.remove(1);
@@ -213,15 +305,14 @@ async fn whoever_goes_away_takes_nobody_along() {
     for writing in writing {
         writing.await.unwrap().unwrap();
     }
-    let (_, versions) = written(&postgres).await;
-    assert_eq!((versions[0], versions[1], versions[3]), (2, 1, 2));
+    assert_eq!(written(&postgres).await.1, [2, 1, 2, 2]);
 }
 
 #[tokio::test]
 async fn nobody_waits_long_for_others() {
     let (postgres, _) = open(&Cluster::shared().database()).await;
     make(&postgres, 1..=1).await;
-    let _busy = occupy(&postgres);
+    let _busy = occupy(&postgres, 2);
     let commit = postgres.commit(transition(&postgres, 1, 1));
     commit.await.unwrap();
     assert_eq!(written(&postgres).await.1, [2]);
@@ -235,7 +326,7 @@ async fn all_hear_that_their_answer_is_lost() {
     make(&postgres, 1..=3).await;
     // The first time, the connection learns the statement.
     for version in [1, 2] {
-        let busy = occupy(&postgres);
+        let busy = occupy(&postgres, 3);
         let transitions = (1..=3).map(|plan| transition(&postgres, plan, version));
         let writing = meet(&postgres, transitions.collect()).await;
         cut.send(version == 2).unwrap();
@@ -258,7 +349,7 @@ async fn all_hear_that_there_is_no_connection() {
     for held in &mut held {
         number(held, KEYS, params![TENANT]).await.unwrap();
     }
-    let busy = occupy(&postgres);
+    let busy = occupy(&postgres, 3);
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
     let writing = meet(&postgres, transitions.collect()).await;
     drop(busy);
@@ -271,4 +362,67 @@ async fn all_hear_that_there_is_no_connection() {
     }
     drop(held);
     assert_eq!(written(&postgres).await.1, [1; 3]);
+}
+
+/// Where a table was small when the server counted it, it would rather go through all that a tenant has than look
+/// for eight rows, and each connection keeps to that until it is counted again.
+#[tokio::test]
+async fn a_group_finds_its_rows_by_their_keys() {
+    let (postgres, _) = open(&Cluster::shared().database()).await;
+    let mut run: Vec<Statement> = Vec::new();
+    for plan in 1..=8 {
+        let mut tx = transition(&postgres, plan, 1);
+        let more = [
+            hand_out(&tx, plan, 1),
+            hand_out(&tx, plan, 2),
+            tx.statement("due_sooner", params![id(plan), 9i64, 9i64]),
+            tx.statement("due_clear", params![id(plan + 8)]),
+        ];
+        run.extend(tx.take_queued());
+        run.extend(more);
+    }
+    let order = [
+        "plan_move",
+        "step_advance",
+        "event_insert",
+        "due_sooner",
+        "due_clear",
+    ];
+    run.sort_by_key(|one| order.iter().position(|name| *name == one.name));
+    let run: Vec<&Statement> = run.iter().collect();
+    assert_eq!(shape::together(&run), run.len());
+    let text = &shape::Shape::of(&run).text;
+    let nulls = vec!["NULL"; shape::values(&run).count()].join(", ");
+
+    let owner = postgres.0.address.stand().await.unwrap().client;
+    for plans in [1..=3, 4..=40] {
+        make(&postgres, plans.clone()).await;
+        let mut tx = begin(&postgres, TENANT);
+        for plan in plans {
+            let due = tx.statement("due_set", params![id(plan), 9i64]);
+            tx.queue(due);
+            for order in 1..=9 {
+                let step = step(&tx, plan, order);
+                tx.queue(step);
+            }
+        }
+        postgres.commit(tx).await.unwrap();
+        let count = "ANALYZE plans, steps, due";
+        owner.batch_execute(count).await.unwrap();
+        let explain = format!("PREPARE g AS {text}; EXPLAIN EXECUTE g({nulls}); DEALLOCATE g");
+        let connection = postgres.take().await.unwrap();
+        let answer = connection.client.simple_query(&explain).await.unwrap();
+        let lines: Vec<&str> = answer.iter().filter_map(first_cell).collect();
+        let conditions = lines.iter().filter(|line| line.contains("Index Cond: "));
+        let by_key = conditions.clone().filter(|line| line.contains(" AND "));
+        let counts = (conditions.count(), by_key.count());
+        assert_eq!(counts, (4, 4), "{}", lines.join("\n"));
+    }
+}
+
+fn first_cell(message: &SimpleQueryMessage) -> Option<&str> {
+    let SimpleQueryMessage::Row(row) = message else {
+        return None;
+    };
+    row.get(0)
 }

@@ -88,6 +88,11 @@ async fn a_pool_that_is_all_in_use_says_so() {
         matches!(&why, Error::Unavailable { why, .. } if why.contains("in use")),
         "{why}"
     );
+    let mut tx = postgres.begin("a".into(), Faults::default(), Kind::Advancing);
+    tx.from_memory = true;
+    assert!(tx.is_doubtful());
+    let asked = number(&mut tx, KEYS, params!["a"]).await;
+    assert!(asked.is_err() && !tx.is_doubtful(), "it is not tried again");
     drop(held);
     assert_eq!(keys(&postgres, "a").await, 0);
 }
