@@ -259,6 +259,13 @@ async fn two_that_want_the_same_plan_settle_it_by_themselves() {
     }
     let (made_by, versions) = written(&postgres).await;
     assert_eq!((made_by.len(), versions), (2, vec![2; 3]));
+
+    // What is on its way here changes the plan without a number.
+    make(&postgres, 0..=0).await;
+    let _busy = occupy(&postgres, 2);
+    let against = postgres.commit(transition(&postgres, 0, 1));
+    let written = timeout(Duration::from_secs(20), against).await;
+    written.expect("it waits for nobody").unwrap();
 }
 
 #[tokio::test]
