@@ -7,7 +7,7 @@ use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::{Event, Plan, PlanId, StepStatus};
-use onward_store::{Entry, Tx, WholePlan};
+use onward_store::{Entry, Tx, WholePlan, ended_commits};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -242,11 +242,17 @@ fn differences(rows: &WholePlan, trail: &[Entry]) -> Vec<String> {
     }
     let known: BTreeSet<&str> = rows.resumed.iter().map(String::as_str).collect();
     check("who resumed it", resumed == known);
-    check_derived(rows, &plan, &mut check);
+    check_derived(rows, &plan, trail, &mut check);
     found
 }
 
-fn check_derived(rows: &WholePlan, plan: &Plan, check: &mut impl FnMut(&str, bool)) {
+fn check_derived(
+    rows: &WholePlan,
+    plan: &Plan,
+    trail: &[Entry],
+    check: &mut impl FnMut(&str, bool),
+) {
+    let ended = ended_commits(trail);
     check("what is derived", rows.derived.len() == rows.steps.len());
     for (derived, step) in rows.derived.iter().zip(plan.steps()) {
         let waits = step.spec.depends_on.iter().filter(|needed| {
@@ -261,5 +267,7 @@ fn check_derived(rows: &WholePlan, plan: &Plan, check: &mut impl FnMut(&str, boo
             stall_threshold(None, step.spec.stall_threshold, plan.head().stall_threshold);
         let due = derived.stalls_at == stalls_at(step, threshold);
         check(&format!("when step `{}` stalls", step.id()), due);
+        let same = derived.ended_commit == ended.get(&step.id()).copied();
+        check(&format!("with what step `{}` ended", step.id()), same);
     }
 }

@@ -66,6 +66,7 @@ pub use search::{Hit, Search, Source};
 pub use skills::{SkillCount, SkillCursor};
 pub use steps::Which;
 pub use store::{Address, Options, Store, schema};
+pub use trail::ended_commits;
 pub use tx::{Changed, Subject, Tx};
 pub use upkeep::{DuePlan, ToolCall, WrittenCall};
 pub use vectors::{Embedded, IndexHealth, Indexed, MANY, Many, Near, Pgvector, Waiting};

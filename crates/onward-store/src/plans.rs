@@ -29,13 +29,15 @@ pub struct WholePlan {
     pub derived: Vec<Derived>,
 }
 
-/// What is derived about a step, so that an index finds it.
+/// What is derived about a step, so that an index finds it, or nobody has to look through a trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derived {
     /// How many steps it waits for.
     pub open_dependencies: u32,
     /// When it is past its threshold.
     pub stalls_at: Option<Timestamp>,
+    /// The first event of the commit in which it ended.
+    pub ended_commit: Option<u64>,
 }
 
 impl Tx {
@@ -196,6 +198,7 @@ fn derive(row: Row) -> Result<Derived, Error> {
     Ok(Derived {
         open_dependencies: cells.u32("open_dependencies")?,
         stalls_at: cells.maybe_at("stalls_at")?,
+        ended_commit: cells.maybe_u64("ended_commit")?,
     })
 }
 

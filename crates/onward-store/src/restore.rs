@@ -2,7 +2,7 @@
 
 use onward_core::branch::Branch;
 use onward_core::event::Change;
-use onward_core::{Event, Plan, StepId, StepStatus, Timestamp};
+use onward_core::{Event, Plan, StepStatus, Timestamp};
 
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::row::event::Entry;
 use crate::row::plan::Sheet;
 use crate::row::step;
+use crate::trail::ended_commits;
 use crate::tx::Tx;
 use crate::value::params;
 
@@ -47,6 +48,7 @@ impl Tx {
             updated_at: made.updated_at(),
         };
         self.insert_plan(&sheet);
+        let ended = ended_commits(trail);
         for (step, stalls_at) in made.steps().iter().zip(stalls_at) {
             let is_open = |id| {
                 made.step(id)
@@ -56,7 +58,8 @@ impl Tx {
             let open = waits.filter(|needed| is_open(**needed)).count();
             self.insert_step(id, &step.spec, step.order, step.updated_at, open);
             if step.status() != StepStatus::Pending || !step.superseded.is_empty() {
-                let params = step::changing(step, *stalls_at, ended_commit(step.id(), trail));
+                let ended = ended.get(&step.id()).copied().unwrap_or(1);
+                let params = step::changing(step, *stalls_at, ended);
                 self.queue(self.statement("step_update", params).touching(1));
             }
         }
@@ -95,19 +98,4 @@ impl Tx {
             self.insert_branch(made.head().id, branch, ordinal);
         }
     }
-}
-
-/// The first event of the commit in which a step ended.
-fn ended_commit(id: StepId, trail: &[Entry]) -> u64 {
-    let ends = |event: &Event| {
-        let (Event::StepCompleted { step, .. }
-        | Event::StepFailed { step, .. }
-        | Event::StepSkipped { step, .. }) = event
-        else {
-            return false;
-        };
-        *step == id
-    };
-    let ended = trail.iter().rev().find(|entry| ends(&entry.event));
-    ended.map_or(1, |entry| entry.commit_seq)
 }

@@ -1,6 +1,8 @@
 //! The audit trail, read.
 
-use onward_core::{PlanId, StepId};
+use std::collections::HashMap;
+
+use onward_core::{Event, PlanId, StepId};
 
 use crate::error::Error;
 use crate::facts::first;
@@ -97,4 +99,18 @@ impl Tx {
             }
         }
     }
+}
+
+/// The first event of the commit in which each step ended: what is over stays so.
+pub fn ended_commits(trail: &[Entry]) -> HashMap<StepId, u64> {
+    let mut ended = HashMap::new();
+    for entry in trail {
+        if let Event::StepCompleted { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepSkipped { step, .. } = &entry.event
+        {
+            ended.insert(*step, entry.commit_seq);
+        }
+    }
+    ended
 }

@@ -1,5 +1,7 @@
 //! What the engine's answers tell an agent, as its history has it.
 
+use std::fmt::Debug;
+
 use onward_core::PlanId;
 use onward_engine::Error;
 use onward_engine::next::{Handed, Next};
@@ -40,13 +42,13 @@ pub fn hold(handed: &Handed) -> Hold {
 }
 
 /// What the answer to the same call, a second time, tells an agent.
-pub fn repeated(same: bool) -> Told {
-    match same {
+pub fn repeated<A: PartialEq + Debug>(first: &A, second: &A) -> Told {
+    match first == second {
         true => Told::Repeated,
         false => Told::Trouble {
             code: "another_answer".to_owned(),
             hint: String::new(),
-            words: "the same call twice had two answers".to_owned(),
+            words: format!("the same call twice had two answers: {first:?} and {second:?}"),
         },
     }
 }

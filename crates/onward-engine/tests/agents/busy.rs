@@ -140,7 +140,7 @@ impl Agent {
         let made = self.scribe.ask(Call::Create, plan, "", asked, told).await?;
         if again {
             let asked = engine.create_plan(&caller, command, key);
-            let told = |second: &NewPlan| repeated(made == *second);
+            let told = |second: &NewPlan| repeated(&made, second);
             self.scribe.ask(Call::Create, plan, "", asked, told).await;
         }
         self.open
@@ -218,7 +218,7 @@ impl Agent {
             .is_none_or(|next| started(next).is_some());
         if submission.token.is_some() && hands && self.dice.percent(15) {
             let asked = engine.submit(&caller, submission);
-            let told = |second: &Submitted| repeated(first == *second);
+            let told = |second: &Submitted| repeated(&first, second);
             self.scribe.ask(call, plan, &text, asked, told).await;
         }
         first.next_step

@@ -45,16 +45,18 @@ async fn rows_that_say_something_else_than_the_trail_are_found(desk: &Desk) {
         ("steps", 1, "instructions = 'others'", "step"),
         ("steps", 1, "open_dependencies = 1", "waits for"),
         ("steps", 2, "stalls_at = stalls_at + 1", "stalls"),
+        ("steps", 3, "ended_commit = ended_commit + 1", "ended"),
         ("branches", 9, "condition = 'false'", "branches"),
     ] {
         let branch = desk.branch(2, "true", ActionSpec::Continue);
         let plan = desk.branching(3, vec![branch]).await;
         desk.work_off(plan.id, 1).await;
-        let [in_progress, pending] = [plan.steps[1], plan.steps[2]];
+        let [completed, in_progress, pending] = [plan.steps[0], plan.steps[1], plan.steps[2]];
         desk.take(plan.id).await;
         let only = match key {
             1 => format!("AND step_id = {}", desk.literal(pending)),
             2 => format!("AND step_id = {}", desk.literal(in_progress)),
+            3 => format!("AND step_id = {}", desk.literal(completed)),
             _ => String::new(),
         };
         desk.damage(&format!(

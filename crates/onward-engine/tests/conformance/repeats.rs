@@ -66,6 +66,20 @@ async fn a_repeated_submission_gets_the_equal_answer_after_the_plan_moved_on(des
     assert_eq!(desk.submit(and_next(&first, "done")).await.unwrap(), answer);
 }
 
+async fn a_repeated_submission_gets_the_equal_answer_after_its_step_was_rewritten(desk: &Desk) {
+    let plan = desk.plan(3).await;
+    let first = desk.take(plan.id).await;
+    let answer = desk.submit(and_next(&first, "done")).await.unwrap();
+    let rewritten = Modification::UpdateInstructions {
+        step: first.step,
+        instructions: "This is what should have been done.".to_owned(),
+    };
+    desk.modify(plan.id, rewritten).await.unwrap();
+    assert_eq!(desk.submit(and_next(&first, "done")).await.unwrap(), answer);
+    let (_, faults) = desk.engine.verify_plan(&desk.me, plan.id).await.unwrap();
+    assert_eq!(faults, [""; 0]);
+}
+
 async fn a_repeated_submission_gets_the_branch_that_was_taken(desk: &Desk) {
     let to_last = ActionSpec::SkipTo(StepRef::Order(4));
     let branches = vec![
@@ -155,6 +169,7 @@ on_both_databases![
     the_next_step_comes_with_the_answer_in_the_same_commit,
     a_repeated_submission_gets_the_equal_answer,
     a_repeated_submission_gets_the_equal_answer_after_the_plan_moved_on,
+    a_repeated_submission_gets_the_equal_answer_after_its_step_was_rewritten,
     a_repeated_submission_gets_the_branch_that_was_taken,
     the_last_step_with_claim_next_answers_that_the_plan_is_over,
     claim_next_where_all_others_are_taken_says_so_both_times,

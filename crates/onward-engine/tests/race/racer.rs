@@ -89,7 +89,7 @@ impl Racer {
             .as_ref()
             .is_none_or(|next| started(next).is_some());
         if hands && self.dice.percent(10) {
-            let told = |second: &Submitted| repeated(first == *second);
+            let told = |second: &Submitted| repeated(&first, second);
             let asked = self.engine.submit(&self.caller, submission);
             self.scribe.ask(call, plan, &text, asked, told).await;
         }

@@ -55,7 +55,7 @@ SELECT {step} FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_ord
 
 -- name: steps_derived
 -- What is derived about each step, beside what it is derived from.
-SELECT step_id, open_dependencies, stalls_at FROM steps
+SELECT step_id, open_dependencies, stalls_at, ended_commit FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
 -- name: step_at
@@ -177,10 +177,11 @@ WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = lea
 
 -- name: step_advance (sqlite)
 -- Differs as `step_update` does. For a step that was handed out, or done, and about which there is nothing else
--- to say: most transitions, and each column costs something.
+-- to say: most transitions, and each column costs something. A step that is over has ended once, also where its
+-- instructions are rewritten later.
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
     ended_at = $8, result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
-    result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = $16
+    result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = coalesce(ended_commit, $16)
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_advance (postgres)
@@ -189,7 +190,8 @@ UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.c
     claim_session = new.claim_session, started_at = new.started_at, ended_at = new.ended_at,
     result_summary = new.result_summary, result_confidence = new.result_confidence,
     result = new.result, result_report = new.result_report, result_notes = new.result_notes,
-    updated_at = new.updated_at, stalls_at = new.stalls_at, ended_commit = new.ended_commit
+    updated_at = new.updated_at, stalls_at = new.stalls_at,
+    ended_commit = coalesce(steps.ended_commit, new.ended_commit)
 FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS text), CAST($6 AS text),
     CAST($7 AS bigint), CAST($8 AS bigint), CAST($9 AS text), CAST($10 AS double precision),
     CAST($11 AS text), CAST($12 AS text), CAST($13 AS text), CAST($14 AS bigint),
