@@ -268,6 +268,9 @@ fn check_derived(
         let due = derived.stalls_at == stalls_at(step, threshold);
         check(&format!("when step `{}` stalls", step.id()), due);
         let same = derived.ended_commit == ended.get(&step.id()).copied();
-        check(&format!("with what step `{}` ended", step.id()), same);
+        check(
+            &format!("the commit in which step `{}` ended", step.id()),
+            same,
+        );
     }
 }

@@ -101,7 +101,7 @@ impl Tx {
     }
 }
 
-/// The first event of the commit in which each step ended: what is over stays so.
+/// The first event of the commit in which each step ended. A step ends once: what is over stays so.
 pub fn ended_commits(trail: &[Entry]) -> HashMap<StepId, u64> {
     let mut ended = HashMap::new();
     for entry in trail {

@@ -44,7 +44,7 @@ const _: () = {
     assert!(meeting::MEMBERS * (plans + steps + events + sooner + clear) <= shape::TOGETHER);
 };
 
-/// Where there are more, those that are over are forgotten.
+/// Where there are so many, those that are over are forgotten.
 const MEETINGS: usize = 256;
 
 /// Where the transitions of this process meet, those of each tenant by themselves.
@@ -59,7 +59,7 @@ type Meetings = HashMap<Arc<str>, Meeting>;
 /// What became of a transition in a group.
 enum Answer {
     Committed,
-    /// Nothing was written, because of this one or of another.
+    /// Nothing was written, because of this one or of another, or nothing was sent: it is better off alone.
     Alone(Vec<Statement>),
     Failed(Error),
 }
@@ -69,9 +69,6 @@ enum Way {
     Alone(Journey, Vec<Statement>),
     /// With others, under this number.
     Together(u64, oneshot::Receiver<Answer>),
-    /// Against somebody who changes the same plan, so that one of the two will have lost: no third one should
-    /// hear of it.
-    Apart(Vec<Statement>),
 }
 
 /// The plan of a transition, where it can go with others.
@@ -92,8 +89,8 @@ pub(super) fn joins(statements: &[Statement]) -> Option<Uuid> {
     (is_common && fits && once_due).then_some(*plan)
 }
 
-/// Commits a transition of a plan, by itself or together with others; gives it back where it was not written
-/// because of those.
+/// Commits a transition of a plan, by itself or together with others; gives it back where it was not written, and
+/// should be by itself.
 pub(super) async fn commit(
     connection: &mut Connection,
     plan: Uuid,
@@ -108,13 +105,14 @@ pub(super) async fn commit(
             return sent.map(|()| None);
         }
         Way::Together(number, answer) => (number, answer),
-        Way::Apart(statements) => return Ok(Some(statements)),
     };
     // What it was asked on is of use to others meanwhile.
     connection.rest();
     let answer = match timeout(postgres.0.limits.company, &mut answer).await {
         Ok(answer) => answer,
         Err(_) => {
+            // Who took so long is not waited for any more, so it may be time for those that wait together.
+            depart(&postgres, &tenant);
             let groups = &postgres.0.groups;
             match groups.at(&tenant, |meeting| meeting.give_up(number)) {
                 Some(member) => return Ok(Some(member.statements)),
@@ -164,12 +162,14 @@ fn enter(postgres: &Postgres, tenant: &Arc<str>, plan: Uuid, statements: Vec<Sta
     let now = Instant::now();
     let way = postgres.0.groups.at(tenant, |meeting| {
         let rival = meeting.take(plan);
-        if rival.is_some() || meeting.is_changing(plan) {
-            // Whoever has gone away needs no answer.
-            drop(rival.map(|rival| rival.answer.send(Answer::Alone(rival.statements))));
-            return Way::Apart(statements);
-        }
-        if let Some(number) = meeting.send_one(plan, now) {
+        let alone = match rival.is_some() || meeting.is_changing(plan) {
+            // One of the two will have lost, and no third one should hear of it.
+            true => Some(meeting.send_apart(plan)),
+            false => meeting.send_one(plan, now),
+        };
+        // Whoever has gone away needs no answer.
+        drop(rival.map(|rival| rival.answer.send(Answer::Alone(rival.statements))));
+        if let Some(number) = alone {
             return Way::Alone(Journey::new(postgres, tenant, number), statements);
         }
         let (answer, receiver) = oneshot::channel();

@@ -15,7 +15,8 @@ pub(super) struct Held {
     pub(super) settings: Option<Settings>,
 }
 
-/// Many transitions hold a plan for a moment: who is there longer is not waited for.
+/// Many transitions hold a plan for a moment: who is there longer is not waited for, as nobody waits longer for
+/// company (`Limits`).
 const NOT_FOR_LONG: &str = "SET lock_timeout = '20ms'";
 
 /// What a connection is set to, from one transaction to the next.
@@ -23,7 +24,7 @@ pub(super) struct Settings {
     /// Whom row security lets through. Every statement names it too, so where the two differ nothing is
     /// seen and nothing written.
     pub(super) tenant: Arc<str>,
-    /// Whether it waits for others who hold what it wants to change.
+    /// Whether it waits for others who hold what it wants to change for longer than a moment.
     pub(super) waits: bool,
 }
 

@@ -303,8 +303,8 @@ mod tests {
             "WITH c0 AS (DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS old (plan_id) WHERE \
              due.tenant_id = $1 AND due.plan_id = old.plan_id AND old.plan_id = least(old.plan_id)), \
              c1 AS (INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $3, $4) ON CONFLICT \
-             (tenant_id, plan_id) DO UPDATE SET at = excluded.at RETURNING 1) SELECT CASE WHEN EXISTS (SELECT FROM c1) THEN 0 ELSE \
-             onward_miscounted('due_set', NULL, 1) END"
+             (tenant_id, plan_id) DO UPDATE SET at = excluded.at RETURNING 1) SELECT CASE WHEN \
+             EXISTS (SELECT FROM c1) THEN 0 ELSE onward_miscounted('due_set', NULL, 1) END"
         );
         let statements = [
             Statement::outside("due_clear", vec![Value::Int(1), Value::Int(2)]),

@@ -4,10 +4,11 @@
 //! to its disk, and every further one makes the groups smaller. So that they are of equal size, nobody leaves
 //! before there are enough, but for those that would wait for nobody.
 //!
-//! A message that takes long (somebody holds its plan, its connection went silent) is not waited for: as long
-//! as a caller waits at most, and from then on it is as if there were none.
+//! A message that takes long (somebody holds its plan, its connection went silent) is waited for as long as a
+//! caller waits at most; from then on it is as if there were none.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -21,6 +22,14 @@ const MESSAGES: usize = 2;
 
 /// So many transitions go together at most: each number is a text of its own, which every connection learns.
 pub(super) const MEMBERS: usize = 8;
+
+/// The last number that was given to somebody who waits, or to a message: each is given once, since a meeting
+/// that is over is forgotten, and another one begins.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+fn number() -> u64 {
+    LAST.fetch_add(1, Ordering::Relaxed)
+}
 
 /// A transition that waits, or is on its way with others.
 pub(super) struct Member {
@@ -37,8 +46,6 @@ pub(super) struct Meeting {
     under_way: Vec<Message>,
     /// Each with its number.
     waiting: VecDeque<(u64, Member)>,
-    /// The last number that was given to somebody who waits, or to a message.
-    last: u64,
     /// How many callers there were of late: whoever is answered soon comes back for more.
     callers: usize,
 }
@@ -46,7 +53,8 @@ pub(super) struct Meeting {
 /// A message that is on its way, and the plans that it changes.
 struct Message {
     number: u64,
-    left: Instant,
+    /// Since when others wait for it; some are not waited for.
+    left: Option<Instant>,
     plans: Vec<Uuid>,
 }
 
@@ -59,7 +67,6 @@ impl Meeting {
             company,
             under_way: Vec::new(),
             waiting: VecDeque::new(),
-            last: 0,
             callers: 0,
         }
     }
@@ -89,12 +96,17 @@ impl Meeting {
         leaves.then(|| self.leave(vec![plan], now))
     }
 
+    /// Lets one leave by itself that nobody should wait for, as the message with this number.
+    pub(super) fn send_apart(&mut self, plan: Uuid) -> u64 {
+        self.put(None, vec![plan])
+    }
+
     /// Somebody waits, under this number.
     pub(super) fn add(&mut self, member: Member, now: Instant) -> u64 {
-        self.waiting.push_back((self.last + 1, member));
+        let number = number();
+        self.waiting.push_back((number, member));
         self.callers = self.callers.max(self.present(now));
-        self.last += 1;
-        self.last
+        number
     }
 
     /// Takes one out that still waits.
@@ -128,14 +140,19 @@ impl Meeting {
 
     /// A message that changes these plans is on its way.
     pub(super) fn leave(&mut self, plans: Vec<Uuid>, now: Instant) -> u64 {
-        self.last += 1;
+        let number = self.put(Some(now), plans);
+        self.callers = self.present(now).max(self.callers.saturating_sub(1));
+        number
+    }
+
+    fn put(&mut self, left: Option<Instant>, plans: Vec<Uuid>) -> u64 {
+        let number = number();
         self.under_way.push(Message {
-            number: self.last,
-            left: now,
+            number,
+            left,
             plans,
         });
-        self.callers = self.present(now).max(self.callers.saturating_sub(1));
-        self.last
+        number
     }
 
     #[cfg(test)]
@@ -147,7 +164,7 @@ impl Meeting {
     fn awaited(&self, now: Instant) -> impl Iterator<Item = &Message> {
         let still = move |left: Instant| now.saturating_duration_since(left) < self.company;
         let messages = self.under_way.iter();
-        messages.filter(move |message| still(message.left))
+        messages.filter(move |message| message.left.is_some_and(still))
     }
 
     /// The callers that have not been answered yet, and may be soon.
@@ -297,6 +314,17 @@ mod tests {
         assert!(scene.meeting.is_changing(plan));
         scene.is_back();
         scene.is_back();
+        assert!(!scene.meeting.is_changing(plan));
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_goes_apart() {
+        let mut scene = Scene::new();
+        let plan = Uuid::from_u128(1);
+        let apart = scene.meeting.send_apart(plan);
+        assert!(scene.meeting.is_changing(plan) && !scene.meeting.is_over());
+        assert!(scene.sends_one() && scene.sends_one() && !scene.sends_one());
+        scene.meeting.is_back(apart);
         assert!(!scene.meeting.is_changing(plan));
     }
 
