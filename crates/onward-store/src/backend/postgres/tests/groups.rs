@@ -114,6 +114,14 @@ fn occupy(postgres: &Postgres, messages: usize) -> Vec<Journey> {
     messages.collect()
 }
 
+/// Has all of them go as one group.
+async fn together(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
+    let busy = occupy(postgres, transitions.len());
+    let writing = meet(postgres, transitions).await;
+    drop(busy);
+    writing
+}
+
 /// The transactions that made the rows of these plans what they are, and their versions.
 async fn written(postgres: &Postgres) -> (BTreeSet<String>, Vec<i64>) {
     let mut tx = begin(postgres, TENANT);
@@ -137,10 +145,8 @@ async fn written(postgres: &Postgres) -> (BTreeSet<String>, Vec<i64>) {
 async fn those_that_meet_are_written_together() {
     let postgres = patient(&Cluster::shared().database()).await;
     make(&postgres, 1..=6).await;
-    let busy = occupy(&postgres, 6);
     let transitions = (1..=6).map(|plan| transition(&postgres, plan, 1));
-    let writing = meet(&postgres, transitions.collect()).await;
-    drop(busy);
+    let writing = together(&postgres, transitions.collect()).await;
     for writing in writing {
         writing.await.unwrap().unwrap();
     }
@@ -172,9 +178,7 @@ async fn whatever_each_of_them_says_is_written() {
     second.queue(hand_out(second, 2, 2));
     second.queue(event(second, 2, 3, 2));
     third.queue(third.statement("due_clear", params![id(3)]));
-    let busy = occupy(&postgres, 3);
-    let writing = meet(&postgres, transitions).await;
-    drop(busy);
+    let writing = together(&postgres, transitions).await;
     for writing in writing {
         writing.await.unwrap().unwrap();
     }
@@ -206,7 +210,6 @@ async fn nobody_loses_because_of_another() {
     make(&postgres, 1..=4).await;
     for (outdated, unlawful) in [(2, 3), (3, 2)] {
         let before = written(&postgres).await.1;
-        let busy = occupy(&postgres, 4);
         let transitions = (1..=4).zip(&before).map(|(plan, version)| {
             let behind = i64::from(plan == outdated);
             let mut tx = transition(&postgres, plan, version - behind);
@@ -217,8 +220,7 @@ async fn nobody_loses_because_of_another() {
             }
             tx
         });
-        let writing = meet(&postgres, transitions.collect()).await;
-        drop(busy);
+        let writing = together(&postgres, transitions.collect()).await;
         for (plan, writing) in (1..).zip(writing) {
             let answer = writing.await.unwrap();
             let is_fair = match &answer {
@@ -280,10 +282,8 @@ async fn a_plan_that_somebody_holds_keeps_no_other_waiting() {
     let hold = holder.statement(hold, params![id(2)]);
     holder.ask(vec![hold]).await.unwrap();
 
-    let busy = occupy(&postgres, 3);
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
-    let mut writing = meet(&postgres, transitions.collect()).await;
-    drop(busy);
+    let mut writing = together(&postgres, transitions.collect()).await;
     let held = writing.remove(1);
     for writing in writing {
         let written = timeout(Duration::from_secs(20), writing).await;
@@ -356,10 +356,8 @@ async fn all_hear_that_there_is_no_connection() {
     for held in &mut held {
         number(held, KEYS, params![TENANT]).await.unwrap();
     }
-    let busy = occupy(&postgres, 3);
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
-    let writing = meet(&postgres, transitions.collect()).await;
-    drop(busy);
+    let writing = together(&postgres, transitions.collect()).await;
     for writing in writing {
         let why = writing.await.unwrap().unwrap_err();
         assert!(
