@@ -1,7 +1,7 @@
-//! Tenants and tokens: who may come in, and as what.
+//! Tenants, API tokens and the tenant log.
 //!
-//! A token itself is nowhere: only its hash, in a narrow table that stands outside of the tenants,
-//! because it is how a tenant is found.
+//! A token itself is not stored, only its hash, in a table outside row security: the hash is how
+//! the tenant is found.
 
 use std::sync::Arc;
 
@@ -17,47 +17,47 @@ use crate::value::{Row, params};
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
-    /// Its name, which is also its id.
+    /// Name, which is also the id.
     pub name: Arc<str>,
     /// Whether agents may decide reviews.
     pub agents_decide_reviews: bool,
-    /// When it came into being.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// A token, without the token.
+/// Metadata of an API token, without the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Which one.
+    /// Token id.
     pub id: Uuid,
-    /// How it begins, so that people can tell which one it is.
+    /// First characters of the token, so that users can recognise it.
     pub prefix: String,
-    /// What it is for.
+    /// Purpose.
     pub name: String,
-    /// What it may do.
+    /// Permissions.
     pub role: Role,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Time of expiry.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, as far as was noted.
+    /// Last recorded use.
     pub last_used_at: Option<Timestamp>,
-    /// When it was taken back.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// A line in a tenant's log.
+/// An entry of the tenant log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogLine {
-    /// Which one.
+    /// Entry id.
     pub id: Uuid,
-    /// When.
+    /// Time of the action.
     pub at: Timestamp,
-    /// Who.
+    /// Who performed it.
     pub actor: String,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To what: a JSON object.
+    /// Details of the action: a JSON object.
     pub details: Json,
 }
 
@@ -66,14 +66,14 @@ fn clock(row: Row) -> Result<Option<Timestamp>, Error> {
 }
 
 impl Tx {
-    /// The tenant whose transaction this is, if it exists.
+    /// The tenant of this transaction, if it exists.
     pub async fn own_tenant(&mut self) -> Result<Option<Tenant>, Error> {
         let rows = self.rows("tenant", params![]).await?;
         first(Some(rows), tenant)
     }
 
-    /// The same, with what time it is on the database's own clock, if it has one: one question for
-    /// whoever opens it.
+    /// The tenant of this transaction and the time on the clock of the database, if it has one, in
+    /// one round trip.
     pub async fn own_tenant_and_clock(
         &mut self,
     ) -> Result<(Option<Tenant>, Option<Timestamp>), Error> {
@@ -86,33 +86,33 @@ impl Tx {
         Ok((first(answers.pop(), tenant)?, at))
     }
 
-    /// What time it is on the database's own clock, if it has one.
+    /// The time on the clock of the database, if it has one.
     pub async fn clock(&mut self) -> Result<Option<Timestamp>, Error> {
         let question = Statement::outside("clock", params![]);
         let rows = self.ask(vec![question]).await?.pop();
         Ok(first(rows, clock)?.flatten())
     }
 
-    /// Makes the tenant whose transaction this is, unless it exists.
+    /// Creates the tenant of this transaction, unless it exists.
     pub fn make_tenant(&mut self, agents_decide_reviews: bool, at: Timestamp) {
         let params = params![agents_decide_reviews, at];
         self.queue(self.statement("tenant_insert", params));
     }
 
-    /// Every tenant: for whoever runs the server.
+    /// All tenants, for the operator of the server.
     pub async fn all_tenants(&mut self) -> Result<Vec<Tenant>, Error> {
         let question = Statement::outside("tenants_all", params![]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
         rows.into_iter().map(tenant).collect()
     }
 
-    /// Adds a line to the tenant's log.
+    /// Adds an entry to the tenant log.
     pub fn log_line(&mut self, line: &LogLine) {
         let params = params![line.id, line.at, &line.actor, &line.action, &line.details];
         self.queue(self.statement("tenant_log_insert", params));
     }
 
-    /// The last lines of the tenant's log, newest first.
+    /// The latest entries of the tenant log, newest first.
     pub async fn log_lines(&mut self, limit: u32) -> Result<Vec<LogLine>, Error> {
         let rows = self.rows("tenant_log_latest", params![limit]).await?;
         rows.into_iter()
@@ -129,7 +129,7 @@ impl Tx {
             .collect()
     }
 
-    /// Which tenant a token's hash belongs to, and which of its tokens it is.
+    /// The tenant and the token id that belong to a token hash.
     pub async fn token_of_hash(&mut self, hash: &str) -> Result<Option<(Arc<str>, Uuid)>, Error> {
         let question = Statement::outside("token_of_hash", params![hash]);
         let rows = self.ask(vec![question]).await?.pop();
@@ -140,13 +140,13 @@ impl Tx {
         })
     }
 
-    /// One of the tenant's tokens.
+    /// A token of the tenant.
     pub async fn token(&mut self, id: Uuid) -> Result<Option<Token>, Error> {
         let rows = self.rows("token", params![id]).await?;
         first(Some(rows), token)
     }
 
-    /// The tenant's tokens, the oldest first.
+    /// The tokens of the tenant, oldest first.
     pub async fn tokens(&mut self) -> Result<Vec<Token>, Error> {
         let rows = self.rows("tokens_all", params![]).await?;
         rows.into_iter().map(token).collect()
@@ -166,12 +166,12 @@ impl Tx {
         self.queue(self.statement("token_hash_insert", params![hash, token.id]));
     }
 
-    /// Takes a token back. It stays in the list.
+    /// Revokes a token. It stays in the list.
     pub fn revoke_token(&mut self, id: Uuid, at: Timestamp) {
         self.queue(self.statement("token_revoke", params![id, at]));
     }
 
-    /// Notes that a token was used.
+    /// Records that a token was used.
     pub fn token_used(&mut self, id: Uuid, at: Timestamp) {
         self.queue(self.statement("token_used", params![id, at]));
     }

@@ -1,14 +1,11 @@
-//! Events as the audit table holds them: a name, the step, and details as JSON.
+//! Codec of events for the audit trail: a name, the step, and details as JSON.
 //!
-//! The details are read by people and programs, so their keys are those of the tools (camelCase,
-//! spans in `…Ms`, ids and instants as text), and what is not there is absent, never null. They are
-//! also the only record of an event: [`decode`] gives back exactly what [`encode`] was given, as
-//! long as spans are whole milliseconds and numbers finite, which the rules see to.
+//! The keys are those of the tools (camelCase, durations in `…Ms`, ids and times as text). An
+//! absent value has no key, never null. [`decode`] returns exactly what [`encode`] was given. Keys
+//! for readers only are not decoded: `to`, a constant `from`, and a `reason` that the `kind`
+//! implies.
 //!
-//! Some keys are there for readers only and are not looked at again: `to`, where `from` is always
-//! the same also `from`, and `reason` beside a `kind` that says it all. Keys that are not known are
-//! ignored; a key that is missing or does not fit is [`Undecodable`], and never guessed around.
-//! Text is kept as it is, U+0000 included: what a database cannot hold is its own matter.
+//! Unknown keys are ignored. A missing or invalid key is [`Undecodable`]. Text is kept unchanged.
 
 mod branch;
 mod event;
@@ -26,32 +23,32 @@ use serde_json::Value;
 use read::Fields;
 pub use turn::{decode_turn, encode_turn};
 
-/// The key under which a claim's token stands.
+/// Key of a claim token.
 const CLAIM_TOKEN: &str = "claimToken";
 
-/// An event as the audit table holds it.
+/// An encoded event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Encoded {
-    /// The name in the audit trail.
+    /// Name of the event.
     pub name: &'static str,
-    /// The step that it is about, where it is about one.
+    /// Step that it concerns, if any.
     pub step: Option<StepId>,
-    /// Everything else, as an object.
+    /// All other data, as an object.
     pub details: Value,
 }
 
-/// A record that is no event, or no action, that this version knows.
+/// A record that this version cannot decode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Undecodable {
-    /// The place inside the JSON, such as `steps[2].instructions`. Empty where it is the whole, or
-    /// what stands beside it.
+    /// Path inside the JSON, such as `steps[2].instructions`. Empty for the whole value, and for
+    /// data outside it.
     pub path: String,
-    /// What does not fit there, and what was expected.
+    /// What is invalid, and what was expected.
     pub why: String,
 }
 
-/// Writes an event down.
+/// Encodes an event.
 pub fn encode(event: &Event) -> Encoded {
     Encoded {
         name: event.name(),
@@ -60,10 +57,10 @@ pub fn encode(event: &Event) -> Encoded {
     }
 }
 
-/// Reads an event that was written down.
+/// Decodes an event.
 pub fn decode(name: &str, step: Option<StepId>, details: &Value) -> Result<Event, Undecodable> {
     let event = event::read(name, step, &Fields::of_whole("the details", details)?)?;
-    // The step stands in a column of its own, and sometimes in the details as well.
+    // The step has a separate column, and is sometimes in the details as well.
     if event.step() == step {
         return Ok(event);
     }
@@ -78,12 +75,12 @@ pub fn decode(name: &str, step: Option<StepId>, details: &Value) -> Result<Event
     })
 }
 
-/// Writes down what belongs to an action beside its word, which is [`Action::as_str`].
+/// Encodes the parameters of an action. Its name is [`Action::as_str`].
 pub fn encode_action(action: &Action) -> Value {
     branch::params(action).into()
 }
 
-/// Reads an action from its word and what belongs to it.
+/// Decodes an action from its name and parameters.
 pub fn decode_action(word: &str, params: &Value) -> Result<Action, Undecodable> {
     branch::action(word, &Fields::of_whole("the params", params)?)?.ok_or_else(|| Undecodable {
         path: String::new(),
@@ -91,11 +88,11 @@ pub fn decode_action(word: &str, params: &Value) -> Result<Action, Undecodable> 
     })
 }
 
-/// The details as everybody may read them who may read the trail: without any claim token, because
-/// whoever holds that can finish somebody else's step.
+/// The details for readers of the audit trail, without claim tokens: with a token, a reader could
+/// complete the step of another agent.
 pub fn shown(details: &Value) -> Value {
     let mut shown = details.clone();
-    // A list of what is left to look at, not recursion: data may be nested as deep as it likes.
+    // A work list instead of recursion, because data may be nested arbitrarily deep.
     let mut left = vec![&mut shown];
     while let Some(value) = left.pop() {
         match value {

@@ -1,9 +1,9 @@
-//! The commit: events, and the rows that they change, all or none. There is no other way to change a
-//! row of a plan.
+//! The commit: writes events and the rows they change, all or none. Apart from restoring and
+//! deleting a plan, nothing else changes its rows.
 //!
-//! What the rows become was decided before: here it is only written. The number of a plan's first new
-//! event is taken once, by the primary key of the trail, so of two commits that were decided on the
-//! same state one is refused.
+//! The caller has computed the new rows; this module only writes them. The primary key of the audit
+//! trail admits each sequence number once, so of two commits based on the same version of a plan
+//! the second one fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,35 +23,36 @@ use crate::row::{branch, event, plan, step};
 use crate::tx::{Connection, Tx};
 use crate::value::{Value, params};
 
-/// Room for this many branches per event, so that later ones are tried later.
+/// Branch ordinals reserved per event, so that branches added later are evaluated later.
 pub(crate) const BRANCHES_PER_EVENT: u64 = 100_000;
 
-/// A statement ends long before this: what is not due for so long stays as it is while it runs.
+/// Longer than any statement runs. A due time further ahead than this does not become due during a
+/// commit.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// A change of a plan.
 #[derive(Debug)]
 pub struct Commit<'a> {
-    /// The number of events that the plan had before.
+    /// Number of events that the plan had before.
     pub before: u64,
-    /// The number of the first event of the transaction, of which this may be a later part.
+    /// Sequence number of the first event of the transaction, of which this may be a later part.
     pub commit_seq: u64,
-    /// The plan's head, with the events applied.
+    /// Head of the plan, with the events applied.
     pub head: &'a PlanHead,
-    /// The steps whose state the events have changed, with the events applied.
+    /// Steps whose state changed, with the events applied.
     pub steps: &'a [StepAfter],
-    /// What happened.
+    /// The events.
     pub events: &'a [Event],
-    /// When.
+    /// Time of the events.
     pub at: Timestamp,
-    /// By whom.
+    /// Author of the change.
     pub author: &'a Author,
-    /// When the sweep must look at the plan.
+    /// When the sweep must check the plan.
     pub due: Due,
 }
 
 impl Commit<'_> {
-    /// No sweep looks at what is due later than this while it is being written.
+    /// No sweep changes a due time after this instant while the commit is being written.
     pub(crate) fn quiet_until(&self) -> Option<Timestamp> {
         self.at.checked_add(QUIET)
     }
@@ -62,26 +63,27 @@ impl Commit<'_> {
 pub struct StepAfter {
     /// The step.
     pub step: Step,
-    /// When it is past its threshold, where it is in progress.
+    /// When the step exceeds its stall threshold, if it is in progress.
     pub stalls_at: Option<Timestamp>,
-    /// Its instructions are others than before.
+    /// Whether its instructions changed.
     pub rewritten: bool,
-    /// It is known that no other step waits for it.
+    /// Whether it is known that no other step depends on it.
     pub frees_nobody: bool,
-    /// It was handed out, or is done, and nothing else about it has changed.
+    /// Whether it was only claimed or completed, and nothing else about it changed.
     pub advanced: bool,
 }
 
-/// A step about which there is nothing to say beside who works on it since when, and what came out.
+/// A step whose row contains only a claim and a result: no progress report, stall mark, undelivered
+/// feedback, review, skip or failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plain {
-    /// How many claims on it were handed back.
+    /// Number of superseded claims.
     superseded: usize,
 }
 
 impl Plain {
-    /// Of a step that is plain. Where it is so before and after some events, and both are the same, it was
-    /// handed out or is done, and nothing else about it has changed.
+    /// `None` if the row contains more. If the values before and after some events are equal, the
+    /// step was claimed or completed and nothing else about it changed.
     pub fn of(step: &Step) -> Option<Self> {
         step::is_plain(step).then_some(Self {
             superseded: step.superseded.len(),
@@ -89,44 +91,44 @@ impl Plain {
     }
 }
 
-/// When the sweep must look at a plan.
+/// When the sweep must check a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// As before.
+    /// Keep the stored due time.
     Unchanged,
-    /// At this instant, or before it.
+    /// At this instant, or at the stored due time if that is earlier.
     By(Timestamp),
-    /// At this instant, and not before it.
+    /// At this instant, replacing the stored due time.
     At(Timestamp),
     /// Never.
     Never,
 }
 
-/// Something found or made during research, as it is stored.
+/// A research artifact, as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    /// Which one.
+    /// Artifact id.
     pub id: ArtifactId,
-    /// The plan that it belongs to, while that exists.
+    /// Plan that it belongs to, while that plan exists.
     pub plan: Option<PlanId>,
-    /// The step that it belongs to.
+    /// Step that it belongs to.
     pub step: Option<StepId>,
     /// `note`, `late_result`, ….
     pub kind: String,
-    /// A short name.
+    /// Title.
     pub title: String,
-    /// All of it.
+    /// Full content.
     pub content: String,
-    /// Where it came from.
+    /// Origin of the content.
     pub source_url: Option<String>,
-    /// Whatever else is known: a JSON object.
+    /// Additional data: a JSON object.
     pub metadata: Json,
     /// When it was stored.
     pub created_at: Timestamp,
 }
 
 impl Artifact {
-    /// Every kind.
+    /// All kinds.
     pub const KINDS: [&str; 7] = [
         "note",
         "source",
@@ -139,7 +141,7 @@ impl Artifact {
 }
 
 impl Tx {
-    /// Writes a change of a plan that exists.
+    /// Writes a change to an existing plan.
     pub fn commit(&mut self, commit: &Commit<'_>) {
         let plan = commit.head.id;
         let about = plan::About::of(commit.at);
@@ -173,8 +175,8 @@ impl Tx {
         if self.follow(commit, bytes) {
             self.due_from(plan, commit.due, commit.quiet_until());
         }
-        // What most transitions have nothing of comes behind what all of them have: PostgreSQL is
-        // sent that as one statement.
+        // Statements that most transitions do not need come after those that all of them need:
+        // PostgreSQL receives the latter as one message.
         for after in commit.steps.iter().filter(|after| after.rewritten) {
             self.rewrite(&after.step);
         }
@@ -201,10 +203,10 @@ impl Tx {
         }
     }
 
-    /// Writes a plan that comes into being by this event.
+    /// Writes a new plan.
     pub fn create(&mut self, created: &Created, entry: &Entry) {
         let at = entry.at;
-        let head = PlanHead::created(created);
+        let head = PlanHead::new(created);
         let plan = head.id;
         let sheet = Sheet {
             head,
@@ -214,7 +216,7 @@ impl Tx {
         };
         self.insert_plan(&sheet);
         for (order, spec) in (1u32..).zip(&created.steps) {
-            // All that a new plan's steps wait for is as new as they are.
+            // All dependencies of a new plan's steps are new, and therefore open.
             self.insert_step(plan, spec, order, at, spec.depends_on.len());
         }
         for (place, branch) in (0u64..).zip(&created.branches) {
@@ -222,13 +224,13 @@ impl Tx {
         }
         let bytes = self.log(plan, entry);
         if self.memory.is_some() {
-            self.recalled = Some(Recalled::made(Plan::created(created, at), bytes));
+            self.recalled = Some(Recalled::made(Plan::from_created(created, at), bytes));
             self.has_recalled = true;
         }
         self.note(plan);
     }
 
-    /// Keeps something that was found or made, and makes it findable; the number of its chunks.
+    /// Stores an artifact and indexes it for search; returns the number of its chunks.
     pub fn keep(&mut self, artifact: &Artifact) -> usize {
         let params = params![
             artifact.id.as_uuid(),
@@ -245,7 +247,8 @@ impl Tx {
         self.index(*artifact.id.as_uuid(), &artifact.title, &artifact.content)
     }
 
-    /// Gives an artifact that outlived its plan back to it. One that belongs to a plan stays there.
+    /// Attaches an artifact that outlived its plan to that plan again. An artifact that belongs to
+    /// a plan stays there.
     pub fn adopt(&mut self, artifact: &Artifact) {
         let params = params![
             artifact.id.as_uuid(),
@@ -255,12 +258,12 @@ impl Tx {
         self.queue(self.statement("artifact_adopt", params));
     }
 
-    /// Says when the sweep must look at a plan.
+    /// Sets when the sweep must check a plan.
     pub fn due(&mut self, plan: PlanId, due: Due) {
         self.due_from(plan, due, None);
     }
 
-    /// The same where no sweep looks at what is due after an instant while this is being written.
+    /// Like [`Self::due`], if no sweep changes due times after `quiet` while this is being written.
     fn due_from(&mut self, plan: PlanId, due: Due, quiet: Option<Timestamp>) {
         let statement = match due {
             Due::Unchanged => return,
@@ -277,13 +280,13 @@ impl Tx {
         self.queue(statement);
     }
 
-    /// Remembers under which key a plan was made, and from what.
+    /// Stores the idempotency key under which a plan was created, with the digest of its input.
     pub fn remember_key(&mut self, key: &str, plan: PlanId, digest: &str, at: Timestamp) {
         let params = params![key, plan.as_uuid(), digest, at];
         self.queue(self.statement("idempotency_key_insert", params));
     }
 
-    /// The plan that was made under a key, and the digest of what it was made from.
+    /// The plan created under an idempotency key, and the digest of its input.
     pub async fn plan_of_key(&mut self, key: &str) -> Result<Option<(PlanId, Arc<str>)>, Error> {
         let rows = self.rows("idempotency_key", params![key]).await?;
         let Some(row) = rows.into_iter().next() else {
@@ -295,7 +298,7 @@ impl Tx {
         Ok(Some((plan, cells.text("digest")?)))
     }
 
-    /// Writes an entry of the trail; how long it is.
+    /// Writes an entry of the audit trail; returns its length in bytes.
     pub(crate) fn log(&mut self, plan: PlanId, entry: &Entry) -> usize {
         let params = event::inserted(plan, entry);
         let bytes = params.iter().map(Value::bytes).sum();
@@ -303,17 +306,18 @@ impl Tx {
         bytes
     }
 
-    /// Those that wait for a step wait for one less.
+    /// Decrements the number of open dependencies of the steps that depend on `ended`.
     fn release(&mut self, commit: &Commit<'_>, ended: StepId) {
         let known = commit.steps.iter().find(|after| after.step.id() == ended);
-        // Mostly nobody waits, and a statement that finds that out costs as much as a write.
+        // Usually no step depends on it, and a statement that affects no row costs as much as a
+        // write.
         if known.is_none_or(|after| !after.frees_nobody) {
             self.queue(self.statement("dependents_release", params![ended.as_uuid()]));
         }
     }
 
-    /// What an event changes beside the states of steps: the list of steps and branches, and who
-    /// has resumed the plan.
+    /// Writes what an event changes besides the states of steps: the lists of steps and branches,
+    /// and the sessions that resumed the plan.
     fn change_list(&mut self, commit: &Commit<'_>, seq: u64, event: &Event) {
         let (plan, at) = (commit.head.id, commit.at);
         match event {
@@ -335,7 +339,7 @@ impl Tx {
                 ..
             } => {
                 let after = commit.steps.iter().find(|after| after.step.id() == *step);
-                // A branch is taken after a step that was completed just now.
+                // The step after which the branch was taken was completed in this commit.
                 let order = after.map_or(0, |after| after.step.order);
                 self.insert_steps(plan, order, steps, at);
             }
@@ -411,7 +415,7 @@ impl Tx {
         ] {
             self.queue(self.statement(name, params![id.as_uuid()]));
         }
-        // Those behind it move up by one: counted before it is gone.
+        // Later steps move up by one. This statement reads the order of the step, so it runs first.
         let params = params![plan.as_uuid(), id.as_uuid()];
         self.queue(self.statement("steps_close_up", params));
         self.queue(

@@ -1,8 +1,8 @@
-//! What somebody who takes a plan or a step up needs to know, a piece at a time: lines with the
-//! sizes of their texts, and the texts of those that are asked for.
+//! Context for an agent that resumes a plan or a step: rows with the sizes of their texts, and the
+//! texts that the caller requests.
 //!
-//! What is worth reading is decided by the caller, who knows how much room there is; nothing here
-//! reads a long text to find out that it is too long.
+//! The caller knows its size budget and selects what to read; nothing here reads a long text only
+//! to find out that it is too long.
 
 use onward_core::id::{ArtifactId, SessionId};
 use onward_core::step::FailReason;
@@ -16,79 +16,79 @@ use crate::row::step;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// A step, without the texts of its result.
+/// A step without the texts of its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepBrief {
-    /// Which step.
+    /// Step id.
     pub id: StepId,
-    /// Its place.
+    /// Position in the plan.
     pub order: u32,
-    /// What kind of work.
+    /// Kind of work.
     pub step_type: StepType,
-    /// A short name for people.
+    /// Short title.
     pub title: Option<String>,
-    /// Where it stands.
+    /// Status.
     pub status: StepStatus,
-    /// The attempt that it is in.
+    /// Current attempt number.
     pub attempt: u32,
-    /// Why it failed.
+    /// Reason of the failure.
     pub failure: Option<FailReason>,
-    /// How sure its agent is of the result.
+    /// Confidence of the agent in the result.
     pub confidence: Option<f64>,
-    /// How many bytes the summary of its result has.
+    /// Length of the result summary, in bytes.
     pub summary_bytes: Option<u64>,
-    /// How many bytes its structured result has.
+    /// Length of the structured result, in bytes.
     pub data_bytes: Option<u64>,
 }
 
-/// Which steps, in which direction.
+/// Selection and direction of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Briefs {
-    /// Those in front of an order, the nearest first.
+    /// Steps before an order, nearest first.
     Below(PlanId, u32),
-    /// Those from an order on, in their order.
+    /// Steps from an order on, in order.
     From(PlanId, u32),
-    /// Completed ones in front of an order, the nearest first.
+    /// Completed steps before an order, nearest first.
     CompletedBelow(PlanId, u32),
-    /// Completed ones that a step waited for, in front of an order, the last first.
+    /// Completed dependencies of a step before an order, last first.
     CompletedNeeded(StepId, u32),
 }
 
-/// The beginning of something that was found or made.
+/// The beginning of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Which artifact.
+    /// Artifact id.
     pub id: ArtifactId,
-    /// The step that it belongs to.
+    /// Step that it belongs to.
     pub step: Option<StepId>,
     /// `note`, `late_result`, ….
     pub kind: String,
-    /// A short name.
+    /// Title.
     pub title: String,
-    /// How it begins.
+    /// First characters of the content.
     pub excerpt: String,
-    /// Whether there is more.
+    /// Whether the content is longer.
     pub goes_on: bool,
     /// When it was stored.
     pub created_at: Timestamp,
 }
 
-/// An entry of the trail, with its details where they are short.
+/// An audit trail entry, with its details if they are short.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recent {
-    /// Its number in the plan.
+    /// Sequence number in the plan.
     pub seq: u64,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Who did it.
+    /// Who caused it.
     pub actor: String,
-    /// In which session.
+    /// Session of the agent.
     pub session: Option<SessionId>,
-    /// What happened, by its name.
+    /// Name of the event.
     pub name: String,
-    /// To which step.
+    /// Step that it concerns.
     pub step: Option<StepId>,
-    /// What exactly, where that is short.
+    /// Details, if they are short.
     pub details: Option<Json>,
 }
 
@@ -145,8 +145,7 @@ impl Tx {
             .collect()
     }
 
-    /// The beginnings of what was found or made for a plan: what belongs to the given step first,
-    /// then the newest.
+    /// The beginnings of the artifacts of a plan: those of the given step first, then the newest.
     pub async fn excerpts(
         &mut self,
         plan: PlanId,
@@ -159,14 +158,14 @@ impl Tx {
         rows.into_iter().map(excerpt).collect()
     }
 
-    /// The last entries of the trail, newest first.
+    /// The latest entries of the audit trail, newest first.
     pub async fn recent(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Recent>, Error> {
         let params = params![plan.as_uuid(), limit];
         let rows = self.rows("events_recent", params).await?;
         rows.into_iter().map(recent).collect()
     }
 
-    /// What was asked and decided about a step, newest first.
+    /// Review requests and decisions about a step, newest first.
     pub async fn reviews_of(
         &mut self,
         plan: PlanId,

@@ -1,71 +1,72 @@
-//! What can go wrong with a database, sorted by what somebody can do about it.
+//! Store errors, grouped by what the caller can do about them.
 //!
-//! [`Error::Unavailable`] passes by itself, or when a person frees a disk or starts a server; nothing
-//! was lost, and the same call may be sent again. [`Error::LostRace`] is retried in here and seen by
-//! nobody but the tests. The others do not pass: the data, the schema or this program is wrong, and
-//! the message names the place.
+//! [`Error::Unavailable`] is transient, or ends when an operator frees disk space or starts the
+//! server. Nothing acknowledged is lost, and the hint states whether the call can be retried.
+//! [`Error::LostRace`] is retried inside the store, and reaches the caller only after 20 retries.
+//! The other errors are permanent: the data, the schema or the program is wrong, and the message
+//! names the location.
 
 use std::fmt;
 
-/// Why the store could not do it.
+/// Reason why a store operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The database cannot be reached, is busy for too long, or has no room.
+    /// The database is unreachable, busy for too long, or out of space.
     #[error("the database is unavailable: {why}")]
     Unavailable {
-        /// What stands in the way.
+        /// What failed.
         why: String,
-        /// What helps.
+        /// What the user can do.
         hint: &'static str,
     },
-    /// A row that fits no state. It is never guessed around.
-    #[error("the database holds a row that fits no state: {0}")]
+    /// A row that matches no valid state. The store never guesses what it means.
+    #[error("the database contains a corrupt row: {0}")]
     Corrupt(Corrupt),
-    /// The schema is newer than this program.
+    /// The schema is newer than this program supports.
     #[error(
-        "the database has schema version {found}, and this program knows versions up to {known}"
+        "the database has schema version {found}, but this program supports versions up to {known}"
     )]
     Newer {
-        /// What the database has.
+        /// Version of the database.
         found: i64,
-        /// The newest that this program knows.
+        /// Newest version that this program supports.
         known: i64,
     },
-    /// The schema is older than this program, and may not be changed by this call.
-    #[error("the database has schema version {found}, and this program needs version {known}")]
+    /// The schema is older than this program requires, and this call may not migrate it.
+    #[error("the database has schema version {found}, but this program requires version {known}")]
     Older {
-        /// What the database has.
+        /// Version of the database.
         found: i64,
-        /// What this program needs.
+        /// Version that this program requires.
         known: i64,
     },
-    /// Somebody else changed the plan between the facts and the commit.
-    #[error("somebody else changed the plan meanwhile")]
+    /// Another caller changed the plan between load and commit.
+    #[error("the plan was changed concurrently")]
     LostRace,
-    /// The database refuses what the law forbids, or a statement is wrong: a fault of this program.
-    #[error("the database refused a statement: {0}")]
+    /// The database rejected a constraint violation or an invalid statement: a bug in this program.
+    #[error("the database rejected a statement: {0}")]
     Refused(String),
-    /// The address names no database.
-    #[error("`{address}` names no database: {why}")]
+    /// The address cannot be used as a database.
+    #[error("cannot use database `{address}`: {why}")]
     Address {
-        /// What was given, without a password.
+        /// The address as given, without a password.
         address: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
-/// Where a row fits no state.
+/// Location of a corrupt cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
-    /// Which table.
+    /// Table name.
     pub table: &'static str,
-    /// Which column.
+    /// Column name.
     pub column: &'static str,
-    /// Which row: its key.
+    /// Key of the row.
     pub row: String,
-    /// What does not fit.
+    /// What is wrong with the value.
     pub why: String,
 }
 
@@ -82,7 +83,7 @@ impl fmt::Display for Corrupt {
 }
 
 impl Error {
-    /// Something that passes, with what helps.
+    /// A transient error with its hint.
     pub(crate) fn unavailable(why: impl fmt::Display, hint: &'static str) -> Self {
         Error::Unavailable {
             why: why.to_string(),
@@ -90,19 +91,19 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// The next action for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Error::Unavailable { hint, .. } => hint,
             Error::Corrupt(_) => {
-                "`onward doctor` checks the whole database and names every such row"
+                "run `onward doctor` to check the whole database and list every corrupt row"
             }
-            Error::Newer { .. } => "use the newer `onward` that made this database",
-            Error::Older { .. } => "`onward migrate` brings the schema up to date",
-            Error::LostRace => "send the call again",
-            Error::Refused(_) => "`onward doctor` checks the database; please report this",
+            Error::Newer { .. } => "use the newer version of `onward` that created this database",
+            Error::Older { .. } => "run `onward migrate` to update the schema",
+            Error::LostRace => "retry the call",
+            Error::Refused(_) => "run `onward doctor` to check the database, and report this error",
             Error::Address { .. } => {
-                "give a path for SQLite, or `postgres://user@host/database` for PostgreSQL"
+                "use a path for SQLite, or `postgres://user@host/database` for PostgreSQL"
             }
         }
     }

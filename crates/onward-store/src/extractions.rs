@@ -1,6 +1,6 @@
-//! What models took out of texts, as schemas asked for it. An extraction belongs to a plan where its
-//! artifact does, and stays, as that does, when the plan goes. One out of a text that came with a call is a
-//! part of the log of calls, and is forgotten with it.
+//! Structured data that models extracted from texts, according to a schema. An extraction belongs
+//! to the plan of its artifact, and remains, like the artifact, when the plan is deleted. An
+//! extraction from text that came with the call is part of the request log, and is deleted with it.
 
 use onward_core::id::{ArtifactId, ExtractionId};
 use onward_core::refusal::Issue;
@@ -13,38 +13,38 @@ use crate::facts::first;
 use crate::tx::Tx;
 use crate::value::{Cells, Row, params};
 
-/// Data that a model took out of a text.
+/// Data that a model extracted from a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extraction {
-    /// Which one.
+    /// Extraction id.
     pub id: ExtractionId,
-    /// Out of what; nothing where the text came with the call.
+    /// The artifact; `None` if the text came with the call.
     pub artifact: Option<ArtifactId>,
-    /// What was asked for, as JSON Schema.
+    /// The requested JSON Schema.
     pub schema: Json,
-    /// What the model was told beside that.
+    /// Additional instructions for the model.
     pub instructions: Option<String>,
-    /// What it found.
+    /// The extracted data.
     pub data: Json,
-    /// Where that does not fit what was asked for; nowhere where it is valid.
+    /// Violations of the schema; empty if the data is valid.
     pub issues: Vec<Issue>,
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// Who asked.
+    /// Who requested it.
     pub actor: String,
-    /// When.
+    /// Time of the extraction.
     pub created_at: Timestamp,
 }
 
 impl Extraction {
-    /// Whether the data fits what was asked for.
+    /// Whether the data conforms to the schema.
     pub fn is_valid(&self) -> bool {
         self.issues.is_empty()
     }
 }
 
 impl Tx {
-    /// Keeps an extraction.
+    /// Stores an extraction.
     pub fn add_extraction(&mut self, extraction: &Extraction) {
         let issues = extraction.issues.iter();
         let issues: Vec<Json> = issues
@@ -65,14 +65,14 @@ impl Tx {
         self.queue(self.statement("extraction_insert", params));
     }
 
-    /// One extraction.
+    /// An extraction by its id.
     pub async fn extraction(&mut self, id: ExtractionId) -> Result<Option<Extraction>, Error> {
         let rows = self.rows("extraction", params![id.as_uuid()]).await?;
         first(Some(rows), extraction)
     }
 
-    /// Reads a page of all extractions, by their ids; the last id, if there was any, and which of them are
-    /// out of an artifact that is not there.
+    /// Reads a page of all extractions, in the order of their ids. Returns the last id, if any, and
+    /// the extractions whose artifact is missing.
     pub async fn extractions_page(
         &mut self,
         behind: Option<ExtractionId>,
@@ -90,8 +90,8 @@ impl Tx {
         Ok(last.map(|last| (last, lost)))
     }
 
-    /// Forgets extractions from before this instant out of texts that came with their call, and says how
-    /// many. One out of an artifact stays as long as that.
+    /// Deletes extractions from before this instant whose text came with the call; returns their
+    /// number. An extraction from an artifact stays as long as the artifact.
     pub async fn forget_extractions(&mut self, before: Timestamp) -> Result<u64, Error> {
         let rows = self
             .rows("extractions_count_before", params![before])
@@ -103,7 +103,7 @@ impl Tx {
         Ok(count?.unwrap_or(0))
     }
 
-    /// What was taken out of a plan's artifacts, the oldest first.
+    /// Extractions from the artifacts of a plan, oldest first.
     pub async fn extractions_of(
         &mut self,
         plan: PlanId,
@@ -119,7 +119,7 @@ fn extraction(row: Row) -> Result<Extraction, Error> {
     Ok(extraction_and(row, |_| Ok(()))?.0)
 }
 
-/// An extraction, and what else stands in its row.
+/// An extraction, and the additional columns of its row.
 fn extraction_and<T>(
     row: Row,
     beside: impl FnOnce(&mut Cells) -> Result<T, Error>,
@@ -134,7 +134,8 @@ fn extraction_and<T>(
     let listed = cells.json("issues")?;
     let issues = issues(&listed);
     let issues = issues.filter(|issues| issues.is_empty() == valid);
-    let issues = issues.ok_or_else(|| cells.corrupt("issues", "is no list that fits `valid`"))?;
+    let issues =
+        issues.ok_or_else(|| cells.corrupt("issues", "is not a list consistent with `valid`"))?;
     let extraction = Extraction {
         id,
         artifact,

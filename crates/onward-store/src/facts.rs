@@ -1,13 +1,14 @@
-//! Loading what a verb looks at, and nothing more, in one round trip. Whoever loads facts of a plan
-//! holds it until the commit, so nobody else can change it meanwhile; or, in a transition
-//! ([`crate::Store::advance`]), finds out at the commit that somebody did. There, what is remembered of
-//! the plan is not asked for at all.
+//! Loading the facts of a command: what it reads and nothing more, in one round trip.
 //!
-//! Where a plan is locked, that is a statement of its own, before its facts are read: a statement that
-//! waited for the lock would still see the steps as they were before.
+//! A write locks the plan from load to commit, so that no other caller can change it. A transition
+//! ([`crate::Store::advance`]) locks nothing: the version check at commit detects concurrent
+//! changes, and a cached plan is not queried at all.
+//!
+//! The lock is a separate statement, sent before the query: a statement that waited for the lock
+//! would still see the steps from before the wait.
 
 use onward_core::branch::Branch;
-use onward_core::decide::{Landing, OrderFacts, Referenced};
+use onward_core::decide::{OrderFacts, ReferencedStep, SkipTarget};
 use onward_core::id::{BranchId, SessionId};
 use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 
@@ -17,47 +18,47 @@ use crate::row::{branch, plan, step};
 use crate::tx::{Statement, Tx};
 use crate::value::{Cells, Row, params};
 
-/// What is looked up with a step.
+/// Data to load with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum With {
-    /// The head of its plan alone.
+    /// Only the head of its plan.
     Head,
-    /// Also its branches: it may end.
+    /// Also its branches, because it may end.
     Branches,
-    /// Also the step of the same plan that would be handed out at this moment.
+    /// Also the step of the same plan that would be assigned next.
     Ready,
 }
 
 /// A step with the head of its plan.
 #[derive(Debug, Clone)]
 pub struct StepFacts {
-    /// The plan.
+    /// Head of the plan.
     pub head: PlanHead,
     /// The step.
     pub step: Step,
-    /// Its branches, where they were asked for, in the order in which they were made.
+    /// Its branches in creation order, if requested.
     pub branches: Vec<Branch>,
-    /// Whether another step waits for it.
+    /// Whether another step depends on it.
     pub needed: bool,
-    /// The first pending step of the plan that waits for nothing, where it was asked for.
+    /// The first pending step of the plan without open dependencies, if requested.
     pub ready: Option<Step>,
 }
 
-/// What can be handed out.
+/// The steps of a plan that can be assigned.
 #[derive(Debug, Clone)]
 pub struct NextFacts {
-    /// The plan.
+    /// Head of the plan.
     pub head: PlanHead,
-    /// The first step whose agent has not been told of a person's feedback.
+    /// The first step with feedback that was not delivered to its agent.
     pub undelivered: Option<Step>,
-    /// Steps past their own threshold, where they were asked for, lowest order first.
+    /// Steps past their own stall threshold, if requested, lowest order first.
     pub stalled: Vec<Step>,
-    /// The first pending step that waits for nothing.
+    /// The first pending step without open dependencies.
     pub ready: Option<Step>,
 }
 
 impl StepFacts {
-    /// The same of a plan that is known as a whole.
+    /// The facts of a cached plan.
     fn of(plan: &Plan, id: StepId, with: With) -> Option<Self> {
         let branches = match with {
             With::Head => &[],
@@ -67,14 +68,14 @@ impl StepFacts {
             head: plan.head().clone(),
             step: plan.step(id)?.clone(),
             branches: branches.to_vec(),
-            needed: plan.is_needed(id),
+            needed: plan.has_dependents(id),
             ready: plan.ready().filter(|_| with == With::Ready).cloned(),
         })
     }
 }
 
 impl NextFacts {
-    /// The same of a plan that is known as a whole.
+    /// The facts of a cached plan.
     fn of(plan: &Plan) -> Self {
         Self {
             head: plan.head().clone(),
@@ -85,44 +86,44 @@ impl NextFacts {
     }
 }
 
-/// What must be looked up for a modification, beside the plan's head.
+/// Data to load for a modification, besides the head of the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Lookup {
     /// A step.
     pub step: Option<StepId>,
-    /// What depends on that step, and which branches need it.
+    /// Also the steps that depend on that step, and the branches that reference it.
     pub references: bool,
-    /// Steps by their order.
+    /// Steps by order.
     pub orders: Vec<u32>,
-    /// The target of a branch, by its id.
+    /// The target of a branch, by id.
     pub target: Option<StepId>,
-    /// How many branches the step with this order has.
+    /// The number of branches of the step with this order.
     pub branches_after: Option<u32>,
     /// The ids of all steps.
     pub list: bool,
 }
 
-/// What was found.
+/// Result of a [`Lookup`].
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// The step, if it is one of this plan.
+    /// The step, if it belongs to this plan.
     pub step: Option<Step>,
     /// Steps that depend on it.
     pub dependents: Vec<StepId>,
-    /// Branches that need it.
+    /// Branches that reference it.
     pub needed_by: Vec<BranchId>,
-    /// Steps by their order.
+    /// Steps by order.
     pub orders: OrderFacts,
     /// The target of a branch.
-    pub target: Option<Referenced>,
-    /// How many branches the step has.
+    pub target: Option<ReferencedStep>,
+    /// Number of branches of the step.
     pub branches_after: usize,
-    /// All steps, in their order.
+    /// All steps, in order.
     pub list: Vec<StepId>,
 }
 
 impl Tx {
-    /// A plan's head, held until the commit.
+    /// Head of a plan, locked until the commit.
     pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
         let mut questions = self.hold("plan_held", *id.as_uuid());
         questions.push(self.statement("plan_facts", params![id.as_uuid()]));
@@ -132,20 +133,20 @@ impl Tx {
             .transpose()
     }
 
-    /// What keeps others from a plan until the commit, where that takes a statement of its own.
+    /// The statement that locks a plan until the commit, if one is needed.
     fn hold(&self, name: &'static str, id: uuid::Uuid) -> Vec<Statement> {
         let held = self.must_hold().then(|| self.statement(name, params![id]));
         held.into_iter().collect()
     }
 
-    /// Reads the head of the plan that is held.
+    /// Reads the head of a plan and records its version.
     fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
         let (head, about) = plan::head_and_about(cells)?;
         self.saw(head.id, plan::Known::of(&head, about));
         Ok(head)
     }
 
-    /// A step and its plan's head, held until the commit, with what else is asked for.
+    /// A step and the head of its plan, locked until the commit, with the requested data.
     pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
         if let Some(plan) = self.recall(By::Step(id)).await? {
             return Ok(StepFacts::of(plan, id, with));
@@ -193,8 +194,8 @@ impl Tx {
         Ok(Some(facts))
     }
 
-    /// What can be handed out of a plan, held until the commit. Steps that are past their threshold
-    /// at the given instant come with it, where one is given.
+    /// The steps of a plan that can be assigned; locks the plan until the commit. Includes the
+    /// steps past their stall threshold at `stalled_at`, if given.
     pub async fn next_of(
         &mut self,
         id: PlanId,
@@ -224,7 +225,7 @@ impl Tx {
         }))
     }
 
-    /// The first pending step that waits for nothing but these.
+    /// The first pending step whose open dependencies are all among `ended`.
     pub async fn ready_without(&mut self, ended: &[StepId]) -> Result<Option<Step>, Error> {
         let questions = ended
             .iter()
@@ -243,13 +244,13 @@ impl Tx {
         Ok(first)
     }
 
-    /// Where a `skip_to` lands, and the steps that it passes over.
+    /// Target of a `skip_to`, and the pending steps that it skips.
     pub async fn landing(
         &mut self,
         id: PlanId,
         after: u32,
         target: StepId,
-    ) -> Result<(Landing, Vec<Step>), Error> {
+    ) -> Result<(SkipTarget, Vec<Step>), Error> {
         let questions = vec![
             self.statement("step_place", params![id.as_uuid(), target.as_uuid()]),
             self.statement(
@@ -259,10 +260,10 @@ impl Tx {
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let Some(place) = first(answers.next(), place)? else {
-            return Ok((Landing::Gone, Vec::new()));
+            return Ok((SkipTarget::Missing, Vec::new()));
         };
         let between = all_steps(answers.next().unwrap_or_default())?;
-        let landing = Landing::At {
+        let landing = SkipTarget::Found {
             order: place.order,
             status: place.status,
             pending_between: between.iter().map(Step::id).collect(),
@@ -270,7 +271,7 @@ impl Tx {
         Ok((landing, between))
     }
 
-    /// A plan's head, held until the commit, with its steps past their own threshold.
+    /// Head of a plan, locked until the commit, with its steps past their own stall threshold.
     pub async fn stalls_of(
         &mut self,
         id: PlanId,
@@ -296,13 +297,13 @@ impl Tx {
         )
     }
 
-    /// Whether a session has taken the plan up before.
+    /// Whether a session has resumed the plan before.
     pub async fn has_resumed(&mut self, id: PlanId, session: &SessionId) -> Result<bool, Error> {
         let params = params![id.as_uuid(), session.as_str()];
         Ok(!self.rows("resumed_session", params).await?.is_empty())
     }
 
-    /// What a modification needs to know, beside the plan's head.
+    /// Loads the data for a modification, besides the head of the plan.
     pub async fn look_up(&mut self, id: PlanId, what: &Lookup) -> Result<Found, Error> {
         let plan = id.as_uuid();
         let mut questions: Vec<Statement> = Vec::new();
@@ -330,7 +331,7 @@ impl Tx {
         let mut found = Found::default();
         if what.step.is_some() {
             let step = first(answers.next(), step::step)?;
-            found.step = step.filter(|(of, _)| *of == id).map(|(_, step)| step);
+            found.step = step.filter(|(owner, _)| *owner == id).map(|(_, step)| step);
             if what.references {
                 let dependents = all_ids(answers.next(), "dependencies", "step_id")?;
                 found.dependents = dependents.map(StepId::new).collect();
@@ -358,7 +359,7 @@ impl Tx {
     }
 }
 
-/// The first row of an answer, read.
+/// Reads the first row of a result.
 pub(crate) fn first<T>(
     rows: Option<Vec<Row>>,
     read: impl FnOnce(Row) -> Result<T, Error>,
@@ -387,9 +388,9 @@ pub(crate) fn all_ids(
     Ok(ids?.into_iter())
 }
 
-fn place(row: Row) -> Result<Referenced, Error> {
+fn place(row: Row) -> Result<ReferencedStep, Error> {
     let mut cells = row.cells("steps");
-    Ok(Referenced {
+    Ok(ReferencedStep {
         id: StepId::new(cells.id("step_id")?),
         order: cells.u32("step_order")?,
         status: cells.word("status")?,

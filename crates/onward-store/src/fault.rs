@@ -1,50 +1,50 @@
-//! Faults on purpose: the n-th operation of a store fails, as if the database had gone away.
+//! Fault injection for tests: the n-th store operation fails as if the database were unavailable.
 //!
-//! For the tests of whoever stands on this store; a store that was not given any has none, and pays
-//! one comparison for that. A fault before the commit means that nothing happened; one after it means
-//! that everything happened and nobody was told, which is the hard case.
+//! A store without faults pays one comparison per operation. A fault before the commit means that
+//! nothing was written. A fault after it means that everything was written but the caller got an
+//! error, which is the harder case to handle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::error::Error;
 
-/// Where a fault can strike.
+/// Point at which a fault can be injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// A question, or a change that goes with it.
+    /// A query, with the queued writes that are sent along.
     Ask,
-    /// Right before the commit.
+    /// Immediately before the commit.
     Commit,
-    /// Before what was committed to a file is on disk.
+    /// After a commit to SQLite, before the fsync.
     Sync,
-    /// Right after it.
+    /// Immediately after the commit.
     Committed,
 }
 
-/// A countdown to the next fault, shared by all who hold a clone.
+/// Countdown to the next fault, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Option<Arc<AtomicI64>>);
 
 impl Faults {
-    /// No fault is due until [`strike_after`](Self::strike_after) says so.
+    /// Enables injection. No fault occurs until [`strike_after`](Self::strike_after) is called.
     pub fn armed() -> Self {
         Faults(Some(Arc::new(AtomicI64::new(-1))))
     }
 
-    /// The operation after this many others fails, once.
+    /// Lets `operations` operations succeed and the next one fail, once.
     pub fn strike_after(&self, operations: u32) {
         if let Some(countdown) = &self.0 {
             countdown.store(i64::from(operations), Ordering::SeqCst);
         }
     }
 
-    /// Whether a fault is still to come.
+    /// Whether a fault is still pending.
     pub fn is_pending(&self) -> bool {
         self.left().is_some()
     }
 
-    /// How many operations are left until then.
+    /// Number of operations until the pending fault.
     pub fn left(&self) -> Option<u32> {
         let countdown = self.0.as_ref()?;
         u32::try_from(countdown.load(Ordering::SeqCst)).ok()
@@ -59,8 +59,8 @@ impl Faults {
         });
         match left {
             Ok(0) => Err(Error::unavailable(
-                format!("a fault on purpose ({point:?})"),
-                "send the call again",
+                format!("injected fault ({point:?})"),
+                "retry the call",
             )),
             Ok(_) | Err(_) => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What people say about plans as a whole. It goes with its plan.
+//! User feedback about plans. It is deleted with its plan.
 
 use onward_core::id::{FeedbackId, OutputId};
 use onward_core::{PlanId, Timestamp};
@@ -8,27 +8,27 @@ use crate::error::Error;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// What somebody said about a plan.
+/// Feedback about a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feedback {
-    /// Which one.
+    /// Feedback id.
     pub id: FeedbackId,
-    /// About which plan.
+    /// The plan.
     pub plan: PlanId,
-    /// 1 to 5; there is a comment where there is none.
+    /// 1 to 5. A rating or a comment is always present.
     pub rating: Option<u32>,
-    /// In their words.
+    /// Free text.
     pub comment: Option<String>,
-    /// About which of its outputs, where it was about one.
+    /// The output it concerns, if it concerns one.
     pub output: Option<OutputId>,
-    /// Who said it.
+    /// Who gave it.
     pub actor: String,
-    /// When.
+    /// Time of the feedback.
     pub created_at: Timestamp,
 }
 
 impl Tx {
-    /// Adds what somebody said, unless it is there already.
+    /// Stores feedback, unless it is already stored.
     pub fn add_feedback(&mut self, feedback: &Feedback) {
         let params = params![
             feedback.id.as_uuid(),
@@ -42,14 +42,14 @@ impl Tx {
         self.queue(self.statement("feedback_insert", params));
     }
 
-    /// What was said about a plan, the last one first.
+    /// Feedback about a plan, newest first.
     pub async fn feedback_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Feedback>, Error> {
         let params = params![plan.as_uuid(), limit];
         let rows = self.rows("feedback_of_plan", params).await?;
         rows.into_iter().map(feedback).collect()
     }
 
-    /// Reads a page of all that was said, by their ids; the last id, if there was any.
+    /// Reads a page of all feedback, in the order of ids. Returns the last id, if any.
     pub async fn feedback_page(
         &mut self,
         behind: Option<FeedbackId>,

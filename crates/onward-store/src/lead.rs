@@ -1,8 +1,8 @@
-//! Which process leads: of all on one database, one sweeps, and one asks a model what chunks mean. A lead goes with the process that has
-//! it, however that ends, and whoever waits for it is woken, not asked again and again.
+//! Leader election: on each database one process runs the sweep, and one computes embeddings.
 //!
-//! On a file it is a lock on a second, empty file beside it; on PostgreSQL an advisory lock of a
-//! connection.
+//! The lead is a lock that ends with its process. Other processes block on the lock and are woken
+//! when it is released. On SQLite it is a lock on a second, empty file next to the database; on
+//! PostgreSQL it is a session-level advisory lock.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,17 +13,18 @@ use tokio::sync::oneshot;
 use crate::backend::postgres;
 use crate::error::Error;
 
-/// What one process does for all.
+/// A duty that one process performs for all processes on the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lead {
-    /// Acts on stalls.
+    /// Handles stalls.
     Sweep,
-    /// Asks a model what chunks mean. A lead of its own: not every process knows a model.
+    /// Computes embeddings. Separate from the sweep, because not every process has an embedding
+    /// model.
     Embed,
 }
 
 impl Lead {
-    /// The name of its lock.
+    /// Name of its lock.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Lead::Sweep => "sweep",
@@ -32,12 +33,13 @@ impl Lead {
     }
 }
 
-/// The lead, while it is held.
+/// The lead, held until dropped.
 pub struct Leadership(Held);
 
+/// The lock that represents a lead.
 enum Held {
     File {
-        #[allow(dead_code, reason = "the lock is held for as long as the file is open")]
+        #[allow(dead_code, reason = "the open file holds the lock")]
         locked: File,
     },
     Server(postgres::Leadership),
@@ -49,7 +51,7 @@ impl Leadership {
         name.push("-");
         name.push(lead.name());
         let failed = |why: std::io::Error| {
-            let hint = "check that the directory of the database may be written to";
+            let hint = "check that the directory of the database is writable";
             Error::unavailable(why, hint)
         };
         let mut options = File::options();
@@ -58,8 +60,8 @@ impl Leadership {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(name).map_err(failed)?;
         let (sender, locked) = oneshot::channel();
-        // A thread of its own: it may have to wait for as long as another process lives. If nobody
-        // wants the lead any more by then, the file is closed again with the message.
+        // A separate thread, because the lock may block for as long as another process runs. If the
+        // caller is dropped meanwhile, the unreceived message closes the file.
         thread::Builder::new()
             .name("onward-lead".to_owned())
             .spawn(move || {
@@ -78,7 +80,8 @@ impl Leadership {
         Self(Held::Server(held))
     }
 
-    /// Waits until another process may lead; for ever, where that cannot be.
+    /// Waits until another process may hold the lead. Never returns on SQLite, where a held lock
+    /// cannot be lost.
     pub async fn lost(&mut self) {
         match &mut self.0 {
             Held::File { .. } => std::future::pending().await,
@@ -86,7 +89,7 @@ impl Leadership {
         }
     }
 
-    /// Whether another process may lead by now.
+    /// Whether another process may hold the lead.
     pub fn is_lost(&self) -> bool {
         match &self.0 {
             Held::File { .. } => false,

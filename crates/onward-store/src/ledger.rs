@@ -1,9 +1,8 @@
-//! The ledger of agents' tool calls, and which processes run them. What becomes of a call was decided
-//! before it got here.
+//! The log of agents' tool calls, and the processes that run them. The caller has already decided
+//! what becomes of a call.
 //!
-//! Whoever changes a call holds its session, and says at the end with [`Tx::keep_calls_due`] that the
-//! narrow table of what is due has to follow: it is made anew from the session's open calls, of which
-//! there are few.
+//! To change a call, the caller locks its session, and finally calls [`Tx::keep_calls_due`], which
+//! rebuilds the table of due calls from the open calls of the session. There are few of them.
 
 use std::sync::Arc;
 
@@ -17,33 +16,33 @@ use crate::row::session::{self, Session, Turn};
 use crate::tx::{Statement, Tx};
 use crate::value::params;
 
-/// How many calls of one id are looked at.
+/// Maximum number of calls with the same id that are read.
 const SAME_ID: u32 = 64;
 
-/// A session of some tenant.
+/// A session of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DueSession {
-    /// Whose.
+    /// The tenant.
     pub tenant: Arc<str>,
-    /// Which.
+    /// The session id.
     pub session: String,
 }
 
 impl Tx {
-    /// Holds a session until the commit, without having heard of it.
+    /// Locks a session until the commit, without recording activity.
     pub async fn hold_session(&mut self, id: &str) -> Result<Option<Session>, Error> {
         let rows = self.rows("session_hold", params![id]).await?;
         first(Some(rows), session::session)
     }
 
-    /// Notes that something about a session has changed that its agent did not tell.
+    /// Records a change to a session that was not reported by its agent.
     pub fn bump_session(&mut self, id: &str, now: Timestamp) {
         let statement = self.statement("session_bump", params![id, now]);
         self.queue(statement.touching(1));
         self.note_session(id);
     }
 
-    /// The sessions that changed last, from an instant on, each with how often it has changed.
+    /// The most recently changed sessions since an instant, each with its number of changes.
     pub async fn sessions_changed(
         &mut self,
         since: Timestamp,
@@ -68,7 +67,7 @@ impl Tx {
         first(Some(rows), session::turn)
     }
 
-    /// Open plans that a session worked on last.
+    /// Open plans on which a session worked last.
     pub async fn plans_of_session(
         &mut self,
         session: &str,
@@ -83,7 +82,7 @@ impl Tx {
         read.collect()
     }
 
-    /// The place of the last call of a turn; 0 where it has none.
+    /// Position of the last call of a turn; 0 if it has none.
     pub async fn last_position(
         &mut self,
         session: &str,
@@ -97,13 +96,13 @@ impl Tx {
         Ok(last.unwrap_or(0))
     }
 
-    /// Adds a call to the ledger.
+    /// Adds a call to the log.
     pub fn add_call(&mut self, record: &CallRecord, policy: CallPolicy) {
         let row = of_call(record, policy);
         self.queue(self.statement("call_insert", row).touching(1));
     }
 
-    /// Writes where a call stands.
+    /// Updates the state of a call.
     pub fn keep_call(&mut self, record: &CallRecord, policy: CallPolicy) {
         let mut row = of_key(&record.key);
         row.extend(params![record.status().as_str()]);
@@ -111,14 +110,14 @@ impl Tx {
         self.queue(self.statement("call_update", row).touching(1));
     }
 
-    /// Says anew which calls of a session are due when, and who runs them.
+    /// Rebuilds the due times and owners of the open calls of a session.
     pub fn keep_calls_due(&mut self, session: &str) {
         for name in ["due_calls_clear", "due_calls_fill"] {
             self.queue(self.statement(name, params![session]));
         }
     }
 
-    /// Has what is due of a session by now looked at again later.
+    /// Postpones the calls of a session that are due by now.
     pub fn put_off_calls(&mut self, session: &str, until: Timestamp, now: Timestamp) {
         self.queue(self.statement("due_calls_put_off", params![session, until, now]));
     }
@@ -129,13 +128,13 @@ impl Tx {
         first(Some(rows), call::call)
     }
 
-    /// The calls of a session that the model waits for, in the order in which they were asked for.
+    /// Open calls of a session, in the order in which the model requested them.
     pub async fn open_calls(&mut self, session: &str) -> Result<Vec<CallRecord>, Error> {
         let rows = self.rows("calls_open", params![session]).await?;
         rows.into_iter().map(call::call).collect()
     }
 
-    /// The calls of an agent that have this id, the latest turn first.
+    /// Calls of an agent with this id, latest turn first.
     pub async fn calls_by_id(
         &mut self,
         session: &str,
@@ -148,7 +147,7 @@ impl Tx {
         rows.into_iter().map(call::call).collect()
     }
 
-    /// Calls of a session that were given up without its agent knowing.
+    /// Interrupted calls of a session of which its agent was not notified.
     pub async fn untold_calls(
         &mut self,
         session: &str,
@@ -158,12 +157,12 @@ impl Tx {
         rows.into_iter().map(call::call).collect()
     }
 
-    /// Notes that the agent knows of all of them.
+    /// Records that the agent was notified of all of them.
     pub fn tell_calls(&mut self, session: &str) {
         self.queue(self.statement("calls_tell", params![session]));
     }
 
-    /// The latest calls of a session, in the order in which they were asked for.
+    /// The latest calls of a session, in the order in which the model requested them.
     pub async fn calls_of_session(
         &mut self,
         session: &str,
@@ -173,7 +172,7 @@ impl Tx {
         rows.into_iter().map(call::call).collect()
     }
 
-    /// How many calls of a session stand where.
+    /// Number of calls of a session in each status.
     pub async fn count_calls(&mut self, session: &str) -> Result<Vec<(CallStatus, u64)>, Error> {
         let rows = self.rows("calls_count", params![session]).await?;
         let read = rows.into_iter().map(|row| {
@@ -183,7 +182,7 @@ impl Tx {
         read.collect()
     }
 
-    /// Sessions with calls that must be looked at by this instant, of all tenants.
+    /// Sessions of all tenants with calls that must be checked by this instant.
     pub async fn calls_due_until(
         &mut self,
         at: Timestamp,
@@ -201,7 +200,7 @@ impl Tx {
         read.collect()
     }
 
-    /// Who runs calls on a host, for which sessions of which tenants.
+    /// The processes on a host that run calls, with their sessions and tenants.
     pub async fn owners_on(&mut self, host: &str) -> Result<Vec<(DueSession, Owner)>, Error> {
         let question = Statement::outside("due_calls_of_host", params![host]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();

@@ -1,13 +1,11 @@
-//! What Onward remembers: plans, steps, branches and their audit trail, on SQLite and
-//! PostgreSQL.
+//! Persistence for Onward: plans, steps, branches and their audit trail, on SQLite and PostgreSQL.
 //!
-//! This crate holds the migrations, the queries, the mapping between rows and the types of
-//! `onward-core`, and one commit that writes events and the rows they change in one transaction, or
-//! neither.
+//! This crate contains the migrations, the queries, the mapping between rows and the types of
+//! `onward-core`, and the commit that writes events and the rows they change in one transaction.
 //!
-//! The wall it stands behind: it is the only crate that may depend on a database driver or
-//! contain SQL, and it depends on no crate of the workspace but `onward-core`. It knows no rule
-//! about plans; whether a change is legal was decided before it got here.
+//! It is the only crate that may depend on a database driver or contain SQL, and the only workspace
+//! crate it depends on is `onward-core`. It contains no plan rules: its callers have already
+//! decided that a change is valid.
 
 mod access;
 mod backend;

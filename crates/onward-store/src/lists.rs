@@ -1,9 +1,9 @@
-//! Lists of plans: by status, by words, and how many there are.
+//! Lists of plans by status and by full-text search, and plan counts.
 //!
-//! An index holds them in the order in which they are shown, and another one their words: what is not
-//! shown is not read. Which words a plan has is said by the core.
+//! One index has the order of the lists and another one the words, so only displayed plans are
+//! read. The core splits a plan's text into words.
 
-use onward_core::search::spelled;
+use onward_core::search::index_text;
 use onward_core::{PlanId, PlanStatus, Timestamp};
 use uuid::Uuid;
 
@@ -13,23 +13,23 @@ use crate::row::plan::{self, Sheet};
 use crate::tx::{Connection, Tx};
 use crate::value::{Row, params};
 
-/// Where a page of plans ended.
+/// End of a page of plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanCursor {
-    /// When the last plan of the page last changed.
+    /// Last change of the last plan on the page.
     pub updated_at: Timestamp,
-    /// Which one it was.
+    /// Id of that plan.
     pub plan: PlanId,
 }
 
-/// How many plans are in a status.
+/// Number of plans in a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanCount {
-    /// In which one.
+    /// The status.
     pub status: PlanStatus,
-    /// How many plans.
+    /// Number of plans.
     pub plans: u64,
-    /// How many steps they have together.
+    /// Total number of their steps.
     pub steps: u64,
 }
 
@@ -38,12 +38,12 @@ pub struct PlanCount {
 pub struct Listed {
     /// The plan.
     pub sheet: Sheet,
-    /// Whether a step of it is past its threshold.
+    /// Whether one of its steps is past its stall threshold.
     pub stalled: bool,
 }
 
 impl Tx {
-    /// A plan's row, and its words.
+    /// Inserts the row of a plan, and its words.
     pub(crate) fn insert_plan(&mut self, sheet: &Sheet) {
         let mut row = plan::changing(&sheet.head);
         row.extend(plan::fixed(sheet));
@@ -51,13 +51,13 @@ impl Tx {
         let (id, brief) = (sheet.head.id, &sheet.brief);
         let words = format!(
             "{} {}",
-            spelled(&brief.name),
-            spelled(&brief.research_question)
+            index_text(&brief.name),
+            index_text(&brief.research_question)
         );
         self.queue(self.statement("plan_words_insert", params![id.as_uuid(), words]));
     }
 
-    /// Plans in these statuses from the newest change on, behind the cursor.
+    /// Plans in these statuses after the cursor, most recent change first.
     pub async fn list_plans(
         &mut self,
         statuses: &[PlanStatus],
@@ -81,8 +81,9 @@ impl Tx {
         Ok(plans)
     }
 
-    /// Plans in these statuses whose name and question hold all these words, from the newest change on,
-    /// behind the cursor. All that hold them are looked at: who asks knows that there are not many.
+    /// Plans in these statuses after the cursor whose name and question contain all these words,
+    /// most recent change first. Reads all plans that contain the words, so the caller must know
+    /// that there are few.
     pub async fn plans_with(
         &mut self,
         words: &[String],
@@ -99,7 +100,7 @@ impl Tx {
         rows.into_iter().map(listed).collect()
     }
 
-    /// How many plans hold all these words, counted no further than this.
+    /// Number of plans that contain all these words, counted up to `most`.
     pub async fn count_plans_with(&mut self, words: &[String], most: u32) -> Result<u64, Error> {
         let asked = self.beginnings(words);
         let rows = self.rows("plans_with_words", params![asked, most]).await?;
@@ -107,8 +108,8 @@ impl Tx {
         Ok(count.unwrap_or(0))
     }
 
-    /// The words as one query in the language of this database: all of them, each as the beginning of a
-    /// word or all of it. A word holds letters, digits and marks alone, so no quote can be in it.
+    /// The words as a full-text query for this database: all of them, each as a prefix. A word
+    /// contains only letters, digits and marks, so it cannot contain a quote.
     fn beginnings(&self, words: &[String]) -> String {
         let (quote, more, between) = match &self.connection {
             Connection::Sqlite(_) => ('"', "*", " AND "),
@@ -118,7 +119,7 @@ impl Tx {
         words.iter().map(word).collect::<Vec<_>>().join(between)
     }
 
-    /// How many plans are in each status.
+    /// Number of plans in each status.
     pub async fn count_plans(&mut self) -> Result<Vec<PlanCount>, Error> {
         let rows = self.rows("plans_by_status", params![]).await?;
         rows.into_iter()
@@ -133,7 +134,7 @@ impl Tx {
             .collect()
     }
 
-    /// Plans that were over before this instant, the oldest first.
+    /// Plans that ended before this instant, oldest first.
     pub async fn plans_ended_before(
         &mut self,
         at: Timestamp,
@@ -160,7 +161,7 @@ impl Tx {
     }
 }
 
-/// Behind which plan a page begins.
+/// Start of a page.
 fn place(behind: Option<PlanCursor>) -> (Timestamp, Uuid) {
     behind.map_or((Timestamp::MAX, Uuid::max()), |cursor| {
         (cursor.updated_at, *cursor.plan.as_uuid())
@@ -169,7 +170,7 @@ fn place(behind: Option<PlanCursor>) -> (Timestamp, Uuid) {
 
 fn listed(row: Row) -> Result<Listed, Error> {
     let (sheet, stalled) = plan::sheet_and_stalled(row)?;
-    // A plan that is over has no stalls, whatever its steps were when it ended.
+    // A terminal plan is not stalled, whatever the state of its steps when it ended.
     let stalled = stalled && !sheet.head.status().is_terminal();
     Ok(Listed { sheet, stalled })
 }

@@ -1,12 +1,11 @@
-//! Plans that this process has worked on of late, as they stood after its last commit, so that the next
-//! transition needs not ask for what is known. On PostgreSQL alone: a file is asked in less time.
+//! Optimistic plan cache, validated by the version check at commit. PostgreSQL only: on SQLite
+//! reading the facts costs less than a cache.
 //!
-//! Nothing here is taken for true. What was decided on it is written only where the plan still has the
-//! version that it was decided on, and a decision that writes nothing is made once more, on what the
-//! database says.
-//!
-//! Whoever takes a plan out of the memory works on it alone, and puts it back when it is committed; if
-//! that fails in any way, it is gone, and the next one asks.
+//! The cache holds plans that this process changed recently, as of its last commit, so that the
+//! next transition needs no query. An entry may be stale. A write based on it succeeds only if the
+//! plan still has that version. A decision without a write is repeated on data from the database. A
+//! transition takes the entry out and puts it back after its commit. If the commit fails in any
+//! way, the entry is gone, and the next transition reads the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,75 +20,76 @@ use crate::row::plan::{About, Known};
 use crate::tx::{Changed, Subject, Tx};
 use crate::value::{Row, params};
 
-/// A trail that is read at the first look at a plan: no longer, and no heavier.
+/// Limits for replaying an audit trail on the first access to a plan.
 const SHORT: Limit = Limit {
     events: 128,
     bytes: 256 << 10,
 };
 
-/// One that is read when a plan was looked at so often without it that reading it pays.
+/// Limits for replaying it after `OFTEN` accesses without it, when reading it pays off.
 const LONG: Limit = Limit {
     events: 64 * 1024,
     bytes: SHELF_BYTES,
 };
 const OFTEN: u32 = 16;
 
-/// How much of a trail is read at most.
+/// Upper bound for an audit trail that is read.
 #[derive(Clone, Copy)]
 struct Limit {
     events: u64,
     bytes: usize,
 }
 
-/// How much one of the two shelves holds, in bytes of their trails.
+/// Capacity of one generation, in bytes of audit trail.
 const SHELF_BYTES: usize = 4 << 20;
 
-/// How many plans, and how many of their steps, one of the two shelves holds.
+/// Capacity of one generation, in plans and in their steps.
 const SHELF_PLANS: usize = 1024;
 const SHELF_STEPS: usize = 16 * 1024;
 
-/// What is remembered of all plans. Clones share it.
+/// Optimistic plan cache, validated by the version check at commit. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<Shelves>>);
 
-/// Plans are put on the new shelf. When that is full it becomes the old one, and whatever nobody has
-/// taken from there meanwhile is forgotten.
+/// Two generations of cache entries. New entries go into the new generation. When it is full, it
+/// becomes the old one, and the entries of the previous old generation are evicted.
 #[derive(Default)]
 struct Shelves {
     new: Shelf,
     old: Shelf,
 }
 
+/// One generation of cache entries.
 #[derive(Default)]
 struct Shelf {
     plans: HashMap<PlanId, (Arc<str>, Remembered)>,
-    /// The plans of steps that somebody works on. A plan that was taken leaves them here: it comes back
-    /// soon.
+    /// Plans by their steps in progress or under review. These remain when a plan is taken out,
+    /// because it is usually put back soon.
     of_step: HashMap<StepId, PlanId>,
     steps: usize,
     bytes: usize,
 }
 
-/// What is remembered of one plan.
+/// Cache entry of one plan.
 pub(crate) enum Remembered {
-    /// That its trail is long, and how often it was looked at without it.
+    /// Its audit trail is long; the number of accesses without reading it.
     Long(u32),
-    /// All of it.
+    /// The whole plan.
     Whole(Box<Recalled>),
 }
 
-/// A whole plan, and how much it weighs.
+/// A cached plan, and its size.
 pub(crate) struct Recalled {
     pub(crate) plan: Plan,
-    /// The length of its trail.
+    /// Length of its audit trail.
     pub(crate) bytes: usize,
     pub(crate) look: Look,
-    /// Whether skills belong to it: what they say stands in no trail.
+    /// Whether it has skill executions, whose output notes are not part of the audit trail.
     pub(crate) skilled: bool,
 }
 
 impl Recalled {
-    /// A plan that has just been made.
+    /// Entry for a plan that was just created.
     pub(crate) fn made(plan: Plan, bytes: usize) -> Box<Self> {
         let look = Look::Never;
         Box::new(Self {
@@ -105,7 +105,7 @@ fn names_a_skill(event: &Event) -> bool {
     matches!(event, Event::SkillStarted { .. })
 }
 
-/// When the sweep looks at a plan, as the database says it.
+/// Cached due time: when the sweep checks a plan next, as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     Unknown,
@@ -114,9 +114,9 @@ pub(crate) enum Look {
 }
 
 impl Look {
-    /// Follows a commit. Whether the database must be told: not where the sweep will have looked by then,
-    /// and leaves it at that until an instant. Whoever else changes this changes the plan's version, except
-    /// for a sweep that looks, which does so when it is time.
+    /// Updates the due time for a commit. Returns whether the database must be updated: not if the
+    /// stored time is early enough and is after `until`, so that no sweep changes it concurrently.
+    /// Any other writer of this row changes the plan's version too.
     fn goes_along(&mut self, due: Due, until: Option<Timestamp>) -> bool {
         let stays = |at: Timestamp| until.is_some_and(|until| at > until);
         let (look, tell) = match (*self, due) {
@@ -131,7 +131,7 @@ impl Look {
     }
 }
 
-/// What a plan is found by.
+/// Lookup key of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     Plan(PlanId),
@@ -139,7 +139,7 @@ pub(crate) enum By {
 }
 
 impl Memory {
-    /// Takes what is remembered of a plan out.
+    /// Takes the entry of a plan out of the cache.
     pub(crate) fn take(&self, tenant: &Arc<str>, by: By) -> Option<(PlanId, Remembered)> {
         let mut shelves = self.lock();
         let Shelves { new, old } = &mut *shelves;
@@ -148,10 +148,10 @@ impl Memory {
             .find_map(|shelf| shelf.take(tenant, by))
     }
 
-    /// Puts a plan there that has just been committed.
+    /// Caches a plan that was just committed.
     pub(crate) fn put(&self, tenant: &Arc<str>, recalled: Box<Recalled>) {
         let plan = recalled.plan.head().id;
-        // Nobody works on a plan that is over.
+        // A terminal plan has no further transitions.
         if recalled.plan.head().status().is_terminal() {
             return;
         }
@@ -159,7 +159,7 @@ impl Memory {
         let steps: Vec<StepId> = open.chain(under_review(&recalled.plan)).collect();
         let (weight, size) = (recalled.bytes, recalled.plan.steps().len());
         let remembered = match weight > SHELF_BYTES || size > SHELF_STEPS {
-            // Looked at often enough, and too long even then.
+            // Too large. A count above `OFTEN` prevents another replay.
             true => Remembered::Long(OFTEN + 1),
             false => Remembered::Whole(recalled),
         };
@@ -178,27 +178,27 @@ impl Memory {
         shelf.plans.insert(plan, (Arc::clone(tenant), remembered));
     }
 
-    /// Forgets a plan.
+    /// Evicts a plan.
     pub(crate) fn forget(&self, tenant: &Arc<str>, plan: PlanId) {
         drop(self.take(tenant, By::Plan(plan)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelves> {
-        // Whoever panicked here was changing what nobody takes for true.
+        // A panic leaves at worst a missing or stale entry, and both are allowed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A plan whose trail is long.
+/// A plan with a long audit trail, to be cached at commit.
 pub(crate) struct Long {
     plan: PlanId,
-    /// Those of its steps by which it will be found.
+    /// The steps by which the next transition can look it up.
     steps: Vec<StepId>,
     looks: u32,
 }
 
 impl Remembered {
-    /// How many steps it has, and how much it weighs.
+    /// Number of steps, and bytes of audit trail.
     fn measures(&self) -> (usize, usize) {
         match self {
             Remembered::Long(_) => (0, 0),
@@ -207,7 +207,7 @@ impl Remembered {
     }
 }
 
-/// The step that a person is asked about.
+/// The step that awaits a review.
 fn under_review(plan: &Plan) -> Option<StepId> {
     match &plan.head().state {
         PlanState::AwaitingReview { step, .. } => Some(*step),
@@ -220,7 +220,7 @@ fn under_review(plan: &Plan) -> Option<StepId> {
 }
 
 impl Shelves {
-    /// The new shelf, with room for one more.
+    /// The new generation, with room for one more entry.
     fn make_room(&mut self) -> &mut Shelf {
         if self.new.is_full() {
             self.old = std::mem::take(&mut self.new);
@@ -242,9 +242,9 @@ impl Shelf {
             By::Plan(plan) => plan,
             By::Step(step) => *self.of_step.get(&step)?,
         };
-        // Another tenant's plan of the same id is none of ours.
-        let (of, _) = self.plans.get(&plan)?;
-        if of != tenant {
+        // Ids are unique only within a tenant.
+        let (owner, _) = self.plans.get(&plan)?;
+        if owner != tenant {
             return None;
         }
         let (_, remembered) = self.plans.remove(&plan)?;
@@ -256,15 +256,16 @@ impl Shelf {
 }
 
 impl Tx {
-    /// The plan, where all of it is known: it was recalled in this transaction, or is now. One that is not
-    /// remembered is made from its trail, in one round trip: it will be asked for again.
+    /// The whole plan, unless it must be locked or its audit trail is too long. It comes from the
+    /// cache, or is replayed from its audit trail in one round trip, because the next transition
+    /// will need it.
     pub(crate) async fn recall(&mut self, by: By) -> Result<Option<&Plan>, Error> {
         let is_meant = |recalled: &Recalled| match by {
             By::Plan(plan) => recalled.plan.head().id == plan,
             By::Step(step) => recalled.plan.step(step).is_some(),
         };
         let memory = self.memory.as_ref().filter(|_| !self.must_hold());
-        // Once in a transaction: what is not there the first time is not there.
+        // Once per transaction: a miss stays a miss.
         if let Some(memory) = memory.filter(|_| !self.has_recalled) {
             let remembered = memory.take(self.tenant(), by);
             self.has_recalled = true;
@@ -293,11 +294,13 @@ impl Tx {
             }
         }
         let recalled = self.recalled.as_ref();
-        Ok(recalled.filter(|it| is_meant(it)).map(|it| &it.plan))
+        Ok(recalled
+            .filter(|cached| is_meant(cached))
+            .map(|cached| &cached.plan))
     }
 
-    /// The plan that its trail makes. None where that is longer than this, or makes none: whoever asks for
-    /// the rows is told what is wrong.
+    /// Replays a plan from its audit trail. `None` if the trail exceeds `limit` or cannot be
+    /// replayed; then the caller reads the rows, and the error names the corrupt one.
     async fn replay_trail(&mut self, by: By, limit: Limit) -> Result<Option<Box<Recalled>>, Error> {
         let (name, id) = match by {
             By::Plan(plan) => ("trail_of_plan", *plan.as_uuid()),
@@ -321,8 +324,8 @@ impl Tx {
         }))
     }
 
-    /// The plan that is recalled goes along with a commit, whose entries in the trail have this length.
-    /// Whether the database must be told when it is due.
+    /// Applies a commit to the cached plan; `bytes` is the length of its audit trail entries.
+    /// Returns whether the due time must be written.
     pub(crate) fn follow(&mut self, commit: &Commit<'_>, bytes: usize) -> bool {
         let plan = commit.head.id;
         let recalled = self.recalled.take();
@@ -332,7 +335,7 @@ impl Tx {
             let followed = recalled.plan.apply_all(commit.events, commit.at);
             recalled.bytes += bytes;
             recalled.skilled |= commit.events.iter().any(names_a_skill);
-            // What does not come out as it was committed is not remembered.
+            // If the result is not the committed head, the plan is not cached.
             (followed.is_ok() && recalled.plan.head() == commit.head).then_some(recalled)
         });
         self.long = self.looks.map(|looks| Long {
@@ -343,7 +346,7 @@ impl Tx {
         tell
     }
 
-    /// What is to be remembered, once this is committed.
+    /// Takes the cache update, to be applied after the commit.
     pub(crate) fn take_lesson(&mut self) -> Lesson {
         Lesson {
             tenant: Arc::clone(self.tenant()),
@@ -353,7 +356,7 @@ impl Tx {
     }
 }
 
-/// What a transaction leaves behind in the memory, if it is committed.
+/// Cache update of a transaction, applied if it commits.
 pub(crate) struct Lesson {
     tenant: Arc<str>,
     recalled: Option<Box<Recalled>>,
@@ -361,7 +364,7 @@ pub(crate) struct Lesson {
 }
 
 impl Memory {
-    /// Remembers what a transaction that is committed has left, instead of what it changed.
+    /// Evicts the plans that a committed transaction changed, then applies its cache update.
     pub(crate) fn learn(&self, lesson: Lesson, changed: &[Changed]) {
         let Lesson {
             tenant,
@@ -400,7 +403,7 @@ mod tests {
         Uuid::from_u128(number as u128)
     }
 
-    /// A plan of one step that somebody works on, both under this number.
+    /// A plan with one step in progress; both have this number as their id.
     fn plan(number: usize, bytes: usize) -> Box<Recalled> {
         let step = NewStep {
             id: StepId::new(id(number)),
@@ -426,7 +429,7 @@ mod tests {
             session: None,
         };
         let at = Timestamp::from_millis(0);
-        let mut plan = Plan::created(&created, at);
+        let mut plan = Plan::from_created(&created, at);
         let started = Event::StepStarted {
             step: StepId::new(id(number)),
             claim: Claim {
@@ -439,71 +442,72 @@ mod tests {
         Recalled::made(plan, bytes)
     }
 
-    fn is_there(memory: &Memory, tenant: &str, by: By) -> bool {
+    fn is_cached(memory: &Memory, tenant: &str, by: By) -> bool {
         memory.take(&tenant.into(), by).is_some()
     }
 
     #[test]
-    fn a_plan_is_found_by_its_steps_too_and_taken_once() {
+    fn finds_a_plan_by_id_or_step_and_takes_it_out() {
         let memory = Memory::default();
         let (by_plan, by_step) = (By::Plan(PlanId::new(id(1))), By::Step(StepId::new(id(1))));
         memory.put(&"a".into(), plan(1, 10));
-        assert!(is_there(&memory, "a", by_step));
-        assert!(!is_there(&memory, "a", by_plan), "somebody works on it");
+        assert!(is_cached(&memory, "a", by_step));
+        assert!(!is_cached(&memory, "a", by_plan), "a lookup takes it out");
         memory.put(&"a".into(), plan(1, 10));
-        assert!(is_there(&memory, "a", by_plan));
-        assert!(!is_there(&memory, "a", by_step));
+        assert!(is_cached(&memory, "a", by_plan));
+        assert!(!is_cached(&memory, "a", by_step));
     }
 
     #[test]
-    fn the_database_is_told_when_a_plan_is_due_unless_it_knows() {
+    fn writes_the_due_time_only_if_the_stored_one_is_not_sufficient() {
         let at = Timestamp::from_millis;
         let mut look = Look::Never;
-        // Each commit, until when no sweep looks beside it, whether it is told, and what is known then.
-        for (due, until, told, known) in [
+        // Commit, end of the quiet period, whether `due` is written, and the cached due time after
+        // it.
+        for (due, until, written, known) in [
             (Due::Unchanged, 10, false, Look::Never),
             (Due::By(at(100)), 10, true, Look::At(at(100))),
             (Due::By(at(110)), 20, false, Look::At(at(100))),
             (Due::By(at(100)), 30, false, Look::At(at(100))),
             (Due::By(at(90)), 40, true, Look::At(at(90))),
             (Due::Unchanged, 50, false, Look::At(at(90))),
-            // A sweep may be looking now, and say another instant.
+            // A sweep may be running, and may change the due time.
             (Due::By(at(200)), 90, true, Look::Unknown),
             (Due::By(at(300)), 95, true, Look::Unknown),
             (Due::At(at(150)), 96, true, Look::At(at(150))),
             (Due::Never, 97, true, Look::Never),
         ] {
-            assert_eq!(look.goes_along(due, Some(at(until))), told, "{due:?}");
+            assert_eq!(look.goes_along(due, Some(at(until))), written, "{due:?}");
             assert_eq!(look, known, "{due:?}");
         }
         let mut look = Look::At(at(100));
         assert!(
             look.goes_along(Due::By(at(200)), None),
-            "there is no such instant"
+            "without a quiet period"
         );
     }
 
     #[test]
-    fn nobody_recalls_what_another_tenant_did() {
+    fn does_not_return_the_plan_of_another_tenant() {
         let memory = Memory::default();
         memory.put(&"a".into(), plan(1, 10));
         for by in [By::Plan(PlanId::new(id(1))), By::Step(StepId::new(id(1)))] {
-            assert!(!is_there(&memory, "b", by));
+            assert!(!is_cached(&memory, "b", by));
         }
-        assert!(is_there(&memory, "a", By::Plan(PlanId::new(id(1)))));
+        assert!(is_cached(&memory, "a", By::Plan(PlanId::new(id(1)))));
     }
 
     #[test]
-    fn what_nobody_has_used_for_long_is_forgotten() {
+    fn evicts_plans_that_were_not_used_recently() {
         let memory = Memory::default();
         let tenant: Arc<str> = "a".into();
         for number in 0..10 * SHELF_PLANS {
             memory.put(&tenant, plan(number, 10));
-            // This one is used all the time.
+            // This plan is in constant use.
             let first = By::Plan(PlanId::new(id(0)));
             let (_, remembered) = memory.take(&tenant, first).unwrap();
             let Remembered::Whole(first) = remembered else {
-                panic!("it was put there as a whole")
+                panic!("the whole plan was cached")
             };
             memory.put(&tenant, first);
         }
@@ -513,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_much_leaves_little_room() {
+    fn limits_the_total_size_of_cached_plans() {
         let memory = Memory::default();
         for number in 0..100 {
             memory.put(&"a".into(), plan(number, SHELF_BYTES / 16));
@@ -522,7 +526,7 @@ mod tests {
             assert!(bytes <= 2 * SHELF_BYTES, "{bytes}");
         }
         let last = By::Plan(PlanId::new(id(99)));
-        assert!(is_there(&memory, "a", last));
+        assert!(is_cached(&memory, "a", last));
         memory.put(&"a".into(), plan(100, SHELF_BYTES + 1));
         let heavy = By::Plan(PlanId::new(id(100)));
         let heavy = memory.take(&"a".into(), heavy);

@@ -1,4 +1,4 @@
-//! How the output of a plan should look, as its author, its steps and its skills said.
+//! Formatting notes for the output of a plan: from its author, its steps and its skills.
 
 use onward_core::skill::SkillExecution;
 use onward_core::step::StepState;
@@ -10,22 +10,22 @@ use crate::row::{plan, skill};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// What was said about a plan's output.
+/// Formatting notes for the output of a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutputNotes {
-    /// By whoever made the plan.
+    /// From the author of the plan.
     pub plan: Option<String>,
-    /// By its steps, in their order.
+    /// From its steps, in order.
     pub steps: Vec<StepNotes>,
-    /// The executions of skills that belong to the plan, the last one first: each may say something.
+    /// Skill executions of the plan, latest first; each may contain notes.
     pub skills: Vec<SkillExecution>,
 }
 
-/// A step, its place, and what it said.
+/// A step, its order, and its notes.
 pub type StepNotes = (StepId, u32, String);
 
 impl OutputNotes {
-    /// What a plan says that is known as a whole, and to which no skill belongs.
+    /// The notes of a cached plan without skill executions.
     fn of(plan: &Plan) -> Self {
         Self {
             plan: plan.brief().output_formatting_notes.clone(),
@@ -44,9 +44,12 @@ fn said(step: &Step) -> Option<StepNotes> {
 }
 
 impl Tx {
-    /// What was said about a plan's output, by so many of its skills at most.
+    /// Formatting notes for the output of a plan, with at most `skills` skill executions.
     pub async fn output_notes(&mut self, id: PlanId, skills: u32) -> Result<OutputNotes, Error> {
-        let recalled = self.recalled.as_ref().filter(|it| it.plan.head().id == id);
+        let recalled = self
+            .recalled
+            .as_ref()
+            .filter(|cached| cached.plan.head().id == id);
         if let Some(recalled) = recalled.filter(|recalled| !recalled.skilled) {
             return Ok(OutputNotes::of(&recalled.plan));
         }

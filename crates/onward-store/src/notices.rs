@@ -1,5 +1,5 @@
-//! What people are told of when nobody looks: written with the change that it is about, and changed by
-//! whoever tells it. It goes with its plan.
+//! Notifications about findings: stored in the transaction of the change they concern, and updated
+//! as they are delivered. They are deleted with their plan.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,16 +12,16 @@ use crate::facts::first;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// How far the telling of a finding got.
+/// Delivery state of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// It is still to be told.
+    /// Not delivered yet.
     Waiting,
-    /// It was told.
+    /// Delivered.
     Sent,
-    /// It could not be told, often enough.
+    /// Delivery failed too often.
     GivenUp,
-    /// Nobody wants to be told of its kind.
+    /// Notifications of this kind are disabled.
     Unwanted,
 }
 
@@ -33,7 +33,7 @@ impl Delivery {
         Delivery::Unwanted,
     ];
 
-    /// The word for it in the database.
+    /// Name in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Delivery::Waiting => "waiting",
@@ -55,33 +55,33 @@ impl FromStr for Delivery {
 
     fn from_str(word: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|one| one.as_str() == word);
-        known.ok_or_else(|| format!("`{word}` is no state of a notice"))
+        known.ok_or_else(|| format!("`{word}` is not a delivery state"))
     }
 }
 
-/// A finding that people are told of.
+/// A notification about a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// About which plan.
+    /// The plan.
     pub plan: PlanId,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
-    /// When.
+    /// Time of the finding.
     pub found_at: Timestamp,
-    /// How far it got.
+    /// Delivery state.
     pub delivery: Delivery,
-    /// How often it was tried.
+    /// Number of attempts.
     pub tries: u32,
-    /// When it is tried next, while it waits.
+    /// Time of the next attempt, while it is not delivered.
     pub next_at: Option<Timestamp>,
-    /// When it was told or given up.
+    /// When it was delivered or given up.
     pub ended_at: Option<Timestamp>,
-    /// Why the last try came to nothing.
+    /// Error of the last attempt.
     pub last_error: Option<String>,
 }
 
 impl Tx {
-    /// Has people told of something, unless they are already.
+    /// Queues a notification, unless the same finding is already stored.
     pub fn add_notice(&mut self, plan: PlanId, finding: &Finding, at: Timestamp) {
         let params = params![
             plan.as_uuid(),
@@ -97,20 +97,21 @@ impl Tx {
         self.note(plan);
     }
 
-    /// What is to be told by this instant, the longest due first. It is held until the commit.
+    /// Notifications due by this instant, longest due first. Locks them until the commit.
     pub async fn notices_due(&mut self, at: Timestamp, limit: u32) -> Result<Vec<Notice>, Error> {
         let rows = self.rows("notices_due_locked", params![at, limit]).await?;
         rows.into_iter().map(notice).collect()
     }
 
-    /// When something is to be told next, of this tenant.
+    /// When the next notification of this tenant is due.
     pub async fn next_notice_at(&mut self) -> Result<Option<Timestamp>, Error> {
         let rows = self.rows("notice_first", params![]).await?;
         let at = first(Some(rows), |row| row.cells("notices").maybe_at("next_at"))?;
         Ok(at.flatten())
     }
 
-    /// Writes how far a notice got that had been tried `tries` times, unless somebody else did.
+    /// Updates a notification after an attempt; `tries` is the number of attempts before. Does
+    /// nothing if another process has updated it meanwhile.
     pub fn change_notice(&mut self, notice: &Notice, tries: u32) {
         let params = params![
             notice.plan.as_uuid(),
@@ -125,13 +126,13 @@ impl Tx {
         self.queue(self.statement("notice_update", params));
     }
 
-    /// What was found after this instant, the oldest first.
+    /// Notifications of findings after this instant, oldest first.
     pub async fn notices_after(&mut self, at: Timestamp, limit: u32) -> Result<Vec<Notice>, Error> {
         let rows = self.rows("notices_after", params![at, limit]).await?;
         rows.into_iter().map(notice).collect()
     }
 
-    /// What was found last, the newest first.
+    /// Notifications of the latest findings, newest first.
     pub async fn notices(&mut self, limit: u32) -> Result<Vec<Notice>, Error> {
         let rows = self.rows("notices_latest", params![limit]).await?;
         rows.into_iter().map(notice).collect()

@@ -1,5 +1,5 @@
-//! What plans deliver. Each plan may have several outputs, by their titles, and each of them several
-//! versions; all are kept as long as the plan is, and the last version of each is searched.
+//! Outputs of plans. A plan may have several outputs, each with a title and several versions. All
+//! versions are kept as long as the plan; the last version of each output is indexed for search.
 
 use onward_core::id::OutputId;
 use onward_core::{PlanId, Timestamp};
@@ -10,20 +10,20 @@ use crate::facts::first;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// One version of what a plan delivers.
+/// One version of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Which one.
+    /// Output id.
     pub id: OutputId,
-    /// Of which plan.
+    /// The plan.
     pub plan: PlanId,
-    /// What it is called; the versions of one output share it.
+    /// Title, shared by all versions of an output.
     pub title: String,
-    /// Counted from 1.
+    /// Version, from 1.
     pub version: u32,
-    /// What its content is, such as `text/markdown`.
+    /// Media type, such as `text/markdown`.
     pub media_type: String,
-    /// All of it.
+    /// Full content.
     pub content: String,
     /// Who stored it.
     pub actor: String,
@@ -34,24 +34,24 @@ pub struct Output {
 /// The beginning of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputExcerpt {
-    /// Which one.
+    /// Output id.
     pub id: OutputId,
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// Its last version.
+    /// Last version.
     pub version: u32,
-    /// What its content is.
+    /// Media type.
     pub media_type: String,
-    /// How it begins.
+    /// First characters of the content.
     pub excerpt: String,
-    /// Whether there is more.
+    /// Whether the content is longer.
     pub goes_on: bool,
     /// When it was stored.
     pub created_at: Timestamp,
 }
 
 impl Tx {
-    /// Adds a version of an output, to be found instead of the versions before it.
+    /// Adds a version of an output. Search then finds it instead of the previous versions.
     pub fn add_output(&mut self, output: &Output) {
         let params = params![output.plan.as_uuid(), &output.title];
         self.queue(self.statement("chunks_delete_of_versions", params));
@@ -69,7 +69,7 @@ impl Tx {
         self.index(*output.id.as_uuid(), &output.title, &output.content);
     }
 
-    /// The last version that a plan has of an output with this title; 0 where it has none.
+    /// Last version of the output with this title; 0 if there is none.
     pub async fn last_version(&mut self, plan: PlanId, title: &str) -> Result<u32, Error> {
         let params = params![plan.as_uuid(), title];
         let rows = self.rows("output_last_version", params).await?;
@@ -77,7 +77,7 @@ impl Tx {
         Ok(version.unwrap_or(0))
     }
 
-    /// Whose output it is.
+    /// The plan of an output.
     pub async fn plan_of_output(&mut self, id: OutputId) -> Result<Option<PlanId>, Error> {
         let rows = self.rows("output_plan", params![id.as_uuid()]).await?;
         first(Some(rows), |row| {
@@ -93,14 +93,14 @@ impl Tx {
         first(Some(rows), output)
     }
 
-    /// Every version of what a plan has delivered, the oldest first.
+    /// All versions of all outputs of a plan, oldest first.
     pub async fn outputs_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Output>, Error> {
         let params = params![plan.as_uuid(), limit];
         let rows = self.rows("outputs_of_plan", params).await?;
         rows.into_iter().map(output).collect()
     }
 
-    /// The beginnings of what a plan delivers, the newest first.
+    /// The beginnings of the outputs of a plan, newest first.
     pub async fn output_excerpts(
         &mut self,
         plan: PlanId,
@@ -111,7 +111,7 @@ impl Tx {
         rows.into_iter().map(excerpt).collect()
     }
 
-    /// Reads a page of all outputs, by their ids; the last id, if there was any.
+    /// Reads a page of all outputs, in the order of their ids. Returns the last id, if any.
     pub async fn outputs_page(
         &mut self,
         behind: Option<OutputId>,

@@ -1,6 +1,6 @@
-//! Plans as people find, read and delete them. Lists of them are in `lists.rs`.
+//! Reading and deleting plans. Lists of plans are in `lists.rs`.
 //!
-//! Reading holds nothing and changes nothing.
+//! Reads lock nothing and change nothing.
 
 use onward_core::id::ArtifactId;
 use onward_core::{PlanId, Step, StepId, Timestamp};
@@ -14,29 +14,29 @@ use crate::row::{branch, step};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// What stands beside a plan's steps: everything that a plan is, as its rows say.
+/// All rows of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WholePlan {
-    /// The plan.
+    /// The plan without its steps.
     pub sheet: Sheet,
-    /// All its steps, in their order.
+    /// All steps, in order.
     pub steps: Vec<Step>,
-    /// All its branches, in the order in which they are tried.
+    /// All branches, in evaluation order.
     pub branches: Vec<onward_core::branch::Branch>,
-    /// The sessions that have resumed it.
+    /// Sessions that resumed the plan.
     pub resumed: Vec<String>,
-    /// What is derived about each step, in their order.
+    /// Derived columns of each step, in order.
     pub derived: Vec<Derived>,
 }
 
-/// What is derived about a step, so that an index finds it, or nobody has to look through a trail.
+/// Derived columns of a step, which serve an index or avoid a scan of the audit trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derived {
-    /// How many steps it waits for.
+    /// Number of open dependencies.
     pub open_dependencies: u32,
-    /// When it is past its threshold.
+    /// When the step exceeds its stall threshold.
     pub stalls_at: Option<Timestamp>,
-    /// The first event of the commit in which it ended.
+    /// First event of the commit in which the step ended.
     pub ended_commit: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Tx {
         first(Some(rows), plan::sheet)
     }
 
-    /// The plan of a step, and the step with its branches' facts left out.
+    /// A step, and its plan without the other steps.
     pub async fn sheet_of_step(&mut self, id: StepId) -> Result<Option<(Sheet, Step)>, Error> {
         let questions = vec![
             self.statement("plan_sheet_of_step", params![id.as_uuid()]),
@@ -59,7 +59,7 @@ impl Tx {
         Ok(sheet.zip(step).map(|(sheet, (_, step))| (sheet, step)))
     }
 
-    /// A plan's branches, in the order in which they are tried.
+    /// Branches of a plan, in evaluation order.
     pub async fn branches_of(
         &mut self,
         id: PlanId,
@@ -68,7 +68,7 @@ impl Tx {
         rows.into_iter().map(branch::branch).collect()
     }
 
-    /// Plans whose ids lie between these: none, one, or the first two of many.
+    /// Plans with ids in this range; at most two.
     pub async fn plans_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<PlanId>, Error> {
         let rows = self.rows("plans_between", params![from, to]).await?;
         Ok(all_ids(Some(rows), "plans", "plan_id")?
@@ -76,7 +76,7 @@ impl Tx {
             .collect())
     }
 
-    /// Steps whose ids lie between these: none, one, or the first two of many.
+    /// Steps with ids in this range; at most two.
     pub async fn steps_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<StepId>, Error> {
         let rows = self.rows("steps_between", params![from, to]).await?;
         Ok(all_ids(Some(rows), "steps", "step_id")?
@@ -84,7 +84,7 @@ impl Tx {
             .collect())
     }
 
-    /// Plans by their ids, behind the given one: for whoever looks at all of them.
+    /// Plan ids after the given one, for iterating over all plans.
     pub async fn plans_page(
         &mut self,
         behind: Option<PlanId>,
@@ -97,7 +97,7 @@ impl Tx {
             .collect())
     }
 
-    /// All that a plan's rows say.
+    /// All rows of a plan.
     pub async fn whole_plan(&mut self, id: PlanId) -> Result<Option<WholePlan>, Error> {
         let by_plan = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
         let questions = vec![
@@ -130,10 +130,10 @@ impl Tx {
         }))
     }
 
-    /// Deletes a plan with its steps, branches and trail, what it delivered, what was said about it,
-    /// and the skills that have ended. Its artifacts stay, and so do the skills that are still at work, without it.
+    /// Deletes a plan with its steps, branches, audit trail, outputs, feedback, notifications and
+    /// ended skill executions. Its artifacts and running skill executions remain, without a plan.
     pub fn delete_plan(&mut self, id: PlanId) {
-        // The plan first: the trail goes only with its plan.
+        // The plan first: events can be deleted only after their plan.
         self.queue(
             self.statement("plan_delete", params![id.as_uuid()])
                 .touching(1),
@@ -162,13 +162,13 @@ impl Tx {
         self.note(id);
     }
 
-    /// Something found or made.
+    /// An artifact by its id.
     pub async fn artifact(&mut self, id: ArtifactId) -> Result<Option<Artifact>, Error> {
         let rows = self.rows("artifact", params![id.as_uuid()]).await?;
         first(Some(rows), artifact)
     }
 
-    /// Reads a page of all that was found or made, by their ids; the last id, if there was any.
+    /// Reads a page of all artifacts, in the order of their ids. Returns the last id, if any.
     pub async fn artifacts_page(
         &mut self,
         behind: Option<ArtifactId>,
@@ -183,7 +183,7 @@ impl Tx {
         Ok(last)
     }
 
-    /// What was found or made for a plan, the oldest first.
+    /// Artifacts of a plan, oldest first.
     pub async fn artifacts_of(&mut self, id: PlanId, limit: u32) -> Result<Vec<Artifact>, Error> {
         let rows = self
             .rows("artifacts_of_plan", params![id.as_uuid(), limit])

@@ -1,4 +1,4 @@
-//! A plan that comes from elsewhere, with its whole trail.
+//! Import of a plan with its complete audit trail.
 
 use onward_core::branch::Branch;
 use onward_core::event::Change;
@@ -16,7 +16,7 @@ use crate::tx::Tx;
 use crate::value::params;
 
 impl Tx {
-    /// The first id of a step or branch that is taken already, of all that the plan has.
+    /// The first step or branch id of the plan that is already in use.
     pub async fn first_taken(&mut self, made: &Plan) -> Result<Option<Uuid>, Error> {
         let by_id = |tx: &Tx, name, id: &Uuid| tx.statement(name, params![*id]);
         let mut ids: Vec<Uuid> = Vec::new();
@@ -37,8 +37,8 @@ impl Tx {
         Ok(taken.map(|(id, _)| id))
     }
 
-    /// Writes the plan that a trail makes, and the trail. `stalls_at` says of each step when it is
-    /// past its threshold.
+    /// Writes a plan that was replayed from an audit trail, and the audit trail. `stalls_at` is the
+    /// time at which each step exceeds its stall threshold.
     pub fn restore(&mut self, made: &Plan, trail: &[Entry], stalls_at: &[Option<Timestamp>]) {
         let id = made.head().id;
         let sheet = Sheet {
@@ -68,7 +68,7 @@ impl Tx {
         }
         let over = made.head().status().is_terminal();
         if !over && stalls_at.iter().any(Option::is_some) {
-            // Looked at by the next sweep, which then knows better.
+            // The next sweep checks the plan and computes the exact time.
             self.due(id, Due::By(made.updated_at()));
         }
         self.note(id);
@@ -92,7 +92,7 @@ impl Tx {
         self.log(id, entry);
     }
 
-    /// A branch goes with its step.
+    /// A branch is restored only if its step still exists.
     fn restore_branch(&mut self, made: &Plan, branch: &Branch, ordinal: u64) {
         if made.step(branch.after).is_some() {
             self.insert_branch(made.head().id, branch, ordinal);

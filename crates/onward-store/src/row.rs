@@ -1,5 +1,5 @@
-//! Rows ↔ the core's types. A row that fits no state is an error that names its cell; nothing is
-//! guessed.
+//! Mapping between rows and the types of the core. A row that matches no valid state is an error
+//! that names the cell; nothing is guessed.
 
 pub(crate) mod branch;
 pub(crate) mod call;

@@ -1,11 +1,11 @@
-//! The index of words: the chunks of artifacts and outputs, written with them in one transaction, and
-//! what is found by it.
+//! Full-text index: the chunks of artifacts and outputs, written in the same transaction as these,
+//! and the search.
 //!
-//! Which words a chunk has is said by the core. A query comes as words, never as text of a database's
-//! own query language; here it gets the quotes of each.
+//! The core splits a text into words. A query is a list of words, never text in the query syntax of
+//! a database; the words are quoted here.
 
 use onward_core::id::{ArtifactId, OutputId};
-use onward_core::search::{chunks, spelled};
+use onward_core::search::{chunks, index_text};
 use onward_core::{PlanId, Timestamp};
 use uuid::Uuid;
 
@@ -14,25 +14,25 @@ use crate::facts::first;
 use crate::tx::{Connection, Tx};
 use crate::value::{Row, params};
 
-/// What is looked for.
+/// A search query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// The words, as the core spells them.
+    /// Words, as normalized by the core.
     pub words: Vec<String>,
-    /// Whether a chunk must hold all of them, or any.
+    /// Whether a chunk must contain all of them, or any.
     pub all: bool,
-    /// Only what belongs to this plan.
+    /// Only items of this plan.
     pub plan: Option<PlanId>,
     /// Only artifacts of this kind.
     pub kind: Option<String>,
-    /// Only what was stored then or later.
+    /// Only items stored at this instant or later.
     pub created_after: Option<Timestamp>,
-    /// Only what was stored earlier.
+    /// Only items stored before this instant.
     pub created_before: Option<Timestamp>,
 }
 
 impl Search {
-    /// Whether not everything that a tenant has is looked at.
+    /// Whether the search is restricted to a part of the tenant's chunks.
     pub(crate) fn is_filtered(&self) -> bool {
         let Self {
             words: _,
@@ -46,41 +46,41 @@ impl Search {
     }
 }
 
-/// Where something was found.
+/// Source of a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// In something found or made.
+    /// An artifact.
     Artifact(ArtifactId),
-    /// In what a plan delivers.
+    /// An output of a plan.
     Output(OutputId),
 }
 
-/// Something that was found, by the best of its chunks.
+/// A search hit, found by its best chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Where.
+    /// Artifact or output.
     pub source: Source,
-    /// What that is called.
+    /// Its title.
     pub title: String,
-    /// `note`, `late_result`, …; an output has none.
+    /// `note`, `late_result`, …; `None` for an output.
     pub kind: Option<String>,
-    /// The plan that it belongs to.
+    /// Plan that it belongs to.
     pub plan: Option<PlanId>,
-    /// Where it came from.
+    /// Origin of the content.
     pub source_url: Option<String>,
     /// When it was stored.
     pub created_at: Timestamp,
-    /// The character at which the chunk begins, and how many it has.
+    /// First character of the chunk, and its number of characters.
     chunk: (u64, u64),
 }
 
 impl Tx {
-    /// Makes a text findable; the number of its chunks.
+    /// Indexes a text; returns the number of its chunks.
     pub(crate) fn index(&mut self, source: Uuid, title: &str, content: &str) -> usize {
-        let title = spelled(title);
+        let title = index_text(title);
         let all = chunks(content);
         for (ordinal, chunk) in all.iter().enumerate() {
-            let words = spelled(chunk.text);
+            let words = index_text(chunk.text);
             let place = params![
                 source,
                 ordinal,
@@ -94,7 +94,7 @@ impl Tx {
         all.len()
     }
 
-    /// How many chunks an artifact or an output is searched by.
+    /// Number of indexed chunks of an artifact or output.
     pub async fn chunk_count(&mut self, source: Source) -> Result<u64, Error> {
         let id = match source {
             Source::Artifact(id) => *id.as_uuid(),
@@ -105,7 +105,7 @@ impl Tx {
         Ok(count.unwrap_or(0))
     }
 
-    /// What fits best among so many of the best chunks, the best first.
+    /// The best hits among this many of the best chunks, best first.
     pub async fn search(
         &mut self,
         search: &Search,
@@ -129,7 +129,7 @@ impl Tx {
         rows.into_iter().map(hit).collect()
     }
 
-    /// How many chunks hold each of these words, counted no further than this.
+    /// Number of chunks that contain each of these words, counted up to `most`.
     pub async fn word_counts(&mut self, words: &[String], most: u32) -> Result<Vec<u64>, Error> {
         let questions = words
             .iter()
@@ -146,8 +146,8 @@ impl Tx {
         answers.map(count).collect()
     }
 
-    /// The words as one query in the language of this database. A word holds letters, digits and
-    /// marks alone, so no quote can be in it.
+    /// The words as a full-text query for this database. A word contains only letters, digits and
+    /// marks, so it cannot contain a quote.
     fn quoted(&self, words: &[String], all: bool) -> String {
         let (quote, between) = match (&self.connection, all) {
             (Connection::Sqlite(_), true) => ('"', " AND "),
@@ -159,7 +159,7 @@ impl Tx {
         words.collect::<Vec<_>>().join(between)
     }
 
-    /// The texts of the chunks by which these were found, in the same order.
+    /// Texts of the chunks by which these hits were found, in the same order.
     pub async fn pieces(&mut self, hits: &[Hit]) -> Result<Vec<String>, Error> {
         let questions = hits
             .iter()
@@ -201,7 +201,7 @@ pub(crate) fn hit(row: Row) -> Result<Hit, Error> {
     let kind = cells.maybe_string("artifact_type")?;
     let plan = cells.maybe_id("plan_id")?.map(PlanId::new);
     let source_url = cells.maybe_string("source_url")?;
-    // How well it fits is said by its place: the numbers of the two databases mean different things.
+    // Only the order matters: the ranks of the two databases are not comparable.
     cells.maybe_real("rank")?;
     Ok(Hit {
         source,

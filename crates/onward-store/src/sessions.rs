@@ -1,4 +1,4 @@
-//! Agents' sessions. What a step is worth and what is done about it was decided before it got here.
+//! Agent sessions. The caller has already evaluated each step and decided on the reaction.
 
 use onward_core::{PlanId, Timestamp};
 
@@ -11,8 +11,9 @@ use crate::tx::Tx;
 use crate::value::params;
 
 impl Tx {
-    /// Notes that a session was heard of, and holds it until the commit: whoever else hears of it
-    /// waits. Then: the session, what is remembered of one of its agents, and that agent's last turn.
+    /// Records activity of a session, and locks it until the commit, so that concurrent reports
+    /// wait. Returns the session, the detector state of one of its agents, and the last turn of
+    /// that agent.
     pub async fn hear_of_session(
         &mut self,
         id: &str,
@@ -32,7 +33,7 @@ impl Tx {
         let mut answers = self.ask(questions).await?.into_iter();
         let session = first(answers.next(), session::session)?;
         let session = session.ok_or_else(|| {
-            Error::Refused("a session that was just written is not there".to_owned())
+            Error::Refused("a session that was just written is missing".to_owned())
         })?;
         Ok((
             session,
@@ -41,7 +42,7 @@ impl Tx {
         ))
     }
 
-    /// A session and the last turn of one of its agents, without noting or holding anything.
+    /// A session and the last turn of one of its agents, without recording activity or locking.
     pub async fn known_session(
         &mut self,
         id: &str,
@@ -59,8 +60,8 @@ impl Tx {
         Ok(Some((session, turn)))
     }
 
-    /// A session with what is remembered of one of its agents and that agent's last turn, without noting
-    /// or holding anything.
+    /// A session, the detector state of one of its agents and the last turn of that agent, without
+    /// recording activity or locking.
     pub async fn remembered_session(
         &mut self,
         id: &str,
@@ -80,14 +81,14 @@ impl Tx {
         Ok(Some((session, watched, turn)))
     }
 
-    /// Writes what is remembered of an agent.
+    /// Stores the detector state of an agent.
     pub fn keep_watched(&mut self, session: &str, watched: &Watched) {
         let mut row = params![session];
         row.extend(of_watched(watched));
         self.queue(self.statement("session_agent_write", row).touching(1));
     }
 
-    /// Writes a turn, be it there or not.
+    /// Inserts or updates a turn.
     pub fn write_turn(&mut self, session: &str, turn: &Turn) {
         let mut row = params![session];
         row.extend(of_turn(turn));
@@ -110,38 +111,38 @@ impl Tx {
         self.queue(self.statement("turn_step_insert", row).touching(1));
     }
 
-    /// Ends a session, and every turn of it that is not over.
+    /// Ends a session and all its open turns.
     pub fn end_session(&mut self, id: &str, now: Timestamp) {
         self.queue(self.statement("turns_end", params![id, now]));
         self.queue(self.statement("session_end", params![id, now]).touching(1));
     }
 
-    /// Has a session left alone, or watched again.
+    /// Switches the monitoring of a session off or on.
     pub fn switch_session(&mut self, id: &str, off: bool, now: Timestamp) {
         let statement = self.statement("session_switch", params![id, off, now]);
         self.queue(statement.touching(1));
         self.note_session(id);
     }
 
-    /// Sessions whose id is this or begins with it; two at most.
+    /// Sessions whose id begins with `id`; at most two.
     pub async fn sessions_beginning(&mut self, id: &str) -> Result<Vec<Session>, Error> {
         let rows = self.rows("sessions_beginning", params![id]).await?;
         rows.into_iter().map(session::session).collect()
     }
 
-    /// The sessions that were heard of last.
+    /// The sessions with the most recent activity.
     pub async fn sessions(&mut self, limit: u32) -> Result<Vec<SessionLine>, Error> {
         let rows = self.rows("sessions_latest", params![limit]).await?;
         rows.into_iter().map(session::line).collect()
     }
 
-    /// The last turns of a session, in the order in which they began.
+    /// The latest turns of a session, in the order in which they began.
     pub async fn turns(&mut self, id: &str, limit: u32) -> Result<Vec<Turn>, Error> {
         let rows = self.rows("turns_of_session", params![id, limit]).await?;
         rows.into_iter().map(session::turn).collect()
     }
 
-    /// The last steps of a turn, in their order.
+    /// The latest steps of a turn, in order.
     pub async fn turn_steps(
         &mut self,
         id: &str,
@@ -153,13 +154,13 @@ impl Tx {
         rows.into_iter().map(session::step).collect()
     }
 
-    /// Notes that a plan was worked on from a directory.
+    /// Records that a plan was worked on from a directory.
     pub fn link_directory(&mut self, directory: &str, plan: PlanId, now: Timestamp) {
         let row = params![directory, plan.as_uuid(), now];
         self.queue(self.statement("directory_plan_write", row));
     }
 
-    /// The open plan that was worked on last from a directory.
+    /// The open plan that was most recently worked on from a directory.
     pub async fn plan_of_directory(&mut self, directory: &str) -> Result<Option<PlanId>, Error> {
         let rows = self.rows("directory_plan_open", params![directory]).await?;
         first(Some(rows), |row| {
@@ -167,7 +168,7 @@ impl Tx {
         })
     }
 
-    /// Forgets sessions that were last heard of before this instant, and says how many.
+    /// Deletes sessions without activity since this instant; returns their number.
     pub async fn forget_sessions(&mut self, before: Timestamp) -> Result<u64, Error> {
         let rows = self.rows("sessions_count_before", params![before]).await?;
         for name in [

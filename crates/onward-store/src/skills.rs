@@ -1,4 +1,4 @@
-//! Executions of agents' skills. Whether a change of one is legal was decided before it got here.
+//! Skill executions of agents. The caller has already decided that a change is valid.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use crate::row::skill;
 use crate::tx::Tx;
 use crate::value::params;
 
-/// Where a page of executions ended.
+/// End of a page of executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillCursor {
-    /// When the last execution of the page started.
+    /// Start of the last execution on the page.
     pub started_at: Timestamp,
-    /// Which one it was.
+    /// Id of that execution.
     pub execution: SkillExecutionId,
 }
 
-/// How many executions are in a status.
+/// Number of executions in a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillCount {
-    /// In which one.
+    /// The status.
     pub status: SkillStatus,
-    /// How many.
+    /// Number of executions.
     pub executions: u64,
-    /// How long they took together; nothing where they go on.
+    /// Total duration; zero for executions that are still running.
     pub took: Duration,
 }
 
 impl Tx {
-    /// An execution, as it is shown.
+    /// An execution, without locking it.
     pub async fn skill_seen(
         &mut self,
         id: SkillExecutionId,
@@ -43,7 +43,7 @@ impl Tx {
         first(Some(rows), skill::skill)
     }
 
-    /// Executions from the last one on that started, behind the cursor.
+    /// Executions after the cursor, latest start first.
     pub async fn list_skills(
         &mut self,
         behind: Option<SkillCursor>,
@@ -59,7 +59,7 @@ impl Tx {
         rows.into_iter().map(skill::skill).collect()
     }
 
-    /// How many executions are in each status; and how many have failed since an instant.
+    /// Number of executions in each status, and number of failures since an instant.
     pub async fn count_skills(
         &mut self,
         since: Timestamp,
@@ -84,14 +84,14 @@ impl Tx {
         Ok((counts?, failed?.unwrap_or(0)))
     }
 
-    /// An execution, held until the commit.
+    /// An execution, locked until the commit.
     pub async fn skill(&mut self, id: SkillExecutionId) -> Result<Option<SkillExecution>, Error> {
         let rows = self.rows("skill_locked", params![id.as_uuid()]).await?;
         first(Some(rows), skill::skill)
     }
 
-    /// The execution of a session that started last of those that have only started and are linked
-    /// to no plan. It is held until the commit.
+    /// The latest execution of a session that has only started and is not linked to a plan, locked
+    /// until the commit.
     pub async fn free_skill(
         &mut self,
         session: &SessionId,
@@ -101,7 +101,7 @@ impl Tx {
         first(Some(rows), skill::skill)
     }
 
-    /// The executions that are linked to a plan, the last one first.
+    /// Executions linked to a plan, latest first.
     pub async fn skills_of(
         &mut self,
         plan: PlanId,
@@ -112,7 +112,7 @@ impl Tx {
         rows.into_iter().map(skill::skill).collect()
     }
 
-    /// Reads a page of all executions, by their ids; the last id, if there was any.
+    /// Reads a page of all executions, in the order of their ids. Returns the last id, if any.
     pub async fn skills_page(
         &mut self,
         behind: Option<SkillExecutionId>,
@@ -127,14 +127,14 @@ impl Tx {
         Ok(last)
     }
 
-    /// Adds an execution.
+    /// Inserts an execution.
     pub fn add_skill(&mut self, execution: &SkillExecution) {
         let mut row = skill::changing(execution);
         row.extend(skill::fixed(execution));
         self.queue(self.statement("skill_insert", row));
     }
 
-    /// Writes an execution that is there already.
+    /// Updates an existing execution.
     pub fn change_skill(&mut self, execution: &SkillExecution) {
         let row = skill::changing(execution);
         self.queue(self.statement("skill_update", row).touching(1));

@@ -1,15 +1,15 @@
-//! The statements by name. They stand in `query/*.sql`, one file per table, each under a
-//! `-- name:` line; this file only finds them.
+//! Statements by name, from `query/*.sql`: one file per table, each statement under a `-- name:`
+//! line.
 //!
-//! One text serves both databases: `$1` is the first parameter, and SQLite gets it as `?1`. Where
-//! the texts must differ, there are two under one name, marked `(sqlite)` and `(postgres)`, and the
-//! line after the name says why. A part that several statements share stands once, under
-//! `-- fragment:`, and is put in where `{its_name}` stands, in any file.
+//! One text serves both databases: `$1` is the first parameter, and SQLite gets it as `?1`. If the
+//! texts must differ, two have the same name, marked `(sqlite)` and `(postgres)`, and the line
+//! after the name states why. Text that several statements share is written once, under `--
+//! fragment:`, and inserted for `{its_name}`, in any file.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
-/// Which database a text is for.
+/// The database that a text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -40,8 +40,8 @@ const FILES: [&str; 21] = [
     include_str!("query/doctor.sql"),
 ];
 
-/// A statement as it stands in its file, and what a database is given, once somebody has asked for it:
-/// most processes need a few of them, and begin often.
+/// A statement as written in its file, and as sent to a database. The latter is created on first
+/// use, because most processes need few statements and start often.
 struct Text {
     raw: &'static str,
     made: OnceLock<String>,
@@ -72,8 +72,8 @@ static FRAGMENTS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(
     sections.map(|(name, text)| (name.trim(), text)).collect()
 });
 
-/// What stands on each line that is such a mark, and what follows it up to the next mark of either kind.
-/// The files are gone through once, line by line: every hook waits for it.
+/// The text of each marker of this kind, and the text after it up to the next marker of either
+/// kind. The files are scanned once, line by line, because every hook waits for it.
 fn sections(
     file: &'static str,
     mark: &'static str,
@@ -85,7 +85,7 @@ fn sections(
             rest = behind;
             let Some(name) = head
                 .strip_prefix("-- ")
-                .and_then(|it| it.strip_prefix(mark))
+                .and_then(|comment| comment.strip_prefix(mark))
             else {
                 continue;
             };
@@ -103,7 +103,7 @@ fn sections(
 
 fn is_mark(line: &str) -> bool {
     let comment = line.strip_prefix("-- ");
-    comment.is_some_and(|it| it.starts_with("name: ") || it.starts_with("fragment: "))
+    comment.is_some_and(|text| text.starts_with("name: ") || text.starts_with("fragment: "))
 }
 
 fn next_line(text: &'static str) -> Option<(&'static str, &'static str)> {
@@ -113,7 +113,7 @@ fn next_line(text: &'static str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// The text with its fragments, which may hold others, put in.
+/// Inserts the fragments, which may contain others.
 fn filled(text: &str) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -125,7 +125,7 @@ fn filled(text: &str) -> String {
             filled.push_str(&self::filled(&statement(part)));
             after
         } else {
-            // A brace of its own.
+            // A literal brace.
             filled.push('{');
             behind
         };
@@ -134,7 +134,7 @@ fn filled(text: &str) -> String {
     filled
 }
 
-/// The text without its comments and its semicolon, on one line: what a database's log shows.
+/// The text on one line without comments and semicolon, as it appears in the log of a database.
 fn statement(text: &str) -> String {
     let lines = text
         .lines()
@@ -143,8 +143,8 @@ fn statement(text: &str) -> String {
     words.join(" ").trim_end_matches(';').to_owned()
 }
 
-/// The text of a statement. A name without a text is an empty statement, which the database refuses;
-/// a test holds every name to a text on both.
+/// Text of a statement. An unknown name has an empty text, which the database rejects; a test
+/// checks that every name has a text for both databases.
 pub(crate) fn text(name: &'static str, dialect: Dialect) -> &'static str {
     let Some(Text { raw, made }) = TEXTS.get(&(name, dialect)) else {
         return "";
@@ -166,14 +166,14 @@ mod tests {
     use crate::backend::sqlite;
 
     fn names(dialect: Dialect) -> BTreeSet<&'static str> {
-        let of_dialect = TEXTS.keys().filter(|(_, of)| *of == dialect);
+        let of_dialect = TEXTS.keys().filter(|(_, found)| *found == dialect);
         of_dialect.map(|(name, _)| *name).collect()
     }
 
     #[test]
-    fn every_statement_has_a_text_for_both_databases_but_these() {
+    fn every_statement_has_a_text_for_both_databases_with_known_exceptions() {
         let (sqlite, postgres) = (names(Dialect::Sqlite), names(Dialect::Postgres));
-        let apart: Vec<_> = sqlite.symmetric_difference(&postgres).collect();
+        let exceptions: Vec<_> = sqlite.symmetric_difference(&postgres).collect();
         let only = [
             "many_signs",
             "near_by_index",
@@ -183,26 +183,26 @@ mod tests {
             "plan_update",
             "sign_changes",
         ];
-        assert_eq!(apart, only.each_ref());
+        assert_eq!(exceptions, only.each_ref());
         assert!(sqlite.len() > 50);
     }
 
     #[test]
-    fn every_fragment_is_filled_in() {
+    fn every_fragment_is_inserted() {
         for (name, dialect) in TEXTS.keys() {
             let text = text(name, *dialect);
             assert!(
                 !text.contains('{'),
-                "`{name}` holds an unknown fragment: {text}"
+                "`{name}` contains an unknown fragment: {text}"
             );
         }
     }
 
     #[test]
     fn every_statement_can_be_prepared_on_sqlite() {
-        let file = rusqlite::Connection::open_in_memory().expect("a file in memory");
+        let file = rusqlite::Connection::open_in_memory().expect("in-memory database");
         for step in sqlite::STEPS {
-            file.execute_batch(step).expect("a schema");
+            file.execute_batch(step).expect("valid migration");
         }
         for name in names(Dialect::Sqlite) {
             let prepared = file.prepare(text(name, Dialect::Sqlite));
@@ -212,16 +212,16 @@ mod tests {
 
     #[test]
     fn every_statement_is_used() {
-        // Names stand in the sources as string literals; this file is none of them.
+        // Names are string literals in the sources; this directory contains all of them.
         let sources = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
         let mut all = String::new();
-        for file in sources.expect("the sources").flatten() {
+        for file in sources.expect("source directory").flatten() {
             if file.path().extension().is_some_and(|ending| ending == "rs") {
-                all.push_str(&std::fs::read_to_string(file.path()).expect("a source"));
+                all.push_str(&std::fs::read_to_string(file.path()).expect("readable source file"));
             }
         }
         for name in names(Dialect::Sqlite).union(&names(Dialect::Postgres)) {
-            assert!(all.contains(&format!("\"{name}\"")), "nobody uses `{name}`");
+            assert!(all.contains(&format!("\"{name}\"")), "`{name}` is not used");
         }
     }
 }

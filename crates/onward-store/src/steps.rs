@@ -1,4 +1,4 @@
-//! Steps as lists show them: a line each, a page at a time, found by an index and cut at a limit.
+//! Steps in lists: one line each, a page at a time, found by an index.
 
 use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
@@ -8,21 +8,21 @@ use crate::row::step::{self, StepLine};
 use crate::tx::Tx;
 use crate::value::params;
 
-/// Which steps of a plan.
+/// Selection of steps of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// All.
+    /// All steps.
     All,
-    /// Those in one status.
+    /// Steps in one status.
     In(StepStatus),
-    /// Completed and skipped ones.
+    /// Completed and skipped steps.
     Done,
-    /// Those past their own threshold at this instant.
+    /// Steps past their own stall threshold at this instant.
     StalledAt(Timestamp),
 }
 
 impl Tx {
-    /// Lines of steps behind an order, in their order.
+    /// Lines of steps after an order, in order.
     pub async fn step_lines(
         &mut self,
         plan: PlanId,
@@ -33,7 +33,7 @@ impl Tx {
         let plan = plan.as_uuid();
         let statement = match which {
             Which::All => self.statement("step_lines", params![plan, behind, limit]),
-            // These two are few, and have an index of their own.
+            // Steps in these two statuses are few, and have separate indexes.
             Which::In(StepStatus::InProgress) => {
                 self.statement("step_lines_in_progress", params![plan, behind, limit])
             }
@@ -53,7 +53,7 @@ impl Tx {
         rows.into_iter().map(step::line).collect()
     }
 
-    /// Lines of these steps, as far as there are any, in their order.
+    /// Lines of the given steps that exist, in order.
     pub async fn lines_of(&mut self, ids: &[StepId]) -> Result<Vec<StepLine>, Error> {
         let questions = ids
             .iter()
@@ -66,8 +66,8 @@ impl Tx {
         Ok(lines)
     }
 
-    /// The step that comes next: one whose agent has not been told of a person's feedback, or the
-    /// first pending one that waits for nothing. It is not held.
+    /// The next step: one with undelivered feedback, or the first pending one without open
+    /// dependencies. Does not lock it.
     pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {
         let questions = vec![
             self.statement("steps_undelivered", params![plan.as_uuid()]),
@@ -78,14 +78,15 @@ impl Tx {
         Ok(step.map(|(_, step)| step))
     }
 
-    /// How many pending steps wait for others.
+    /// Number of pending steps with open dependencies.
     pub async fn count_blocked(&mut self, plan: PlanId) -> Result<u32, Error> {
         let rows = self.rows("steps_blocked", params![plan.as_uuid()]).await?;
         let blocked = first(Some(rows), |row| row.cells("steps").u32("blocked"))?;
         Ok(blocked.unwrap_or(0))
     }
 
-    /// The next instant, from now on, at which a step of the plan is past its own threshold.
+    /// The next instant, from `now` on, at which a step of the plan exceeds its own stall
+    /// threshold.
     pub async fn next_stall_at(
         &mut self,
         plan: PlanId,
@@ -97,7 +98,7 @@ impl Tx {
         Ok(at.flatten())
     }
 
-    /// Steps that wait for a person, of all plans, the longest waiting first.
+    /// Pending reviews of all plans, oldest first.
     pub async fn open_reviews(&mut self, limit: u32) -> Result<Vec<(PlanId, Step)>, Error> {
         let params = params![Timestamp::MIN, limit];
         let rows = self.rows("steps_reviewed", params).await?;

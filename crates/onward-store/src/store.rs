@@ -1,8 +1,8 @@
-//! The way into a database: open it, work in it, read from it, hear of changes.
+//! Entry point to the database: open it, write, read, and subscribe to changes.
 //!
-//! A [`Store`] is a handle; clones share one database. What is answered by [`Store::write`] is on
-//! disk. Where somebody else changed the plan between the facts and the commit, the work is done
-//! again from the start, so it must be a function of what it reads.
+//! A [`Store`] is a handle; clones share one database. When [`Store::write`] returns `Ok`, the
+//! change is on disk. If another caller changed the plan between load and commit, the store runs
+//! the closure again from the start, so the closure must depend only on what it reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::tx::{Changed, Tx};
 use crate::vectors::{Indexed, Many, Pgvector};
 use crate::work::{Running, gone, poll_once, send};
 
-/// Changes that a watcher may be behind before it is told that it missed some.
+/// Number of changes a subscriber may lag behind before it loses the oldest ones.
 const BEHIND: usize = 1024;
 
-/// A race that is lost this often in a row is given up.
+/// Number of retries after lost races before a call fails with [`Error::LostRace`].
 const RACES: usize = 20;
 
-/// Where a database is.
+/// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// An SQLite file.
@@ -34,8 +34,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// Reads an address: `postgres://…` or `postgresql://…` is a server, `sqlite:PATH` and anything
-    /// else a file.
+    /// Parses an address: `postgres://…` and `postgresql://…` are servers; `sqlite:PATH` and
+    /// everything else are file paths.
     pub fn parse(address: &str) -> Result<Self, Error> {
         if address.starts_with("postgres://") || address.starts_with("postgresql://") {
             return Ok(Address::Server(address.to_owned()));
@@ -47,7 +47,7 @@ impl Address {
         if path.is_empty() || path.contains("://") {
             return Err(Error::Address {
                 address: address.to_owned(),
-                why: "it is neither a path nor `postgres://…`".to_owned(),
+                why: "neither a path nor a `postgres://…` URL".to_owned(),
             });
         }
         Ok(Address::File(PathBuf::from(path)))
@@ -57,19 +57,19 @@ impl Address {
 /// How to open a database.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Faults on purpose, for tests.
+    /// Fault injection, for tests.
     pub faults: Faults,
-    /// Refuse a database whose schema is older, instead of bringing it up to date.
+    /// Reject a database with an older schema instead of migrating it.
     pub keep_schema: bool,
-    /// Write to a file where one is asked to, without a thread for it: for a process that asks once,
-    /// and has somebody who ends it where the line does not move.
+    /// SQLite: run writes on the calling thread instead of a writer thread. For short-lived
+    /// processes that are terminated from outside if the write queue does not advance.
     pub in_place: bool,
-    /// A tenant to look for on the way, where that costs nothing: [`Store::knows`] says whether it is
-    /// there.
+    /// SQLite: a tenant to look up while opening the file. [`Store::knows`] returns whether it
+    /// exists.
     pub tenant: Option<Arc<str>>,
 }
 
-/// A database that is open.
+/// An open database.
 #[derive(Clone)]
 pub struct Store {
     backend: Backend,
@@ -89,7 +89,8 @@ enum Backend {
 }
 
 impl Store {
-    /// Opens a database; a file is made where there is none, and the schema is brought up to date.
+    /// Opens a database. Creates a missing file, and migrates the schema unless
+    /// [`Options::keep_schema`] is set.
     pub async fn open(address: &Address, options: Options) -> Result<Self, Error> {
         let (watchers, _) = broadcast::channel(BEHIND);
         let Options {
@@ -127,15 +128,14 @@ impl Store {
         })
     }
 
-    /// Whether the tenant that was to be looked for was seen to be there. One that was not seen may
-    /// be there all the same.
+    /// Whether the tenant in [`Options::tenant`] was found while opening. `false` means unknown:
+    /// PostgreSQL does not look it up.
     pub fn knows(&self) -> bool {
         self.knows
     }
 
-    /// Does the work in one transaction. Its answer means that what it wrote is on disk; an error
-    /// means that nothing of it was written, unless the error is that the commit's own answer was
-    /// lost on the way.
+    /// Runs `work` in one transaction. `Ok` means that its writes are on disk. `Err` means that
+    /// nothing was written, unless the error states that the response to the commit was lost.
     pub async fn write<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
     where
         A: Send + 'static,
@@ -145,9 +145,10 @@ impl Store {
         self.work(tenant, false, work).await
     }
 
-    /// The same for a transition of one plan, which needs not hold the plan: nothing that it looks at
-    /// changes without the plan's version, and its commit fails where that is another one by then.
-    /// The work is done again in that case, this time with the plan held.
+    /// Like [`Self::write`], for a transition of one plan. On PostgreSQL it does not lock the plan:
+    /// everything it reads changes only together with the plan's version, and the commit fails if
+    /// that version has changed. Then `work` runs again: on fresh data if the plan came from the
+    /// cache, with the plan locked otherwise.
     pub async fn advance<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
     where
         A: Send + 'static,
@@ -183,7 +184,8 @@ impl Store {
                         Attempt::Lost { .. } if race == RACES => {
                             return Err(Error::LostRace.into());
                         }
-                        // What was remembered is forgotten: the next one sees what is.
+                        // The stale entry is no longer in the cache; the next attempt reads the
+                        // database.
                         Attempt::Lost { to_memory: true } => {}
                         Attempt::Lost { to_memory: false } => kind = Kind::Locking,
                     }
@@ -193,7 +195,7 @@ impl Store {
         }
     }
 
-    /// One try on PostgreSQL.
+    /// Runs one attempt on PostgreSQL.
     async fn attempt<A, E, F>(
         &self,
         postgres: &Postgres,
@@ -240,7 +242,7 @@ impl Store {
         }
     }
 
-    /// Reads in one transaction, which sees one state of the database.
+    /// Runs `work` in one read transaction, which sees a single snapshot.
     pub async fn read<A, E, F>(&self, tenant: &Arc<str>, mut work: F) -> Result<A, E>
     where
         A: Send + 'static,
@@ -268,14 +270,13 @@ impl Store {
         }
     }
 
-    /// Hears of every plan that this process changes from now on, and, on PostgreSQL, of those that
-    /// other servers change.
+    /// Subscribes to changes made by this process and, on PostgreSQL, by other servers.
     pub fn watch(&self) -> broadcast::Receiver<Changed> {
         self.watchers.subscribe()
     }
 
-    /// A number that is another one whenever somebody has changed the database, for whoever watches a
-    /// file that other processes change too. None where [`Self::watch`] hears of everything.
+    /// A number that changes whenever any process commits to an SQLite file, for polling. `None` on
+    /// PostgreSQL, where [`Self::watch`] reports the changes of all servers.
     pub async fn version(&self) -> Result<Option<i64>, Error> {
         let Backend::Sqlite { readers, .. } = &self.backend else {
             return Ok(None);
@@ -285,7 +286,8 @@ impl Store {
         asking.await.unwrap_or_else(|_| Err(gone())).map(Some)
     }
 
-    /// Waits until no other process does this on this database, and keeps them from it from then on.
+    /// Waits until this process holds the lead for a duty. While it does, no other process on this
+    /// database performs that duty.
     pub async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         match &self.backend {
             Backend::Sqlite { path, .. } => Leadership::of_file(path, lead).await,
@@ -293,8 +295,8 @@ impl Store {
         }
     }
 
-    /// Has an index of signs built for everybody who has many chunks, and drops those that nobody needs.
-    /// Does nothing on a file, or where the server cannot have one.
+    /// Builds a sign-bit index for each tenant with many chunks, and drops indexes that are no
+    /// longer needed. Does nothing on SQLite, or if the server has no usable pgvector.
     pub async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(Indexed::default()),
@@ -302,7 +304,7 @@ impl Store {
         }
     }
 
-    /// Whether the server can have such an index; none for a file.
+    /// State of pgvector on the server; `None` on SQLite.
     pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(None),
@@ -310,7 +312,7 @@ impl Store {
         }
     }
 
-    /// Waits until what was asked is done, and closes the database. Later calls are refused.
+    /// Waits for queued writes and closes the file; later calls fail. Does nothing on PostgreSQL.
     pub async fn close(&self) {
         if let Backend::Sqlite {
             writer, readers, ..
@@ -321,19 +323,19 @@ impl Store {
         }
     }
 
-    /// Copies the database to a file that does not exist yet, while it is in use.
+    /// Copies an SQLite database to a new file while it is in use.
     pub async fn back_up(&self, to: PathBuf) -> Result<(), Error> {
         let Some(from) = self.file().map(Path::to_owned) else {
             return Err(Error::Address {
                 address: "postgres://…".to_owned(),
-                why: "a server is backed up with its own tools, such as `pg_dump`".to_owned(),
+                why: "back up a PostgreSQL server with its own tools, such as `pg_dump`".to_owned(),
             });
         };
         let copying = tokio::task::spawn_blocking(move || sqlite::copy(&from, &to));
         copying.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// The file, where it is one.
+    /// Path of the SQLite file; `None` on PostgreSQL.
     pub fn file(&self) -> Option<&Path> {
         match &self.backend {
             Backend::Sqlite { path, .. } => Some(path.as_path()),
@@ -342,18 +344,18 @@ impl Store {
     }
 }
 
-/// What became of one try.
+/// Outcome of one attempt.
 enum Attempt<A> {
     Answered(A),
-    /// A race was lost, or may have been, so that nothing happened.
+    /// The version check failed, or the reads need revalidation. Nothing was written.
     Lost {
-        /// To whoever changed the plan since it was remembered, perhaps long ago.
+        /// Whether the attempt used the plan cache, whose entry may have been stale for long.
         to_memory: bool,
     },
 }
 
-/// The schema's version that a database has, and the one that this program needs. Changes nothing;
-/// a file that is not there has version 0.
+/// Schema version of a database, and the version that this program requires. Changes nothing. A
+/// missing file has version 0.
 pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
     match address {
         Address::File(path) if !path.exists() => Ok((0, sqlite::VERSION)),

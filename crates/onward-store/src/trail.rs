@@ -1,4 +1,4 @@
-//! The audit trail, read.
+//! Reading the audit trail.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::row::event::{self, Entry};
 use crate::tx::Tx;
 use crate::value::params;
 
-/// How many entries are read at once where all of a commit are wanted.
+/// Number of entries per query when a whole trail or commit is read.
 const PAGE: u32 = 256;
 
 impl Tx {
-    /// Entries behind a number, oldest first.
+    /// Entries after a sequence number, oldest first.
     pub async fn trail(
         &mut self,
         plan: PlanId,
@@ -26,7 +26,7 @@ impl Tx {
         rows.into_iter().map(event::entry).collect()
     }
 
-    /// The whole trail, oldest first.
+    /// All entries, oldest first.
     pub async fn whole_trail(&mut self, plan: PlanId) -> Result<Vec<Entry>, Error> {
         let mut all = Vec::new();
         loop {
@@ -40,14 +40,14 @@ impl Tx {
         }
     }
 
-    /// The last entries, newest first.
+    /// The latest entries, newest first.
     pub async fn latest(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
         let params = params![plan.as_uuid(), i64::MAX, limit];
         let rows = self.rows("events_latest", params).await?;
         rows.into_iter().map(event::entry).collect()
     }
 
-    /// Entries up to a number, newest first; of one name alone, where one is given.
+    /// Entries up to a sequence number, newest first; only those with the given name, if any.
     pub async fn trail_back(
         &mut self,
         plan: PlanId,
@@ -70,8 +70,8 @@ impl Tx {
         rows.into_iter().map(event::entry).collect()
     }
 
-    /// The commit in which a step was completed: all its entries, oldest first. None where the step
-    /// never was.
+    /// All entries of the commit that completed a step, oldest first; none if the step was not
+    /// completed.
     pub async fn completion(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {
         let rows = self
             .rows("step_ended_commit", params![step.as_uuid()])
@@ -93,7 +93,7 @@ impl Tx {
             let same = |entry: &Entry| entry.commit_seq == commit_seq;
             let before = all.len();
             all.extend(page.into_iter().take_while(same));
-            // Another commit has begun, or the trail has ended.
+            // Another commit begins, or the trail ends.
             if all.len() - before < read || read < usize::try_from(PAGE).unwrap_or(usize::MAX) {
                 return Ok(all);
             }
@@ -101,7 +101,7 @@ impl Tx {
     }
 }
 
-/// The first event of the commit in which each step ended. A step ends once: what is over stays so.
+/// The first event of the commit in which each step ended. A step ends only once.
 pub fn ended_commits(trail: &[Entry]) -> HashMap<StepId, u64> {
     let mut ended = HashMap::new();
     for entry in trail {

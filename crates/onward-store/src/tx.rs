@@ -1,10 +1,10 @@
-//! One transaction, as the rest of this crate sees it: statements by name, in batches.
+//! A transaction as the rest of this crate sees it: named statements, sent in batches.
 //!
-//! What is written is queued, and goes to the database together with the next question or with the
-//! commit, in one round trip. The tenant is the first parameter of every statement and is put there
-//! by [`Tx`] alone, so no statement can forget it or name another.
+//! Writes are queued and sent with the next query or with the commit, in one round trip. [`Tx`]
+//! alone sets the tenant, as the first parameter of a statement, so no statement can omit it or
+//! name another.
 //!
-//! On SQLite nothing here ever waits: the writer's thread polls a future once, and it is done.
+//! On SQLite nothing here is asynchronous: a future completes on its first poll.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::value::{IntoValue, Row, Value};
 pub(crate) struct Statement {
     pub(crate) name: &'static str,
     pub(crate) params: Vec<Value>,
-    /// How many rows it must touch, where that is known.
+    /// Number of rows it must affect, if that is checked.
     pub(crate) touches: Option<u64>,
 }
 
 impl Statement {
-    /// A statement outside of all tenants, for the two narrow tables and for upkeep.
+    /// A statement without a tenant: for the tables outside row security and for maintenance.
     pub(crate) fn outside(name: &'static str, params: Vec<Value>) -> Self {
         Self {
             name,
@@ -36,18 +36,18 @@ impl Statement {
         }
     }
 
-    /// The same, checked: a change that touches another number of rows is none at all.
+    /// Requires that the statement affects exactly `rows` rows; otherwise the transaction fails.
     pub(crate) fn touching(mut self, rows: u64) -> Self {
         self.touches = Some(rows);
         self
     }
 
-    /// Whether it fails where a plan has another version than the one that was decided on.
+    /// Whether it checks the version of a plan, and fails if that version has changed.
     fn is_guard(&self) -> bool {
         matches!(self.name, "plan_update" | "plan_move")
     }
 
-    /// What a change that touched the wrong number of rows leads to.
+    /// Fails if the statement affected another number of rows than required.
     pub(crate) fn check(&self, touched: u64) -> Result<(), Error> {
         match self.touches {
             Some(expected) if expected != touched => Err(Error::Refused(format!(
@@ -59,55 +59,57 @@ impl Statement {
     }
 }
 
-/// What a transaction runs on.
+/// The connection that a transaction uses.
 pub(crate) enum Connection {
     Sqlite(sqlite::Connection),
     Postgres(Box<postgres::Connection>),
 }
 
-/// What a transaction has changed.
+/// A change made by a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// Whose.
+    /// The tenant that owns the subject.
     pub tenant: Arc<str>,
-    /// What.
+    /// The plan or session that changed.
     pub what: Subject,
 }
 
-/// Something that can be watched.
+/// A subject whose changes are published.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A plan.
     Plan(PlanId),
-    /// An agent's session, with its turns and calls.
+    /// An agent session, with its turns and tool calls.
     Session(Arc<str>),
 }
 
-/// A transaction of one tenant. Whoever holds it sees one state of the database, and what it writes
-/// is there for others all at once, or not at all.
+/// A transaction of one tenant. Its writes become visible together or not at all. Its reads see a
+/// single snapshot, except in a transition on PostgreSQL, which may read several; `is_doubtful`
+/// detects that.
 pub struct Tx {
     pub(crate) connection: Connection,
     tenant: Arc<str>,
     queued: Vec<Statement>,
     changed: Vec<Changed>,
-    /// Where the plans that are held stand in the database.
+    /// Version and state of each plan, as last read or written in this transaction.
     known: Vec<(PlanId, Known)>,
-    /// Whether a change was sent to the database.
+    /// Whether a write was sent to the database.
     written: bool,
-    /// Whether the version of a plan was among them, which was still the one that was seen.
+    /// Whether one of those writes checked the version of a plan.
     guarded: bool,
-    /// Whether a plan was seen in two versions.
+    /// Whether a plan was read in two versions.
     torn: bool,
-    /// Where plans are remembered, and looked up where they need not be held.
+    /// The plan cache, used if plans need not be locked.
     pub(crate) memory: Option<Memory>,
-    /// The plan that this is about, where all of it is known.
+    /// The whole plan of this transition: from the cache, replayed from its events, or created
+    /// here.
     pub(crate) recalled: Option<Box<Recalled>>,
-    /// Whether anything was seen in the memory alone.
+    /// Whether that plan came from the cache without a read from the database.
     pub(crate) from_memory: bool,
-    /// Whether a plan was looked for there.
+    /// Whether the cache was consulted.
     pub(crate) has_recalled: bool,
-    /// How often that plan was looked at before without its trail, where it was looked at now; and what is
-    /// to be remembered of it unless it is known as a whole.
+    /// On a cache miss: the number of earlier transitions of the plan that did not load its audit
+    /// trail, and the entry to cache at commit if the whole plan is not known.
     pub(crate) looks: Option<u32>,
     pub(crate) long: Option<Long>,
     faults: Faults,
@@ -134,13 +136,13 @@ impl Tx {
         }
     }
 
-    /// The same, with what this process remembers of plans.
+    /// Attaches the plan cache.
     pub(crate) fn remembering(mut self, memory: Memory) -> Self {
         self.memory = Some(memory);
         self
     }
 
-    /// The same connection for another tenant's transaction.
+    /// Resets the transaction, so that `tenant` can reuse its connection.
     pub(crate) fn turn_to(&mut self, tenant: Arc<str>) {
         self.tenant = tenant;
         self.queued.clear();
@@ -151,12 +153,12 @@ impl Tx {
         self.torn = false;
     }
 
-    /// Whose transaction it is.
+    /// Tenant of the transaction.
     pub fn tenant(&self) -> &Arc<str> {
         &self.tenant
     }
 
-    /// A statement of this tenant: `$1` is the tenant, `$2` the first of these.
+    /// A statement of this tenant: `$1` is the tenant, `$2` the first of `params`.
     pub(crate) fn statement(&self, name: &'static str, params: Vec<Value>) -> Statement {
         let mut all = Vec::with_capacity(params.len() + 1);
         all.push((&self.tenant).into_value());
@@ -168,17 +170,17 @@ impl Tx {
         }
     }
 
-    /// Sends a change along with whatever is sent next.
+    /// Queues a write, to be sent with the next batch.
     pub(crate) fn queue(&mut self, statement: Statement) {
         self.queued.push(statement);
     }
 
-    /// Remembers that a plan was changed, for whoever watches.
+    /// Records that a plan changed, for subscribers.
     pub(crate) fn note(&mut self, plan: PlanId) {
         self.note_change(Subject::Plan(plan));
     }
 
-    /// Remembers that a session was changed.
+    /// Records that a session changed, for subscribers.
     pub(crate) fn note_session(&mut self, session: &str) {
         self.note_change(Subject::Session(session.into()));
     }
@@ -193,19 +195,20 @@ impl Tx {
         }
     }
 
-    /// Remembers where a plan stands that was read: its commit is checked against that. Where it
-    /// stood elsewhere a moment ago, what was made of that is worth nothing.
+    /// Records the version and state of a plan that was read; the commit is checked against it. If
+    /// this transaction has already read another version, its result is invalid.
     pub(crate) fn saw(&mut self, plan: PlanId, known: Known) {
         self.torn |= self.known(plan).is_some_and(|was| was.seq != known.seq);
         self.remember(plan, known);
     }
 
+    /// Records the version and state of a plan.
     pub(crate) fn remember(&mut self, plan: PlanId, known: Known) {
         self.known.retain(|(id, _)| *id != plan);
         self.known.push((plan, known));
     }
 
-    /// Where a plan stands, as far as this transaction has seen.
+    /// Version and state of a plan, as last read or written in this transaction.
     pub(crate) fn known(&self, plan: PlanId) -> Option<&Known> {
         let known = self.known.iter().find(|(id, _)| *id == plan);
         known.map(|(_, known)| known)
@@ -215,8 +218,8 @@ impl Tx {
         std::mem::take(&mut self.changed)
     }
 
-    /// Sends what is queued, then these questions, all in one round trip; the answers to the
-    /// questions, in their order.
+    /// Sends the queued writes, then `questions`, in one round trip. Returns the rows of each
+    /// question, in order.
     pub(crate) async fn ask(&mut self, questions: Vec<Statement>) -> Result<Vec<Vec<Row>>, Error> {
         self.faults.strike(Point::Ask)?;
         let mut batch = std::mem::take(&mut self.queued);
@@ -231,7 +234,7 @@ impl Tx {
         Ok(answers.split_off(changes))
     }
 
-    /// One question, and its rows.
+    /// Runs one query and returns its rows.
     pub(crate) async fn rows(
         &mut self,
         name: &'static str,
@@ -242,8 +245,8 @@ impl Tx {
         Ok(answers.pop().unwrap_or_default())
     }
 
-    /// Whether a plan must be locked before its facts are read. On a file the transaction holds
-    /// everything.
+    /// Whether a plan must be locked before its facts are read. On SQLite the write transaction
+    /// already locks the whole file.
     pub(crate) fn must_hold(&self) -> bool {
         match &self.connection {
             Connection::Sqlite(_) => false,
@@ -251,15 +254,16 @@ impl Tx {
         }
     }
 
-    /// Whether a plan's row is changed in parts, each where it is news: when it changed, for the lists;
-    /// where it stands; and how many of its steps do what.
+    /// Whether the row of a plan is updated by separate statements, each only if its columns
+    /// change: `plan_touch` for the order of lists, `plan_move` for the state, `plan_update` for
+    /// the counts.
     pub(crate) fn writes_by_parts(&self) -> bool {
         matches!(self.connection, Connection::Sqlite(_))
     }
 
-    /// Whether what was seen may never have been the case, or not any more: it is of several moments,
-    /// or of one that is past, and no commit will tell whether somebody changed the plan since. Or it
-    /// is known already that somebody did.
+    /// Whether the result needs revalidation: a plan was read in two versions, or the reads come
+    /// from several snapshots or from the cache and no version check at commit will validate them.
+    /// If the server is unavailable, that error is the result and needs no revalidation.
     pub(crate) fn is_doubtful(&self) -> bool {
         let is_certain = match &self.connection {
             Connection::Sqlite(_) => true,
@@ -272,13 +276,13 @@ impl Tx {
         self.torn || !(is_certain || guarded)
     }
 
-    /// Whether anything was sent to the database that must not stay if the work fails.
+    /// Whether writes were sent that must be rolled back if the work fails.
     pub(crate) fn has_written(&self) -> bool {
         self.written
     }
 
-    /// Whether the database refused something because somebody else was faster. Then the work is
-    /// done again, whatever it made of that.
+    /// Whether the database rejected a statement because of a concurrent change. Then the work is
+    /// repeated, whatever it returned.
     pub(crate) fn lost_race(&self) -> bool {
         match &self.connection {
             Connection::Sqlite(_) => false,
@@ -286,7 +290,7 @@ impl Tx {
         }
     }
 
-    /// What is queued and has not been sent, for the commit to take along.
+    /// Takes the queued writes that have not been sent, for the commit.
     pub(crate) fn take_queued(&mut self) -> Vec<Statement> {
         std::mem::take(&mut self.queued)
     }

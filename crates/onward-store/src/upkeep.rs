@@ -1,4 +1,4 @@
-//! What keeps a database in order: what is due, the log of tool calls, checks of the file.
+//! Maintenance: due plans, the request log, and integrity checks.
 
 use std::sync::Arc;
 
@@ -11,35 +11,36 @@ use crate::facts::first;
 use crate::tx::{Statement, Tx};
 use crate::value::{Value, params};
 
-/// A tool call, as the log holds it.
+/// A tool call in the request log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// Which one.
+    /// Entry id.
     pub id: Uuid,
-    /// When it came in.
+    /// Time of the request.
     pub at: Timestamp,
-    /// Which tool.
+    /// Tool name.
     pub tool: String,
-    /// Who called.
+    /// Who called it.
     pub actor: String,
-    /// The session, where the agent named one.
+    /// Session, if the agent named one.
     pub session: Option<String>,
-    /// What was asked, with long texts cut.
+    /// The request, with long texts truncated.
     pub request: Json,
-    /// What was answered, with long texts cut.
+    /// The response, with long texts truncated.
     pub response: Json,
-    /// How long it took.
+    /// Duration.
     pub duration_us: u64,
-    /// Whether it was refused, or failed.
+    /// Whether it was rejected or failed.
     pub is_error: bool,
 }
 
-/// A tool call as it is written: made before there is a transaction, in which others would wait for it.
+/// A tool call as statement parameters, created before the transaction begins, because other
+/// callers wait for the transaction.
 #[derive(Debug, Clone)]
 pub struct WrittenCall(Vec<Value>);
 
 impl ToolCall {
-    /// What is written of it.
+    /// The parameters of `tool_call_insert`.
     pub fn written(&self) -> WrittenCall {
         WrittenCall(params![
             self.id,
@@ -55,26 +56,26 @@ impl ToolCall {
     }
 }
 
-/// A plan that must be looked at.
+/// A plan that the sweep must check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuePlan {
-    /// Whose plan.
+    /// The tenant.
     pub tenant: Arc<str>,
-    /// Which plan.
+    /// The plan id.
     pub plan: PlanId,
-    /// When.
+    /// Due time.
     pub at: Timestamp,
 }
 
 impl Tx {
-    /// When the sweep has to look next, at whichever tenant's plan.
+    /// Next due time of the sweep, over all tenants.
     pub async fn first_due(&mut self) -> Result<Option<Timestamp>, Error> {
         let question = Statement::outside("due_first", params![]);
         let rows = self.ask(vec![question]).await?.pop();
         Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
     }
 
-    /// Plans that must be looked at by this instant, of all tenants, the longest due first.
+    /// Plans of all tenants that are due by this instant, longest due first.
     pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
         let question = Statement::outside("due_until", params![at, limit]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
@@ -95,7 +96,7 @@ impl Tx {
         self.queue(self.statement("tool_call_insert", call.0.clone()));
     }
 
-    /// The last calls, newest first.
+    /// The latest calls, newest first.
     pub async fn calls(&mut self, limit: u32) -> Result<Vec<ToolCall>, Error> {
         let rows = self.rows("tool_calls_latest", params![limit]).await?;
         rows.into_iter()
@@ -116,7 +117,7 @@ impl Tx {
             .collect()
     }
 
-    /// Forgets calls from before this instant, and says how many.
+    /// Deletes calls from before this instant; returns their number.
     pub async fn forget_calls(&mut self, before: Timestamp) -> Result<u64, Error> {
         let rows = self
             .rows("tool_calls_count_before", params![before])
@@ -125,7 +126,7 @@ impl Tx {
         Ok(first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0))
     }
 
-    /// How many chunks of texts there are, and what of the index does not fit to them.
+    /// Number of chunks, and inconsistencies of the search index with their counts.
     pub async fn index_faults(&mut self) -> Result<(u64, Vec<(Arc<str>, u64)>), Error> {
         let (mut chunks, mut faults) = (0, Vec::new());
         for row in self.rows("index_faults", params![]).await? {
@@ -140,7 +141,7 @@ impl Tx {
         Ok((chunks, faults))
     }
 
-    /// What is wrong with the file as a file; nothing where it is whole.
+    /// Integrity errors of the database file; empty if it is intact.
     pub async fn file_faults(&mut self) -> Result<Vec<String>, Error> {
         let questions = ["quick_check_begin", "quick_check"];
         let questions = questions.map(|name| Statement::outside(name, params![]));

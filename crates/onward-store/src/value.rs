@@ -1,8 +1,8 @@
-//! What goes into a statement and comes out of it: six kinds of value, the same on both databases.
+//! Statement parameters and result rows: six kinds of value, the same on both databases.
 //!
-//! A row is read from left to right, each cell by its name: a query that gives its columns in
-//! another order than the reader expects is noticed at the first row. A cell that does not hold what
-//! it should is an error that names table, column and row.
+//! A row is read from left to right, each cell by name, so a query whose columns are in another
+//! order than the reader expects fails on its first row. A cell with an unexpected value is an
+//! error that names table, column and row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::error::{Corrupt, Error};
 
-/// One value.
+/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -20,12 +20,12 @@ pub(crate) enum Value {
     Real(f64),
     Text(Arc<str>),
     Id(Uuid),
-    /// Bytes that are neither a text nor an id.
+    /// Bytes that are neither UTF-8 text nor a 16-byte id.
     Bytes(Arc<[u8]>),
 }
 
 impl Value {
-    /// The length of its text.
+    /// Length of the text or bytes; 0 for other kinds.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len(),
@@ -35,7 +35,7 @@ impl Value {
     }
 }
 
-/// What can be bound to a statement.
+/// A type that can be bound to a statement.
 pub(crate) trait IntoValue {
     fn into_value(self) -> Value;
 }
@@ -78,7 +78,7 @@ impl<T: IntoValue> IntoValue for Option<T> {
     }
 }
 
-/// The parameters of a statement, in their order.
+/// The parameters of a statement, in order.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         vec![$($crate::value::IntoValue::into_value($value)),*]
@@ -86,10 +86,10 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// The names of a query's columns; all rows of an answer share them.
+/// Column names of a query, shared by all its rows.
 pub(crate) type Columns = Arc<[String]>;
 
-/// One row.
+/// A result row.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     columns: Columns,
@@ -101,13 +101,13 @@ impl Row {
         Self { columns, values }
     }
 
-    /// The length of its texts.
+    /// Total length of its texts and bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.values.iter().map(Value::bytes).sum()
     }
 
-    /// The row's cells, to be read from left to right. The first one is the row's key, as far as
-    /// an error names it.
+    /// The cells of the row, to be read from left to right. Error messages use the first cell as
+    /// the key of the row.
     pub(crate) fn cells(self, table: &'static str) -> Cells {
         Cells {
             table,
@@ -119,7 +119,7 @@ impl Row {
     }
 }
 
-/// A row that is being read.
+/// A row being read.
 pub(crate) struct Cells {
     table: &'static str,
     key: Value,
@@ -150,12 +150,12 @@ macro_rules! cells {
 
 #[allow(
     clippy::wildcard_enum_match_arm,
-    reason = "every other kind of value is the same mistake"
+    reason = "all other variants are the same error"
 )]
 impl Cells {
     cells! {
         int, maybe_int => Int as i64, "an integer";
-        text, maybe_text => Text as Arc<str>, "a text";
+        text, maybe_text => Text as Arc<str>, "text";
         id, maybe_id => Id as Uuid, "an id";
     }
 
@@ -167,7 +167,7 @@ impl Cells {
         }
     }
 
-    /// Bytes. Sixteen of them look like an id.
+    /// Bytes. A value of 16 bytes is decoded as an id.
     pub(crate) fn bytes(&mut self, column: &'static str) -> Result<Arc<[u8]>, Error> {
         match self.next(column)? {
             Value::Bytes(bytes) => Ok(bytes),
@@ -196,7 +196,7 @@ impl Cells {
 
     pub(crate) fn u32(&mut self, column: &'static str) -> Result<u32, Error> {
         let int = self.int(column)?;
-        u32::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a small count"))
+        u32::try_from(int).map_err(|_| self.misfit(column, &Value::Int(int), "a count below 2^32"))
     }
 
     pub(crate) fn maybe_u32(&mut self, column: &'static str) -> Result<Option<u32>, Error> {
@@ -204,7 +204,8 @@ impl Cells {
             return Ok(None);
         };
         let count = u32::try_from(int);
-        let count = count.map_err(|_| self.misfit(column, &Value::Int(int), "a small count"))?;
+        let count =
+            count.map_err(|_| self.misfit(column, &Value::Int(int), "a count below 2^32"))?;
         Ok(Some(count))
     }
 
@@ -235,11 +236,11 @@ impl Cells {
             return Ok(None);
         };
         let millis = u64::try_from(millis)
-            .map_err(|_| self.misfit(column, &Value::Int(millis), "a span in milliseconds"))?;
+            .map_err(|_| self.misfit(column, &Value::Int(millis), "a duration in milliseconds"))?;
         Ok(Some(Duration::from_millis(millis)))
     }
 
-    /// A word that stands for a value.
+    /// Text that names a value of an enum.
     pub(crate) fn word<T: std::str::FromStr>(&mut self, column: &'static str) -> Result<T, Error>
     where
         T::Err: std::fmt::Display,
@@ -249,7 +250,7 @@ impl Cells {
             .map_err(|why: T::Err| self.corrupt(column, why.to_string()))
     }
 
-    /// A text that is JSON.
+    /// Text that contains JSON.
     pub(crate) fn json(&mut self, column: &'static str) -> Result<serde_json::Value, Error> {
         let text = self.text(column)?;
         self.parse_json(column, &text)
@@ -266,10 +267,11 @@ impl Cells {
     }
 
     fn parse_json(&self, column: &'static str, text: &str) -> Result<serde_json::Value, Error> {
-        serde_json::from_str(text).map_err(|why| self.corrupt(column, format!("no JSON: {why}")))
+        serde_json::from_str(text)
+            .map_err(|why| self.corrupt(column, format!("invalid JSON: {why}")))
     }
 
-    /// Something about this cell does not fit.
+    /// A corruption error for this cell.
     pub(crate) fn corrupt(&self, column: &'static str, why: impl Into<String>) -> Error {
         Error::Corrupt(Corrupt {
             table: self.table,
@@ -286,8 +288,8 @@ impl Cells {
         })
     }
 
-    /// Goes on to the columns of another table in the same row, which begin with its key. False where
-    /// the row has nothing of that table.
+    /// Skips to the columns of another table in the same row, which begin with the key of that
+    /// table. Returns false if the row has no entry of that table.
     pub(crate) fn turn_to(&mut self, table: &'static str, key: &'static str) -> bool {
         let ahead = self.columns.iter().skip(self.place);
         let passed = ahead.take_while(|column| *column != key).count();
@@ -300,7 +302,7 @@ impl Cells {
         self.key = key.cloned().unwrap_or(Value::Null);
         let found = self.key != Value::Null;
         if !found {
-            // So that the next of that kind is found behind it.
+            // Skip the empty key, so that the next entry of that table is found after it.
             self.values.next();
             self.place += 1;
         }
@@ -308,21 +310,21 @@ impl Cells {
     }
 
     fn misfit(&self, column: &'static str, value: &Value, expected: &str) -> Error {
-        let holds = match value {
-            Value::Null => "nothing".to_owned(),
+        let found = match value {
+            Value::Null => "NULL".to_owned(),
             Value::Int(value) => format!("the integer {value}"),
             Value::Real(value) => format!("the number {value}"),
-            Value::Text(_) => "a text".to_owned(),
+            Value::Text(_) => "text".to_owned(),
             Value::Id(_) => "an id".to_owned(),
-            Value::Bytes(_) => "bytes that are neither".to_owned(),
+            Value::Bytes(_) => "bytes".to_owned(),
         };
-        self.corrupt(column, format!("holds {holds}, expected {expected}"))
+        self.corrupt(column, format!("contains {found}, expected {expected}"))
     }
 
     fn next(&mut self, column: &'static str) -> Result<Value, Error> {
         let named = self.columns.get(self.place);
         if named.is_none_or(|named| named != column) {
-            let why = format!("the query gives {named:?} here");
+            let why = format!("the query returned {named:?} here");
             return Err(self.corrupt(column, why));
         }
         self.place += 1;

@@ -1,10 +1,9 @@
-//! What chunks mean: which of them wait for a model, what it said of them, and which are near to a query.
+//! Embeddings: chunks that wait for a model, their vectors, and nearest-neighbour search.
 //!
-//! A search looks through the signs of all chunks, a bit for each of their numbers, and compares the
-//! numbers themselves only of those whose signs are nearest. So it costs little on both databases, and
-//! needs no extension of either; a server that has pgvector finds the nearest signs by an index, where a
-//! tenant has many. What is held in memory is bounded: those few, and
-//! on SQLite the signs.
+//! Sign-bit quantization with int8 re-ranking: a search compares the sign bits of all chunks, one
+//! bit per dimension, and reads the vectors of those with the nearest signs only. This needs no
+//! extension of the database; on a server with pgvector, tenants with many chunks have an index
+//! over the signs. Memory use is bounded: the candidates, and on SQLite the sign-bit cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,25 +18,25 @@ use crate::search::{Hit, Search, hit};
 use crate::tx::{Connection, Statement, Tx};
 use crate::value::{IntoValue, Row, Value, params};
 
-/// How many chunks are compared number by number.
+/// Number of chunks that are re-ranked by their vectors.
 const AMONG: u32 = 1_000;
 
-/// From so many chunks on a tenant has an index of their signs, on a server that can have one. With fewer,
-/// looking at all of them takes hardly longer.
+/// Number of chunks from which a tenant has a sign-bit index, if the server supports it. With
+/// fewer, a full scan takes hardly longer.
 pub const MANY: u64 = 20_000;
 
-/// A chunk that a model has not seen.
+/// A chunk that a model has not embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The artifact or output, and the how many-th of its chunks.
+    /// Artifact or output, and ordinal of the chunk.
     place: (Uuid, i64),
-    /// What that is called.
+    /// Title of the artifact or output.
     pub title: String,
-    /// The chunk.
+    /// Text of the chunk.
     pub text: String,
 }
 
-/// What a model said of a chunk; nothing where it refused it.
+/// Embedding of a chunk; without a vector if the model rejected the chunk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
     place: (Uuid, i64),
@@ -45,36 +44,36 @@ pub struct Embedded {
 }
 
 impl Waiting {
-    /// What the model said of it.
+    /// Adds the vector from the model.
     pub fn embedded(&self, vector: Option<Vector>) -> Embedded {
         let place = self.place;
         Embedded { place, vector }
     }
 }
 
-/// Something that is near to what was asked.
+/// A hit of a nearest-neighbour search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Near {
-    /// What, by the nearest of its chunks.
+    /// The hit, found by its nearest chunk.
     pub hit: Hit,
-    /// How near: 1 is the same direction, 0 nothing in common.
+    /// Cosine similarity: 1 is the same direction, 0 is unrelated.
     pub likeness: f64,
 }
 
-/// How many chunks there are, and what became of them.
+/// Number of chunks in each embedding state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexHealth {
     /// All chunks.
     pub chunks: u64,
-    /// Those that can be found by what they mean.
+    /// Embedded by the current model.
     pub embedded: u64,
-    /// Those that the model of today has not seen.
+    /// Not embedded by the current model.
     pub waiting: u64,
-    /// Those that it refused.
+    /// Rejected by the current model.
     pub refused: u64,
 }
 
-/// Which chunks are asked for: so many whose signs are nearest, of what fits.
+/// Parameters of a search: the number of chunks with the nearest signs, among those that match.
 pub(crate) struct Asked<'a> {
     pub(crate) vector: &'a Vector,
     pub(crate) model: &'a str,
@@ -82,56 +81,56 @@ pub(crate) struct Asked<'a> {
     pub(crate) among: u32,
 }
 
-/// A tenant's chunks, as one model sees them.
+/// Chunks of a tenant, embedded by one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Many {
-    /// Whose.
+    /// The tenant.
     pub tenant: Arc<str>,
-    /// Which model.
+    /// The model.
     pub model: Arc<str>,
-    /// How many numbers it gives.
+    /// Number of dimensions.
     pub width: u64,
-    /// How many chunks, counted no further than [`MANY`].
+    /// Number of chunks, counted up to [`MANY`].
     pub chunks: u64,
 }
 
-/// What became of the indexes of signs.
+/// Changes to the sign-bit indexes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// How many were built.
+    /// Number of indexes built.
     pub made: u64,
-    /// How many nobody needs any more, or were left half built.
+    /// Number of indexes dropped because they were no longer needed, or invalid.
     pub dropped: u64,
 }
 
-/// Whether a server can find the nearest signs by an index, which takes the extension pgvector.
+/// State of the extension pgvector, which sign-bit indexes require.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pgvector {
-    /// It can.
+    /// Created and supported.
     Used {
-        /// The version.
+        /// Its version.
         version: String,
-        /// How many indexes there are.
+        /// Number of indexes.
         indexes: u64,
     },
-    /// It could, if somebody created the extension in this database.
+    /// Available, but not created in this database.
     Available {
-        /// The version that would be created.
+        /// Version that would be created.
         version: String,
     },
-    /// The extension is too old.
+    /// Created, but too old.
     TooOld {
-        /// The version that is created.
+        /// Its version.
         version: String,
-        /// One that the server has, too, and that would do.
+        /// Supported version that the server provides.
         newer: Option<String>,
     },
-    /// It has no pgvector that would do.
+    /// Not available in a supported version.
     Missing,
 }
 
 impl Tx {
-    /// Chunks that this model has not seen.
+    /// Chunks that this model has not embedded.
     pub async fn chunks_waiting(&mut self, model: &str, limit: u32) -> Result<Vec<Waiting>, Error> {
         let rows = self.rows("chunks_waiting", params![model, limit]).await?;
         rows.into_iter()
@@ -146,12 +145,12 @@ impl Tx {
             .collect()
     }
 
-    /// Keeps what a model said of a chunk, if that is still there.
+    /// Stores the embedding of a chunk, if the chunk still exists.
     pub fn set_vector(&mut self, model: &str, embedded: &Embedded) {
         let (source, ordinal) = embedded.place;
-        let sign = embedded.vector.as_ref().map(Vector::sign);
+        let sign = embedded.vector.as_ref().map(Vector::sign_bits);
         let sign = self.sign(&sign.unwrap_or_default());
-        // The sign first: whoever deletes the chunk meanwhile waits for it, or is waited for.
+        // The sign first: its row lock serializes this with a concurrent deletion of the chunk.
         let params = params![source, ordinal, model, sign];
         self.queue(self.statement("sign_set", params));
         let statement = match &embedded.vector {
@@ -163,10 +162,10 @@ impl Tx {
         self.queue(statement);
     }
 
-    /// A sign as this database keeps it.
+    /// A sign in the format of this database.
     fn sign(&self, sign: &[bool]) -> Value {
         match &self.connection {
-            Connection::Sqlite(_) => Vector::packed(sign).into_value(),
+            Connection::Sqlite(_) => Vector::pack_bits(sign).into_value(),
             Connection::Postgres(_) => {
                 let bits = sign.iter().map(|bit| if *bit { '1' } else { '0' });
                 bits.collect::<String>().into_value()
@@ -174,7 +173,7 @@ impl Tx {
         }
     }
 
-    /// What is nearest, the nearest first. The words of the search are not looked at.
+    /// The nearest hits, nearest first. Ignores the words of the search.
     pub async fn nearest(
         &mut self,
         vector: &Vector,
@@ -188,18 +187,19 @@ impl Tx {
             search,
             among: AMONG,
         };
-        // What is queued is sent first, as in front of every question.
+        // Queued writes are sent first, as before every query.
         self.ask(Vec::new()).await?;
         let mut found = Vec::new();
         let mut keep = |place: (Uuid, i64), bytes: &[u8]| {
-            let likeness = Vector::from_bytes(bytes).and_then(|other| vector.likeness(&other));
+            let likeness =
+                Vector::from_bytes(bytes).and_then(|other| vector.cosine_similarity(&other));
             if let Some(likeness) = likeness {
                 found.push((place, likeness));
             }
         };
         if let Connection::Sqlite(connection) = &self.connection {
             let (near, vectors) = (self.near(&asked), self.statement("vector", Vec::new()));
-            let sign = Vector::packed(&vector.sign());
+            let sign = Vector::pack_bits(&vector.sign_bits());
             let changes = self.statement("sign_changes", Vec::new());
             let asked = sqlite::Asked {
                 tenant: self.tenant(),
@@ -221,7 +221,7 @@ impl Tx {
         self.hits(best_of_each(found), limit).await
     }
 
-    /// What finds the chunks whose signs are nearest, of what fits.
+    /// The statement that finds the chunks with the nearest signs, among those that match.
     fn near(&self, asked: &Asked<'_>) -> Statement {
         let Asked {
             vector,
@@ -231,7 +231,7 @@ impl Tx {
         } = asked;
         let params = params![
             *model,
-            self.sign(&vector.sign()),
+            self.sign(&vector.sign_bits()),
             *among,
             search.is_filtered(),
             search.plan.map(|id| *id.as_uuid()),
@@ -242,11 +242,11 @@ impl Tx {
         self.statement("near", params)
     }
 
-    /// These chunks with their numbers, on a server. Where nothing is filtered, the tenant's index is asked
-    /// first. Where there is none, or it knows fewer than are asked for, all chunks are looked at.
+    /// These chunks with their vectors, on a server. An unfiltered search tries the tenant's index
+    /// first. Without an index, or if it finds fewer chunks than requested, all chunks are scanned.
     pub(crate) async fn near_rows(&mut self, asked: &Asked<'_>) -> Result<Vec<Row>, Error> {
         if !asked.search.is_filtered() {
-            let sign = self.sign(&asked.vector.sign());
+            let sign = self.sign(&asked.vector.sign_bits());
             let params = params![asked.model, sign, asked.among];
             let rows = self.rows("near_by_index", params).await?;
             if u32::try_from(rows.len()).is_ok_and(|rows| rows >= asked.among) {
@@ -257,7 +257,7 @@ impl Tx {
         Ok(self.ask(vec![near]).await?.pop().unwrap_or_default())
     }
 
-    /// What these chunks belong to.
+    /// The artifacts and outputs of these chunks.
     async fn hits(
         &mut self,
         chunks: Vec<((Uuid, i64), f64)>,
@@ -279,7 +279,8 @@ impl Tx {
         Ok(found)
     }
 
-    /// How many chunks a model has seen, where an index could be of use to this tenant.
+    /// Number of chunks of this tenant that a model has embedded; `None` on SQLite, which has no
+    /// such index.
     pub async fn many(&mut self, model: &Arc<str>) -> Result<Option<Many>, Error> {
         if matches!(self.connection, Connection::Sqlite(_)) {
             return Ok(None);
@@ -297,15 +298,15 @@ impl Tx {
         })
     }
 
-    /// How much of the index the model of today has seen; all of it waits where there is none.
+    /// Number of chunks in each state for the current model; without a model, all are waiting.
     pub async fn index_health(&mut self, model: Option<&str>) -> Result<IndexHealth, Error> {
         let mut health = IndexHealth::default();
         for row in self.rows("chunks_by_model", params![]).await? {
             let mut cells = row.cells("chunk_signs");
-            let of: Arc<str> = cells.text("model")?;
+            let embedded_by: Arc<str> = cells.text("model")?;
             let (chunks, refused) = (cells.u64("chunks")?, cells.u64("refused")?);
             health.chunks += chunks;
-            if model == Some(&*of) {
+            if model == Some(&*embedded_by) {
                 health.embedded += chunks.saturating_sub(refused);
                 health.refused += refused;
             } else {
@@ -315,7 +316,7 @@ impl Tx {
         Ok(health)
     }
 
-    /// Takes out of the index what belongs to nothing.
+    /// Deletes index entries whose source is missing.
     pub fn drop_lost_index(&mut self) {
         for name in [
             "chunks_delete_lost",
@@ -326,7 +327,8 @@ impl Tx {
         }
     }
 
-    /// Cuts a page of what is searched into its chunks anew, by ids; the last id, if there was any.
+    /// Splits a page of artifacts and outputs into chunks again, in the order of their ids. Returns
+    /// the last id and the numbers of sources and chunks, if any.
     pub async fn reindex_page(
         &mut self,
         behind: Uuid,
@@ -348,7 +350,7 @@ impl Tx {
     }
 }
 
-/// The nearest chunk of each artifact and output, the nearest first.
+/// The nearest chunk of each artifact and output, nearest first.
 fn best_of_each(found: Vec<((Uuid, i64), f64)>) -> Vec<((Uuid, i64), f64)> {
     let mut best: BTreeMap<Uuid, (i64, f64)> = BTreeMap::new();
     for ((source, ordinal), likeness) in found {
@@ -363,7 +365,7 @@ fn best_of_each(found: Vec<((Uuid, i64), f64)>) -> Vec<((Uuid, i64), f64)> {
         .into_iter()
         .map(|(source, (ordinal, likeness))| ((source, ordinal), likeness))
         .collect();
-    // Ids sort by the time at which they were made: of two that are as near, the newer one.
+    // Ids sort by creation time: of two equally near ones, the newer one comes first.
     best.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
     best
 }

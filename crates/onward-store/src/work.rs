@@ -1,5 +1,5 @@
-//! Work in a transaction: a function from a [`Tx`] to a future, which may be called again where a
-//! race was lost.
+//! Closures that run in a transaction: functions from a [`Tx`] to a future, called again after a
+//! lost race. On SQLite they are sent to the writer as jobs.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,21 +12,23 @@ use crate::backend::sqlite::{self, Job, Ran, Writer, held};
 use crate::error::Error;
 use crate::tx::{Changed, Tx};
 
-/// What work in a transaction is while it runs. It may wait for the transaction, and for nothing else.
+/// The future of a closure that runs in a transaction. It may await the transaction and nothing
+/// else.
 pub type Running<'t, A, E> = Pin<Box<dyn Future<Output = Result<A, E>> + Send + 't>>;
 
-/// Nothing that runs on a file ever waits, so one poll is enough.
+/// Polls a future once. On SQLite nothing in a transaction is asynchronous, so one poll completes
+/// it.
 pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Result<A, E> {
     match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => Err(Error::Refused(
-            "a transaction waited for something beside the database".to_owned(),
+            "a transaction awaited something other than the database".to_owned(),
         )
         .into()),
     }
 }
 
-/// Work for the writer, and who waits for its answer.
+/// A job for the writer, and the channel that returns its result to the caller.
 struct Sent<A, E, F> {
     tenant: Arc<str>,
     work: F,
@@ -38,7 +40,8 @@ struct Sent<A, E, F> {
     begun: bool,
 }
 
-/// Taken once: by the writer, which then does the work, or by whoever waits, and then it is never done.
+/// Start flag of a job. It is taken once: by the writer, which then runs the job, or by the caller
+/// on timeout, and then the job never runs.
 #[derive(Clone, Default)]
 struct Start(Arc<AtomicBool>);
 
@@ -48,8 +51,9 @@ impl Start {
     }
 }
 
-/// Has work done by the writer. Work that was not begun for too long, because other processes
-/// write or one of them has stopped in the middle, is given up.
+/// Runs `work` on the writer and waits for the result. If the write queue is stuck (another process
+/// writes for too long, or is suspended) and the job has not started, the call fails and the job
+/// never runs.
 pub(crate) async fn send<A, E, F>(
     writer: &Writer,
     tenant: &Arc<str>,
@@ -75,7 +79,7 @@ where
         begun: false,
     };
     writer.send(Box::new(job), length);
-    // No timer: setting one wakes a thread, for every call.
+    // No timer per call: setting one wakes a thread.
     let answered = tokio::select! {
         biased;
         answered = &mut answer => answered,
@@ -88,7 +92,7 @@ where
 }
 
 pub(crate) fn gone() -> Error {
-    Error::unavailable("the call was cut off", "start `onward` again")
+    Error::unavailable("the call was interrupted", "restart `onward`")
 }
 
 impl<A, E, F> Job for Sent<A, E, F>
@@ -125,11 +129,11 @@ where
         };
         if answer.is_ok() {
             for changed in self.changed {
-                // Nobody may be watching.
+                // There may be no subscriber.
                 drop(self.watchers.send(changed));
             }
         }
-        // Whoever asked may have gone away; what was done stays done.
+        // The caller may have been dropped; the commit stays.
         drop(self.waits.send(answer));
     }
 }

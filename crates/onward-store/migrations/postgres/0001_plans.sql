@@ -1,18 +1,18 @@
--- Differs because types have other names here, every row is guarded by row security beside the
--- statement's own text, and a role and two functions are needed for that.
+-- Differs because the types have other names, every table has row security in addition to the
+-- tenant in each statement, and a role and two functions are needed for that.
 --
--- Instants and spans are whole milliseconds; JSON is text, as it was written; flags are 0 and 1.
--- The CHECKs repeat the law of the states: a row that fits no state cannot be written. Where rows
--- change with every call, the law stands in a function that is given the row: PostgreSQL reads the
--- text of each CHECK anew with every statement, and keeps a function from call to call.
--- Everything is made in the schema that the search path names first.
+-- Instants and durations are whole milliseconds; JSON is text, as written; flags are 0 and 1. The
+-- CHECKs repeat the rules of the states: a row that matches no valid state cannot be written. For
+-- rows that change with every call, the rule is a function of the row: PostgreSQL parses the text
+-- of a CHECK again with every statement, and caches a function between calls. Everything is created
+-- in the first schema of the search path.
 
--- The role that every transaction takes: it cannot log in and cannot bypass row security, whoever
--- the server logs in as. Roles belong to the whole cluster, so servers that start at once on two
--- of its databases make it at once, and the lock around a migration does not keep them apart.
+-- The role that every transaction assumes: it cannot log in and cannot bypass row security,
+-- whatever the login is. Roles belong to the whole cluster, so servers that start concurrently on
+-- two of its databases create it concurrently; the lock around a migration does not serialize them.
 DO $$
 DECLARE
-    -- Being a member is not enough to take a role from PostgreSQL 16 on.
+    -- From PostgreSQL 16 on, membership is not enough to assume a role.
     needed text := CASE WHEN current_setting('server_version_num')::int >= 160000
         THEN 'SET' ELSE 'MEMBER' END;
     grants text := format('GRANT onward_tenant TO %I', CURRENT_USER);
@@ -45,8 +45,8 @@ BEGIN
 END;
 $$;
 
--- Ends a transaction whose statement touched another number of rows than it must. It is called
--- only then, inside of the statement, so that a COMMIT that was sent along with it comes too late.
+-- Aborts a transaction whose statement affected another number of rows than required. It is called
+-- only in that case, inside the statement, so that a COMMIT sent with it comes too late.
 CREATE FUNCTION onward_miscounted(statement text, touched bigint, expected bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -87,12 +87,12 @@ CREATE TABLE plans (
     seq bigint NOT NULL,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
-    -- In tens of seconds, by which lists are ordered first: a row whose indexed columns stay the same is updated in
-    -- its place, and an index over `updated_at` would not let it.
+    -- In units of ten seconds; lists are ordered by it first. A row whose indexed columns keep
+    -- their values can be updated in place (HOT), which an index over `updated_at` would prevent.
     updated_about bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, plan_id)
 ) WITH (fillfactor = 75);
--- The states that are met most come first. What is compared with nothing is not lawful.
+-- The most frequent states come first. A comparison with NULL counts as invalid.
 CREATE FUNCTION onward_plan_is_lawful(plan plans) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -131,7 +131,7 @@ CREATE TABLE steps (
     tenant_id text NOT NULL,
     step_id uuid NOT NULL,
     plan_id uuid NOT NULL,
-    -- Negative only inside of the transaction that moves steps along.
+    -- Negative only inside the transaction that moves steps.
     step_order bigint NOT NULL,
     step_type text NOT NULL,
     title text,
@@ -149,7 +149,7 @@ CREATE TABLE steps (
     undelivered bigint NOT NULL,
     review text,
     ended_at bigint,
-    -- The first event of the commit in which it ended, so that its answer can be given again.
+    -- First event of the commit in which the step ended, so that its response can be repeated.
     ended_commit bigint,
     result_summary text,
     result_confidence double precision,
@@ -162,7 +162,7 @@ CREATE TABLE steps (
     failure_words text,
     superseded text NOT NULL,
     updated_at bigint NOT NULL,
-    -- Derived, so that what can be handed out, and what has stalled, is found by an index.
+    -- Derived, so that an index finds the steps that can be assigned and those that have stalled.
     open_dependencies bigint NOT NULL,
     stalls_at bigint,
     PRIMARY KEY (tenant_id, step_id),
@@ -223,7 +223,7 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
 CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
 
--- `step_id` waits for `needs`.
+-- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
     tenant_id text NOT NULL,
     needs uuid NOT NULL,
@@ -248,7 +248,7 @@ CREATE TABLE branches (
 CREATE INDEX branches_after ON branches (tenant_id, after_step, ordinal);
 CREATE INDEX branches_of_plan ON branches (tenant_id, plan_id, ordinal);
 
--- `branch_id` names `step_id`, which therefore cannot be removed.
+-- `branch_id` references `step_id`, which therefore cannot be removed.
 CREATE TABLE branch_needs (
     tenant_id text NOT NULL,
     step_id uuid NOT NULL,
@@ -258,13 +258,13 @@ CREATE TABLE branch_needs (
 );
 CREATE INDEX branch_needs_of_plan ON branch_needs (tenant_id, plan_id);
 
--- The audit trail. Its primary key is the guard of every commit: two that were decided on the
--- same state of a plan want the same number, and the second is refused.
+-- The audit trail. Its primary key guards every commit: two commits based on the same version of a
+-- plan use the same sequence number, and the second one is rejected.
 CREATE TABLE events (
     tenant_id text NOT NULL,
     plan_id uuid NOT NULL,
     seq bigint NOT NULL,
-    -- The number of the first event of the same commit.
+    -- Sequence number of the first event of the same commit.
     commit_seq bigint NOT NULL CHECK (commit_seq BETWEEN 1 AND seq),
     at bigint NOT NULL,
     actor text NOT NULL,
@@ -334,7 +334,7 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_of_plan ON artifacts (tenant_id, plan_id, created_at)
     WHERE plan_id IS NOT NULL;
 
--- What happened to a tenant beside its plans: a plan was deleted, a token made.
+-- Actions on a tenant other than changes of its plans: a plan was deleted, a token created.
 CREATE TABLE tenant_log (
     tenant_id text NOT NULL,
     entry_id uuid NOT NULL,
@@ -374,15 +374,15 @@ CREATE TABLE tokens (
     PRIMARY KEY (tenant_id, token_id)
 );
 
--- The first of the two narrow tables that stand outside of the tenants: whose token is it?
+-- The first of the two tables outside row security: finds the tenant of a token.
 CREATE TABLE token_hashes (
     hash text NOT NULL PRIMARY KEY,
     tenant_id text NOT NULL,
     token_id uuid NOT NULL
 );
 
--- The second: which plans must be looked at, and when. A hint: a plan may be looked at too early,
--- never too late.
+-- The second one: when the sweep must check which plan. A plan may be checked too early, but never
+-- too late.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id uuid NOT NULL,
@@ -391,9 +391,9 @@ CREATE TABLE due (
 );
 CREATE INDEX due_by_time ON due (at);
 
--- A transaction sees and writes the rows of the tenant that it has set, and without one none at
--- all. A setting of an earlier transaction leaves an empty text behind, which is no tenant. FORCE
--- binds the owner of the tables too.
+-- A transaction reads and writes the rows of the tenant that it has set, and no rows without one.
+-- After an earlier transaction the setting is an empty text, which is not a tenant. FORCE applies
+-- the policy to the owner of the tables too.
 DO $$
 DECLARE
     guarded text;

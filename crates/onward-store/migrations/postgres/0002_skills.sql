@@ -1,4 +1,4 @@
--- Executions of agents' skills, and what people say about plans. Differs from SQLite's as the first
+-- Skill executions of agents, and user feedback about plans. Differs from SQLite as the first
 -- schema does.
 
 CREATE TABLE skill_executions (
@@ -17,7 +17,7 @@ CREATE TABLE skill_executions (
     CHECK ((status IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
     CHECK (error_message IS NULL OR status = 'failed')
 );
--- What a plan that comes into being may be linked to.
+-- Executions that a new plan may be linked to.
 CREATE INDEX skill_executions_free ON skill_executions
     (tenant_id, session, started_at, execution_id)
     WHERE status = 'started' AND plan_id IS NULL;
@@ -38,7 +38,7 @@ CREATE TABLE feedback (
 );
 CREATE INDEX feedback_of_plan ON feedback (tenant_id, plan_id, created_at, feedback_id);
 
--- As for the tables of the first schema: each tenant sees and writes its own rows.
+-- As for the tables of the first schema: each tenant reads and writes only its own rows.
 DO $$
 DECLARE
     guarded text;

@@ -1,5 +1,5 @@
--- What plans deliver, and the words by which it and what was found or made are found again. Differs
--- from SQLite's as the first schema does, and because the words of a chunk are a column here.
+-- Outputs of plans, and the full-text index of outputs and artifacts. Differs from SQLite as the
+-- first schema does, and because the words of a chunk are a column here.
 
 CREATE TABLE outputs (
     tenant_id text NOT NULL,
@@ -15,11 +15,11 @@ CREATE TABLE outputs (
     UNIQUE (tenant_id, plan_id, title, version)
 );
 
--- Which output it was about, where it was about one.
+-- The output that the feedback concerns, if any.
 ALTER TABLE feedback ADD COLUMN output_id uuid;
 
--- A piece of an artifact's or an output's content, in characters, and the words as the core spells
--- them: the dictionary `simple` leaves them as they are.
+-- A chunk of the content of an artifact or output, in characters, and its words as normalized by
+-- the core: the dictionary `simple` leaves them unchanged.
 CREATE TABLE chunks (
     tenant_id text NOT NULL,
     source_id uuid NOT NULL,
@@ -29,12 +29,12 @@ CREATE TABLE chunks (
     words tsvector NOT NULL,
     PRIMARY KEY (tenant_id, source_id, ordinal)
 );
--- The only index that does not begin with the tenant: an index of words cannot, without an extension
--- that not every server has.
+-- The only index that does not begin with the tenant: a GIN index cannot, without an extension that
+-- not every server has.
 CREATE INDEX chunks_by_word ON chunks USING gin (words);
 
--- What was kept before there was an index: a chunk each, of words as the database sees them. No tenant
--- is set here, and the owner of the tables must see them all.
+-- Artifacts stored before the index existed: one chunk each, with words as split by the database.
+-- No tenant is set here, and the owner of the tables must see all rows.
 ALTER TABLE artifacts NO FORCE ROW LEVEL SECURITY;
 INSERT INTO chunks (tenant_id, source_id, ordinal, starts_at, characters, words)
 SELECT tenant_id, artifact_id, 0, 0, least(length(content), 100000),
@@ -43,7 +43,7 @@ SELECT tenant_id, artifact_id, 0, 0, least(length(content), 100000),
 FROM artifacts WHERE length(content) > 0;
 ALTER TABLE artifacts FORCE ROW LEVEL SECURITY;
 
--- As for the tables of the first schema: each tenant sees and writes its own rows.
+-- As for the tables of the first schema: each tenant reads and writes only its own rows.
 DO $$
 DECLARE
     guarded text;
@@ -61,10 +61,10 @@ $$;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON outputs, chunks TO onward_tenant;
 
--- Row security asks each row before it asks anything that might tell of the row, and so it would never
--- look into an index of words. Hence these two: they run as the owner of the tables, who is let
--- through (and could lift the guard anyway), and say the tenant themselves. What they find is looked
--- up in tables that are guarded.
+-- Row security is checked for each row before any function that might leak data from the row, so a
+-- query under row security never uses a full-text index. Hence these two functions: they run as the
+-- owner of the tables, who is exempted by a policy (and could disable row security anyway), and
+-- filter by tenant themselves. Their results are joined with tables under row security.
 DO $$
 BEGIN
     EXECUTE format('CREATE POLICY owner_searches ON chunks FOR SELECT TO %I USING (true)', CURRENT_USER);

@@ -1,9 +1,9 @@
--- What chunks mean, as a model sees it, and what models took out of texts. Differs from SQLite's as the
--- first schema does, and because signs are bits here, which the server can compare.
+-- Embeddings of chunks, and data that models extracted from texts. Differs from SQLite as the first
+-- schema does, and because signs are bits here, which the server can compare.
 
--- One row for every chunk: which model has seen it, and on which side of zero each of its numbers lies.
--- Narrow, because all of a tenant's are looked through by a search. A chunk that no model has seen has
--- an empty `model`; one that its model refused has an empty sign.
+-- One row for every chunk: the model that embedded it, and the sign bit of each dimension. Narrow,
+-- because a search scans all rows of a tenant. A chunk that no model has embedded has an empty
+-- `model`; one that its model rejected has an empty sign.
 CREATE TABLE chunk_signs (
     tenant_id text NOT NULL,
     source_id uuid NOT NULL,
@@ -13,10 +13,10 @@ CREATE TABLE chunk_signs (
     CHECK (model <> '' OR length(sign) = 0),
     PRIMARY KEY (tenant_id, source_id, ordinal)
 );
--- What waits: whatever the model of today has not seen.
+-- The embedding queue: chunks that the current model has not embedded.
 CREATE INDEX chunk_signs_by_model ON chunk_signs (tenant_id, model);
 
--- All of its numbers, for the few chunks whose signs are near.
+-- The complete vectors, read for the few chunks with near signs.
 CREATE TABLE vectors (
     tenant_id text NOT NULL,
     source_id uuid NOT NULL,
@@ -24,16 +24,16 @@ CREATE TABLE vectors (
     vector bytea NOT NULL CHECK (length(vector) > 0),
     PRIMARY KEY (tenant_id, source_id, ordinal)
 );
--- Numbers that look like noise: to press them together takes time and saves nothing.
+-- Vectors are close to random: compressing them takes time and saves nothing.
 ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
 
--- No tenant is set here, and the owner of the tables must see them all.
+-- No tenant is set here, and the owner of the tables must see all rows.
 ALTER TABLE chunks NO FORCE ROW LEVEL SECURITY;
 INSERT INTO chunk_signs (tenant_id, source_id, ordinal)
 SELECT tenant_id, source_id, ordinal FROM chunks;
 ALTER TABLE chunks FORCE ROW LEVEL SECURITY;
 
--- They run as whoever changes the chunks, and so for one tenant.
+-- They run with the rights of the caller that changes the chunks, and so for one tenant.
 CREATE FUNCTION onward_chunk_waits() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -57,7 +57,8 @@ FOR EACH ROW EXECUTE FUNCTION onward_chunk_waits();
 CREATE TRIGGER meaning_goes_with_its_chunk AFTER DELETE ON chunks
 FOR EACH ROW EXECUTE FUNCTION onward_chunk_goes();
 
--- What a model took out of a text, as a schema asks for it. It belongs to a plan where its artifact does.
+-- Data that a model extracted from a text according to a schema. It belongs to the plan of its
+-- artifact.
 CREATE TABLE extractions (
     tenant_id text NOT NULL,
     extraction_id uuid NOT NULL,
@@ -76,7 +77,7 @@ CREATE TABLE extractions (
 CREATE INDEX extractions_by_artifact ON extractions (tenant_id, artifact_id)
 WHERE artifact_id IS NOT NULL;
 
--- As for the tables of the first schema: each tenant sees and writes its own rows.
+-- As for the tables of the first schema: each tenant reads and writes only its own rows.
 DO $$
 DECLARE
     guarded text;

@@ -1,10 +1,10 @@
--- What people are told of when nobody looks, and how far that got. Differs from SQLite's as the first
--- schema does.
+-- Notifications and their delivery state. Differs from SQLite as the first schema does.
 
 CREATE TABLE notices (
     tenant_id text NOT NULL,
     plan_id uuid NOT NULL,
-    -- What tells it from every other one about the plan: so it is told once, whoever found it.
+    -- Identifies the finding within the plan, so that it is reported once, whichever process found
+    -- it.
     finding text NOT NULL CHECK (finding <> ''),
     kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure')),
     step_id uuid,
@@ -14,7 +14,7 @@ CREATE TABLE notices (
     found_at bigint NOT NULL,
     delivery text NOT NULL CHECK (delivery IN ('waiting', 'sent', 'given_up', 'unwanted')),
     tries bigint NOT NULL CHECK (tries >= 0),
-    -- When it is tried next; nobody else tries it before.
+    -- Time of the next attempt; no process tries before.
     next_at bigint,
     ended_at bigint,
     last_error text,
@@ -25,7 +25,7 @@ CREATE TABLE notices (
 CREATE INDEX notices_waiting ON notices (tenant_id, next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX notices_by_time ON notices (tenant_id, found_at);
 
--- As for the tables of the first schema: each tenant sees and writes its own rows.
+-- As for the tables of the first schema: each tenant reads and writes only its own rows.
 ALTER TABLE notices ENABLE ROW LEVEL SECURITY;
 ALTER TABLE notices FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_tenant ON notices

@@ -1,18 +1,19 @@
--- The nearest signs by an index, on servers that have pgvector. Differs from SQLite's because there is no
--- such index there. Nothing here needs the extension: where it is missing, these find no index.
+-- Nearest-neighbour search by an index, on servers with pgvector. Differs from SQLite, which has no
+-- such index. Nothing here requires the extension: without it, these functions find no index.
 
--- The index of one tenant's signs as one model made them, of so many bits. It is made and dropped while
--- servers run, and only for tenants with many chunks.
+-- Name of the index over the signs of one tenant and one model, of this many bits. Indexes are
+-- created and dropped while servers run, and only for tenants with many chunks.
 CREATE FUNCTION onward_near_index(tenant text, of_model text, width bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT 'chunk_signs_near_'
         || to_hex(hashtextextended(format('%L %L %s', tenant, of_model, width), 0))
 $$;
 
--- The chunks whose signs are nearest, by that index; none where it is not there, or not whole yet. It is
--- planned with the tenant, the model and the width written out, without which no server would see that the
--- index holds just what is asked for. It runs as the owner of the tables, whom row security binds as well:
--- the operator may stand in a schema that a tenant's role may not look into.
+-- The chunks with the nearest signs, by that index; none if it does not exist or is not valid.
+-- Tenant, model and width are literals in the query, because otherwise the planner would not
+-- recognise that the partial index applies. It runs as the owner of the tables, to whom row
+-- security applies as well: the operator `<~>` may be in a schema that the role of a tenant may not
+-- use.
 CREATE FUNCTION onward_near(of_model text, asked text, most bigint)
 RETURNS TABLE (source_id uuid, ordinal bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1000 SET search_path FROM CURRENT SET enable_sort = off AS $$
@@ -28,7 +29,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    -- As many as are asked for in one go, and more where some of these are gone since.
+    -- Scan as many entries as requested, and more if some of them are dead.
     PERFORM set_config('hnsw.ef_search', greatest(1, least(most, 1000))::text, true),
         set_config('hnsw.iterative_scan', 'strict_order', true);
     RETURN QUERY EXECUTE format(

@@ -1,2 +1,2 @@
--- Nothing changes here. Differs from SQLite's because a server counts its rows by itself; the versions of
--- both schemas go together.
+-- No change. Differs from SQLite because a server collects statistics itself; the versions of both
+-- schemas are kept equal.

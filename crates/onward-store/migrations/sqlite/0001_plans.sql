@@ -1,9 +1,10 @@
--- The first schema. Differs from PostgreSQL's in the names of types, and because here a statement
--- is bound to its tenant by its text alone: there is no row security.
+-- The first schema. Differs from PostgreSQL in the names of types, and because only the text of a
+-- statement binds it to its tenant here: there is no row security.
 --
--- Instants and spans are whole milliseconds; ids are 16 bytes; JSON is text, as it was written.
--- The CHECKs repeat the law of the states: a row that fits no state cannot be written. They say
--- `a OR b OR c` where PostgreSQL's say `IN`: for a list of three SQLite makes a table each time.
+-- Instants and durations are whole milliseconds; ids are 16 bytes; JSON is text, as written. The
+-- CHECKs repeat the rules of the states: a row that matches no valid state cannot be written. They
+-- use `a OR b OR c` where PostgreSQL uses `IN`, because SQLite builds a table for a list of three
+-- each time.
 
 CREATE TABLE tenants (
     tenant_id text NOT NULL PRIMARY KEY,
@@ -38,7 +39,8 @@ CREATE TABLE plans (
     seq integer NOT NULL CHECK (seq > 0),
     created_at integer NOT NULL,
     updated_at integer NOT NULL,
-    -- In tens of seconds, by which lists are ordered first: an index over `updated_at` would change with every call.
+    -- In units of ten seconds; lists are ordered by it first. An index over `updated_at` would
+    -- change with every call.
     updated_about integer NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, plan_id),
     CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
@@ -59,7 +61,7 @@ CREATE TABLE steps (
     tenant_id text NOT NULL,
     step_id blob NOT NULL,
     plan_id blob NOT NULL,
-    -- Negative only inside of the transaction that moves steps along.
+    -- Negative only inside the transaction that moves steps.
     step_order integer NOT NULL CHECK (step_order <> 0),
     step_type text NOT NULL CHECK (step_type = 'search' OR step_type = 'extract'
         OR step_type = 'analyze' OR step_type = 'critique' OR step_type = 'synthesize'
@@ -79,7 +81,7 @@ CREATE TABLE steps (
     undelivered integer NOT NULL CHECK (undelivered IN (0, 1)),
     review text,
     ended_at integer,
-    -- The first event of the commit in which it ended, so that its answer can be given again.
+    -- First event of the commit in which the step ended, so that its response can be repeated.
     ended_commit integer,
     result_summary text,
     result_confidence real,
@@ -92,7 +94,7 @@ CREATE TABLE steps (
     failure_words text,
     superseded text NOT NULL,
     updated_at integer NOT NULL,
-    -- Derived, so that what can be handed out, and what has stalled, is found by an index.
+    -- Derived, so that an index finds the steps that can be assigned and those that have stalled.
     open_dependencies integer NOT NULL CHECK (open_dependencies >= 0),
     stalls_at integer,
     PRIMARY KEY (tenant_id, step_id),
@@ -112,8 +114,8 @@ CREATE TABLE steps (
     CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
     CHECK (stalls_at IS NULL OR status = 'in_progress')
 );
--- What can be handed out, and what is worked on: one index, so that handing out a step changes one
--- page and not two. What is pending has no instant at which it stalls.
+-- Steps that can be assigned and steps in progress: one index, so that assigning a step changes one
+-- page instead of two. A pending step has no stall time.
 CREATE INDEX steps_open ON steps
     (tenant_id, plan_id, status, stalls_at, open_dependencies, step_order)
     WHERE status = 'pending' OR status = 'in_progress';
@@ -124,7 +126,7 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
 CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
 
--- `step_id` waits for `needs`.
+-- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
     tenant_id text NOT NULL,
     needs blob NOT NULL,
@@ -149,7 +151,7 @@ CREATE TABLE branches (
 CREATE INDEX branches_after ON branches (tenant_id, after_step, ordinal);
 CREATE INDEX branches_of_plan ON branches (tenant_id, plan_id, ordinal);
 
--- `branch_id` names `step_id`, which therefore cannot be removed.
+-- `branch_id` references `step_id`, which therefore cannot be removed.
 CREATE TABLE branch_needs (
     tenant_id text NOT NULL,
     step_id blob NOT NULL,
@@ -159,13 +161,13 @@ CREATE TABLE branch_needs (
 ) WITHOUT ROWID;
 CREATE INDEX branch_needs_of_plan ON branch_needs (tenant_id, plan_id);
 
--- The audit trail. Its primary key is the guard of every commit: two that were decided on the
--- same state of a plan want the same number, and the second is refused.
+-- The audit trail. Its primary key guards every commit: two commits based on the same version of a
+-- plan use the same sequence number, and the second one is rejected.
 CREATE TABLE events (
     tenant_id text NOT NULL,
     plan_id blob NOT NULL,
     seq integer NOT NULL CHECK (seq > 0),
-    -- The number of the first event of the same commit.
+    -- Sequence number of the first event of the same commit.
     commit_seq integer NOT NULL CHECK (commit_seq > 0 AND commit_seq <= seq),
     at integer NOT NULL,
     actor text NOT NULL,
@@ -179,7 +181,7 @@ CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
 BEGIN
     SELECT RAISE(ABORT, 'the audit trail takes no update');
 END;
--- `INSERT OR REPLACE` deletes without asking the trigger below.
+-- `INSERT OR REPLACE` deletes rows without firing the trigger below.
 CREATE TRIGGER events_are_not_replaced BEFORE INSERT ON events
 WHEN EXISTS (SELECT 1 FROM events WHERE tenant_id = NEW.tenant_id AND plan_id = NEW.plan_id
     AND seq = NEW.seq)
@@ -226,7 +228,7 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_of_plan ON artifacts (tenant_id, plan_id, created_at)
     WHERE plan_id IS NOT NULL;
 
--- What happened to a tenant beside its plans: a plan was deleted, a token made.
+-- Actions on a tenant other than changes of its plans: a plan was deleted, a token created.
 CREATE TABLE tenant_log (
     tenant_id text NOT NULL,
     entry_id blob NOT NULL,
@@ -266,15 +268,15 @@ CREATE TABLE tokens (
     PRIMARY KEY (tenant_id, token_id)
 ) WITHOUT ROWID;
 
--- The first of the two narrow tables that stand outside of the tenants: whose token is it?
+-- The first of the two tables that are read across tenants: finds the tenant of a token.
 CREATE TABLE token_hashes (
     hash text NOT NULL PRIMARY KEY,
     tenant_id text NOT NULL,
     token_id blob NOT NULL
 ) WITHOUT ROWID;
 
--- The second: which plans must be looked at, and when. A hint: a plan may be looked at too early,
--- never too late.
+-- The second one: when the sweep must check which plan. A plan may be checked too early, but never
+-- too late.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id blob NOT NULL,

@@ -1,5 +1,5 @@
--- Executions of agents' skills, and what people say about plans. Differs from PostgreSQL's as the
--- first schema does.
+-- Skill executions of agents, and user feedback about plans. Differs from PostgreSQL as the first
+-- schema does.
 
 CREATE TABLE skill_executions (
     tenant_id text NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE skill_executions (
     CHECK ((status IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
     CHECK (error_message IS NULL OR status = 'failed')
 );
--- What a plan that comes into being may be linked to.
+-- Executions that a new plan may be linked to.
 CREATE INDEX skill_executions_free ON skill_executions
     (tenant_id, session, started_at, execution_id)
     WHERE status = 'started' AND plan_id IS NULL;

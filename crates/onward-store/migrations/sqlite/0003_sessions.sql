@@ -1,5 +1,5 @@
--- Agents' sessions as hooks see them: turns, steps, what the detector remembers. Differs from
--- PostgreSQL's as the first schema does.
+-- Agent sessions as reported by hooks: turns, steps, and the state of the turn detector. Differs
+-- from PostgreSQL as the first schema does.
 
 CREATE TABLE sessions (
     tenant_id text NOT NULL,
@@ -15,8 +15,8 @@ CREATE TABLE sessions (
 );
 CREATE INDEX sessions_by_time ON sessions (tenant_id, last_seen_at, session_id);
 
--- One agent of a session, or one of its subagents, with what its detector remembers of the turn. The
--- agent itself has no name.
+-- An agent of a session or one of its subagents, with the detector state of its turn. The id of the
+-- agent itself is empty.
 CREATE TABLE session_agents (
     tenant_id text NOT NULL,
     session_id text NOT NULL,
@@ -66,7 +66,7 @@ CREATE TABLE turn_steps (
     CHECK (why IS NULL OR verdict = 'progress')
 );
 
--- Which plans were worked on from which directory, so that the next session there can go on.
+-- Plans that were worked on from a directory, so that the next session there can resume them.
 CREATE TABLE directory_plans (
     tenant_id text NOT NULL,
     directory text NOT NULL,

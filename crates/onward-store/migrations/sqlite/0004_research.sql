@@ -1,6 +1,6 @@
--- What plans deliver, and the words by which it and what was found or made are found again. Differs
--- from PostgreSQL's as the first schema does, and because the words of a chunk stand in an index of
--- their own here, which triggers keep as the chunks are.
+-- Outputs of plans, and the full-text index of outputs and artifacts. Differs from PostgreSQL as
+-- the first schema does, and because the words of a chunk are in a separate index here, which
+-- triggers maintain.
 
 CREATE TABLE outputs (
     tenant_id text NOT NULL,
@@ -16,10 +16,10 @@ CREATE TABLE outputs (
     UNIQUE (tenant_id, plan_id, title, version)
 );
 
--- Which output it was about, where it was about one.
+-- The output that the feedback concerns, if any.
 ALTER TABLE feedback ADD COLUMN output_id blob;
 
--- A piece of an artifact's or an output's content, in characters.
+-- A chunk of the content of an artifact or output, in characters.
 CREATE TABLE chunks (
     chunk_no integer PRIMARY KEY,
     tenant_id text NOT NULL,
@@ -30,12 +30,12 @@ CREATE TABLE chunks (
     UNIQUE (tenant_id, source_id, ordinal)
 );
 
--- The words as the core spells them, so there is nothing left to fold. It holds no texts: those
--- stand with the artifact or the output.
+-- Words as normalized by the core, so there is nothing left to fold. The index contains no texts:
+-- those are stored with the artifact or output.
 CREATE VIRTUAL TABLE chunk_words USING fts5(title, body, content = '', contentless_delete = 1,
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
 
--- Both at once, so that no chunk is without its words.
+-- Inserts both, so that no chunk is without its words.
 CREATE VIEW spelled_chunks AS
     SELECT tenant_id, source_id, ordinal, starts_at, characters, '' AS title_words, '' AS words
     FROM chunks;
@@ -51,7 +51,7 @@ BEGIN
     DELETE FROM chunk_words WHERE rowid = OLD.chunk_no;
 END;
 
--- What was kept before there was an index: a chunk each, of words as the database sees them.
+-- Artifacts stored before the index existed: one chunk each, with words as split by the database.
 INSERT INTO spelled_chunks (tenant_id, source_id, ordinal, starts_at, characters, title_words, words)
 SELECT tenant_id, artifact_id, 0, 0, min(length(content), 100000), title, substr(content, 1, 100000)
 FROM artifacts WHERE length(content) > 0;

@@ -1,14 +1,14 @@
--- Agents' tool calls: the ledger. A call stands here before its effect begins, and every change of it
--- is written before it is answered. Differs from PostgreSQL's as the first schema does.
+-- The log of agents' tool calls. A call is recorded before its effect begins, and every change to
+-- it is written before it is acknowledged. Differs from PostgreSQL as the first schema does.
 
--- For whoever watches from another process: which sessions have changed, and how often.
+-- For subscribers in other processes: which sessions have changed, and how often.
 ALTER TABLE sessions ADD COLUMN changed_at integer NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN changes integer NOT NULL DEFAULT 0;
 CREATE INDEX sessions_by_change ON sessions (tenant_id, changed_at);
 
--- A call by its turn and its place in it: ids come from models, and may repeat. `stale_at` is the last
--- instant at which it is alive without a further sign; none where no clock runs. What stands in for a
--- result that never came stays beside one that came late.
+-- A call by its turn and its position: ids come from models, and may repeat. `stale_at` is the last
+-- instant at which it counts as alive without further activity; NULL if it has no time limit. The
+-- substitute for a missing result remains next to a result that arrives late.
 CREATE TABLE session_calls (
     tenant_id text NOT NULL,
     session_id text NOT NULL,
@@ -61,9 +61,9 @@ CREATE INDEX session_calls_open ON session_calls (tenant_id, session_id)
     WHERE status IN ('requested', 'awaiting_approval', 'running');
 CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
 
--- What is due, the second part of it: whose open calls must be looked at, and when; and which process
--- runs them, so that whoever stands beside it can see that it is dead. Stands outside of the tenants,
--- as `due` does. An owner that nobody knows has an empty host.
+-- Due calls: when the open calls of a session must be checked, and which process runs them, so that
+-- another process on the same host can detect that it has exited. Read across tenants, like `due`.
+-- An unknown owner has an empty host.
 CREATE TABLE due_calls (
     tenant_id text NOT NULL,
     session_id text NOT NULL,

@@ -1,9 +1,9 @@
--- What chunks mean, as a model sees it, and what models took out of texts. Differs from PostgreSQL's as
--- the first schema does, and because signs are bytes here.
+-- Embeddings of chunks, and data that models extracted from texts. Differs from PostgreSQL as the
+-- first schema does, and because signs are bytes here.
 
--- One row for every chunk: which model has seen it, and on which side of zero each of its numbers lies.
--- Narrow, because all of a tenant's are looked through by a search. A chunk that no model has seen has
--- an empty `model`; one that its model refused has an empty sign.
+-- One row for every chunk: the model that embedded it, and the sign bit of each dimension. Narrow,
+-- because a search scans all rows of a tenant. A chunk that no model has embedded has an empty
+-- `model`; one that its model rejected has an empty sign.
 CREATE TABLE chunk_signs (
     tenant_id text NOT NULL,
     source_id blob NOT NULL,
@@ -13,10 +13,10 @@ CREATE TABLE chunk_signs (
     CHECK (model <> '' OR length(sign) = 0),
     PRIMARY KEY (tenant_id, source_id, ordinal)
 ) WITHOUT ROWID;
--- What waits: whatever the model of today has not seen.
+-- The embedding queue: chunks that the current model has not embedded.
 CREATE INDEX chunk_signs_by_model ON chunk_signs (tenant_id, model);
 
--- All of its numbers, for the few chunks whose signs are near.
+-- The complete vectors, read for the few chunks with near signs.
 CREATE TABLE vectors (
     tenant_id text NOT NULL,
     source_id blob NOT NULL,
@@ -41,7 +41,8 @@ END;
 INSERT INTO chunk_signs (tenant_id, source_id, ordinal)
 SELECT tenant_id, source_id, ordinal FROM chunks;
 
--- What a model took out of a text, as a schema asks for it. It belongs to a plan where its artifact does.
+-- Data that a model extracted from a text according to a schema. It belongs to the plan of its
+-- artifact.
 CREATE TABLE extractions (
     tenant_id text NOT NULL,
     extraction_id blob NOT NULL,

@@ -1,10 +1,10 @@
--- What people are told of when nobody looks, and how far that got. Differs from PostgreSQL's as the
--- first schema does.
+-- Notifications and their delivery state. Differs from PostgreSQL as the first schema does.
 
 CREATE TABLE notices (
     tenant_id text NOT NULL,
     plan_id blob NOT NULL,
-    -- What tells it from every other one about the plan: so it is told once, whoever found it.
+    -- Identifies the finding within the plan, so that it is reported once, whichever process found
+    -- it.
     finding text NOT NULL CHECK (finding <> ''),
     kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure')),
     step_id blob,
@@ -14,7 +14,7 @@ CREATE TABLE notices (
     found_at integer NOT NULL,
     delivery text NOT NULL CHECK (delivery IN ('waiting', 'sent', 'given_up', 'unwanted')),
     tries integer NOT NULL CHECK (tries >= 0),
-    -- When it is tried next; nobody else tries it before.
+    -- Time of the next attempt; no process tries before.
     next_at integer,
     ended_at integer,
     last_error text,

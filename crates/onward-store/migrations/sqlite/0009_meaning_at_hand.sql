@@ -1,8 +1,7 @@
--- By what whoever holds signs in memory knows that they are still those of the file, and a way to the
--- extractions that nothing but their age leads to. Differs from PostgreSQL's because the server holds its
--- own pages.
+-- Change counts that validate the sign-bit cache of a process, and an index for extractions that
+-- are found only by their age. Differs from PostgreSQL because a server caches its own pages.
 
--- How often the signs of a tenant have changed.
+-- Number of changes to the signs of a tenant.
 CREATE TABLE sign_changes (
     tenant_id text NOT NULL,
     changes integer NOT NULL CHECK (changes > 0),
@@ -10,7 +9,7 @@ CREATE TABLE sign_changes (
 ) WITHOUT ROWID;
 INSERT INTO sign_changes (tenant_id, changes) SELECT DISTINCT tenant_id, 1 FROM chunk_signs;
 
--- A chunk that no model has seen has no sign, and changes none.
+-- A chunk that no model has embedded has no sign, and does not change the count.
 CREATE TRIGGER sign_is_there AFTER INSERT ON chunk_signs WHEN NEW.model <> ''
 BEGIN
     INSERT INTO sign_changes (tenant_id, changes) VALUES (NEW.tenant_id, 1)

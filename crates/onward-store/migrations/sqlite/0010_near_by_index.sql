@@ -1,2 +1,2 @@
--- Nothing changes here. Differs from PostgreSQL's because only a server can have an index of signs; the
--- versions of both schemas go together.
+-- No change. Differs from PostgreSQL because only a server can have a sign-bit index; the versions
+-- of both schemas are kept equal.

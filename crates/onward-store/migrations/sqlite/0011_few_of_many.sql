@@ -1,11 +1,13 @@
--- What SQLite cannot know of an empty file: nearly all rows of a table belong to one tenant, and few of them
--- to a step or a plan. Left to guess, it went through all branches of a tenant for every result, since the
--- table is nearer than its index. Differs from PostgreSQL's because a server counts by itself.
+-- Planner statistics that SQLite cannot collect from an empty file: almost all rows of a table
+-- belong to one tenant, and few of them to a step or a plan. Without them, it scanned all branches
+-- of a tenant for every result, because the table is cheaper to read than its index. Differs from
+-- PostgreSQL because a server collects statistics itself.
 
--- Makes the table of what is known; what it counts is replaced.
+-- Creates the statistics table; its content is replaced.
 ANALYZE branches;
 DELETE FROM sqlite_stat1 WHERE tbl = 'branches';
--- How many rows there are, then how many have the same first column, first two, and so on.
+-- The number of rows, then the number of rows with equal first column, first two columns, and so
+-- on.
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('branches', 'branches', '100000 100000 1'),
     ('branches', 'branches_after', '100000 100000 2 1'),
@@ -17,5 +19,5 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('dependencies', 'dependencies_of_plan', '100000 100000 10'),
     ('idempotency_keys', 'idempotency_keys', '100000 100000 1'),
     ('idempotency_keys', 'idempotency_keys_of_plan', '100000 100000 1');
--- For whoever has the file open.
+-- Makes the new statistics effective without reopening the file.
 ANALYZE sqlite_schema;

@@ -1,12 +1,11 @@
-//! PostgreSQL: a pool of connections, each used for one transaction at a time.
+//! PostgreSQL backend: a connection pool, with one transaction at a time per connection.
 //!
-//! A transaction costs as many round trips as it asks questions, and one for its commit; transitions that
-//! meet share that one (`group`). Every connection has taken a role that row security binds, and names the
-//! tenant that it works for, so a login that is a superuser does not get around row security.
+//! A transaction costs one round trip per batch of queries and one for its commit; concurrent
+//! transitions share the commit (`group`). Every connection assumes a role that is subject to row
+//! security, so a superuser login does not bypass it.
 //!
-//! Nothing here waits without a limit, and a server that was restarted is found again by itself. Any
-//! number of servers may work on one database: they tell each other what they change (`notify`), and
-//! one of them leads (`lead`).
+//! Every wait has a limit. Any number of servers may share one database: they notify each other of
+//! changes (`notify`), and elect a leader (`lead`).
 
 mod address;
 mod batch;
@@ -50,19 +49,19 @@ use group::Groups;
 use notify::Outbox;
 use pool::{Connections, Object, Pool};
 
-/// How many connections a server keeps at most, where the environment says nothing else.
+/// Default maximum number of connections of a process.
 const CONNECTIONS: usize = 16;
 const VARIABLE: &str = "ONWARD_DATABASE_CONNECTIONS";
 
-/// How much of everything there is.
+/// Limits of the backend.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     connections: usize,
-    /// Nobody waits longer for a free connection.
+    /// Maximum wait for a free connection.
     wait: Duration,
-    /// Nor longer for an answer. The server gives up a statement before that.
+    /// Maximum wait for a response. The server cancels a statement before that.
     answer: Duration,
-    /// Nor longer for others to go with.
+    /// Maximum time that a transition is queued to be batched with others.
     company: Duration,
 }
 
@@ -80,7 +79,7 @@ impl Limits {
     }
 }
 
-/// A database on a server. Clones share it.
+/// A database on a PostgreSQL server. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Postgres(Arc<Inner>);
 
@@ -90,13 +89,13 @@ struct Inner {
     limits: Limits,
     outbox: Arc<Outbox>,
     watchers: broadcast::Sender<Changed>,
-    /// How many of the next transitions lock their plan: somebody has lost a race just now.
+    /// Number of upcoming transitions that lock their plan, because a race was lost recently.
     crowded: AtomicU32,
     memory: Memory,
     groups: Groups,
 }
 
-/// So many transitions after a race that was lost expect another one.
+/// Number of transitions that lock their plan after a lost race.
 const CROWD: u32 = 32;
 
 impl Drop for Inner {
@@ -106,7 +105,7 @@ impl Drop for Inner {
 }
 
 impl Postgres {
-    /// Opens the database, and brings its schema up to date or refuses it.
+    /// Connects to the database, and migrates its schema or rejects it.
     pub(crate) async fn connect(
         url: &str,
         migrates: bool,
@@ -115,6 +114,7 @@ impl Postgres {
         Self::within(Limits::from_environment()?, url, migrates, watchers).await
     }
 
+    /// Connects with these limits.
     async fn within(
         limits: Limits,
         url: &str,
@@ -139,7 +139,7 @@ impl Postgres {
         })))
     }
 
-    /// The schema's version that the database has, and the one that this program needs.
+    /// Schema version of the database, and the version that this program requires.
     pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
         let address = Address::parse(url)?;
         let standing = address.stand().await?;
@@ -147,7 +147,7 @@ impl Postgres {
         Ok((migrate::version(&standing.client).await?, migrate::VERSION))
     }
 
-    /// A transaction. Nothing is sent before its first question.
+    /// Starts a transaction. Nothing is sent before its first batch.
     pub(crate) fn begin(&self, tenant: Arc<str>, faults: Faults, kind: Kind) -> Tx {
         let connection = Connection::new(self.clone(), Arc::clone(&tenant), kind);
         let connection = tx::Connection::Postgres(Box::new(connection));
@@ -160,7 +160,7 @@ impl Postgres {
         }
     }
 
-    /// A connection from the pool.
+    /// Takes a connection from the pool.
     async fn take(&self) -> Result<Object, Error> {
         let Inner {
             pool,
@@ -172,29 +172,29 @@ impl Postgres {
         pool.get().await.map_err(failed)
     }
 
-    /// What this process remembers of plans.
+    /// The plan cache of this process.
     pub(crate) fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
-    /// How a transition begins: without a lock, unless races were lost of late.
+    /// Mode of the next transition: without a lock, unless a race was lost recently.
     pub(crate) fn manner(&self) -> Kind {
         let one_less = |left: u32| left.checked_sub(1);
         let crowded = &self.0.crowded;
-        // A count that is off by one costs somebody a lock, or a second try.
+        // A count that is off by one costs an unnecessary lock or a retry.
         match crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
             Ok(_) => Kind::Locking,
             Err(_) => Kind::Advancing,
         }
     }
 
-    /// Somebody else was faster.
+    /// Records a lost race.
     pub(crate) fn lost_race(&self) {
         self.0.crowded.store(CROWD, Ordering::Relaxed);
     }
 
-    /// Commits, with what is still queued. An error means that nothing was written, unless it says
-    /// that the answer was lost.
+    /// Sends the queued writes and commits. An error means that nothing was written, unless it
+    /// states that the response was lost.
     pub(crate) async fn commit(&self, mut tx: Tx) -> Result<(), Error> {
         let queued = tx.take_queued();
         let faults = tx.faults().clone();
@@ -208,40 +208,40 @@ impl Postgres {
         faults.strike(Point::Committed)
     }
 
-    /// Takes everything back. Nobody needs to wait for that: the next transaction on this connection
-    /// stands behind it in the same line.
+    /// Rolls back without waiting for the response: the next transaction on this connection is
+    /// queued after the rollback.
     pub(crate) async fn rollback(&self, tx: Tx) {
         if let Ok(mut connection) = ours(tx) {
             connection.rollback();
         }
     }
 
-    /// Tells whoever watches, here and on other servers.
+    /// Notifies the subscribers in this process and the other servers.
     pub(crate) fn tell(&self, changed: Vec<Changed>) {
         for changed in &changed {
-            // Nobody may be watching.
+            // There may be no subscriber.
             drop(self.0.watchers.send(changed.clone()));
         }
         self.0.outbox.put(changed);
     }
 
-    /// Waits until no other server leads, and leads.
+    /// Waits until no other server leads, and takes the lead.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         Leadership::of(&self.0.address, lead).await
     }
 
-    /// Builds and drops indexes of signs.
+    /// Builds and drops sign-bit indexes.
     pub(crate) async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
         near_index::tend(&self.0.address, many).await
     }
 
-    /// Whether the server can have them.
+    /// State of pgvector on the server.
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
         near_index::look(&self.0.address).await
     }
 }
 
-/// Writes what is left, by itself or together with what others write.
+/// Sends the remaining writes and commits, alone or in a batch with other callers.
 async fn finish(connection: &mut Connection, queued: Vec<Statement>) -> Result<(), Error> {
     let queued = match group::joins(&queued) {
         Some(plan) if connection.holds_nothing() => group::commit(connection, plan, queued).await?,
@@ -254,7 +254,7 @@ async fn finish(connection: &mut Connection, queued: Vec<Statement>) -> Result<(
 fn ours(tx: Tx) -> Result<Box<Connection>, Error> {
     match tx.connection {
         tx::Connection::Postgres(connection) => Ok(connection),
-        tx::Connection::Sqlite(_) => Err(Error::Refused("a transaction of a file".to_owned())),
+        tx::Connection::Sqlite(_) => Err(Error::Refused("not a PostgreSQL transaction".to_owned())),
     }
 }
 
@@ -263,13 +263,13 @@ fn connections(number: &str) -> Result<usize, Error> {
         Ok(number) if number > 0 => Ok(number),
         Ok(_) | Err(_) => Err(error::address(
             &format!("{VARIABLE}={number}"),
-            "it must be a number of connections, at least 1",
+            "must be a number of connections, at least 1",
         )),
     }
 }
 
 fn pool(address: &Address, schemas: &str, limits: Limits) -> Result<Pool, Error> {
-    // The driver notices a closed connection by itself; a connection comes back only between
+    // The driver detects closed connections, and a connection is returned only between
     // transactions, so nothing has to be reset.
     let recycling_method = RecyclingMethod::Fast;
     let manager = Manager::from_connect(
@@ -284,7 +284,7 @@ fn pool(address: &Address, schemas: &str, limits: Limits) -> Result<Pool, Error>
             create: Some(address::CONNECT),
             recycle: Some(address::CONNECT),
         },
-        // The one that was used last knows the most statements.
+        // The most recently used connection has the most prepared statements.
         queue_mode: QueueMode::Lifo,
     };
     Pool::builder(Connections(manager))

@@ -1,10 +1,10 @@
-//! SQLite: one file, one thread that writes, connections beside it that read.
+//! SQLite backend: one file, one writer, and separate read connections.
 //!
-//! Several processes on one file are the normal case: each agent's host starts its own. So every
-//! transaction that may write begins with `BEGIN IMMEDIATE` (a reader that turns into a writer fails
-//! at once in WAL mode, and no waiting helps it), and those who want to write stand in
-//! line: SQLite's own way of waiting starves a writer for seconds. A reply means that the change is on
-//! disk.
+//! Several processes on one file are the normal case, because each agent host starts its own. So
+//! every write transaction begins with `BEGIN IMMEDIATE` (in WAL mode a reader that becomes a
+//! writer fails immediately, and waiting does not help), and the writers of all processes queue for
+//! the file (`line`), because SQLite's own busy handler can starve a writer for seconds. A response
+//! means that the change is on disk.
 
 mod copy;
 mod error;
@@ -40,19 +40,19 @@ use crate::sql::{self, Dialect};
 use crate::tx::Statement;
 use crate::value::{Columns, Row, Value};
 
-/// Statements that are kept prepared: more than there are.
+/// Capacity of the prepared statement cache: more than there are statements.
 const PREPARED: usize = 256;
 
 /// A connection to the file.
 pub(crate) struct Connection {
     pub(crate) file: rusqlite::Connection,
-    /// What all readers of the file hold together.
+    /// Sign-bit cache, shared by all readers of the file.
     held: Held,
     columns: HashMap<&'static str, Columns>,
 }
 
 impl Connection {
-    /// Opens the file, which must be there for a reader, and is made for a writer.
+    /// Opens the file. A reader requires an existing file; a writer creates it.
     pub(crate) fn open(path: &Path, writes: bool) -> Result<Self, Error> {
         if writes {
             prepare_file(path)?;
@@ -64,22 +64,22 @@ impl Connection {
         if writes {
             wait::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
         }
-        // The log is copied back after this many pages: rarer than by default, since a page that
-        // is written again and again needs copying once.
+        // Checkpoint after this many pages: less often than by default, because a page that is
+        // written repeatedly is copied only once.
         file.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
              PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF;",
         )
         .map_err(failed)?;
-        // A plan of a query that depends on what is bound is made anew with every call.
+        // Stable query plans: a plan that depends on bound values is made again with every call.
         file.set_db_config(
             rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG,
             true,
         )
         .map_err(failed)?;
         if writes {
-            // Room for the pages that many plans at once go back to: SQLite's own 2 MB are soon used
-            // up. Readers are several, and keep to those.
+            // Room for the pages of many concurrent plans; SQLite's default of 2 MB is soon used
+            // up. There are several readers, so they keep the default.
             file.pragma_update(None, "cache_size", -16_000)
                 .map_err(failed)?;
         } else {
@@ -93,13 +93,13 @@ impl Connection {
         })
     }
 
-    /// The same, with what others hold already.
+    /// Shares the sign-bit cache of other connections.
     pub(crate) fn holding(mut self, held: &Held) -> Self {
         self.held = held.clone();
         self
     }
 
-    /// Runs the statements one after the other. Those that give no rows answer with none.
+    /// Runs the statements in order. A statement without rows returns an empty list.
     pub(crate) fn run(&mut self, batch: &[Statement]) -> Result<Vec<Vec<Row>>, Error> {
         batch.iter().map(|statement| self.one(statement)).collect()
     }
@@ -131,7 +131,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Another number than before where another connection has committed meanwhile.
+    /// A number that changes when another connection commits.
     pub(crate) fn data_version(&self) -> Result<i64, Error> {
         let asked = self
             .file
@@ -139,7 +139,7 @@ impl Connection {
         asked.map_err(|why| error::running(why, "data_version"))
     }
 
-    /// A statement of this file alone: `BEGIN`, `COMMIT` and their like.
+    /// Runs a statement that is not in a query file, such as `BEGIN` or `COMMIT`.
     pub(crate) fn control(&self, text: &'static str) -> Result<(), Error> {
         let failed = |why| error::running(why, text);
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
@@ -176,7 +176,7 @@ impl rusqlite::ToSql for Value {
     }
 }
 
-/// Makes the file, readable by its owner alone, and the directories above it.
+/// Creates the file, readable by its owner only, and its parent directories.
 fn prepare_file(path: &Path) -> Result<(), Error> {
     let failed = |why| error::unreachable(why, path);
     if let Some(folder) = path

@@ -1,20 +1,20 @@
-//! What belongs to a branch: its condition and action, the verdicts of trying it, and what it did.
+//! Branches: condition and action, verdicts, and effect.
 //!
-//! A condition is kept as its author wrote it, and read again by the same parser that accepted it.
-//! One that is no longer accepted makes its record undecodable: a branch that silently counted as
-//! false would change what a plan does.
+//! A condition is stored as written, and parsed again by the parser that accepted it. If the parser
+//! no longer accepts it, the record is undecodable: a branch that silently evaluated to false would
+//! change the course of a plan.
 
-use onward_core::branch::{Action, Branch, Effect, NoEffect, Verdict};
+use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
 use onward_core::condition::Condition;
 
 use super::read::{Fields, every};
 use super::write::Details;
 use super::{Undecodable, step};
 
-/// The words of all actions.
+/// Names of all actions.
 pub(super) const ACTIONS: [&str; 4] = ["continue", "skip_to", "add_steps", "fail"];
 
-every!(NO_EFFECTS: NoEffect = TargetGone, TargetNotPending, TargetNotAfter, PlanFull);
+every!(NO_EFFECTS: NoEffect = TargetMissing, TargetNotPending, TargetNotAfter, PlanFull);
 
 pub(super) fn branch(branch: &Branch) -> Details {
     Details::default()
@@ -38,7 +38,7 @@ pub(super) fn read_branch(fields: &Fields<'_>) -> Result<Branch, Undecodable> {
     })
 }
 
-/// What belongs to an action beside its word.
+/// Parameters of an action.
 pub(super) fn params(action: &Action) -> Details {
     let params = Details::default();
     match action {
@@ -49,7 +49,7 @@ pub(super) fn params(action: &Action) -> Details {
     }
 }
 
-/// The action of this word; `None` where no action has it.
+/// The action with this name; `None` if there is none.
 pub(super) fn action(word: &str, params: &Fields<'_>) -> Result<Option<Action>, Undecodable> {
     Ok(Some(match word {
         "continue" => Action::Continue,
@@ -66,7 +66,7 @@ pub(super) fn action(word: &str, params: &Fields<'_>) -> Result<Option<Action>, 
     }))
 }
 
-pub(super) fn verdict(verdict: &Verdict) -> Details {
+pub(super) fn verdict(verdict: &BranchVerdict) -> Details {
     Details::default()
         .with_text("branchId", verdict.branch)
         .with("conditionExpression", verdict.condition.as_str())
@@ -74,8 +74,8 @@ pub(super) fn verdict(verdict: &Verdict) -> Details {
         .with_some("error", verdict.error.as_deref())
 }
 
-pub(super) fn read_verdict(fields: &Fields<'_>) -> Result<Verdict, Undecodable> {
-    Ok(Verdict {
+pub(super) fn read_verdict(fields: &Fields<'_>) -> Result<BranchVerdict, Undecodable> {
+    Ok(BranchVerdict {
         branch: fields.get("branchId")?,
         condition: fields.get("conditionExpression")?,
         matched: fields.get("matched")?,
@@ -83,7 +83,7 @@ pub(super) fn read_verdict(fields: &Fields<'_>) -> Result<Verdict, Undecodable> 
     })
 }
 
-/// What a branch did; its `action` is among the details already.
+/// Effect of a branch; its `action` is already in the details.
 pub(super) fn effect(details: Details, effect: &Effect) -> Details {
     match effect {
         Effect::Continued => details,
@@ -92,17 +92,17 @@ pub(super) fn effect(details: Details, effect: &Effect) -> Details {
             .with_texts("skippedStepIds", steps),
         Effect::Added { steps } => details.with_objects("steps", steps, step::new_step),
         Effect::FailedPlan { reason } => details.with_some("reason", reason.as_deref()),
-        Effect::Nothing { why } => details
-            .with("noEffect", no_effect(*why))
-            .with_text("reason", why),
+        Effect::Nothing { reason } => details
+            .with("noEffect", no_effect(*reason))
+            .with_text("reason", reason),
     }
 }
 
 pub(super) fn read_effect(fields: &Fields<'_>) -> Result<Effect, Undecodable> {
     let action = fields.get("action")?;
     if fields.get_some::<&str>("noEffect")?.is_some() {
-        let why = fields.word("noEffect", NO_EFFECTS, no_effect)?;
-        let effect = Effect::Nothing { why };
+        let reason = fields.word("noEffect", NO_EFFECTS, no_effect)?;
+        let effect = Effect::Nothing { reason };
         return if effect.action() == action {
             Ok(effect)
         } else {
@@ -127,7 +127,7 @@ pub(super) fn read_effect(fields: &Fields<'_>) -> Result<Effect, Undecodable> {
 
 const fn no_effect(why: NoEffect) -> &'static str {
     match why {
-        NoEffect::TargetGone => "target_gone",
+        NoEffect::TargetMissing => "target_gone",
         NoEffect::TargetNotPending => "target_not_pending",
         NoEffect::TargetNotAfter => "target_not_after",
         NoEffect::PlanFull => "plan_full",

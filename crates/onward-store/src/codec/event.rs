@@ -1,13 +1,12 @@
-//! Every event, to its details and back. The name and the step are not among them: they have columns
-//! of their own.
+//! All events, to their details and back. The name and the step have separate columns.
 //!
-//! `from` and `to` stand wherever a step moves, and where a plan moves and the event knows from
-//! where; they are what a reader of the trail looks for first. What belongs to a step, a branch, a
-//! plan or a review is written in the file of that name.
+//! `from` and `to` are present whenever a step changes its status, and when a plan does and the
+//! event contains the previous status. Parts of steps, branches, plans and reviews are in the
+//! modules of those names.
 
 use std::sync::Arc;
 
-use onward_core::event::{RequeueReason, ResumedBy, Sign};
+use onward_core::event::{ProgressSource, RequeueReason, ResumedBy};
 use onward_core::id::SkillExecutionId;
 use onward_core::{Code, Event, PlanStatus, StepId, StepStatus};
 
@@ -15,9 +14,9 @@ use super::read::{Fields, every, none_of};
 use super::write::Details;
 use super::{Undecodable, branch, plan, review, step};
 
-every!(SIGNS: Sign = Reported, Written, Seen);
-every!(REQUEUE_REASONS: RequeueReason = ByHand, Stalled, TakenOver);
-every!(RESUMED_BY: ResumedBy = NextStep, LateResult, Progress, Person);
+every!(SOURCES: ProgressSource = Reported, Written, Seen);
+every!(REQUEUE_REASONS: RequeueReason = Manual, Stalled, TakenOver);
+every!(RESUMED_BY: ResumedBy = NextStep, LateResult, Progress, User);
 
 const FEEDBACK_DELIVERED: &str = "feedback_delivered";
 
@@ -81,10 +80,12 @@ pub(super) fn details(event: &Event) -> Details {
             plan::failure(details.with_text("to", PlanStatus::Failed), reason)
         }
         Event::LateResultKept {
-            artifact, refused, ..
+            artifact,
+            rejection,
+            ..
         } => details
             .with_text("artifactId", artifact)
-            .with("refused", refused.as_str()),
+            .with("refused", rejection.as_str()),
     }
 }
 
@@ -94,8 +95,7 @@ fn skill_of(details: Details, execution: &SkillExecutionId, skill: &str) -> Deta
         .with("skillName", skill)
 }
 
-/// `step` is the one that the event is stored with. Whether it belongs there is looked at by the
-/// caller, when the event is known.
+/// `step` is the one stored with the event. The caller checks that it is the step of the event.
 pub(super) fn read(
     name: &str,
     step: Option<StepId>,
@@ -104,7 +104,7 @@ pub(super) fn read(
     let step = || {
         step.ok_or_else(|| Undecodable {
             path: String::new(),
-            why: format!("`{name}` is stored without the step that it is about"),
+            why: format!("`{name}` requires a step, but is stored without one"),
         })
     };
     match name {
@@ -146,13 +146,13 @@ pub(super) fn read(
         "late_result_kept" => Ok(Event::LateResultKept {
             step: step()?,
             artifact: fields.get("artifactId")?,
-            refused: fields.word("refused", &Code::ALL, Code::as_str)?,
+            rejection: fields.word("refused", &Code::ALL, Code::as_str)?,
         }),
         _ => without_step(name, fields),
     }
 }
 
-/// The events that are about the whole plan.
+/// Events about the whole plan.
 fn without_step(name: &str, fields: &Fields<'_>) -> Result<Event, Undecodable> {
     match name {
         "session_resumed" => Ok(Event::SessionResumed {
@@ -205,7 +205,7 @@ fn step_progressed(step: StepId, fields: &Fields<'_>) -> Result<Event, Undecodab
     }
     Ok(Event::StepProgressed {
         step,
-        sign: fields.word("action", SIGNS, Sign::as_str)?,
+        source: fields.word("action", SOURCES, ProgressSource::as_str)?,
         note: fields.get_some("note")?,
         percent: fields.get_some("percent")?,
         session,

@@ -1,8 +1,7 @@
-//! What belongs to a plan: how it came into being, how its list of steps and branches changed, for
-//! which stalls it was marked, and why it failed.
+//! Plans: creation, changes to the lists of steps and branches, stalls, and failure.
 //!
-//! The keys of a plan that came into being are those of `create_research_plan`, with ids where the
-//! tool takes orders: orders change, and the trail must stay true.
+//! The keys of a created plan are those of `create_research_plan`, with ids instead of orders:
+//! orders change, and the audit trail must stay correct.
 
 use onward_core::StepId;
 use onward_core::event::{Change, Created};
@@ -27,7 +26,7 @@ const CHANGES: [&str; 8] = [
 
 const FAILURE_KINDS: [&str; 3] = ["branch", "rejected", "abandoned"];
 
-/// How the list changed; its `action` is among the details already.
+/// Change of the lists; its `action` is already in the details.
 pub(super) fn change(details: Details, change: &Change) -> Details {
     match change {
         Change::Created(plan) => created(details, plan),
@@ -45,7 +44,7 @@ pub(super) fn change(details: Details, change: &Change) -> Details {
     }
 }
 
-/// `step` gives the step that the change is about, or says that there is none.
+/// `step` returns the step that the change concerns, or an error if there is none.
 pub(super) fn read_change(
     fields: &Fields<'_>,
     step: impl FnOnce() -> Result<StepId, Undecodable>,
@@ -121,24 +120,24 @@ pub(super) fn read_stall(fields: &Fields<'_>) -> Result<Stall, Undecodable> {
     })
 }
 
-/// As with a step, the `reason` is absent where nobody gave one.
+/// As for a step, `reason` is absent if none was given.
 pub(super) fn failure(details: Details, reason: &PlanFailure) -> Details {
-    let (kind, said) = match reason {
-        PlanFailure::Branch(said) => ("branch", said),
-        PlanFailure::Rejected(said) => ("rejected", said),
-        PlanFailure::Abandoned(said) => ("abandoned", said),
+    let (kind, text) = match reason {
+        PlanFailure::Branch(text) => ("branch", text),
+        PlanFailure::Rejected(text) => ("rejected", text),
+        PlanFailure::Abandoned(text) => ("abandoned", text),
     };
     details
         .with("kind", kind)
-        .with_some("reason", said.as_deref())
+        .with_some("reason", text.as_deref())
 }
 
 pub(super) fn read_failure(fields: &Fields<'_>) -> Result<PlanFailure, Undecodable> {
-    let said = fields.get_some("reason")?;
+    let text = fields.get_some("reason")?;
     match fields.get("kind")? {
-        "branch" => Ok(PlanFailure::Branch(said)),
-        "rejected" => Ok(PlanFailure::Rejected(said)),
-        "abandoned" => Ok(PlanFailure::Abandoned(said)),
+        "branch" => Ok(PlanFailure::Branch(text)),
+        "rejected" => Ok(PlanFailure::Rejected(text)),
+        "abandoned" => Ok(PlanFailure::Abandoned(text)),
         other => Err(fields.none_of("kind", other, &FAILURE_KINDS)),
     }
 }

@@ -1,9 +1,8 @@
-//! Takes details apart, key by key, and says of each that does not fit where it stands and what was
-//! expected there.
+//! Decodes details, key by key. An error names the path and what was expected.
 //!
-//! What was found is named in the answer only where a word, an id or an instant was expected, and
-//! then not all of it: details hold claim tokens and whole reports, and an error ends up in a log.
-//! Its other half, which puts details together, is `write.rs`.
+//! An error contains the value found only if a name, an id or a time was expected, and then
+//! truncated: details contain claim tokens and whole reports, and errors are logged. The
+//! counterpart is `write.rs`.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use serde_json::{Map, Value};
 
 use super::Undecodable;
 
-/// How many characters of a text that does not fit are shown.
+/// Maximum number of characters of an invalid text in an error.
 const SHOWN: usize = 60;
 
-/// A list of all the values of an enum, and a match that breaks the build when it lacks one.
+/// A list of all values of an enum, and a match that fails to compile if one is missing.
 macro_rules! every {
     ($name:ident: $of:ident = $($variant:ident),+ $(,)?) => {
         const $name: &[$of] = &[$($of::$variant),+];
@@ -29,15 +28,15 @@ macro_rules! every {
 }
 pub(super) use every;
 
-/// What can be read from one JSON value.
+/// A type that can be decoded from one JSON value.
 pub(super) trait Readable<'v>: Sized {
-    /// What has to stand there, with its article.
+    /// What is expected, with its article.
     const EXPECTED: &'static str;
 
     fn read(value: &'v Value) -> Option<Self>;
 }
 
-/// The fields of one object, and where it stands.
+/// The fields of an object, and its path.
 pub(super) struct Fields<'v> {
     map: &'v Map<String, Value>,
     path: String,
@@ -48,7 +47,7 @@ impl<'v> Fields<'v> {
     pub(super) fn of_whole(name: &str, value: &'v Value) -> Result<Self, Undecodable> {
         let map = value.as_object().ok_or_else(|| Undecodable {
             path: String::new(),
-            why: format!("{name} are {}, expected an object", kind(value)),
+            why: format!("{name} must be an object, not {}", kind(value)),
         })?;
         let path = String::new();
         Ok(Self { map, path })
@@ -77,13 +76,13 @@ impl<'v> Fields<'v> {
         })
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(super) fn get<T: Readable<'v>>(&self, key: &str) -> Result<T, Undecodable> {
         let value = self.present(key)?;
         T::read(value).ok_or_else(|| unfit(self.path_of(key), value, T::EXPECTED))
     }
 
-    /// A field that may be absent. Null is not absent: nothing here writes it.
+    /// An optional field. Null is not absent: the encoder never writes it.
     pub(super) fn get_some<T: Readable<'v>>(&self, key: &str) -> Result<Option<T>, Undecodable> {
         match self.map.get(key) {
             Some(_) => self.get(key).map(Some),
@@ -91,12 +90,12 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// Whether a field is there.
+    /// Whether a field is present.
     pub(super) fn has(&self, key: &str) -> bool {
         self.map.contains_key(key)
     }
 
-    /// A list that must be there, possibly empty.
+    /// A required list, possibly empty.
     pub(super) fn list<T: Readable<'v>, L: FromIterator<T>>(
         &self,
         key: &str,
@@ -110,7 +109,7 @@ impl<'v> Fields<'v> {
             .collect()
     }
 
-    /// A list of objects that must be there, possibly empty.
+    /// A required list of objects, possibly empty.
     pub(super) fn objects<T, L: FromIterator<T>>(
         &self,
         key: &str,
@@ -123,12 +122,12 @@ impl<'v> Fields<'v> {
             .collect()
     }
 
-    /// An object that must be there.
+    /// A required object.
     pub(super) fn object(&self, key: &str) -> Result<Fields<'v>, Undecodable> {
         Fields::inside(self.present(key)?, self.path_of(key))
     }
 
-    /// A field that must be there and hold one of these words.
+    /// A required field with one of these names.
     pub(super) fn word<T: Copy>(
         &self,
         key: &str,
@@ -143,17 +142,17 @@ impl<'v> Fields<'v> {
         })
     }
 
-    /// A text that is none of the words that fit.
+    /// Error for a text that is none of the expected names.
     pub(super) fn none_of(&self, key: &str, word: &str, expected: &[&str]) -> Undecodable {
         let path = self.path_of(key);
         let why = none_of(&format!("`{path}`"), word, expected);
         Undecodable { path, why }
     }
 
-    /// A text that does not fit, for a reason that only its own parser knows.
+    /// Error for a text that its own parser rejected.
     pub(super) fn refused(&self, key: &str, why: impl std::fmt::Display) -> Undecodable {
         let path = self.path_of(key);
-        let why = format!("`{path}` does not fit: {why}");
+        let why = format!("`{path}` is invalid: {why}");
         Undecodable { path, why }
     }
 
@@ -169,7 +168,7 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// The sentence about a word that is none of those that fit.
+/// Message for a text that is none of the expected names.
 pub(super) fn none_of(place: &str, word: &str, expected: &[&str]) -> String {
     let expected = expected.join("`, `");
     format!("{place} is `{}`, expected one of `{expected}`", cut(word))
@@ -194,7 +193,7 @@ fn cut(text: &str) -> String {
 const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "true or false",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => TEXT,
         Value::Array(_) => "a list",
@@ -202,9 +201,9 @@ const fn kind(value: &Value) -> &'static str {
     }
 }
 
-const TEXT: &str = "a text";
+const TEXT: &str = "text";
 
-/// `$value` is the JSON value in `$read`, which answers with an option.
+/// `$value` is the JSON value in `$read`, which returns an option.
 macro_rules! readable {
     ($($of:ty: $expected:expr, |$value:ident| $read:expr;)+) => {$(
         impl<'v> Readable<'v> for $of {
@@ -232,6 +231,6 @@ readable! {
     Duration: "whole milliseconds", |value| value.as_u64().map(Duration::from_millis);
     u32: "a whole number up to 4294967295", |value| value.as_u64()?.try_into().ok();
     f64: "a number", |value| value.as_f64();
-    bool: "true or false", |value| value.as_bool();
+    bool: "a boolean", |value| value.as_bool();
     Value: "a value", |value| Some(value.clone());
 }

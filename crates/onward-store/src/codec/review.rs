@@ -1,7 +1,7 @@
-//! What was asked of a person, or answered.
+//! Review requests and decisions.
 //!
-//! A request and `modify` move the step themselves, and so say from where to where; after the other
-//! decisions the step has an event of its own, which says it.
+//! A request and the decision `modify` change the status of the step, so they contain `from` and
+//! `to`. After the other decisions, a separate event of the step contains them.
 
 use onward_core::StepStatus;
 use onward_core::event::{Decision, ReviewAction};
@@ -12,7 +12,7 @@ use super::write::Details;
 
 const REQUESTED: &str = "review_requested";
 
-/// The question, or the answer; its `action` is among the details already.
+/// Request or decision; its `action` is already in the details.
 pub(super) fn action(details: Details, action: &ReviewAction) -> Details {
     match action {
         ReviewAction::Requested {

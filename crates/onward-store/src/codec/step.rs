@@ -1,8 +1,7 @@
-//! What belongs to a step: how it comes into a plan, who holds it, what came out of it, and why it
-//! ended otherwise.
+//! Steps: specification, claim, result, failure and skip.
 //!
-//! A `reason` that somebody gave stands beside the `kind` of end that it was the reason for, and is
-//! absent where nobody gave one; so the words "rejected" and no words at all stay two things.
+//! A given `reason` is stored next to the `kind` of the end, and is absent if none was given, so
+//! the reason "rejected" differs from no reason.
 
 use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
 
@@ -48,8 +47,8 @@ pub(super) fn read_claim(fields: &Fields<'_>) -> Result<Claim, Undecodable> {
     })
 }
 
-/// The result stands flat among the other details: an object around it would nest its data deeper
-/// than it was on the wire, and a parser's limit could refuse on the way back what it took before.
+/// The result is flat among the other details: an enclosing object would nest its data deeper than
+/// on the wire, and the depth limit of a parser could then reject what it accepted before.
 pub(super) fn result(details: Details, result: &StepResult) -> Details {
     details
         .with("resultSummary", result.summary.as_str())
@@ -73,24 +72,24 @@ const FAIL_KINDS: [&str; 4] = ["by_hand", "stalled", "attempts_used_up", "reject
 
 pub(super) fn fail_reason(details: Details, reason: &FailReason) -> Details {
     match reason {
-        FailReason::ByHand(said) => details
+        FailReason::Manual(text) => details
             .with("kind", "by_hand")
-            .with_some("reason", said.as_deref()),
+            .with_some("reason", text.as_deref()),
         FailReason::Stalled => details.with("kind", "stalled").with_text("reason", reason),
-        FailReason::AttemptsUsedUp => details
+        FailReason::AttemptsExhausted => details
             .with("kind", "attempts_used_up")
             .with_text("reason", reason),
-        FailReason::Rejected(said) => details
+        FailReason::Rejected(text) => details
             .with("kind", "rejected")
-            .with_some("reason", said.as_deref()),
+            .with_some("reason", text.as_deref()),
     }
 }
 
 pub(super) fn read_fail_reason(fields: &Fields<'_>) -> Result<FailReason, Undecodable> {
     match fields.get("kind")? {
-        "by_hand" => Ok(FailReason::ByHand(fields.get_some("reason")?)),
+        "by_hand" => Ok(FailReason::Manual(fields.get_some("reason")?)),
         "stalled" => Ok(FailReason::Stalled),
-        "attempts_used_up" => Ok(FailReason::AttemptsUsedUp),
+        "attempts_used_up" => Ok(FailReason::AttemptsExhausted),
         "rejected" => Ok(FailReason::Rejected(fields.get_some("reason")?)),
         other => Err(fields.none_of("kind", other, &FAIL_KINDS)),
     }

@@ -1,12 +1,12 @@
-//! What a detector remembers of a turn, as one bounded text.
+//! State of the turn detector, as one bounded text.
 //!
-//! JSON with a version; hashes stand in it as hexadecimal digits without gaps, for there are thousands
-//! of them. Previews go in without their secrets. A text of another version, or one that is longer than
-//! any that was written, is [`Undecodable`]; whoever reads it begins a fresh turn then.
+//! JSON with a version; hashes are hexadecimal digits without separators, because there are
+//! thousands of them. Previews are stored without secrets. A text of another version, or one that
+//! is longer than any state, is [`Undecodable`]; then the caller starts with a fresh state.
 
 use onward_core::Timestamp;
 use onward_core::turn::secret::mask;
-use onward_core::turn::{Evidence, Nothing, State};
+use onward_core::turn::{Evidence, IdleReason, State};
 use serde_json::{Value, json};
 
 use super::Undecodable;
@@ -14,10 +14,10 @@ use super::read::Fields;
 
 const VERSION: u32 = 1;
 
-/// More than the fullest state takes.
+/// More than the largest state needs.
 const LONGEST: usize = 256 * 1024;
 
-/// The state as a text.
+/// Encodes a state.
 pub fn encode_turn(state: &State) -> String {
     let evidence: Vec<Value> = state.evidence.iter().map(written).collect();
     let mut whole = json!({
@@ -43,18 +43,21 @@ pub fn encode_turn(state: &State) -> String {
     whole.to_string()
 }
 
-/// Reads what [`encode_turn`] has written.
+/// Decodes what [`encode_turn`] has written.
 pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
     if text.len() > LONGEST {
-        return Err(whole(format!("it has {} bytes, too many", text.len())));
+        return Err(whole(format!(
+            "{} bytes exceed the maximum of {LONGEST}",
+            text.len()
+        )));
     }
     let value: Value =
-        serde_json::from_str(text).map_err(|why| whole(format!("no JSON: {why}")))?;
-    let fields = Fields::of_whole("the state's fields", &value)?;
+        serde_json::from_str(text).map_err(|why| whole(format!("invalid JSON: {why}")))?;
+    let fields = Fields::of_whole("the state", &value)?;
     let version: u32 = fields.get("version")?;
     if version != VERSION {
         return Err(whole(format!(
-            "it has version {version}, expected {VERSION}"
+            "unsupported version {version}, expected {VERSION}"
         )));
     }
     let calls = numbers(&fields, "calls", &[16, 16, 8, 8])?;
@@ -67,11 +70,11 @@ pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
             .collect(),
         outputs: numbers(&fields, "outputs", &[16])?,
         calls: (calls.chunks_exact(4))
-            .map(|of| (of[0], of[1], (narrow(of[2]), narrow(of[3]))))
+            .map(|call| (call[0], call[1], (narrow(call[2]), narrow(call[3]))))
             .collect(),
         tasks: match fields.has("tasks") {
             true => fields.objects("tasks", task)?,
-            // What was written before tasks were known has none.
+            // A state written before tasks were supported has none.
             false => Vec::new(),
         },
         evidence: fields.objects("evidence", evidence)?,
@@ -88,7 +91,7 @@ fn task_written((task, step, at): &(u64, u32, Option<Timestamp>)) -> Value {
 
 fn task(fields: &Fields<'_>) -> Result<(u64, u32, Option<Timestamp>), Undecodable> {
     let [task] = numbers(fields, "task", &[16])?[..] else {
-        return Err(fields.refused("task", "it is not one number"));
+        return Err(fields.refused("task", "not a single number"));
     };
     let at = fields.get_some::<Timestamp>("at")?;
     Ok((task, fields.get("step")?, at))
@@ -101,7 +104,7 @@ fn written(evidence: &Evidence) -> Value {
         "tool": clean(&evidence.tool),
         "input": clean(&evidence.input),
         "output": clean(&evidence.output),
-        "why": evidence.why.as_str(),
+        "why": evidence.reason.as_str(),
     })
 }
 
@@ -111,13 +114,13 @@ fn evidence(fields: &Fields<'_>) -> Result<Evidence, Undecodable> {
         tool: fields.get("tool")?,
         input: fields.get("input")?,
         output: fields.get("output")?,
-        why: fields.word("why", &Nothing::ALL, Nothing::as_str)?,
+        reason: fields.word("why", &IdleReason::ALL, IdleReason::as_str)?,
     })
 }
 
-/// Numbers one after the other, each with so many digits.
+/// Numbers one after the other, each with its number of digits.
 fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
-    // By hand: there are thousands of them, and a hook waits for each.
+    // Written by hand, because there are thousands of them, and a hook waits for each.
     let mut text = String::new();
     for (number, width) in numbers {
         let places = (0..width).rev().map(|place| (number >> (4 * place)) & 0xf);
@@ -126,12 +129,12 @@ fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
     text
 }
 
-/// Numbers of these widths, again and again up to the end.
+/// Numbers of these widths, repeated up to the end.
 fn numbers(fields: &Fields<'_>, key: &str, widths: &[usize]) -> Result<Vec<u64>, Undecodable> {
     let text: &str = fields.get(key)?;
     let all: usize = widths.iter().sum();
     if !text.len().is_multiple_of(all) {
-        return Err(fields.refused(key, "it is cut short"));
+        return Err(fields.refused(key, "truncated"));
     }
     let mut rest = text;
     let mut numbers = Vec::with_capacity(text.len() / all * widths.len());
@@ -141,7 +144,7 @@ fn numbers(fields: &Fields<'_>, key: &str, widths: &[usize]) -> Result<Vec<u64>,
         }
         let (digits, after) = rest
             .split_at_checked(*width)
-            .ok_or_else(|| fields.refused(key, "it is no row of digits"))?;
+            .ok_or_else(|| fields.refused(key, "not a sequence of digits"))?;
         rest = after;
         let number = u64::from_str_radix(digits, 16);
         numbers.push(number.map_err(|why| fields.refused(key, why))?);

@@ -1,6 +1,4 @@
-//! Puts details together, key by key. What is `None` leaves no key behind.
-//!
-//! Its other half, which takes them apart again, is `read.rs`.
+//! Builds details, key by key. `None` adds no key. The counterpart is `read.rs`.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -8,13 +6,13 @@ use std::time::Duration;
 use onward_core::id::SessionId;
 use serde_json::{Map, Value};
 
-/// An object that grows.
+/// An object under construction.
 #[derive(Default)]
 pub(super) struct Details(Map<String, Value>);
 
 impl Details {
-    /// A value. A number that is not finite becomes null and cannot be read again; the rules let
-    /// none through.
+    /// A value. A number that is not finite becomes null and cannot be decoded; the rules reject
+    /// such numbers.
     pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.0.insert(key.to_owned(), value.into());
         self
@@ -27,12 +25,12 @@ impl Details {
         }
     }
 
-    /// An id, an instant or a word, as it shows itself.
+    /// An id, a time or a name, as text.
     pub(super) fn with_text(self, key: &str, text: impl Display) -> Self {
         self.with(key, text.to_string())
     }
 
-    /// Where something stood, and where it stands since.
+    /// Previous and new status.
     pub(super) fn moved(self, from: impl Display, to: impl Display) -> Self {
         self.with_text("from", from).with_text("to", to)
     }
@@ -41,7 +39,7 @@ impl Details {
         self.with_some("sessionId", session.map(SessionId::as_str))
     }
 
-    /// A span in whole milliseconds; the key says so.
+    /// A duration in whole milliseconds; the key ends in `Ms`.
     pub(super) fn with_span(self, key: &str, span: Option<Duration>) -> Self {
         let millis = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         self.with_some(key, millis)

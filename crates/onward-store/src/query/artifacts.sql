@@ -1,4 +1,4 @@
--- What was found or made.
+-- Artifacts.
 
 -- fragment: artifact
 artifact_id, plan_id, step_id, artifact_type, title, content, source_url, metadata, created_at
@@ -15,7 +15,7 @@ SELECT {artifact} FROM artifacts
 WHERE tenant_id = $1 AND artifact_id > $2 ORDER BY artifact_id LIMIT $3;
 
 -- name: artifact_adopt
--- An artifact that outlived its plan gets it back.
+-- Attaches an artifact that outlived its plan to that plan again.
 UPDATE artifacts SET plan_id = $3, step_id = $4
 WHERE tenant_id = $1 AND artifact_id = $2 AND plan_id IS NULL;
 
@@ -25,5 +25,5 @@ INSERT INTO artifacts (tenant_id, artifact_id, plan_id, step_id, artifact_type, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: artifacts_orphan
--- They stay when their plan goes.
+-- Artifacts remain when their plan is deleted.
 UPDATE artifacts SET plan_id = NULL, step_id = NULL WHERE tenant_id = $1 AND plan_id = $2;

@@ -1,4 +1,4 @@
--- Branches, and the steps that they name.
+-- Branches, and the steps that they reference.
 
 -- fragment: branch
 branch_id, after_step, condition, action, params

@@ -1,4 +1,4 @@
--- The ledger of agents' tool calls, and whose must be looked at.
+-- The log of agents' tool calls, and when the sessions with open calls are due for a check.
 
 -- fragment: call
 session_id, agent_id, turn, position, call_id, batch, tool, input_digest, input, status, timeout_ms,
@@ -14,7 +14,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
     $22, $23, $24, $25, $26, $27, $28, $29, $30);
 
 -- name: call_update
--- What a call is about stays as it was recorded.
+-- Columns that describe the request do not change.
 UPDATE session_calls SET status = $6, asked_at = $7, had_begun = $8, started_at = $9,
     last_progress_at = $10, ended_at = $11, cause = $12, interrupted_at = $13, to_model = $14,
     to_operator = $15, result = $16, told = $17, stale_at = $18
@@ -33,13 +33,13 @@ SELECT {call} FROM session_calls WHERE tenant_id = $1 AND session_id = $2 AND {o
 ORDER BY requested_at, agent_id, turn, position;
 
 -- name: calls_by_id
--- The latest turns first; within a turn in order.
+-- Latest turn first; in order within a turn.
 SELECT {call} FROM session_calls
 WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND call_id = $4
 ORDER BY turn DESC, position LIMIT $5;
 
 -- name: calls_untold
--- Given up, and the agent does not know.
+-- Interrupted calls of which the agent was not notified.
 SELECT {call} FROM session_calls
 WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND told = 0
 ORDER BY requested_at, agent_id, turn, position LIMIT $3;
@@ -49,7 +49,7 @@ UPDATE session_calls SET told = 1
 WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND told = 0;
 
 -- name: calls_latest
--- The latest, in the order in which they were asked for.
+-- The latest calls, in the order of their requests.
 SELECT {call} FROM (SELECT {call} FROM session_calls WHERE tenant_id = $1 AND session_id = $2
     ORDER BY requested_at DESC, agent_id DESC, turn DESC, position DESC LIMIT $3) AS latest
 ORDER BY requested_at, agent_id, turn, position;
@@ -62,7 +62,8 @@ GROUP BY status ORDER BY status;
 DELETE FROM due_calls WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: due_calls_fill
--- One row for each process that runs calls of the session. Stale is after the instant, not at it.
+-- One row for each process that runs calls of the session. A call is stale after the instant, not
+-- at it.
 INSERT INTO due_calls (tenant_id, session_id, host, boot, process, started, at)
 SELECT tenant_id, session_id, coalesce(owner_host, ''), coalesce(owner_boot, ''),
     coalesce(owner_process, -1), coalesce(owner_started, -1), min(stale_at) + 1

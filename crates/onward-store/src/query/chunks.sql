@@ -1,7 +1,7 @@
--- The pieces of what was found, made or delivered, with the words by which they are found.
+-- Chunks of artifacts and outputs, with their full-text index.
 
 -- name: chunk_insert (sqlite)
--- Differs because the words stand in an index of their own here.
+-- Differs because the words are in a separate index here.
 INSERT INTO spelled_chunks (tenant_id, source_id, ordinal, starts_at, characters, title_words, words)
 VALUES ($1, $2, $3, $4, $5, $6, $7);
 
@@ -16,7 +16,7 @@ DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
     SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2);
 
 -- name: chunks_delete_of_versions
--- Only the last version of an output is searched.
+-- Only the last version of an output is indexed.
 DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
     SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2 AND title = $3);
 
@@ -24,20 +24,20 @@ DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
 SELECT CAST(count(*) AS bigint) AS chunks FROM chunks WHERE tenant_id = $1 AND source_id = $2;
 
 -- name: word_count (sqlite)
--- Differs because the words stand in an index of their own here. How many chunks hold a word, counted
--- up to `$3`.
+-- Differs because the words are in a separate index here. Number of chunks that contain a word,
+-- counted up to `$3`.
 SELECT count(*) AS chunks FROM (
     SELECT chunks.chunk_no FROM chunk_words CROSS JOIN chunks ON chunks.chunk_no = chunk_words.rowid
     WHERE chunk_words MATCH $2 AND chunks.tenant_id = $1 LIMIT $3);
 
 -- name: word_count (postgres)
--- Differs because row security lets only a function into the index. How many chunks hold a word,
--- counted up to `$3`.
+-- Differs because row security allows only a function to use the index. Number of chunks that
+-- contain a word, counted up to `$3`.
 SELECT onward_word_count($2, $3) AS chunks WHERE $1::text IS NOT NULL;
 
 -- name: search (sqlite)
--- Differs because words are ranked by other functions. Of the `$3` best chunks, the best one of each
--- artifact and output that fits.
+-- Differs because the ranking functions differ. Of the `$3` best chunks, the best one of each
+-- matching artifact and output.
 WITH hits AS MATERIALIZED (
     SELECT rowid AS chunk_no, rank AS rank FROM chunk_words
     WHERE chunk_words MATCH $2 AND rank MATCH 'bm25(4.0, 1.0)' ORDER BY rank LIMIT $3),
@@ -61,9 +61,9 @@ WHERE ($4 IS NULL OR found.plan_id = $4) AND $5 IS NULL
 ORDER BY rank, created_at DESC, source_id LIMIT $8;
 
 -- name: search (postgres)
--- Differs because words are ranked by other functions, and row security lets only one of ours into the
--- index; what it finds is looked up in guarded tables. Of the `$3` best chunks, the best one of each
--- artifact and output that fits.
+-- Differs because the ranking functions differ, and because row security allows only a function to
+-- use the index; its result is joined with tables under row security. Of the `$3` best chunks, the
+-- best one of each matching artifact and output.
 WITH best AS MATERIALIZED (
     SELECT DISTINCT ON (source_id) source_id, starts_at, characters, rank
     FROM onward_search($2, $3) ORDER BY source_id, rank)

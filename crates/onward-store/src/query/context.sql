@@ -1,5 +1,5 @@
--- What somebody who takes a plan or a step up needs to know: lines with the sizes of their texts, so
--- that only those texts are read for which there is room.
+-- Context for an agent that resumes a plan or a step: rows with the sizes of their texts, so that
+-- only the texts that fit the size budget are read.
 
 -- fragment: brief
 step_id, step_order, step_type, title, status, attempt, failure_kind, failure_words,
@@ -20,7 +20,7 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order < $3 AND status = 'complete
 ORDER BY step_order DESC LIMIT $4;
 
 -- name: briefs_completed_needed
--- Completed steps that `$2` waited for.
+-- Completed dependencies of `$2`.
 SELECT {brief} FROM steps
 WHERE tenant_id = $1 AND step_order < $3 AND status = 'completed'
     AND step_id IN (SELECT needs FROM dependencies WHERE tenant_id = $1 AND step_id = $2)
@@ -33,7 +33,7 @@ SELECT step_id, result_summary FROM steps WHERE tenant_id = $1 AND step_id = $2;
 SELECT step_id, result FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: artifact_excerpts
--- Those of a step first, then the newest. Which ones is found out before any content is read.
+-- Artifacts of the step first, then the newest. The rows are selected before any content is read.
 SELECT artifact_id, step_id, artifact_type, title, substr(content, 1, 500) AS excerpt,
     CAST(octet_length(content) AS bigint) AS content_bytes, created_at
 FROM artifacts
@@ -43,13 +43,13 @@ WHERE tenant_id = $1 AND artifact_id IN (
 ORDER BY CASE WHEN step_id = $3 THEN 0 ELSE 1 END, created_at DESC, artifact_id DESC;
 
 -- name: events_recent
--- Details may hold a whole plan; those that do are not read.
+-- Details may contain a whole plan; long ones are not read.
 SELECT seq, at, actor, session, name, step_id,
     CASE WHEN octet_length(details) <= 500 THEN details END AS details
 FROM events WHERE tenant_id = $1 AND plan_id = $2 ORDER BY seq DESC LIMIT $3;
 
 -- name: events_of_reviews
--- Looks through the plan's trail: an index for it would cost every step more than this ever saves.
+-- Scans the audit trail of the plan: an index would cost every step more than it saves here.
 SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND step_id = $3 AND name = 'user_reviewed'
 ORDER BY seq DESC LIMIT $4;

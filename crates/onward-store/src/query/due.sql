@@ -1,14 +1,14 @@
--- Which plans must be looked at, and when. Stands outside of the tenants.
+-- When the sweep must check which plan. Outside row security.
 
 -- name: due_sooner (sqlite)
--- Differs because nobody else writes meanwhile.
+-- Differs because no other writer is active meanwhile.
 INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3)
 ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < due.at;
 
 -- name: due_sooner (postgres)
--- Differs because a row that stays as it is would be locked all the same, which writes to it. One that is
--- soon enough is left alone where it is not due before `$4`: until then no sweep puts it off. As of events, there
--- may be rows of no plan.
+-- Differs because an unchanged row would still be locked, which writes to it. A row that is early
+-- enough is left alone if it is not due before `$4`: until then no sweep postpones it. As for
+-- events, there may be padding rows without a plan.
 INSERT INTO due (tenant_id, plan_id, at)
 SELECT $1, new.plan_id, new.at
 FROM (VALUES (CAST($2 AS uuid), CAST($3 AS bigint), CAST($4 AS bigint))) AS new (plan_id, at, quiet)
@@ -22,11 +22,11 @@ INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3)
 ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at;
 
 -- name: due_clear (sqlite)
--- Differs because each row is removed by itself here.
+-- Differs because each row is deleted separately here.
 DELETE FROM due WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: due_clear (postgres)
--- Differs because several plans are several rows of one change, looked for as by `plan_move`.
+-- Differs because several plans are several rows of one statement, found by key as in `plan_move`.
 DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS old (plan_id)
 WHERE due.tenant_id = $1 AND due.plan_id = old.plan_id AND old.plan_id = least(old.plan_id);
 

@@ -1,15 +1,15 @@
--- The audit trail: it is added to, and read.
+-- The audit trail, which is append-only.
 
 -- fragment: event
 seq, commit_seq, at, actor, session, name, step_id, details
 
 -- name: event_insert (sqlite)
--- Differs because each row is written by itself here.
+-- Differs because each row is inserted separately here.
 INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: event_insert (postgres)
--- Differs because it may have rows more than there are events: those are of no plan.
+-- Differs because there may be padding rows without a plan.
 INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
 SELECT $1, new.plan_id, new.seq, new.commit_seq, new.at, new.actor, new.session, new.name, new.step_id,
     new.details
@@ -23,8 +23,8 @@ SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 ORDER BY seq LIMIT $4;
 
 -- name: trail_of_plan
--- All of a trail that is neither long nor heavy, and when the plan is due: in one statement, for that is one
--- moment.
+-- The whole audit trail if it is within the limits, and the due time of the plan. One statement, so
+-- that both come from the same snapshot.
 SELECT {event}, (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = $2) AS due_at
 FROM (SELECT plans.plan_id FROM plans
     WHERE plans.tenant_id = $1 AND plans.plan_id = $2 AND plans.seq <= $3
@@ -34,7 +34,7 @@ FROM (SELECT plans.plan_id FROM plans
 ORDER BY seq;
 
 -- name: trail_of_step
--- The same of the plan that a step belongs to.
+-- The same for the plan of a step.
 SELECT {event},
     (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = light.plan_id) AS due_at
 FROM (SELECT plans.plan_id FROM steps
@@ -50,7 +50,7 @@ SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 ORDER BY seq DESC LIMIT $4;
 
 -- name: events_latest_named
--- Looks through the plan's trail, as `events_of_reviews` does.
+-- Scans the audit trail of the plan, like `events_of_reviews`.
 SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 AND name = $5 ORDER BY seq DESC LIMIT $4;
 

@@ -1,4 +1,4 @@
--- What models took out of texts.
+-- Data that models extracted from texts.
 
 -- fragment: extraction
 extractions.extraction_id, extractions.artifact_id, extractions.schema, extractions.instructions,
@@ -21,7 +21,7 @@ SELECT {extraction}, CAST(CASE WHEN artifact_id IS NULL OR EXISTS (
 FROM extractions WHERE tenant_id = $1 AND extraction_id > $2 ORDER BY extraction_id LIMIT $3;
 
 -- name: extractions_count_before
--- Those out of texts that came with their call: nothing else leads to them.
+-- Extractions from text that came with the call: nothing else references them.
 SELECT CAST(count(*) AS bigint) AS extractions FROM extractions
 WHERE tenant_id = $1 AND artifact_id IS NULL AND created_at < $2;
 
@@ -29,7 +29,7 @@ WHERE tenant_id = $1 AND artifact_id IS NULL AND created_at < $2;
 DELETE FROM extractions WHERE tenant_id = $1 AND artifact_id IS NULL AND created_at < $2;
 
 -- name: extractions_of_plan
--- Those from artifacts that belong to it, the oldest first.
+-- Extractions from the artifacts of a plan, oldest first.
 SELECT {extraction} FROM artifacts
     JOIN extractions ON extractions.tenant_id = $1 AND extractions.artifact_id = artifacts.artifact_id
 WHERE artifacts.tenant_id = $1 AND artifacts.plan_id = $2

@@ -1,13 +1,15 @@
--- What a verb looks at, in one statement: all of it is of one moment, also where nobody holds the
--- plan. The columns of several tables stand behind each other, each table's behind its key.
+-- The facts of a command, in one statement, so that all of them come from one snapshot even if the
+-- plan is not locked. The columns of several tables follow each other, each group after the key of
+-- its table.
 
--- Each table is found by what is given alone, never by way of another one: a plan that a server makes
--- while its tables are small stays good when they are large.
+-- Each table is found by the parameters alone, never through another table: a query plan made while
+-- the tables are small stays efficient when they are large.
 
 -- fragment: first_ready
 status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0 ORDER BY step_order LIMIT 1
 
--- A row that is one of many is found by its key: a list of one would be copied into a table of its own first.
+-- A single row is found by its key: a subquery that returns a list would be copied into a temporary
+-- table first.
 
 -- fragment: plan_of_step
 (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
@@ -23,8 +25,8 @@ CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE tenant_id = $1 AND needs = $2
     THEN CAST(1 AS bigint) ELSE 0 END AS needed
 
 -- name: plan_held (postgres)
--- Differs because the writer's transaction on a file holds the whole file already; here others must
--- be kept from the plan until the commit.
+-- Differs because a write transaction on SQLite already locks the whole file; here the plan must be
+-- locked until the commit.
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDATE;
 
 -- name: plan_of_step_held (postgres)
@@ -35,11 +37,11 @@ SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step} FOR 
 SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: step_facts
--- One row per branch of the step, in any order, and one where it has none.
+-- One row per branch of the step, in any order, and one row if it has none.
 SELECT plan.*, step.*, {needed}, branch.* FROM {step_facts};
 
 -- name: step_facts_and_ready
--- With the step of the same plan that would be handed out at this moment.
+-- Also the step of the same plan that would be assigned next.
 SELECT plan.*, step.*, {needed}, branch.*, ready.* FROM {step_facts}
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;

@@ -1,4 +1,4 @@
--- What people say about plans.
+-- User feedback about plans.
 
 -- fragment: feedback
 feedback_id, plan_id, rating, comment, output_id, actor, created_at

@@ -1,4 +1,4 @@
--- What plans deliver, in versions.
+-- Outputs of plans, in versions.
 
 -- fragment: output
 output_id, plan_id, title, version, media_type, content, actor, created_at
@@ -30,7 +30,7 @@ WHERE tenant_id = $1 AND output_id > $2 ORDER BY output_id LIMIT $3;
 DELETE FROM outputs WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: output_excerpts
--- The last version of each, the newest first. Which ones is found out before any content is read.
+-- The last version of each output, newest first. The rows are selected before any content is read.
 SELECT output_id, title, version, media_type, substr(content, 1, 500) AS excerpt,
     CAST(octet_length(content) AS bigint) AS content_bytes, created_at
 FROM outputs

@@ -1,4 +1,4 @@
--- Plans: their head, what their author said, their list.
+-- Plans: head, brief and lists.
 
 -- fragment: head
 plan_id, status, review_step, review_id, marked_at, ended_at, failure_kind, failure_words,
@@ -16,9 +16,8 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
     AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2);
 
 -- name: plans_in
--- Those in one status, from the newest change on; `$2` and `$3` are where the page before ended.
--- The inner list first, so that texts are read, and what has stalled is counted, for those alone that
--- are shown.
+-- Plans in one status, most recent change first; `$2` and `$3` are the end of the previous page.
+-- The inner query selects the page, so that texts are read and stalls counted only for its plans.
 SELECT {head}, {sheet},
     (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
         AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
@@ -30,8 +29,8 @@ JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY updated_at DESC, plan_id DESC;
 
 -- name: plans_found (sqlite)
--- Differs because the words stand in an index of their own here. Those that hold all words and are in
--- one of the statuses of `$6`, from the newest change on.
+-- Differs because the words are in a separate index here. Plans that contain all words and are in
+-- one of the statuses in `$6`, most recent change first.
 SELECT {head}, {sheet},
     (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
         AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
@@ -46,8 +45,8 @@ CROSS JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY updated_at DESC, plan_id DESC;
 
 -- name: plans_found (postgres)
--- Differs because row security lets only a function into the index; what it finds is looked up in a
--- guarded table. Those that hold all words and are in one of the statuses of `$6`.
+-- Differs because row security allows only a function to use the index; its result is joined with a
+-- table under row security. Plans that contain all words and are in one of the statuses in `$6`.
 SELECT {head}, {sheet},
     (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
         AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
@@ -60,20 +59,20 @@ JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY updated_at DESC, plan_id DESC;
 
 -- name: plans_with_words (sqlite)
--- Differs because the words stand in an index of their own here. How many hold all words, counted up
--- to `$3`.
+-- Differs because the words are in a separate index here. Number of plans that contain all words,
+-- counted up to `$3`.
 SELECT count(*) AS plans FROM (
     SELECT plan_words.words_no FROM plan_word_index
     CROSS JOIN plan_words ON plan_words.words_no = plan_word_index.rowid
     WHERE plan_word_index MATCH $2 AND plan_words.tenant_id = $1 LIMIT $3);
 
 -- name: plans_with_words (postgres)
--- Differs because row security lets only a function into the index. How many hold all words, counted
--- up to `$3`.
+-- Differs because row security allows only a function to use the index. Number of plans that
+-- contain all words, counted up to `$3`.
 SELECT count(*) AS plans FROM onward_plans_with($2, $3) WHERE $1::text IS NOT NULL;
 
 -- name: plan_words_insert (sqlite)
--- Differs because the words stand in an index of their own here.
+-- Differs because the words are in a separate index here.
 INSERT INTO spelled_plans (tenant_id, plan_id, words) VALUES ($1, $2, $3);
 
 -- name: plan_words_insert (postgres)
@@ -85,7 +84,7 @@ VALUES ($1, $2, to_tsvector('simple', CAST($3 AS text)));
 DELETE FROM plan_words WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plans_between
--- Plans whose id begins in a given way: ids between two bounds.
+-- Plans whose id begins with a prefix: ids between two bounds.
 SELECT plan_id FROM plans
 WHERE tenant_id = $1 AND plan_id >= $2 AND plan_id <= $3 ORDER BY plan_id LIMIT 2;
 
@@ -96,7 +95,7 @@ WHERE tenant_id = $1 AND status = $4 AND updated_about <= CAST($2 AS bigint) / 1
 ORDER BY updated_about, updated_at, plan_id LIMIT $3;
 
 -- name: plans_by_status
--- An index holds all that is asked for.
+-- Answered from an index alone.
 SELECT status, count(*) AS plans, CAST(sum(steps) AS bigint) AS steps
 FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 
@@ -111,15 +110,16 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
         + CAST($15 AS bigint) + CAST($16 AS bigint));
 
 -- name: plan_update (sqlite)
--- Differs because here an index counts as changed when a column of it is set, to whatever value: for a plan that
--- stands where it stood, with as many steps. `plan_touch` says when the plan changed, where that is news.
+-- Differs because here an index counts as changed when one of its columns is set, to whatever
+-- value. For a plan whose state and number of steps are unchanged. `plan_touch` updates the list
+-- order, if it changes.
 UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_input = $6,
     completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
 
 -- name: plan_move (sqlite)
--- Differs because each row is changed by itself here. For a plan that stands elsewhere than before, or has more
--- or fewer steps.
+-- Differs because each row is updated separately here. For a plan whose state or number of steps
+-- changes.
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
     awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
@@ -127,10 +127,10 @@ UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, 
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
 -- name: plan_move (postgres)
--- Differs because several plans are several rows of one change, and because it serves all that change: a column
--- that keeps its value costs next to nothing. `least` of one value says nothing, but has the server expect one
--- row, and look for it by its key: for several it would rather go through all that a tenant has, where those
--- were few when it counted them.
+-- Differs because several plans are several rows of one statement, and because it serves all
+-- changes: a column that keeps its value costs almost nothing. `least` of one value has no effect,
+-- but makes the planner expect one row and look it up by its key. For several rows it would rather
+-- scan all rows of a tenant, if there were few when the statistics were collected.
 UPDATE plans SET status = new.status, review_step = new.review_step, review_id = new.review_id,
     marked_at = new.marked_at, ended_at = new.ended_at, failure_kind = new.failure_kind,
     failure_words = new.failure_words, last_session = new.last_session, pending = new.pending,
@@ -150,7 +150,7 @@ WHERE plans.tenant_id = $1 AND plans.plan_id = new.plan_id AND plans.seq = new.b
     AND new.plan_id = least(new.plan_id);
 
 -- name: plan_touch (sqlite)
--- Differs because PostgreSQL sees by itself that an indexed column keeps its value.
+-- Differs because PostgreSQL itself detects that an indexed column keeps its value.
 UPDATE plans SET updated_about = $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_delete

@@ -1,4 +1,4 @@
--- Agents' sessions, their turns and steps, and what the detector remembers.
+-- Agent sessions, their turns and steps, and the state of the turn detector.
 
 -- fragment: session
 session_id, agent, directory, started_at, last_seen_at, ended_at, switched_off
@@ -8,9 +8,9 @@ turn, agent_id, turn_key, began_at, progressed_at, ended_at, why_ended, steps, i
 verdict, held, nudged, refusals
 
 -- name: session_touch
--- Notes that a session was heard of, and holds it until the commit. Clocks may differ: the latest
--- instant stays. A session that is heard of goes on, though it was over.
--- A call that is recorded over HTTP without a name for its agent says `api`: the name that is known stays.
+-- Records activity of a session, and locks it until the commit. Clocks may differ: the latest
+-- instant is kept. Activity reopens a session that had ended. A call recorded over HTTP without an
+-- agent name has the agent `api`, which does not replace a known name.
 INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
     switched_off, changed_at, changes)
 VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1)
@@ -22,15 +22,15 @@ ON CONFLICT (tenant_id, session_id) DO UPDATE SET
     ended_at = NULL, changed_at = excluded.changed_at, changes = sessions.changes + 1;
 
 -- name: session_hold (sqlite)
--- Differs because a file has one writer, who holds all of it.
+-- Differs because a write transaction on SQLite locks the whole file.
 SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: session_hold (postgres)
--- Differs because whoever else hears of the session has to wait until the commit.
+-- Differs because concurrent reports about the session must wait until the commit.
 SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR UPDATE;
 
 -- name: session_bump
--- Something about it has changed that nobody heard of from its agent.
+-- Records a change that was not reported by the agent.
 UPDATE sessions SET changed_at = $3, changes = changes + 1 WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: sessions_changed
@@ -48,7 +48,7 @@ WHERE tenant_id = $1 AND session_id = $2;
 SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: sessions_beginning
--- Two are enough to know that a beginning fits more than one.
+-- Two rows are enough to detect that a prefix is ambiguous.
 SELECT {session} FROM sessions
 WHERE tenant_id = $1 AND session_id >= $2 AND substr(session_id, 1, length($2)) = $2
 ORDER BY session_id LIMIT 2;
@@ -95,7 +95,7 @@ UPDATE turns SET ended_at = $3, why_ended = 'session_ended'
 WHERE tenant_id = $1 AND session_id = $2 AND ended_at IS NULL;
 
 -- name: turns_of_session
--- The latest, in the order in which they began.
+-- The latest turns, in the order in which they began.
 SELECT {turn} FROM (SELECT {turn} FROM turns WHERE tenant_id = $1 AND session_id = $2
     ORDER BY began_at DESC, turn DESC, agent_id DESC LIMIT $3) AS latest
 ORDER BY began_at, turn, agent_id;
@@ -117,7 +117,7 @@ INSERT INTO directory_plans (tenant_id, directory, plan_id, seen_at) VALUES ($1,
 ON CONFLICT (tenant_id, directory, plan_id) DO UPDATE SET seen_at = excluded.seen_at;
 
 -- name: directory_plan_open
--- The open plan that was worked on last from a directory.
+-- The open plan that was most recently worked on from a directory.
 SELECT plans.plan_id AS plan_id FROM directory_plans JOIN plans
     ON plans.tenant_id = directory_plans.tenant_id AND plans.plan_id = directory_plans.plan_id
 WHERE directory_plans.tenant_id = $1 AND directory_plans.directory = $2 AND plans.ended_at IS NULL
@@ -156,7 +156,7 @@ DELETE FROM sessions WHERE tenant_id = $1 AND last_seen_at < $2;
 DELETE FROM directory_plans WHERE tenant_id = $1 AND seen_at < $2;
 
 -- name: plans_of_session
--- Open plans that the session worked on last; there are few open ones.
+-- Open plans on which the session worked last; there are few open plans.
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND last_session = $2
     AND ended_at IS NULL
 ORDER BY updated_about DESC, plan_id LIMIT $3;

@@ -1,15 +1,15 @@
--- Executions of agents' skills.
+-- Skill executions of agents.
 
 -- fragment: skill
 execution_id, skill_name, status, session, plan_id, metadata, error_message, started_at,
 updated_at, ended_at
 
 -- name: skill_locked (sqlite)
--- Differs because the writer's transaction holds the whole file already.
+-- Differs because the write transaction already locks the whole file.
 SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2;
 
 -- name: skill_locked (postgres)
--- Differs because here others must be kept from the execution until the commit.
+-- Differs because the execution must be locked until the commit.
 SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2
 FOR NO KEY UPDATE;
 
@@ -38,14 +38,14 @@ WHERE tenant_id = $1 AND execution_id > $2 ORDER BY execution_id LIMIT $3;
 SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2;
 
 -- name: skills_listed
--- From the last one on that started; `$2` and `$3` are where the page before ended.
+-- Latest start first; `$2` and `$3` are the end of the previous page.
 SELECT {skill} FROM skill_executions
 WHERE tenant_id = $1 AND started_at <= $2 AND (started_at < $2 OR execution_id < $3)
     AND (CAST($4 AS text) IS NULL OR status = $4) AND (CAST($5 AS text) IS NULL OR skill_name = $5)
 ORDER BY started_at DESC, execution_id DESC LIMIT $6;
 
 -- name: skills_by_status
--- An index holds all that is asked for.
+-- Answered from an index alone.
 SELECT status, count(*) AS executions, CAST(sum(CASE WHEN ended_at > started_at
     THEN ended_at - started_at ELSE 0 END) AS bigint) AS took
 FROM skill_executions WHERE tenant_id = $1 GROUP BY status ORDER BY status;
@@ -65,9 +65,9 @@ UPDATE skill_executions SET status = $3, session = $4, plan_id = $5, metadata = 
 WHERE tenant_id = $1 AND execution_id = $2;
 
 -- name: skills_delete_ended
--- Those that have ended go with their plan.
+-- Ended executions are deleted with their plan.
 DELETE FROM skill_executions WHERE tenant_id = $1 AND plan_id = $2 AND ended_at IS NOT NULL;
 
 -- name: skills_orphan
--- The others stay when it goes: somebody will still say how they ended.
+-- Running executions remain when the plan is deleted: their end will still be reported.
 UPDATE skill_executions SET plan_id = NULL WHERE tenant_id = $1 AND plan_id = $2;

@@ -1,4 +1,4 @@
--- Steps: what they are, where they stand, what they wait for.
+-- Steps: specification, state and dependencies.
 
 -- fragment: step
 step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
@@ -25,18 +25,18 @@ WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progr
 ORDER BY step_order LIMIT 1;
 
 -- name: steps_stalled
--- In the order of the list, by what was found through the index of instants.
+-- Found by the index of stall times, then sorted by order.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3
 ORDER BY step_order;
 
 -- name: steps_in_progress
--- The plus keeps the index of the whole list out: those in progress are few.
+-- The plus prevents the use of the index over all steps: few steps are in progress.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' ORDER BY +step_order;
 
 -- name: steps_waiting_for
--- Pending steps that wait for `$2`, with how many they wait for.
+-- Pending steps that depend on `$2`, with their number of open dependencies.
 SELECT {step}, open_dependencies FROM steps
 WHERE tenant_id = $1 AND status = 'pending'
     AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2)
@@ -54,7 +54,7 @@ ORDER BY step_order;
 SELECT {step} FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
 -- name: steps_derived
--- What is derived about each step, beside what it is derived from.
+-- Derived columns of each step.
 SELECT step_id, open_dependencies, stalls_at, ended_commit FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
@@ -90,13 +90,13 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status IN ('comple
 ORDER BY step_order LIMIT $4;
 
 -- name: step_lines_in_progress
--- With a plus for the same reason.
+-- The plus has the same purpose as in `steps_in_progress`.
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'in_progress'
 ORDER BY +step_order LIMIT $4;
 
 -- name: step_lines_awaiting_input
--- With a plus for the same reason.
+-- The plus has the same purpose as in `steps_in_progress`.
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'awaiting_input'
 ORDER BY +step_order LIMIT $4;
@@ -123,7 +123,7 @@ SELECT step_id, step_order, result_notes FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND result_notes IS NOT NULL ORDER BY step_order LIMIT 1000;
 
 -- name: steps_reviewed
--- Every open review of the tenant, the oldest first. A plan that is over asks nothing any more.
+-- All pending reviews of the tenant, oldest first. A plan that has ended has no pending review.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND status = 'awaiting_input' AND updated_at >= $2
     AND EXISTS (SELECT 1 FROM plans WHERE plans.tenant_id = steps.tenant_id
@@ -131,7 +131,7 @@ WHERE tenant_id = $1 AND status = 'awaiting_input' AND updated_at >= $2
 ORDER BY updated_at, step_id LIMIT $3;
 
 -- name: steps_between
--- Steps whose id begins in a given way: ids between two bounds.
+-- Steps whose id begins with a prefix: ids between two bounds.
 SELECT step_id FROM steps
 WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT 2;
 
@@ -142,7 +142,7 @@ INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, in
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1, 0, '[]', $11, $12);
 
 -- name: step_update (sqlite)
--- Differs because each row is changed by itself here.
+-- Differs because each row is updated separately here.
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
     last_progress_at = $8, stall_marked_at = $9, undelivered = $10, review = $11, ended_at = $12,
     result_summary = $13, result_confidence = $14, result = $15, result_report = $16,
@@ -151,8 +151,8 @@ UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_update (postgres)
--- Differs because each statement that changes a table prepares all of its indexes anew here: several steps
--- are several rows of one, looked for as by `plan_move`.
+-- Differs because here each statement that changes a table opens all its indexes again: several
+-- steps are several rows of one statement, found by key as in `plan_move`.
 UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
     claim_session = new.claim_session, started_at = new.started_at,
     last_progress_at = new.last_progress_at, stall_marked_at = new.stall_marked_at,
@@ -176,8 +176,8 @@ FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS
 WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = least(new.step_id);
 
 -- name: step_advance (sqlite)
--- Differs as `step_update` does. For a step that was handed out, or done, and about which there is nothing else
--- to say: most transitions, and each column costs something. A step that is over has ended once, also where its
+-- Differs as `step_update` does. For a step that was only claimed or completed, as in most
+-- transitions: each column has a cost. The commit in which a step ended is kept, even if its
 -- instructions are rewritten later.
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
     ended_at = $8, result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
@@ -204,7 +204,7 @@ WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = lea
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: steps_move_along
--- Through negative numbers: an order is taken once, at every moment.
+-- Uses negative numbers, because an order must be unique at every moment.
 UPDATE steps SET step_order = -(step_order + $4)
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3;
 

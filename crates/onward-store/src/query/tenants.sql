@@ -1,4 +1,4 @@
--- Tenants, and what happened to them beside their plans.
+-- Tenants and the tenant log.
 
 -- name: tenant
 SELECT tenant_id, agents_decide_reviews, created_at FROM tenants WHERE tenant_id = $1;
@@ -8,11 +8,11 @@ INSERT INTO tenants (tenant_id, agents_decide_reviews, created_at) VALUES ($1, $
 ON CONFLICT (tenant_id) DO NOTHING;
 
 -- name: tenants_all (sqlite)
--- Differs because here no row security must be told that an operator asks.
+-- Differs because there is no row security here.
 SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;
 
 -- name: tenants_all (postgres)
--- Differs because row security shows a tenant to itself, and all of them to an operator.
+-- Differs because row security shows a tenant only itself, and all tenants to an operator.
 WITH operator AS MATERIALIZED (SELECT set_config('onward.operator', 'on', true) AS asks)
 SELECT seen.tenant_id, seen.agents_decide_reviews, seen.created_at FROM operator
 CROSS JOIN LATERAL (

@@ -1,10 +1,10 @@
--- Tokens: who may come in, and as what. The token itself is nowhere.
+-- API tokens. The token itself is not stored, only its hash.
 
 -- fragment: token
 token_id, prefix, name, role, created_at, expires_at, last_used_at, revoked_at
 
 -- name: token_of_hash
--- Outside of the tenants: this is how a tenant is found.
+-- Outside row security: the hash is how the tenant is found.
 SELECT hash, tenant_id, token_id FROM token_hashes WHERE hash = $1;
 
 -- name: token_hash_insert

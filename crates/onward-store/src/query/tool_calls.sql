@@ -1,4 +1,4 @@
--- The log of tool calls.
+-- The request log: MCP tool calls.
 
 -- name: tool_call_insert
 INSERT INTO tool_calls (tenant_id, call_id, at, tool, actor, session, request, response,

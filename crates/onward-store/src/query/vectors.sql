@@ -1,8 +1,9 @@
--- What chunks mean, as a model sees it: signs of all, and the numbers of those whose signs are near.
+-- Embeddings: sign bits of all chunks, and the vectors of the nearest ones.
 
 -- name: near (sqlite)
--- Differs because signs are compared by this program here. Those of a model, of what fits; `$3` and `$4`
--- are PostgreSQL's. The plus keeps the index of what waits out of it: nearly all rows are wanted.
+-- Differs because this program compares the signs here. The signs of a model for the matching
+-- chunks; `$3` and `$4` are used on PostgreSQL only. The plus prevents the use of the queue's
+-- index, because almost all rows are needed.
 SELECT source_id, ordinal, sign FROM chunk_signs
 WHERE tenant_id = $1 AND +model = $2 AND ($5 = 0 OR source_id IN (
     SELECT artifact_id FROM artifacts WHERE tenant_id = $1
@@ -14,12 +15,12 @@ WHERE tenant_id = $1 AND +model = $2 AND ($5 = 0 OR source_id IN (
         AND ($8 IS NULL OR created_at >= $8) AND ($9 IS NULL OR created_at < $9)));
 
 -- name: sign_changes (sqlite)
--- Differs because signs are held in memory here, and nowhere else does anybody ask.
+-- Differs because only SQLite has a sign-bit cache in this program. Validates that cache.
 SELECT changes FROM sign_changes WHERE tenant_id = $1;
 
 -- name: near (postgres)
--- Differs because the server compares signs here. The numbers of the `$4` chunks whose signs are nearest
--- to `$3`, of what fits.
+-- Differs because the server compares the signs here. The vectors of the `$4` matching chunks whose
+-- signs are nearest to `$3`.
 WITH near AS MATERIALIZED (
     SELECT source_id, ordinal FROM chunk_signs
     WHERE tenant_id = $1 AND model = $2
@@ -40,16 +41,16 @@ FROM near JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.so
     AND vectors.ordinal = near.ordinal;
 
 -- name: near_by_index (postgres)
--- Differs because only a server can have an index of signs. The same of all of a tenant's chunks, by that
--- index; nothing where it has none.
+-- Differs because only a server can have a sign-bit index. The same for all chunks of a tenant, by
+-- that index; no rows if there is none.
 SELECT near.source_id, near.ordinal, vectors.vector
 FROM onward_near($2, $3, $4) AS near
     JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.source_id
         AND vectors.ordinal = near.ordinal;
 
 -- name: many_signs (postgres)
--- Differs because only a server has an index for many. How wide the signs are that a model has made of a
--- tenant's chunks, and how many are as wide, counted no further than `$3`.
+-- Differs because only a server can have a sign-bit index. Length of the signs of a model for the
+-- chunks of a tenant, and their number, counted up to `$3`.
 SELECT CAST(length(sign) AS bigint) AS width, CAST(count(*) AS bigint) AS chunks FROM (
     SELECT sign FROM chunk_signs WHERE tenant_id = $1 AND model = $2 AND length(sign) > 0
     LIMIT $3) AS counted
@@ -59,7 +60,7 @@ GROUP BY 1 ORDER BY 2 DESC LIMIT 1;
 SELECT vector FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
 
 -- name: near_hit
--- What a chunk belongs to.
+-- The artifact or output of a chunk.
 SELECT chunks.source_id AS source_id, CAST(0 AS bigint) AS is_output,
     chunks.starts_at AS starts_at, chunks.characters AS characters, found.title AS title,
     found.artifact_type AS artifact_type, found.plan_id AS plan_id, found.source_url AS source_url, CAST(NULL AS double precision) AS rank,
@@ -73,7 +74,7 @@ FROM chunks JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = 
 WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3;
 
 -- name: chunks_waiting
--- Chunks that this model has not seen, with their texts.
+-- Chunks that this model has not embedded, with their texts.
 WITH waiting AS (
     SELECT source_id, ordinal FROM (
         SELECT source_id, ordinal FROM chunk_signs
@@ -104,7 +105,7 @@ UPDATE chunk_signs SET model = $4, sign = CAST(CAST($5 AS text) AS bit varying)
 WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
 
 -- name: vector_put
--- Only where its chunk is still there.
+-- Only if the chunk still exists.
 INSERT INTO vectors (tenant_id, source_id, ordinal, vector)
 SELECT tenant_id, source_id, ordinal, $4 FROM chunk_signs
 WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3
@@ -114,13 +115,13 @@ ON CONFLICT (tenant_id, source_id, ordinal) DO UPDATE SET vector = excluded.vect
 DELETE FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
 
 -- name: chunks_by_model
--- How many chunks each model has seen, and how many of them it refused.
+-- Number of chunks embedded by each model, and how many of them it rejected.
 SELECT model, CAST(count(*) AS bigint) AS chunks,
     CAST(sum(CASE WHEN model <> '' AND length(sign) = 0 THEN 1 ELSE 0 END) AS bigint) AS refused
 FROM chunk_signs WHERE tenant_id = $1 GROUP BY model ORDER BY model;
 
 -- name: chunks_delete_lost
--- Those whose artifact or output is gone.
+-- Chunks whose artifact or output is missing.
 DELETE FROM chunks WHERE tenant_id = $1 AND NOT EXISTS (
         SELECT 1 FROM artifacts
         WHERE artifacts.tenant_id = $1 AND artifacts.artifact_id = chunks.source_id)
@@ -141,7 +142,7 @@ DELETE FROM vectors WHERE tenant_id = $1 AND NOT EXISTS (
 DELETE FROM chunks WHERE tenant_id = $1 AND source_id = $2;
 
 -- name: sources_page
--- What is searched: artifacts, and the last version of each output.
+-- Everything that is indexed: artifacts, and the last version of each output.
 SELECT artifact_id AS source_id, title, content FROM artifacts
 WHERE tenant_id = $1 AND artifact_id > $2
 UNION ALL

@@ -1,4 +1,4 @@
-//! A branch's row.
+//! Row of a branch.
 
 use onward_core::branch::Branch;
 use onward_core::condition::Condition;
@@ -14,8 +14,7 @@ pub(crate) fn branch(row: Row) -> Result<Branch, Error> {
     read(&mut row.cells("branches"))
 }
 
-/// Reads a branch among the columns of other tables, and its place among the others, where the row
-/// has one.
+/// Reads a branch and its ordinal among the columns of other tables, if the row contains one.
 pub(crate) fn beside(cells: &mut Cells) -> Result<Option<(Branch, u64)>, Error> {
     if !cells.turn_to("branches", "branch_id") {
         return Ok(None);
@@ -41,7 +40,7 @@ fn read(cells: &mut Cells) -> Result<Branch, Error> {
     })
 }
 
-/// What `branch_insert` takes.
+/// Parameters of `branch_insert`.
 pub(crate) fn inserted(plan: PlanId, branch: &Branch, ordinal: u64) -> Vec<Value> {
     params![
         branch.id.as_uuid(),

@@ -1,72 +1,73 @@
-//! Rows of the ledger: agents' tool calls, each with its state, its times and what was said of it.
+//! Rows of the tool call log: each call with its state, its times and its result.
 
 use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallPolicy, CallState, CallStatus, Cause, End, Interruption, Limit, Owner, Run, stale_at,
+    Call, CallEnd, CallPolicy, CallState, CallStatus, Cause, Interruption, Limit, Owner, Run,
+    stale_at,
 };
 
 use crate::error::Error;
 use crate::value::{Cells, Row, Value, params};
 
-/// Which call: ids may repeat, so it is known by its turn and its place in it.
+/// Key of a call: its turn and position, because the ids from models may repeat.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallKey {
-    /// The session.
+    /// Session id.
     pub session: String,
-    /// Which subagent's; the agent's own where it is empty.
+    /// Subagent; empty for the agent itself.
     pub agent: String,
-    /// The turn, from 1.
+    /// Turn number, from 1.
     pub turn: u32,
-    /// The place in the turn, from 1.
+    /// Position in the turn, from 1.
     pub position: u32,
 }
 
-/// A call in the ledger.
+/// An entry of the tool call log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
-    /// Which one.
+    /// Key.
     pub key: CallKey,
-    /// The id that the model gave.
+    /// Id from the model.
     pub id: Option<String>,
-    /// Calls of one model response share a batch.
+    /// Number of the model response; its calls share it.
     pub batch: u32,
-    /// Which tool.
+    /// Tool name.
     pub tool: String,
-    /// A digest of the whole input.
+    /// Digest of the complete input.
     pub input_digest: String,
-    /// How the input begins, without secrets.
+    /// Beginning of the input, without secrets.
     pub input: String,
-    /// Where it stands, how long it may take, who runs it.
+    /// State, time limit and owner.
     pub call: Call,
-    /// When the model asked for it.
+    /// When the model requested it.
     pub requested_at: Timestamp,
-    /// When a person was last asked.
+    /// When approval was last requested.
     pub asked_at: Option<Timestamp>,
-    /// When it last began.
+    /// When it last started.
     pub started_at: Option<Timestamp>,
-    /// Its last sign of life.
+    /// Last activity.
     pub last_progress_at: Option<Timestamp>,
-    /// What stands in for a result that did not come.
+    /// Substitute for a missing result.
     pub synthetic: Option<Synthetic>,
-    /// How its own result begins, without secrets.
+    /// Beginning of its own result, without secrets.
     pub result: Option<String>,
-    /// Whether the agent was told that it was given up.
+    /// Whether the agent was notified of its interruption.
     pub told: bool,
 }
 
-/// What is said where a result never came.
+/// Substitute for a result that never arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synthetic {
-    /// To the model: the synthetic result.
+    /// The synthetic result for the model.
     pub to_model: String,
-    /// To whoever runs all this: on what grounds.
+    /// The reason, for the operator.
     pub to_operator: String,
 }
 
 impl CallRecord {
-    /// Where it stands.
+    /// Status of the call.
     pub fn status(&self) -> CallStatus {
         self.call.state.status()
     }
@@ -98,20 +99,19 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
     let interruption = interruption(&mut cells)?;
     let to_model = cells.maybe_string("to_model")?;
     let to_operator = cells.maybe_string("to_operator")?;
-    let missing =
-        |column| cells.corrupt(column, format!("is missing of a call that is `{status}`"));
+    let missing = |column| cells.corrupt(column, format!("is empty on a call that is `{status}`"));
     let ended = || ended_at.ok_or_else(|| missing("ended_at"));
     let end = || {
-        Ok::<End, Error>(End {
+        Ok::<CallEnd, Error>(CallEnd {
             ended_at: ended()?,
-            instead_of: interruption,
+            interruption,
         })
     };
     let state = match status {
         CallStatus::Requested => CallState::Requested,
         CallStatus::AwaitingApproval => CallState::AwaitingApproval {
-            asked_at: asked_at.ok_or_else(|| missing("asked_at"))?,
-            had_begun,
+            requested_at: asked_at.ok_or_else(|| missing("asked_at"))?,
+            had_started: had_begun,
         },
         CallStatus::Running => CallState::Running(Run {
             started_at: started_at.ok_or_else(|| missing("started_at"))?,
@@ -132,7 +132,7 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
             to_operator,
         });
     if synthetic.is_some() != state.interruption().is_some() {
-        return Err(cells.corrupt("to_model", "does not go with `cause`"));
+        return Err(cells.corrupt("to_model", "is inconsistent with `cause`"));
     }
     Ok(CallRecord {
         key,
@@ -159,10 +159,10 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
 fn limit(cells: &mut Cells) -> Result<Limit, Error> {
     let timeout = cells.maybe_span("timeout_ms")?;
     match (timeout, cells.flag("untimed")?) {
-        (None, false) => Ok(Limit::Unsaid),
+        (None, false) => Ok(Limit::Unspecified),
         (Some(timeout), false) => Ok(Limit::After(timeout)),
         (None, true) => Ok(Limit::Never),
-        (Some(_), true) => Err(cells.corrupt("untimed", "does not go with `timeout_ms`")),
+        (Some(_), true) => Err(cells.corrupt("untimed", "is inconsistent with `timeout_ms`")),
     }
 }
 
@@ -180,7 +180,7 @@ fn owner(cells: &mut Cells) -> Result<Option<Owner>, Error> {
         })),
         (None, None) => Ok(None),
         (Some(_), None) | (None, Some(_)) => {
-            Err(cells.corrupt("owner_process", "does not go with `owner_host`"))
+            Err(cells.corrupt("owner_process", "is inconsistent with `owner_host`"))
         }
     }
 }
@@ -196,21 +196,21 @@ fn interruption(cells: &mut Cells) -> Result<Option<Interruption>, Error> {
         })),
         (None, None) => Ok(None),
         (Some(_), None) | (None, Some(_)) => {
-            Err(cells.corrupt("interrupted_at", "does not go with `cause`"))
+            Err(cells.corrupt("interrupted_at", "is inconsistent with `cause`"))
         }
     }
 }
 
-/// What `call` is asked by.
+/// Parameters of `call`.
 pub(crate) fn of_key(key: &CallKey) -> Vec<Value> {
     params![&key.session, &key.agent, key.turn, key.position]
 }
 
-/// What `call_insert` takes.
+/// Parameters of `call_insert`.
 pub(crate) fn of_call(record: &CallRecord, policy: CallPolicy) -> Vec<Value> {
     let call = &record.call;
     let (timeout, untimed): (Option<Duration>, bool) = match call.limit {
-        Limit::Unsaid | Limit::After(Duration::ZERO) => (None, false),
+        Limit::Unspecified | Limit::After(Duration::ZERO) => (None, false),
         Limit::After(timeout) => (Some(timeout.max(Duration::from_millis(1))), false),
         Limit::Never => (None, true),
     };
@@ -235,13 +235,13 @@ pub(crate) fn of_call(record: &CallRecord, policy: CallPolicy) -> Vec<Value> {
     row
 }
 
-/// What `call_update` takes behind the key and the status, and `call_insert` at its end.
+/// Parameters of `call_update` after the key and the status, and the last ones of `call_insert`.
 pub(crate) fn of_state(record: &CallRecord, policy: CallPolicy) -> Vec<Value> {
     let state = record.call.state;
     let had_begun = matches!(
         state,
         CallState::AwaitingApproval {
-            had_begun: true,
+            had_started: true,
             ..
         }
     );

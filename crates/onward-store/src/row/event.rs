@@ -1,4 +1,4 @@
-//! A row of the audit trail.
+//! Row of the audit trail.
 
 use onward_core::id::SessionId;
 use onward_core::{Event, PlanId, StepId, Timestamp};
@@ -7,27 +7,27 @@ use crate::codec;
 use crate::error::Error;
 use crate::value::{Cells, Row, Value, params};
 
-/// Who changes something.
+/// Author of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// A person, a token, or a part of Onward such as the sweep.
+    /// A user, a token, or a part of Onward such as the sweep.
     pub name: String,
-    /// The session, where an agent named one.
+    /// Session, if an agent named one.
     pub session: Option<SessionId>,
 }
 
-/// An event as it stands in the trail.
+/// An entry of the audit trail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its number in the plan, from 1.
+    /// Sequence number in the plan, from 1.
     pub seq: u64,
-    /// The number of the first event of the same commit.
+    /// Sequence number of the first event of the same commit.
     pub commit_seq: u64,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Who did it.
+    /// Who caused it.
     pub author: Author,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn entry(row: Row) -> Result<Entry, Error> {
     beside(&mut row.cells("events"))
 }
 
-/// Reads a row of `{event}`, and when its plan is due.
+/// Reads a row of `{event}` with the due time of its plan.
 pub(crate) fn entry_and_due(row: Row) -> Result<(Entry, Option<Timestamp>), Error> {
     let mut cells = row.cells("events");
     Ok((beside(&mut cells)?, cells.maybe_at("due_at")?))
@@ -64,7 +64,7 @@ fn beside(cells: &mut Cells) -> Result<Entry, Error> {
     })
 }
 
-/// What `event_insert` takes.
+/// Parameters of `event_insert`.
 pub(crate) fn inserted(plan: PlanId, entry: &Entry) -> Vec<Value> {
     let encoded = codec::encode(&entry.event);
     params![

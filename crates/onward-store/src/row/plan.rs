@@ -1,4 +1,4 @@
-//! A plan's row: its head, and what its author said about it.
+//! Row of a plan: its head, and its brief.
 
 use onward_core::id::{ReviewId, SessionId};
 use onward_core::plan::{Brief, PlanFailure, PlanState};
@@ -10,18 +10,18 @@ use crate::value::{Cells, Row, Value, params};
 /// A plan without its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sheet {
-    /// Its status and counts.
+    /// Status and counts.
     pub head: PlanHead,
-    /// What its author said about it.
+    /// Description by its author.
     pub brief: Brief,
-    /// When it came into being.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When anything about it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// About when a plan changed last, by which lists are ordered first: in tens of seconds, so that an
-/// index over it seldom changes.
+/// Approximate time of the last change, in units of ten seconds. Lists are ordered by it first, so
+/// that their index seldom changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct About(pub(crate) i64);
 
@@ -31,7 +31,7 @@ impl About {
     }
 }
 
-/// Where a plan stands in the database, as far as an index or a guard looks at it.
+/// Columns of a plan in the database that an index or the version check depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) about: About,
@@ -51,7 +51,7 @@ impl Known {
         }
     }
 
-    /// Whether a plan with this head stands where it stood, with as many steps.
+    /// Whether the state and the number of steps are unchanged in `head`.
     pub(crate) fn stays(&self, head: &PlanHead) -> bool {
         self.state == head.state && self.steps == head.counts.total()
     }
@@ -118,7 +118,7 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
                 Some("rejected") => PlanFailure::Rejected(failure_words),
                 Some("abandoned") => PlanFailure::Abandoned(failure_words),
                 Some(other) => {
-                    return Err(cells.corrupt("failure_kind", format!("holds `{other}`")));
+                    return Err(cells.corrupt("failure_kind", format!("unknown kind `{other}`")));
                 }
                 None => return Err(missing("failure_kind")),
             },
@@ -143,7 +143,7 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
     })
 }
 
-/// The id, then every column of the head that an event can change, in the order of the table.
+/// The id, then all columns of the head that an event can change, in table order.
 pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
     let mut review = (None, None);
     let (mut marked_at, mut ended_at, mut failure) = (None, None, (None, None));
@@ -181,7 +181,8 @@ pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
     changing
 }
 
-/// The id, then every column that an event can change of a plan that stands where it stood.
+/// The id, then all columns that an event can change while the state and the number of steps are
+/// unchanged.
 pub(crate) fn counting(head: &PlanHead) -> Vec<Value> {
     let mut counting = params![head.id.as_uuid()];
     counting.extend(counted(head));
@@ -202,7 +203,7 @@ fn counted(head: &PlanHead) -> Vec<Value> {
     ]
 }
 
-/// All that the row holds beside what [`changing`] gives.
+/// All other columns of the row, besides those of [`changing`].
 pub(crate) fn fixed(sheet: &Sheet) -> Vec<Value> {
     params![
         sheet.head.stall_threshold,

@@ -1,7 +1,7 @@
-//! Rows of sessions, their turns and steps, and what the detector remembers.
+//! Rows of agent sessions, their turns and steps, and the state of the turn detector.
 
 use onward_core::Timestamp;
-use onward_core::turn::ladder::{Held, Standing};
+use onward_core::turn::escalation::{EscalationState, TextOnlyReason};
 use onward_core::turn::{Judgement, State, TurnEnd};
 use serde_json::{Value as Json, json};
 
@@ -9,22 +9,22 @@ use crate::codec::{decode_turn, encode_turn};
 use crate::error::Error;
 use crate::value::{Cells, Row, Value, params};
 
-/// One run of an agent.
+/// An agent session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// The id that the agent gives.
+    /// Id from the agent.
     pub id: String,
-    /// Which agent.
+    /// Agent name.
     pub agent: String,
-    /// Where it works.
+    /// Working directory.
     pub directory: Option<String>,
-    /// When it was first heard of.
+    /// First activity.
     pub started_at: Timestamp,
-    /// When it was last heard of.
+    /// Last activity.
     pub last_seen_at: Timestamp,
-    /// When it ended, as far as somebody said so.
+    /// Time of its end, if it was reported.
     pub ended_at: Option<Timestamp>,
-    /// Whether a person wants it left alone.
+    /// Whether a user has switched monitoring off.
     pub switched_off: bool,
 }
 
@@ -33,81 +33,81 @@ pub struct Session {
 pub struct SessionLine {
     /// The session.
     pub session: Session,
-    /// How many turns it had.
+    /// Number of turns.
     pub turns: u64,
-    /// How many of them had to end in text.
+    /// Number of turns that were restricted to text.
     pub held: u64,
 }
 
 /// A turn of an agent, or of a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Which one, from 1.
+    /// Turn number, from 1.
     pub number: u32,
-    /// Which subagent's; the agent's own where it is empty.
+    /// Subagent; empty for the agent itself.
     pub agent: String,
-    /// What the agent calls it.
+    /// Turn id from the agent.
     pub key: Option<String>,
-    /// When it began.
+    /// Time of its beginning.
     pub began_at: Timestamp,
-    /// When a step of it last got somewhere.
+    /// Time of the last step with progress.
     pub progressed_at: Option<Timestamp>,
-    /// When it ended, and why.
+    /// Time and reason of its end.
     pub ended: Option<(Timestamp, TurnEnd)>,
-    /// Where it stands.
-    pub standing: Standing,
-    /// How many idle steps in a row are a stall.
+    /// Escalation state.
+    pub standing: EscalationState,
+    /// Number of consecutive idle steps that count as a stall.
     pub threshold: u32,
-    /// How its last step was judged.
+    /// Verdict of its last step.
     pub judgement: Option<Judgement>,
 }
 
 /// A step of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnStep {
-    /// Which one, from 1.
+    /// Step number, from 1.
     pub number: u32,
-    /// When it was seen.
+    /// Time of the step.
     pub at: Timestamp,
-    /// How it was judged.
+    /// Verdict.
     pub judgement: Judgement,
-    /// What made it count, where it did.
+    /// What counted as progress, if anything did.
     pub why: Option<String>,
-    /// Idle steps in a row, this one included.
+    /// Consecutive idle steps, including this one.
     pub idle_steps: u32,
-    /// What it called.
+    /// Its tool calls.
     pub calls: Vec<CallLine>,
 }
 
-/// A call of a step, in short.
+/// Summary of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLine {
-    /// Which tool.
+    /// Tool name.
     pub tool: String,
-    /// How its input begins.
+    /// Beginning of the input.
     pub input: String,
-    /// Whether it succeeded, where somebody said.
+    /// Whether it succeeded, if reported.
     pub ok: Option<bool>,
-    /// How its output begins.
+    /// Beginning of the output.
     pub output: String,
 }
 
-/// What is remembered of an agent, or of a subagent, between two hooks.
+/// Detector state of an agent or subagent, stored between two hooks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// Which subagent; the agent itself where it is empty.
+    /// Subagent; empty for the agent itself.
     pub agent: String,
-    /// Which turn the state belongs to.
+    /// Turn to which the state belongs.
     pub turn: u32,
-    /// What the detector remembers.
+    /// State of the detector.
     pub state: State,
-    /// Why the state could not be read, and is a fresh one.
+    /// Why the stored state could not be decoded; then `state` is a fresh one.
     pub unreadable: Option<String>,
-    /// What the working tree looked like when last seen.
+    /// Last known fingerprint of the working tree.
     pub fingerprint: Option<String>,
-    /// The calls that were seen or refused last.
+    /// Recently seen or denied calls.
     pub known_calls: Vec<String>,
-    /// Whether the agent says when a whole batch is done.
+    /// Whether the agent reports the end of a batch of calls.
     pub batches: bool,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn session(row: Row) -> Result<Session, Error> {
     read(&mut row.cells("sessions"))
 }
 
-/// The same with its counts.
+/// Reads a row of `{session}` with its counts.
 pub(crate) fn line(row: Row) -> Result<SessionLine, Error> {
     let mut cells = row.cells("sessions");
     Ok(SessionLine {
@@ -152,16 +152,16 @@ pub(crate) fn turn(row: Row) -> Result<Turn, Error> {
         (Some(at), Some(why)) => Some((at, why)),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
-            return Err(cells.corrupt("why_ended", "does not go with `ended_at`"));
+            return Err(cells.corrupt("why_ended", "is inconsistent with `ended_at`"));
         }
     };
     let steps = cells.u32("steps")?;
     let idle_steps = cells.u32("idle_steps")?;
     let threshold = cells.u32("threshold")?;
     let judgement = maybe_word(&mut cells, "verdict")?;
-    let held: Option<Held> = maybe_word(&mut cells, "held")?;
+    let text_only: Option<TextOnlyReason> = maybe_word(&mut cells, "held")?;
     let nudged = cells.flag("nudged")?;
-    let refusals = cells.u32("refusals")?;
+    let rejections = cells.u32("refusals")?;
     Ok(Turn {
         number,
         agent,
@@ -169,12 +169,12 @@ pub(crate) fn turn(row: Row) -> Result<Turn, Error> {
         began_at,
         progressed_at,
         ended,
-        standing: Standing {
+        standing: EscalationState {
             steps,
             idle_steps,
-            held,
+            text_only,
             nudged,
-            refusals,
+            rejections,
         },
         threshold,
         judgement,
@@ -195,7 +195,7 @@ where
     word.map_err(|why: T::Err| cells.corrupt(column, why.to_string()))
 }
 
-/// What `turn_write` takes behind the session.
+/// Parameters of `turn_write` after the session.
 pub(crate) fn of_turn(turn: &Turn) -> Vec<Value> {
     let standing = &turn.standing;
     params![
@@ -210,13 +210,14 @@ pub(crate) fn of_turn(turn: &Turn) -> Vec<Value> {
         standing.idle_steps,
         turn.threshold,
         turn.judgement.map(Judgement::as_str),
-        standing.held.map(Held::as_str),
+        standing.text_only.map(TextOnlyReason::as_str),
         standing.nudged,
-        standing.refusals,
+        standing.rejections,
     ]
 }
 
-/// Reads what is remembered. A state that cannot be read is a fresh one, and says so.
+/// Reads the detector state. A state that cannot be decoded is replaced by a fresh one, with the
+/// reason.
 pub(crate) fn watched(row: Row) -> Result<Watched, Error> {
     let mut cells = row.cells("session_agents");
     let agent = cells.string("agent_id")?;
@@ -244,7 +245,7 @@ fn texts(json: Json) -> Vec<String> {
         .collect()
 }
 
-/// What `session_agent_write` takes behind the session.
+/// Parameters of `session_agent_write` after the session.
 pub(crate) fn of_watched(watched: &Watched) -> Vec<Value> {
     params![
         &watched.agent,
@@ -256,7 +257,7 @@ pub(crate) fn of_watched(watched: &Watched) -> Vec<Value> {
     ]
 }
 
-/// Reads a step.
+/// Reads a step of a turn.
 pub(crate) fn step(row: Row) -> Result<TurnStep, Error> {
     let mut cells = row.cells("turn_steps");
     let number = cells.u32("step")?;
@@ -269,7 +270,7 @@ pub(crate) fn step(row: Row) -> Result<TurnStep, Error> {
         let lines = calls.iter().map(call);
         lines.collect::<Option<Vec<CallLine>>>()
     });
-    let calls = calls.ok_or_else(|| cells.corrupt("calls", "holds no list of calls"))?;
+    let calls = calls.ok_or_else(|| cells.corrupt("calls", "is not a list of calls"))?;
     Ok(TurnStep {
         number,
         at,

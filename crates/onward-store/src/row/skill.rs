@@ -1,4 +1,4 @@
-//! A row of a skill's execution.
+//! Row of a skill execution.
 
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
@@ -17,7 +17,7 @@ pub(crate) fn skill(row: Row) -> Result<SkillExecution, Error> {
     let session = cells.maybe_text("session")?.map(SessionId::new);
     let plan = cells.maybe_id("plan_id")?.map(PlanId::new);
     let Json::Object(metadata) = cells.json("metadata")? else {
-        return Err(cells.corrupt("metadata", "is no object"));
+        return Err(cells.corrupt("metadata", "is not an object"));
     };
     let error = cells.maybe_string("error_message")?;
     let started_at = cells.at("started_at")?;
@@ -58,7 +58,7 @@ fn state(
     })
 }
 
-/// The id, then every column that a report can change.
+/// The id, then all columns that a report can change.
 pub(crate) fn changing(execution: &SkillExecution) -> Vec<Value> {
     let error = match &execution.state {
         SkillState::Failed { error, .. } => error.as_deref(),
@@ -76,7 +76,7 @@ pub(crate) fn changing(execution: &SkillExecution) -> Vec<Value> {
     ]
 }
 
-/// All that the row holds beside what [`changing`] gives.
+/// All other columns of the row, besides those of [`changing`].
 pub(crate) fn fixed(execution: &SkillExecution) -> Vec<Value> {
     params![&execution.skill, execution.started_at]
 }

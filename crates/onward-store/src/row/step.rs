@@ -1,4 +1,4 @@
-//! A step's row: what it is, and its state with what belongs to it.
+//! Row of a step: its specification, and its state with the associated data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) fn step(row: Row) -> Result<(PlanId, Step), Error> {
     read(&mut row.cells("steps"))
 }
 
-/// Reads a step among the columns of other tables, where the row has one.
+/// Reads a step among the columns of other tables, if the row contains one.
 pub(crate) fn beside(cells: &mut Cells) -> Result<Option<Step>, Error> {
     let found = cells.turn_to("steps", "step_id");
     let step = found.then(|| read(cells).map(|(_, step)| step));
@@ -121,7 +121,7 @@ fn review(cells: &mut Cells) -> Result<Option<Review>, Error> {
     let Some(review) = cells.maybe_json("review")? else {
         return Ok(None);
     };
-    let misfit = |what: &str| cells.corrupt("review", format!("`{what}` is missing or no text"));
+    let misfit = |what: &str| cells.corrupt("review", format!("`{what}` is missing or not text"));
     let text = |key: &str| review.get(key)?.as_str();
     let questions = review
         .get("questions")
@@ -179,19 +179,19 @@ fn read_failure(
 ) -> Result<Option<FailReason>, Error> {
     Ok(match kind {
         None => None,
-        Some("by_hand") => Some(FailReason::ByHand(words)),
+        Some("by_hand") => Some(FailReason::Manual(words)),
         Some("stalled") => Some(FailReason::Stalled),
-        Some("attempts_used_up") => Some(FailReason::AttemptsUsedUp),
+        Some("attempts_used_up") => Some(FailReason::AttemptsExhausted),
         Some("rejected") => Some(FailReason::Rejected(words)),
-        Some(other) => return Err(cells.corrupt("failure_kind", format!("holds `{other}`"))),
+        Some(other) => return Err(cells.corrupt("failure_kind", format!("unknown kind `{other}`"))),
     })
 }
 
 fn failure_words(reason: &FailReason) -> (&'static str, Option<&str>) {
     match reason {
-        FailReason::ByHand(words) => ("by_hand", words.as_deref()),
+        FailReason::Manual(words) => ("by_hand", words.as_deref()),
         FailReason::Stalled => ("stalled", None),
-        FailReason::AttemptsUsedUp => ("attempts_used_up", None),
+        FailReason::AttemptsExhausted => ("attempts_used_up", None),
         FailReason::Rejected(words) => ("rejected", words.as_deref()),
     }
 }
@@ -203,7 +203,7 @@ fn texts(cells: &mut Cells, column: &'static str) -> Result<Vec<String>, Error> 
             .map(|one| one.as_str().map(str::to_owned))
             .collect()
     });
-    texts.ok_or_else(|| cells.corrupt(column, "is no list of texts"))
+    texts.ok_or_else(|| cells.corrupt(column, "is not a list of texts"))
 }
 
 fn ids(cells: &mut Cells, column: &'static str) -> Result<Vec<StepId>, Error> {
@@ -212,7 +212,7 @@ fn ids(cells: &mut Cells, column: &'static str) -> Result<Vec<StepId>, Error> {
     ids.map_err(|why| cells.corrupt(column, why.to_string()))
 }
 
-/// What `step_insert` takes.
+/// Parameters of `step_insert`.
 pub(crate) fn inserted(
     plan: PlanId,
     spec: &NewStep,
@@ -236,7 +236,7 @@ pub(crate) fn inserted(
     ]
 }
 
-/// What `step_update` takes: the id, then every column of the state.
+/// Parameters of `step_update`: the id, then all columns of the state.
 pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
     let (started_at, ended_at, result) = course(step);
     let mut review = None;
@@ -272,13 +272,13 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         superseded(step),
         step.updated_at,
         stalls_at,
-        // Kept from the commit in which it ended, whatever is written about it later.
+        // `step_update` keeps the commit in which the step ended first.
         ended_at.map(|_| commit_seq),
     ]);
     row
 }
 
-/// Whether its row says nothing about it beside who works on it since when, and what came out.
+/// Whether the row contains only a claim and a result.
 pub(crate) fn is_plain(step: &Step) -> bool {
     match &step.state {
         StepState::Pending { .. } | StepState::Completed { .. } => true,
@@ -297,7 +297,8 @@ pub(crate) fn is_plain(step: &Step) -> bool {
     }
 }
 
-/// What `step_advance` takes, of a plain step: the id, then the columns that a claim and a result change.
+/// Parameters of `step_advance` for a plain step: the id, then the columns that a claim and a
+/// result change.
 pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
     let (started_at, ended_at, result) = course(step);
     let mut row = holding(step, started_at);
@@ -321,7 +322,7 @@ fn work(step: &Step) -> Option<&Work> {
     }
 }
 
-/// When it began and ended, and what came out.
+/// Start, end and result.
 fn course(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepResult>) {
     match &step.state {
         StepState::Pending { .. } => (None, None, None),
@@ -340,7 +341,7 @@ fn course(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepRes
     }
 }
 
-/// The id, and who has it since when.
+/// The id, and the columns of the claim.
 fn holding(step: &Step, started_at: Option<Timestamp>) -> Vec<Value> {
     let claim = step.claim();
     params![
@@ -372,7 +373,7 @@ fn review_json(review: &Review) -> serde_json::Value {
     })
 }
 
-/// Most steps are never handed back.
+/// Most steps have no superseded claims.
 fn superseded(step: &Step) -> Value {
     if step.superseded.is_empty() {
         return "[]".into_value();
@@ -381,38 +382,38 @@ fn superseded(step: &Step) -> Value {
     (&json!(tokens)).into_value()
 }
 
-/// One line about a step: what a list shows, without its texts.
+/// A step in a list, without its long texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepLine {
-    /// Which step.
+    /// Step id.
     pub id: StepId,
-    /// Its place.
+    /// Position in the plan.
     pub order: u32,
-    /// What kind of work.
+    /// Kind of work.
     pub step_type: StepType,
-    /// A short name for people.
+    /// Short title.
     pub title: Option<String>,
-    /// Where it stands.
+    /// Status.
     pub status: StepStatus,
-    /// The attempt that it is in.
+    /// Current attempt number.
     pub attempt: u32,
-    /// Who has it, or had it last.
+    /// Session of the current or last claim.
     pub session: Option<SessionId>,
-    /// When that claim began.
+    /// Start of that claim.
     pub started_at: Option<Timestamp>,
-    /// The last sign of life since then.
+    /// Last activity since then.
     pub last_progress_at: Option<Timestamp>,
-    /// When it is past its own threshold, if it is in progress.
+    /// When it exceeds its stall threshold, if it is in progress.
     pub stalls_at: Option<Timestamp>,
-    /// The step's own threshold.
+    /// Its own stall threshold.
     pub stall_threshold: Option<Duration>,
-    /// When it ended.
+    /// Time of its end.
     pub ended_at: Option<Timestamp>,
-    /// What came out.
+    /// Summary of the result.
     pub result_summary: Option<String>,
-    /// Why it failed.
+    /// Reason of the failure.
     pub failure: Option<FailReason>,
-    /// When anything about it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 

@@ -1,15 +1,17 @@
-//! What stands in the fields of events: empty text, quotes, U+0000, right-to-left marks, numbers at the
-//! edge, any JSON, and the very words that stand for "nobody said why".
+//! Content for the fields of events: empty text, quotes, U+0000, right-to-left marks, extreme
+//! numbers, any JSON, and the default texts for a missing reason.
 
+use onward_core::plan::PlanFailure;
+use onward_core::step::FailReason;
 use proptest::collection::vec;
 use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 
-/// Text that has gone wrong somewhere before, or could.
+/// Text that has caused bugs before, or could.
 pub(crate) fn text() -> BoxedStrategy<String> {
-    let told = [
+    let known = [
         "",
         " ",
         "\"",
@@ -26,16 +28,23 @@ pub(crate) fn text() -> BoxedStrategy<String> {
         "null",
         "{}",
         "claimToken",
-        "failed by hand",
-        "rejected",
-        "stalled",
-        "attempts used up",
-        "a branch failed the plan",
-        "rejected in review",
-        "abandoned",
     ];
+    let failures = [
+        FailReason::Manual(None),
+        FailReason::Stalled,
+        FailReason::AttemptsExhausted,
+        FailReason::Rejected(None),
+    ];
+    let plan_failures = [
+        PlanFailure::Branch(None),
+        PlanFailure::Rejected(None),
+        PlanFailure::Abandoned(None),
+    ];
+    let mut known = known.map(str::to_owned).to_vec();
+    known.extend(failures.map(|reason| reason.to_string()));
+    known.extend(plan_failures.map(|reason| reason.to_string()));
     prop_oneof![
-        2 => select(told.to_vec()).prop_map(str::to_owned),
+        2 => select(known),
         1 => vec(any::<char>(), 0..12).prop_map(String::from_iter),
         1 => "[a-z ]{1,20}",
     ]

@@ -1,14 +1,16 @@
-//! Events of every variant, each field with whatever it may hold.
+//! Events of all variants, with arbitrary content in each field.
 //!
-//! What stands in the fields is made in `content.rs`; that no variant was forgotten is held by the
-//! table in `kinds.rs`. Strategies are boxed: one inside the other they outgrow a test's stack.
+//! `content.rs` generates the content; the table in `kinds.rs` checks that no variant is missing.
+//! Strategies are boxed, because nested ones exceed the stack of a test.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::branch::{Action, Branch, Effect, NoEffect, Verdict};
+use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
 use onward_core::condition::Condition;
-use onward_core::event::{Change, Created, Decision, RequeueReason, ResumedBy, ReviewAction, Sign};
+use onward_core::event::{
+    Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+};
 use onward_core::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
 };
@@ -105,7 +107,7 @@ fn conditions() -> BoxedStrategy<Condition> {
         "resultSummary.matches('^a+$')",
     ];
     select(sources.to_vec())
-        .prop_map(|source| Condition::parse(source).expect("a condition that the core accepts"))
+        .prop_map(|source| Condition::parse(source).expect("valid condition"))
         .boxed()
 }
 
@@ -193,10 +195,10 @@ fn results() -> BoxedStrategy<StepResult> {
         .boxed()
 }
 
-fn verdicts() -> BoxedStrategy<Vec<Verdict>> {
+fn verdicts() -> BoxedStrategy<Vec<BranchVerdict>> {
     let one = (branch_ids(), text(), any::<bool>(), option::of(text()));
     vec(
-        one.prop_map(|(branch, condition, matched, error)| Verdict {
+        one.prop_map(|(branch, condition, matched, error)| BranchVerdict {
             branch,
             condition,
             matched,
@@ -209,9 +211,9 @@ fn verdicts() -> BoxedStrategy<Vec<Verdict>> {
 
 fn fail_reasons() -> BoxedStrategy<FailReason> {
     prop_oneof![
-        2 => option::of(text()).prop_map(FailReason::ByHand),
+        2 => option::of(text()).prop_map(FailReason::Manual),
         1 => Just(FailReason::Stalled),
-        1 => Just(FailReason::AttemptsUsedUp),
+        1 => Just(FailReason::AttemptsExhausted),
         2 => option::of(text()).prop_map(FailReason::Rejected),
     ]
     .boxed()
@@ -232,13 +234,17 @@ fn step_events() -> BoxedStrategy<Event> {
         session,
     });
     let requeues = [
-        RequeueReason::ByHand,
+        RequeueReason::Manual,
         RequeueReason::Stalled,
         RequeueReason::TakenOver,
     ];
-    let signs = [Sign::Reported, Sign::Written, Sign::Seen];
+    let sources = [
+        ProgressSource::Reported,
+        ProgressSource::Written,
+        ProgressSource::Seen,
+    ];
     let progress = (
-        select(signs.to_vec()),
+        select(sources.to_vec()),
         option::of(text()),
         option::of(number()),
     );
@@ -269,10 +275,10 @@ fn step_events() -> BoxedStrategy<Event> {
                 }
             }
         ),
-        (step_ids(), progress, sessions()).prop_map(|(step, (sign, note, percent), session)| {
+        (step_ids(), progress, sessions()).prop_map(|(step, (source, note, percent), session)| {
             Event::StepProgressed {
                 step,
-                sign,
+                source,
                 note,
                 percent,
                 session,
@@ -281,10 +287,10 @@ fn step_events() -> BoxedStrategy<Event> {
         (step_ids(), sessions())
             .prop_map(|(step, session)| Event::FeedbackDelivered { step, session }),
         (step_ids(), any::<u128>(), select(&Code::ALL[..])).prop_map(
-            |(step, artifact, refused)| Event::LateResultKept {
+            |(step, artifact, rejection)| Event::LateResultKept {
                 step,
                 artifact: ArtifactId::from_u128(artifact),
-                refused,
+                rejection,
             }
         ),
     ]
@@ -293,7 +299,7 @@ fn step_events() -> BoxedStrategy<Event> {
 
 fn effects() -> BoxedStrategy<Effect> {
     let none = [
-        NoEffect::TargetGone,
+        NoEffect::TargetMissing,
         NoEffect::TargetNotPending,
         NoEffect::TargetNotAfter,
         NoEffect::PlanFull,
@@ -304,7 +310,7 @@ fn effects() -> BoxedStrategy<Effect> {
             .prop_map(|(target, steps)| Effect::Skipped { target, steps }),
         1 => added().prop_map(|steps| Effect::Added { steps }),
         1 => option::of(text()).prop_map(|reason| Effect::FailedPlan { reason }),
-        3 => select(none.to_vec()).prop_map(|why| Effect::Nothing { why }),
+        3 => select(none.to_vec()).prop_map(|reason| Effect::Nothing { reason }),
     ]
     .boxed()
 }
@@ -331,7 +337,7 @@ fn plan_events() -> BoxedStrategy<Event> {
         ResumedBy::NextStep,
         ResumedBy::LateResult,
         ResumedBy::Progress,
-        ResumedBy::Person,
+        ResumedBy::User,
     ];
     let failures = prop_oneof![
         option::of(text()).prop_map(PlanFailure::Branch),

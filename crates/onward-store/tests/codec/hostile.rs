@@ -1,5 +1,5 @@
-//! What stands in a row and was never written by the encoder: an error that says where, and never a
-//! panic or a guess.
+//! Records that the encoder never writes: the decoder returns an error with its path, and neither
+//! panics nor guesses.
 
 use onward_core::Event;
 use onward_core::event::Change;
@@ -15,7 +15,7 @@ use crate::events::events;
 
 const STEP: StepId = StepId::from_u128(7);
 
-/// The keys that may be absent, at the top: what is optional, and what is there for readers only.
+/// Keys at the top level that may be absent: optional ones, and those for readers only.
 const DISPENSABLE: [&str; 15] = [
     "confidence",
     "errorMessage",
@@ -57,7 +57,7 @@ fn names() -> impl Strategy<Value = String> {
     prop_oneof![4 => select(known.to_vec()).prop_map(str::to_owned), 1 => text()]
 }
 
-/// Every value inside this one, and itself, as JSON pointers.
+/// JSON pointers to all values inside this one, and to itself.
 fn places(value: &Value, at: String, all: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -85,7 +85,8 @@ fn put(details: &mut Value, place: &Index, other: Value) {
     }
 }
 
-/// Either an error whose words name its place, or an event that is again itself.
+/// The result is an error whose message begins with its path, or an event that can be encoded
+/// again.
 fn holds_up(answer: Result<Event, Undecodable>) {
     match answer {
         Ok(event) => {
@@ -105,7 +106,7 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn an_event_that_was_tampered_with_is_an_event_or_an_error(
+    fn decodes_or_rejects_an_event_that_was_tampered_with(
         event in events(),
         tampering in proptest::collection::vec((any::<Index>(), any_json()), 1..3),
     ) {
@@ -117,14 +118,14 @@ proptest! {
     }
 
     #[test]
-    fn an_event_under_another_name_is_an_event_or_an_error(
+    fn decodes_or_rejects_an_event_under_another_name(
         event in events(), name in names(), step in proptest::option::of(Just(STEP)),
     ) {
         holds_up(decode(&name, step, &encode(&event).details));
     }
 
     #[test]
-    fn any_json_under_any_name_is_an_event_or_an_error(name in names(), details in any_json()) {
+    fn decodes_or_rejects_any_json_under_any_name(name in names(), details in any_json()) {
         holds_up(decode(&name, Some(STEP), &details));
         holds_up(decode(&name, None, &details));
         let _ = decode_action(&name, &details);
@@ -132,39 +133,39 @@ proptest! {
     }
 
     #[test]
-    fn a_key_that_is_missing_is_named_or_may_be_absent(event in events(), which in any::<Index>()) {
+    fn names_a_missing_key_unless_it_is_optional(event in events(), which in any::<Index>()) {
         let mut encoded = encode(&event);
         let Some(fields) = encoded.details.as_object_mut().filter(|fields| !fields.is_empty()) else {
             return Ok(());
         };
-        let key = fields.keys().nth(which.index(fields.len())).expect("a key").clone();
+        let key = fields.keys().nth(which.index(fields.len())).expect("existing key").clone();
         fields.remove(&key);
         match decode(encoded.name, encoded.step, &encoded.details) {
-            Ok(_) => prop_assert!(DISPENSABLE.contains(&key.as_str()), "{key} was guessed"),
+            Ok(_) => prop_assert!(DISPENSABLE.contains(&key.as_str()), "`{key}` is not optional"),
             Err(error) => {
                 prop_assert_eq!(error.to_string(), format!("`{}` is missing", error.path));
-                // Without it the action is taken to have had its effect, which then lacks something.
+                // Without `noEffect` the effect is decoded, and its keys are missing.
                 prop_assert!(error.path == key || key == "noEffect", "{}, not {}", error.path, key);
             }
         }
     }
 
     #[test]
-    fn keys_that_are_not_known_are_ignored(event in events(), other in any_json()) {
+    fn ignores_unknown_keys(event in events(), other in any_json()) {
         let mut encoded = encode(&event);
         encoded.details["laterAddition"] = other;
         prop_assert_eq!(decode(encoded.name, encoded.step, &encoded.details), Ok(event));
     }
 
     #[test]
-    fn what_is_shown_lacks_the_claim_tokens_and_nothing_else(details in any_json(), event in events()) {
+    fn removes_only_the_claim_tokens_for_readers(details in any_json(), event in events()) {
         for details in [details, encode(&event).details] {
             prop_assert_eq!(shown(&details), without_tokens(&details));
         }
     }
 }
 
-/// The same said naively.
+/// Naive reference implementation.
 fn without_tokens(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -178,7 +179,7 @@ fn without_tokens(value: &Value) -> Value {
 }
 
 #[test]
-fn a_claim_token_is_not_shown_wherever_it_stands() {
+fn removes_claim_tokens_at_any_depth() {
     let details = json!({
         "claimToken": "one", "attempt": 1, "result": { "log": [{ "claimToken": ["two"], "kept": null }] },
     });
@@ -188,14 +189,14 @@ fn a_claim_token_is_not_shown_wherever_it_stands() {
     );
 }
 
-fn refused(name: &str, step: Option<StepId>, details: Value) -> (String, String) {
-    let error = decode(name, step, &details).expect_err("no event");
+fn rejected(name: &str, step: Option<StepId>, details: Value) -> (String, String) {
+    let error = decode(name, step, &details).expect_err("undecodable record");
     (error.path, error.why)
 }
 
 #[test]
-fn an_error_says_where_it_is_and_what_was_expected() {
-    let because = |name, details| refused(name, Some(STEP), details).1;
+fn an_error_names_its_path_and_what_was_expected() {
+    let because = |name, details| rejected(name, Some(STEP), details).1;
     assert_eq!(
         because("step_started", json!({ "attempt": 1 })),
         "`claimToken` is missing"
@@ -223,7 +224,7 @@ fn an_error_says_where_it_is_and_what_was_expected() {
     );
     assert_eq!(
         because("step_started", json!([])),
-        "the details are a list, expected an object"
+        "the details must be an object, not a list"
     );
     assert_eq!(
         because(
@@ -232,7 +233,7 @@ fn an_error_says_where_it_is_and_what_was_expected() {
         ),
         "`action` is `no`, expected one of `review_requested`, `approve`, `reject`, `modify`, `skip`"
     );
-    let (path, why) = refused(
+    let (path, why) = rejected(
         "plan_stalled",
         None,
         json!({ "stalls": [{ "stepId": STEP.to_string(), "attempt": 1, "since": "noon" }] }),
@@ -245,12 +246,12 @@ fn an_error_says_where_it_is_and_what_was_expected() {
 }
 
 #[test]
-fn a_condition_that_is_no_longer_accepted_is_not_guessed_around() {
+fn rejects_a_condition_that_no_longer_parses() {
     let branch = json!({
         "branchId": STEP.to_string(), "afterStepId": STEP.to_string(),
         "conditionExpression": "confidence >= ", "ifTrueAction": "continue", "actionParams": {},
     });
-    let (path, why) = refused(
+    let (path, why) = rejected(
         "plan_modified",
         Some(STEP),
         json!({ "action": "add_branch", "branch": branch }),
@@ -261,37 +262,37 @@ fn a_condition_that_is_no_longer_accepted_is_not_guessed_around() {
 
 #[test]
 fn null_is_not_absent() {
-    let (path, why) = refused(
+    let (path, why) = rejected(
         "step_progressed",
         Some(STEP),
         json!({ "action": "seen", "note": null }),
     );
     assert_eq!(
         (path.as_str(), why.as_str()),
-        ("note", "`note` is null, expected a text")
+        ("note", "`note` is null, expected text")
     );
 }
 
 #[test]
-fn the_step_of_the_row_is_the_step_of_the_event() {
+fn rejects_a_step_that_does_not_match_the_event() {
     let removed = Event::PlanModified {
         change: Change::StepRemoved { step: STEP },
         rationale: None,
     };
     let details = encode(&removed).details;
     assert_eq!(
-        refused("plan_modified", None, details).1,
-        "`plan_modified` is stored without the step that it is about"
+        rejected("plan_modified", None, details).1,
+        "`plan_modified` requires a step, but is stored without one"
     );
     assert_eq!(
-        refused("plan_completed", Some(STEP), json!({})).1,
+        rejected("plan_completed", Some(STEP), json!({})).1,
         format!("the step of the event is `{STEP}`, expected none")
     );
 }
 
 #[test]
-fn a_long_text_is_not_repeated_in_full() {
-    let (_, why) = refused(
+fn truncates_a_long_text_in_an_error() {
+    let (_, why) = rejected(
         "step_failed",
         Some(STEP),
         json!({ "from": "é".repeat(100_000) }),

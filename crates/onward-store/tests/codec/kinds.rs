@@ -1,13 +1,15 @@
-//! The table of kinds of events: what each is called here, and how it is told.
+//! Table of all kinds of events, each with a name and the pattern that recognises it.
 //!
-//! A variant that is added to the core breaks the build here. When it is added to the table but not to
-//! `events.rs`, the test at the end fails.
+//! A variant that is added to the core fails to compile here. If it is added to the table but not
+//! to `events.rs`, the test at the end fails.
 
 use std::collections::BTreeSet;
 
 use onward_core::Event;
 use onward_core::branch::{Action, Branch, Effect, NoEffect};
-use onward_core::event::{Change, Decision, RequeueReason, ResumedBy, ReviewAction, Sign};
+use onward_core::event::{
+    Change, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+};
 use onward_core::plan::PlanFailure;
 use onward_core::step::{FailReason, SkipCause};
 use proptest::strategy::{Strategy, ValueTree};
@@ -43,29 +45,29 @@ kinds! {
     "branch added: fail": Event::PlanModified { change: Change::BranchAdded { branch: Branch { action: Action::Fail { .. }, .. } }, .. },
     "step started": Event::StepStarted { .. },
     "step completed": Event::StepCompleted { .. },
-    "step failed: by hand": Event::StepFailed { reason: FailReason::ByHand(Some(_)), .. },
-    "step failed: by hand, unsaid": Event::StepFailed { reason: FailReason::ByHand(None), .. },
+    "step failed: manual": Event::StepFailed { reason: FailReason::Manual(Some(_)), .. },
+    "step failed: manual, no reason": Event::StepFailed { reason: FailReason::Manual(None), .. },
     "step failed: stalled": Event::StepFailed { reason: FailReason::Stalled, .. },
-    "step failed: used up": Event::StepFailed { reason: FailReason::AttemptsUsedUp, .. },
+    "step failed: attempts exhausted": Event::StepFailed { reason: FailReason::AttemptsExhausted, .. },
     "step failed: rejected": Event::StepFailed { reason: FailReason::Rejected(Some(_)), .. },
-    "step failed: rejected, unsaid": Event::StepFailed { reason: FailReason::Rejected(None), .. },
+    "step failed: rejected, no reason": Event::StepFailed { reason: FailReason::Rejected(None), .. },
     "step skipped: branch": Event::StepSkipped { by: SkipCause::Branch(_), .. },
     "step skipped: review": Event::StepSkipped { by: SkipCause::Review(_), .. },
-    "step requeued: by hand": Event::StepRequeued { reason: RequeueReason::ByHand, .. },
+    "step requeued: manual": Event::StepRequeued { reason: RequeueReason::Manual, .. },
     "step requeued: stalled": Event::StepRequeued { reason: RequeueReason::Stalled, .. },
     "step requeued: taken over": Event::StepRequeued { reason: RequeueReason::TakenOver, .. },
-    "step progressed: reported": Event::StepProgressed { sign: Sign::Reported, .. },
-    "step progressed: written": Event::StepProgressed { sign: Sign::Written, .. },
-    "step progressed: seen": Event::StepProgressed { sign: Sign::Seen, .. },
+    "step progressed: reported": Event::StepProgressed { source: ProgressSource::Reported, .. },
+    "step progressed: written": Event::StepProgressed { source: ProgressSource::Written, .. },
+    "step progressed: seen": Event::StepProgressed { source: ProgressSource::Seen, .. },
     "feedback delivered": Event::FeedbackDelivered { .. },
     "branch taken: continued": Event::BranchTaken { effect: Effect::Continued, .. },
     "branch taken: skipped": Event::BranchTaken { effect: Effect::Skipped { .. }, .. },
     "branch taken: added": Event::BranchTaken { effect: Effect::Added { .. }, .. },
     "branch taken: failed": Event::BranchTaken { effect: Effect::FailedPlan { .. }, .. },
-    "branch taken: target gone": Event::BranchTaken { effect: Effect::Nothing { why: NoEffect::TargetGone }, .. },
-    "branch taken: target not pending": Event::BranchTaken { effect: Effect::Nothing { why: NoEffect::TargetNotPending }, .. },
-    "branch taken: target not after": Event::BranchTaken { effect: Effect::Nothing { why: NoEffect::TargetNotAfter }, .. },
-    "branch taken: plan full": Event::BranchTaken { effect: Effect::Nothing { why: NoEffect::PlanFull }, .. },
+    "branch taken: target missing": Event::BranchTaken { effect: Effect::Nothing { reason: NoEffect::TargetMissing }, .. },
+    "branch taken: target not pending": Event::BranchTaken { effect: Effect::Nothing { reason: NoEffect::TargetNotPending }, .. },
+    "branch taken: target not after": Event::BranchTaken { effect: Effect::Nothing { reason: NoEffect::TargetNotAfter }, .. },
+    "branch taken: plan full": Event::BranchTaken { effect: Effect::Nothing { reason: NoEffect::PlanFull }, .. },
     "review requested": Event::UserReviewed { action: ReviewAction::Requested { .. }, .. },
     "approved": Event::UserReviewed { action: ReviewAction::Decided { decision: Decision::Approve, .. }, .. },
     "rejected": Event::UserReviewed { action: ReviewAction::Decided { decision: Decision::Reject, .. }, .. },
@@ -74,32 +76,32 @@ kinds! {
     "session resumed": Event::SessionResumed { .. },
     "skill started": Event::SkillStarted { .. },
     "skill completed": Event::SkillCompleted { error: None, .. },
-    "skill completed badly": Event::SkillCompleted { error: Some(_), .. },
+    "skill completed with an error": Event::SkillCompleted { error: Some(_), .. },
     "plan stalled": Event::PlanStalled { .. },
     "plan resumed: next step": Event::PlanResumed { by: ResumedBy::NextStep },
     "plan resumed: late result": Event::PlanResumed { by: ResumedBy::LateResult },
     "plan resumed: progress": Event::PlanResumed { by: ResumedBy::Progress },
-    "plan resumed: person": Event::PlanResumed { by: ResumedBy::Person },
+    "plan resumed: user": Event::PlanResumed { by: ResumedBy::User },
     "plan completed": Event::PlanCompleted,
     "plan failed: branch": Event::PlanFailed { reason: PlanFailure::Branch(Some(_)) },
-    "plan failed: branch, unsaid": Event::PlanFailed { reason: PlanFailure::Branch(None) },
+    "plan failed: branch, no reason": Event::PlanFailed { reason: PlanFailure::Branch(None) },
     "plan failed: rejected": Event::PlanFailed { reason: PlanFailure::Rejected(Some(_)) },
-    "plan failed: rejected, unsaid": Event::PlanFailed { reason: PlanFailure::Rejected(None) },
+    "plan failed: rejected, no reason": Event::PlanFailed { reason: PlanFailure::Rejected(None) },
     "plan failed: abandoned": Event::PlanFailed { reason: PlanFailure::Abandoned(Some(_)) },
-    "plan failed: abandoned, unsaid": Event::PlanFailed { reason: PlanFailure::Abandoned(None) },
+    "plan failed: abandoned, no reason": Event::PlanFailed { reason: PlanFailure::Abandoned(None) },
     "late result kept": Event::LateResultKept { .. },
 }
 
-/// Always the same events, so that this is no matter of luck.
+/// Deterministic, so that the result does not depend on chance.
 #[test]
-fn events_of_every_kind_are_tried() {
+fn generates_events_of_every_kind() {
     let mut runner = TestRunner::deterministic();
     let strategy = events();
     let mut made = BTreeSet::new();
     for _ in 0..4096 {
-        let tree = strategy.new_tree(&mut runner).expect("an event");
+        let tree = strategy.new_tree(&mut runner).expect("generated event");
         made.insert(kind(&tree.current()));
     }
     let missing: Vec<_> = KINDS.iter().filter(|kind| !made.contains(*kind)).collect();
-    assert!(missing.is_empty(), "never made: {missing:?}");
+    assert!(missing.is_empty(), "never generated: {missing:?}");
 }

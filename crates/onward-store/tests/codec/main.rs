@@ -1,15 +1,14 @@
-//! The codec of events: every event comes back as it was, the JSON is what it is promised to be, and
-//! whatever else stands in a row is answered with an error that says where.
+//! Codec of events: round trips, the exact JSON, and errors with their path.
 //!
-//! [`events`] makes events with hostile [`content`], and [`kinds`] sees to it that none is left out;
-//! [`round_trip`] holds the way there and back, [`wire`] shows the JSON in full, so that a change of
-//! it is seen, and [`hostile`] feeds the decoder with what nobody wrote. [`turns`] is the same for
-//! what a detector remembers.
+//! [`events`] generates events with hostile [`content`], and [`kinds`] checks that none is missing.
+//! [`round_trip`] encodes and decodes them, [`wire`] contains the exact JSON, so that a change is
+//! noticed, and [`hostile`] passes invalid records to the decoder. [`turns`] does the same for the
+//! state of the turn detector.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    reason = "a property that does not hold is a panic, in whichever function it is found"
+    reason = "a test fails by panicking, in helper functions too"
 )]
 
 mod content;
@@ -22,7 +21,7 @@ mod wire;
 
 use proptest::test_runner::Config;
 
-/// How often a property is tried. `PROPTEST_CASES` scales it: 256 is the ordinary run.
+/// Number of cases of a property, scaled by `PROPTEST_CASES`; its default is 256.
 fn cases(ordinary: u32) -> Config {
     let config = Config::default();
     Config {

@@ -1,4 +1,4 @@
-//! Every event comes back as it was: from the value, and from the text that a database holds.
+//! Round trips of all events: as a value, and as the text that a database stores.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::cases;
 use crate::events::{actions, events};
 
 fn through_text(details: &Value) -> Value {
-    serde_json::from_str(&details.to_string()).expect("JSON that was just written")
+    serde_json::from_str(&details.to_string()).expect("valid JSON")
 }
 
-fn comes_back(event: &Event) {
+fn round_trips(event: &Event) {
     let encoded = encode(event);
     let back = decode(encoded.name, encoded.step, &encoded.details);
     assert_eq!(back.as_ref(), Ok(event), "{}", encoded.details);
@@ -27,12 +27,12 @@ proptest! {
     #![proptest_config(cases(1024))]
 
     #[test]
-    fn the_name_of_every_event_is_in_the_list_of_names(event in events()) {
+    fn every_event_name_is_listed(event in events()) {
         prop_assert!(Event::NAMES.contains(&event.name()));
     }
 
     #[test]
-    fn every_event_comes_back_as_it_was(event in events()) {
+    fn round_trips_every_event(event in events()) {
         let encoded = encode(&event);
         prop_assert_eq!(encoded.name, event.name());
         prop_assert_eq!(encoded.step, event.step());
@@ -42,7 +42,7 @@ proptest! {
     }
 
     #[test]
-    fn every_event_comes_back_from_the_text_that_a_database_holds(event in events()) {
+    fn round_trips_every_event_through_the_stored_text(event in events()) {
         let encoded = encode(&event);
         let read = through_text(&encoded.details);
         prop_assert_eq!(&read, &encoded.details);
@@ -50,45 +50,45 @@ proptest! {
     }
 
     #[test]
-    fn every_action_comes_back_from_its_word_and_its_params(action in actions()) {
+    fn round_trips_every_action(action in actions()) {
         let params = through_text(&encode_action(&action));
         prop_assert_eq!(decode_action(action.as_str(), &params), Ok(action));
     }
 }
 
 #[test]
-fn the_words_for_no_reason_are_a_reason_when_somebody_says_them() {
+fn distinguishes_a_missing_reason_from_its_default_text() {
     let step = StepId::from_u128(1);
-    for reason in [FailReason::ByHand(None), FailReason::Rejected(None)] {
-        let said = Some(reason.to_string());
-        let spelt = match reason {
-            FailReason::ByHand(_) => FailReason::ByHand(said),
-            FailReason::Rejected(_) => FailReason::Rejected(said),
-            FailReason::Stalled | FailReason::AttemptsUsedUp => reason.clone(),
+    for reason in [FailReason::Manual(None), FailReason::Rejected(None)] {
+        let text = Some(reason.to_string());
+        let explicit = match reason {
+            FailReason::Manual(_) => FailReason::Manual(text),
+            FailReason::Rejected(_) => FailReason::Rejected(text),
+            FailReason::Stalled | FailReason::AttemptsExhausted => reason.clone(),
         };
-        for reason in [reason, spelt] {
+        for reason in [reason, explicit] {
             let from = StepStatus::InProgress;
-            comes_back(&Event::StepFailed { step, from, reason });
+            round_trips(&Event::StepFailed { step, from, reason });
         }
     }
-    for said in [None, Some("abandoned".to_owned()), Some(String::new())] {
-        comes_back(&Event::PlanFailed {
-            reason: PlanFailure::Abandoned(said),
+    for text in [None, Some("abandoned".to_owned()), Some(String::new())] {
+        round_trips(&Event::PlanFailed {
+            reason: PlanFailure::Abandoned(text),
         });
     }
 }
 
 #[test]
-fn data_comes_back_however_deep_it_is_nested() {
+fn round_trips_deeply_nested_data() {
     let mut data = json!(1);
     for _ in 0..1_000 {
         data = json!({ "in": [data] });
     }
     let result = StepResult {
         data: Some(data),
-        ..StepResult::of_summary("deep")
+        ..StepResult::from_summary("deep")
     };
-    comes_back(&Event::StepCompleted {
+    round_trips(&Event::StepCompleted {
         step: StepId::from_u128(1),
         from: StepStatus::InProgress,
         result: Arc::new(result),

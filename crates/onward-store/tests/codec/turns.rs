@@ -1,27 +1,27 @@
-//! What a detector remembers comes back as it was, stays small, and is never half read.
+//! State of the turn detector: round trips, bounded size, and rejection of invalid texts.
 
 use onward_core::Timestamp;
-use onward_core::turn::{Evidence, Nothing, ProgressDetector, State, TurnPolicy};
+use onward_core::turn::{Evidence, IdleReason, ProgressDetector, State, TurnPolicy};
 use onward_store::codec::{decode_turn, encode_turn};
 use proptest::prelude::*;
 
 use crate::cases;
 
 fn evidence() -> impl Strategy<Value = Evidence> {
-    let why = proptest::sample::select(Nothing::ALL.as_slice());
-    // Words without the looks of a secret, which would not come back.
+    let reason = proptest::sample::select(IdleReason::ALL.as_slice());
+    // Text that does not look like a secret, because secrets are masked.
     (
         any::<u32>(),
         "[a-zé \n]{0,80}",
         "[a-z\u{202e}\"]{0,80}",
-        why,
+        reason,
     )
-        .prop_map(|(step, input, output, why)| Evidence {
+        .prop_map(|(step, input, output, reason)| Evidence {
             step,
             tool: "Bash".to_owned(),
             input,
             output,
-            why,
+            reason,
         })
 }
 
@@ -57,18 +57,18 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn every_state_comes_back_as_it_was(state in states()) {
+    fn round_trips_every_state(state in states()) {
         prop_assert_eq!(decode_turn(&encode_turn(&state)), Ok(state));
     }
 
     #[test]
-    fn what_nobody_wrote_is_refused_and_never_a_panic(
+    fn rejects_a_truncated_state_and_never_panics(
         state in states(), place in any::<prop::sample::Index>(), with in any::<char>(),
     ) {
         let mut text: Vec<char> = encode_turn(&state).chars().collect();
         let place = place.index(text.len());
         text[place] = with;
-        // It may still be a state: a digit may stand for another one.
+        // The state may still be valid, with another digit.
         drop(decode_turn(&text.iter().collect::<String>()));
         text.truncate(place);
         prop_assert!(decode_turn(&text.iter().collect::<String>()).is_err());
@@ -76,7 +76,7 @@ proptest! {
 }
 
 #[test]
-fn the_fullest_state_there_can_be_is_read_back() {
+fn round_trips_the_largest_state() {
     let wide = "\u{1}".repeat(81);
     let state = State {
         step: u32::MAX,
@@ -94,12 +94,12 @@ fn the_fullest_state_there_can_be_is_read_back() {
                 tool: wide.clone(),
                 input: wide.clone(),
                 output: wide,
-                why: Nothing::Seen,
+                reason: IdleReason::Seen,
             };
             16
         ],
     };
-    // What a detector keeps of it is all of it.
+    // The detector keeps all of it.
     let kept = ProgressDetector::resume(TurnPolicy::default(), state.clone()).state();
     assert_eq!(kept, state);
     let text = encode_turn(&state);
@@ -108,30 +108,30 @@ fn the_fullest_state_there_can_be_is_read_back() {
 }
 
 #[test]
-fn other_versions_and_endless_texts_are_refused_in_words() {
+fn rejects_other_versions_and_invalid_texts() {
     let text = encode_turn(&State::default());
     for (text, why) in [
         (
             text.replace("\"version\":1", "\"version\":2"),
-            "it has version 2, expected 1",
+            "unsupported version 2, expected 1",
         ),
-        (" ".repeat(300_000), "it has 300000 bytes, too many"),
+        (
+            " ".repeat(300_000),
+            "300000 bytes exceed the maximum of 262144",
+        ),
         (
             text.replace("\"lines\":\"\"", "\"lines\":\"0\""),
-            "`lines` does not fit: it is cut short",
+            "`lines` is invalid: truncated",
         ),
-        (
-            "[]".to_owned(),
-            "the state's fields are a list, expected an object",
-        ),
+        ("[]".to_owned(), "the state must be an object, not a list"),
     ] {
-        let refused = decode_turn(&text).expect_err(why);
-        assert_eq!(refused.to_string(), why);
+        let rejected = decode_turn(&text).expect_err(why);
+        assert_eq!(rejected.to_string(), why);
     }
 }
 
 #[test]
-fn a_state_from_before_tasks_were_known_is_read() {
+fn decodes_a_state_from_before_tasks_were_supported() {
     let old = r#"{"calls":"","evidence":[],"idleHalves":3,"lines":"0000002a","outputs":"","step":5,"version":1}"#;
     let state = State {
         step: 5,
@@ -140,35 +140,35 @@ fn a_state_from_before_tasks_were_known_is_read() {
         ..State::default()
     };
     assert_eq!(decode_turn(old), Ok(state.clone()));
-    // And what has no tasks is written as it was, for a program of that time to read.
+    // A state without tasks is encoded as before, so that older programs can read it.
     assert_eq!(encode_turn(&state), old);
 }
 
 #[test]
-fn a_task_that_is_not_one_number_is_refused() {
+fn rejects_a_task_that_is_not_a_single_number() {
     let state = State {
         tasks: vec![(7, 2, None)],
         ..State::default()
     };
     let text = encode_turn(&state);
     for (with, why) in [
-        ("", "`tasks[0].task` does not fit: it is not one number"),
-        ("07", "`tasks[0].task` does not fit: it is cut short"),
+        ("", "`tasks[0].task` is invalid: not a single number"),
+        ("07", "`tasks[0].task` is invalid: truncated"),
     ] {
-        let refused = decode_turn(&text.replace("0000000000000007", with)).expect_err(why);
-        assert_eq!(refused.to_string(), why);
+        let rejected = decode_turn(&text.replace("0000000000000007", with)).expect_err(why);
+        assert_eq!(rejected.to_string(), why);
     }
 }
 
 #[test]
-fn secrets_are_not_written_down() {
+fn does_not_store_secrets() {
     let state = State {
         evidence: vec![Evidence {
             step: 1,
             tool: "Bash".to_owned(),
             input: "curl -H 'Authorization: Bearer abc' https://me:pw@x.org".to_owned(),
             output: "TOKEN=hunter2".to_owned(),
-            why: Nothing::Seen,
+            reason: IdleReason::Seen,
         }],
         ..State::default()
     };

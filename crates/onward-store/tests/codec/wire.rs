@@ -1,10 +1,10 @@
-//! The JSON in full, as readers of the trail get it. A change here is a change for every program
-//! that reads the trail, and for every trail that is already stored.
+//! The exact JSON of events, as readers of the audit trail get it. A change here affects every
+//! program that reads an audit trail, and every audit trail that is already stored.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::branch::{Action, Branch, Effect, NoEffect, Verdict};
+use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
 use onward_core::condition::Condition;
 use onward_core::event::{Change, Created, RequeueReason, ReviewAction};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId};
@@ -21,7 +21,7 @@ const OTHER: StepId = StepId::from_u128(2);
 const BRANCH: BranchId = BranchId::from_u128(3);
 const REVIEW: ReviewId = ReviewId::from_u128(4);
 
-fn reads(event: &Event, name: &str, details: &Value) {
+fn encodes_as(event: &Event, name: &str, details: &Value) {
     let encoded = encode(event);
     assert_eq!(encoded.name, name);
     assert_eq!(&encoded.details, details, "\n{:#}\n", encoded.details);
@@ -56,7 +56,7 @@ fn new_step_json() -> Value {
 }
 
 #[test]
-fn a_plan_that_came_into_being_reads_like_the_call_that_made_it() {
+fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
     let created = Created {
         plan: PlanId::from_u128(9),
         brief: Brief {
@@ -69,7 +69,7 @@ fn a_plan_that_came_into_being_reads_like_the_call_that_made_it() {
         branches: vec![Branch {
             id: BRANCH,
             after: STEP,
-            condition: Condition::parse("confidence >= 0.8").expect("a condition"),
+            condition: Condition::parse("confidence >= 0.8").expect("valid condition"),
             action: Action::SkipTo { target: OTHER },
         }],
         stall_threshold: Some(Duration::from_millis(1_800_000)),
@@ -99,11 +99,11 @@ fn a_plan_that_came_into_being_reads_like_the_call_that_made_it() {
         "onStall": "requeue",
         "sessionId": "s-1",
     });
-    reads(&event, "plan_modified", &details);
+    encodes_as(&event, "plan_modified", &details);
 }
 
 #[test]
-fn steps_that_were_added_say_after_which_and_why() {
+fn added_steps_have_a_position_and_a_rationale() {
     let event = Event::PlanModified {
         change: Change::StepsAdded {
             after: 1,
@@ -117,11 +117,11 @@ fn steps_that_were_added_say_after_which_and_why() {
         "insertAfterOrder": 1,
         "steps": [new_step_json()],
     });
-    reads(&event, "plan_modified", &details);
+    encodes_as(&event, "plan_modified", &details);
 }
 
 #[test]
-fn a_claim_says_who_and_which_attempt() {
+fn a_claim_has_a_session_and_an_attempt() {
     let claim = Claim {
         attempt: 2,
         token: ClaimToken::new("t-1"),
@@ -134,7 +134,7 @@ fn a_claim_says_who_and_which_attempt() {
         "claimToken": "t-1",
         "sessionId": "s-1",
     });
-    reads(
+    encodes_as(
         &Event::StepStarted { step: STEP, claim },
         "step_started",
         &details,
@@ -142,7 +142,7 @@ fn a_claim_says_who_and_which_attempt() {
 }
 
 #[test]
-fn a_result_stands_there_with_the_verdicts_of_its_branches() {
+fn a_result_includes_the_verdicts_of_its_branches() {
     let event = Event::StepCompleted {
         step: STEP,
         from: StepStatus::InProgress,
@@ -153,7 +153,7 @@ fn a_result_stands_there_with_the_verdicts_of_its_branches() {
             report: Some(json!({ "toolCalls": 4 })),
             formatting_notes: Some("As a list.".to_owned()),
         }),
-        verdicts: vec![Verdict {
+        verdicts: vec![BranchVerdict {
             branch: BRANCH,
             condition: "result.x > 1".to_owned(),
             matched: false,
@@ -177,11 +177,11 @@ fn a_result_stands_there_with_the_verdicts_of_its_branches() {
         }],
         "sessionId": "s-1",
     });
-    reads(&event, "step_completed", &details);
+    encodes_as(&event, "step_completed", &details);
 }
 
 #[test]
-fn a_step_that_ended_otherwise_says_why() {
+fn a_failed_skipped_or_requeued_step_has_a_reason() {
     let failed = |reason| Event::StepFailed {
         step: STEP,
         from: StepStatus::InProgress,
@@ -190,23 +190,23 @@ fn a_step_that_ended_otherwise_says_why() {
     let (from, to) = ("in_progress", "failed");
     for (reason, details) in [
         (
-            FailReason::ByHand(Some("no such site".to_owned())),
+            FailReason::Manual(Some("no such site".to_owned())),
             json!({ "from": from, "to": to, "kind": "by_hand", "reason": "no such site" }),
         ),
         (
-            FailReason::ByHand(None),
+            FailReason::Manual(None),
             json!({ "from": from, "to": to, "kind": "by_hand" }),
         ),
         (
             FailReason::Stalled,
-            json!({ "from": from, "to": to, "kind": "stalled", "reason": "stalled" }),
+            json!({ "from": from, "to": to, "kind": "stalled", "reason": FailReason::Stalled.to_string() }),
         ),
         (
-            FailReason::AttemptsUsedUp,
-            json!({ "from": from, "to": to, "kind": "attempts_used_up", "reason": "attempts used up" }),
+            FailReason::AttemptsExhausted,
+            json!({ "from": from, "to": to, "kind": "attempts_used_up", "reason": FailReason::AttemptsExhausted.to_string() }),
         ),
     ] {
-        reads(&failed(reason), "step_failed", &details);
+        encodes_as(&failed(reason), "step_failed", &details);
     }
     let skipped = Event::StepSkipped {
         step: STEP,
@@ -219,7 +219,7 @@ fn a_step_that_ended_otherwise_says_why() {
         "by": "branch",
         "branchId": "00000000-0000-0000-0000-000000000003",
     });
-    reads(&skipped, "step_skipped", &details);
+    encodes_as(&skipped, "step_skipped", &details);
     let requeued = Event::StepRequeued {
         step: STEP,
         attempt: 2,
@@ -227,30 +227,30 @@ fn a_step_that_ended_otherwise_says_why() {
     };
     let details =
         json!({ "action": "taken_over", "from": "in_progress", "to": "pending", "attempt": 2 });
-    reads(&requeued, "step_requeued", &details);
+    encodes_as(&requeued, "step_requeued", &details);
 }
 
 #[test]
-fn a_branch_that_did_nothing_says_why() {
+fn a_branch_without_effect_has_a_reason() {
     let event = Event::BranchTaken {
         branch: BRANCH,
         step: STEP,
         effect: Effect::Nothing {
-            why: NoEffect::TargetGone,
+            reason: NoEffect::TargetMissing,
         },
     };
     let details = json!({
         "action": "skip_to",
         "branchId": "00000000-0000-0000-0000-000000000003",
         "noEffect": "target_gone",
-        "reason": "the target step is gone",
+        "reason": NoEffect::TargetMissing.to_string(),
     });
-    reads(&event, "branch_taken", &details);
+    encodes_as(&event, "branch_taken", &details);
     assert_eq!(encode_action(&Action::Continue), json!({}));
 }
 
 #[test]
-fn a_request_for_review_moves_the_step() {
+fn a_review_request_contains_the_status_change() {
     let event = Event::UserReviewed {
         step: STEP,
         review: REVIEW,
@@ -268,11 +268,11 @@ fn a_request_for_review_moves_the_step() {
         "summary": "Is this enough?",
         "questions": ["Which year?"],
     });
-    reads(&event, "user_reviewed", &details);
+    encodes_as(&event, "user_reviewed", &details);
 }
 
 #[test]
-fn a_plan_says_for_what_it_was_marked_and_why_it_failed() {
+fn a_stalled_plan_lists_its_stalls_and_a_failed_one_has_a_reason() {
     let stalled = Event::PlanStalled {
         stalls: vec![Stall {
             step: STEP,
@@ -289,12 +289,12 @@ fn a_plan_says_for_what_it_was_marked_and_why_it_failed() {
             "since": "1970-01-01T00:00:01.500Z",
         }],
     });
-    reads(&stalled, "plan_stalled", &details);
+    encodes_as(&stalled, "plan_stalled", &details);
     let failed = Event::PlanFailed {
         reason: PlanFailure::Abandoned(Some("bought it".to_owned())),
     };
     let details = json!({ "to": "failed", "kind": "abandoned", "reason": "bought it" });
-    reads(&failed, "plan_failed", &details);
+    encodes_as(&failed, "plan_failed", &details);
     let completed = json!({ "from": "executing", "to": "completed" });
-    reads(&Event::PlanCompleted, "plan_completed", &completed);
+    encodes_as(&Event::PlanCompleted, "plan_completed", &completed);
 }

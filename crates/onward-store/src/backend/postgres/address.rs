@@ -1,10 +1,10 @@
-//! The address of a server, and connections to it with limits on every wait.
+//! Address of a server, and connections to it with a limit on every wait.
 //!
-//! Two kinds of connection are made. Those of the pool serve transactions, and the server ends what
-//! takes too long on them. A standing one waits on purpose: for changes, for the leadership, for a
-//! migration of somebody else; nothing on it is ended by a clock but a dead network.
+//! Pooled connections serve transactions, and the server cancels what takes too long on them. A
+//! standing connection waits on purpose (for notifications, for the lead, for a migration by
+//! another server), and only a dead network ends it.
 //!
-//! An address is shown without its password, also where it is so wrong that it cannot be read.
+//! An address is displayed without its password, even if it cannot be parsed.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,26 +20,26 @@ use super::error;
 use super::tls::{self, Tls};
 use crate::error::Error;
 
-/// Connecting takes at most this long.
+/// Maximum time to connect.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
-/// For transactions: the server ends a wait for a lock, a statement, and a transaction that nobody
-/// goes on with. Compiling a query costs more than any of ours takes. A statement is planned once per
-/// connection, whatever it is given, and never to read a whole table: a plan that was made while a
-/// table was small would still be in use when it is large.
+/// Options for transactions. The server cancels long lock waits, long statements and idle
+/// transactions. JIT compilation costs more than any of these queries takes. A statement is planned
+/// once per connection, independently of its parameters and without sequential scans: a plan made
+/// for a small table would still be used when the table is large.
 const LIMITS: &str = "-c lock_timeout=10s -c statement_timeout=30s \
     -c idle_in_transaction_session_timeout=60s -c jit=off \
     -c plan_cache_mode=force_generic_plan -c enable_seqscan=off";
 
-/// Whom row security binds, whoever has logged in.
+/// The role that is subject to row security, whatever the login is.
 const ROLE: &str = "onward_tenant";
 
-/// For standing connections: waiting is what they are for. A server whose client has lost its
-/// network notices within half a minute, and passes the leadership on. Nothing here that a server
-/// does not know which is too old: it must get to say so.
+/// Options for standing connections, which wait on purpose. A server whose client has lost its
+/// network notices within half a minute, and releases the lead. All options are known to
+/// unsupported old servers too, so that the version check can run.
 const PATIENCE: &str = "-c lock_timeout=0 -c statement_timeout=0 -c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
-/// Where a server is, and how to speak to it.
+/// Location of a server, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Address {
     /// Without a password.
@@ -48,15 +48,15 @@ pub(super) struct Address {
     tls: Tls,
 }
 
-/// A connection that stays.
+/// A long-lived connection.
 pub(super) struct Standing {
     pub(super) client: Client,
-    /// Ends when the connection does.
+    /// Notifications; ends with the connection.
     pub(super) heard: mpsc::UnboundedReceiver<Notification>,
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     pub(super) fn parse(url: &str) -> Result<Self, Error> {
         let shown = shown(url);
         let (url, wish) = tls::wish(url);
@@ -64,7 +64,7 @@ impl Address {
             .parse()
             .map_err(|why: tokio_postgres::Error| error::address(&shown, error::in_full(&why)))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(error::address(&shown, "it names no host"));
+            return Err(error::address(&shown, "the address has no host"));
         }
         if config.get_application_name().is_none() {
             config.application_name("onward");
@@ -81,7 +81,8 @@ impl Address {
             SslMode::Require => true,
             SslMode::Prefer | _ => wish.is_strict() || !is_local(&config),
         };
-        // A server that has no TLS where it is wanted is an error, and not spoken to in the clear.
+        // If TLS is required and the server has none, connecting fails: there is no fallback to
+        // plain text.
         config.ssl_mode(if encrypted {
             SslMode::Require
         } else {
@@ -95,8 +96,8 @@ impl Address {
         Ok(Self { shown, config, tls })
     }
 
-    /// How connections for transactions are made. They look for tables in these schemas, whoever
-    /// the search path calls the user: a transaction takes another role than the login's.
+    /// Configuration of connections for transactions. `schemas` is the search path of the login:
+    /// `"$user"` in it would be another schema for the role of a transaction.
     pub(super) fn for_transactions(&self, schemas: &str) -> Config {
         let schemas = schemas.replace('\\', "\\\\").replace(' ', "\\ ");
         let mut config = self.config_with(LIMITS);
@@ -106,7 +107,7 @@ impl Address {
         config
     }
 
-    /// A connection that waits.
+    /// Opens a standing connection.
     pub(super) async fn stand(&self) -> Result<Standing, Error> {
         let (sender, heard) = mpsc::unbounded_channel();
         let config = self.config_with(PATIENCE);
@@ -125,9 +126,9 @@ impl Address {
 
     fn config_with(&self, options: &str) -> Config {
         let mut config = self.config.clone();
-        // What the address asks for comes last, and so wins.
-        let asked = self.config.get_options().unwrap_or_default();
-        config.options(format!("{options} {asked}").trim_end());
+        // Options of the address come last, and take precedence.
+        let given = self.config.get_options().unwrap_or_default();
+        config.options(format!("{options} {given}").trim_end());
         config
     }
 }
@@ -153,8 +154,8 @@ impl Connect for Address {
     }
 }
 
-/// Connects, and starts the task that reads and writes for the connection. It ends with the client,
-/// or when the connection is lost.
+/// Connects, and spawns the task that drives the connection. The task ends with the client, or when
+/// the connection is lost.
 async fn open<T>(
     config: &Config,
     tls: T,
@@ -167,12 +168,12 @@ where
 {
     let (client, mut connection) = config.connect(tls).await?;
     let driving = tokio::spawn(async move {
-        // An error ends the connection, and whoever uses it next is told.
+        // An error ends the connection, and the next call on it fails.
         while let Some(Ok(message)) =
             std::future::poll_fn(|context| connection.poll_message(context)).await
         {
             if let (AsyncMessage::Notification(notification), Some(heard)) = (message, &heard) {
-                // Whoever listened may have gone.
+                // The receiver may have been dropped.
                 drop(heard.send(notification));
             }
         }
@@ -180,7 +181,7 @@ where
     Ok((client, driving))
 }
 
-/// Whether nothing of it leaves this machine.
+/// Whether all traffic stays on this machine.
 fn is_local(config: &Config) -> bool {
     let by_address = config.get_hostaddrs();
     if !by_address.is_empty() {
@@ -195,11 +196,11 @@ fn is_local(config: &Config) -> bool {
     })
 }
 
-/// The address without its password and its options.
+/// The address without its password and options.
 fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
-    // A password may hold any of `/?@` where somebody forgot to write it as `%40`: whatever stands
-    // before the last `@` could be one, and so could anything after a `:` that is no port.
+    // A password may contain `/`, `?` or `@` without percent-encoding: everything before the last
+    // `@` may be part of it, and so may everything after a `:` that is not a port.
     let (user, place) = match rest.rsplit_once('@') {
         Some((user, place)) => (user.split(':').next(), place),
         None => (None, rest),
@@ -215,7 +216,7 @@ fn shown(url: &str) -> String {
     }
 }
 
-/// Whether it is a port, with a database after it or another host.
+/// Whether it is a port, optionally followed by a database or another host.
 fn is_port(text: &str) -> bool {
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     digits > 0 && matches!(text.as_bytes().get(digits), None | Some(b'/' | b','))
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_a_password() {
+    fn displays_an_address_without_its_password() {
         for (url, expected) in [
             (
                 "postgres://me:secret@db:5432/onward",
@@ -259,20 +260,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_says_why_and_keeps_the_secret() {
+    fn rejects_an_invalid_address_without_revealing_its_password() {
         for url in [
             "postgres://me:secret@db:port/onward",
             "postgres://me:secret@db/onward?colour=blue",
             "postgres:///onward?password=secret",
         ] {
-            let why = Address::parse(url).err().unwrap().to_string();
+            let why = Address::parse(url).err().unwrap();
+            assert!(matches!(why, Error::Address { .. }), "{why}");
+            let why = why.to_string();
             assert!(!why.contains("secret"), "{why}");
-            assert!(why.contains("names no database"), "{why}");
         }
     }
 
     #[test]
-    fn what_leaves_the_machine_is_encrypted() {
+    fn requires_tls_for_remote_servers() {
         let mode = |url| Address::parse(url).unwrap().config.get_ssl_mode();
         assert_eq!(mode("postgres://db/onward"), SslMode::Require);
         assert_eq!(
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_address_win() {
+    fn options_of_the_address_take_precedence() {
         let address = Address::parse("postgres://db/onward?sslmode=disable&options=-c%20jit%3Don");
         let config = address.unwrap().for_transactions("\"a b\",\"c\\d\"");
         let options = config.get_options().unwrap();

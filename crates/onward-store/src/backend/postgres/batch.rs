@@ -1,4 +1,4 @@
-//! A batch of named statements: made known to the server, sent, and read back.
+//! A batch of named statements: prepared on the server, sent, and decoded.
 
 use std::sync::Arc;
 
@@ -13,19 +13,18 @@ use crate::error::Error;
 use crate::tx::Statement;
 use crate::value::{Row, Value};
 
-/// Statements that are sent as one, and that the server knows.
+/// Statements sent as one prepared statement.
 struct Message<'b> {
     run: &'b [&'b Statement],
     plan: Plan,
     shape: Arc<Shape>,
 }
 
-/// Statements that the server knows.
+/// Prepared statements, ready to be sent.
 pub(super) struct Batch<'b>(Vec<Message<'b>>);
 
 impl<'b> Batch<'b> {
-    /// Makes the statements known to the server. Those that this connection has not met yet cost one
-    /// round trip together.
+    /// Prepares the statements. Those that are new to this connection cost one round trip together.
     pub(super) async fn prepare(
         client: &ClientWrapper,
         mut statements: &'b [&'b Statement],
@@ -34,8 +33,8 @@ impl<'b> Batch<'b> {
         while !statements.is_empty() {
             let (run, rest) = statements.split_at(together(statements));
             let shape = Shape::of(run);
-            if let Some(nameless) = run.iter().find(|one| text(one.name).is_empty()) {
-                return Err(Error::Refused(format!("`{}` has no text", nameless.name)));
+            if let Some(unknown) = run.iter().find(|one| text(one.name).is_empty()) {
+                return Err(Error::Refused(format!("`{}` has no text", unknown.name)));
             }
             runs.push((run, shape));
             statements = rest;
@@ -71,12 +70,12 @@ impl<'b> Batch<'b> {
         Ok(Self(known.collect()))
     }
 
-    /// How many messages these are.
+    /// Number of messages.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The messages that run them.
+    /// The messages that run the statements.
     pub(super) fn messages<'s>(
         &'s self,
         client: &'s ClientWrapper,
@@ -90,12 +89,12 @@ impl<'b> Batch<'b> {
         })
     }
 
-    /// What a message was about: the first of its statements.
+    /// The first statement of a message, for error messages.
     pub(super) fn statement(&self, message: usize) -> Option<&'b Statement> {
         self.0.get(message)?.run.first().copied()
     }
 
-    /// The rows of the answers, of which there is one per message: one list per statement.
+    /// Decodes the responses, one per message, into one list of rows per statement.
     pub(super) fn read(
         &self,
         answers: impl Iterator<Item = Vec<tokio_postgres::Row>>,

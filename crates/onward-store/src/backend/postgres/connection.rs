@@ -1,16 +1,10 @@
-//! The connection of one transaction.
+//! The connection of one transaction. It is taken from the pool when something is sent, and
+//! returned only outside a transaction. In any other case (a cancelled call, a timeout) it is
+//! closed, and the server rolls back.
 //!
-//! What begins the transaction goes out with the first batch, and what ends it with the last, so a
-//! transaction that asks once and then writes takes two round trips. A transaction does not go on
-//! after an error: whoever tries is given the same one again, and so is a commit.
-//!
-//! A transition holds nothing while it decides: it asks outside of a transaction, and what it writes
-//! is one statement, which is a transaction by itself; only where it takes more is one begun.
-//!
-//! It is taken from the pool when something is sent: many transitions have nothing to ask, and go with others.
-//! It is given back only where it is known to be between transactions.
-//! Anything else (somebody was cut off in the middle, the server fell silent) closes it, and the server
-//! takes back what was not committed.
+//! `BEGIN` is sent with the first batch and `COMMIT` with the last. After an error, every further
+//! call returns that error. A transition reads in autocommit mode and writes one statement; it
+//! begins a transaction only for more.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -31,46 +25,46 @@ use crate::value::Row;
 /// A connection in a transaction.
 pub(crate) struct Connection {
     postgres: Postgres,
-    /// There once something was sent.
+    /// Present once something was sent.
     client: Option<Object>,
     tenant: Arc<str>,
     kind: Kind,
     state: State,
-    /// How many messages have asked outside of a transaction, each of which saw another moment.
+    /// Number of queries sent in autocommit mode, each of which saw its own snapshot.
     loose: usize,
 }
 
-/// What a connection is used for.
+/// Mode of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Reads, all of it from one state of the database.
+    /// Reads from a single snapshot.
     Reading,
-    /// Locks what it decides on.
+    /// Locks a plan before reading it.
     Locking,
-    /// Locks nothing: the version of the plan tells at the commit whether somebody else was there.
+    /// Optimistic: locks nothing. The version check at commit detects concurrent changes.
     Advancing,
-    /// The same for several at once. Whoever holds one of their plans is waited for only for a moment.
+    /// A batch of optimistic transitions. Waits at most 20 ms for a locked row.
     Together,
 }
 
-/// Where a connection stands.
+/// State of a connection.
 enum State {
-    /// In no transaction.
+    /// Outside a transaction.
     Between,
-    /// Something was sent and not all answered; whoever sent it may have gone away.
+    /// Not all responses have arrived; the caller may have been dropped.
     Waiting,
-    /// In a transaction that goes on.
+    /// In a transaction.
     Open,
-    /// In a transaction of which something failed.
+    /// In a transaction with a failed statement.
     Failed(Error),
-    /// In no transaction: the last one was given up, by the server itself.
+    /// Outside a transaction, after an error.
     Ended(Error),
-    /// Lost, with the transaction that was on it.
+    /// Lost, with its transaction.
     Lost(Error),
 }
 
 impl Connection {
-    /// A connection on which nothing has been sent yet.
+    /// A connection on which nothing was sent.
     pub(super) fn new(postgres: Postgres, tenant: Arc<str>, kind: Kind) -> Self {
         Self {
             postgres,
@@ -90,17 +84,17 @@ impl Connection {
         &self.tenant
     }
 
-    /// Whether all that it will write can be sent as one message, by whomever.
+    /// Whether all its writes can still be sent as one message, on any connection.
     pub(super) fn holds_nothing(&self) -> bool {
         self.kind == Kind::Advancing && matches!(self.state, State::Between)
     }
 
-    /// Whether what was sent last may have been written, although it was not answered.
+    /// Whether the connection was lost, so that the last message may have been executed.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.state, State::Lost(_))
     }
 
-    /// Whether the server could not be asked. That is an answer, whatever was seen before.
+    /// Whether the server was unavailable. That error is a valid result, whatever was read before.
     pub(crate) fn is_unavailable(&self) -> bool {
         let (State::Failed(why) | State::Ended(why) | State::Lost(why)) = &self.state else {
             return false;
@@ -108,19 +102,19 @@ impl Connection {
         matches!(why, Error::Unavailable { .. })
     }
 
-    /// Whether there was one to be had.
+    /// Whether the pool provided a connection.
     pub(super) fn is_there(&self) -> bool {
         self.client.is_some()
     }
 
-    /// Gives it back for as long as nothing is sent.
+    /// Returns the connection to the pool, unless it is in use.
     pub(super) fn rest(&mut self) {
         if let State::Between = self.state {
             self.client = None;
         }
     }
 
-    /// Takes a connection, where there is none yet. Nobody waits for one without a limit.
+    /// Takes a connection from the pool, if there is none yet. The wait is limited.
     pub(super) async fn take(&mut self) -> Result<(), Error> {
         if self.client.is_none() {
             match self.postgres.take().await {
@@ -134,22 +128,22 @@ impl Connection {
         Ok(())
     }
 
-    /// How long an answer is waited for.
+    /// Maximum wait for a response.
     fn patience(&self) -> Duration {
         self.postgres.0.limits.answer
     }
 
-    /// Whether what is decided on must be locked first.
+    /// Whether a plan must be locked before it is read.
     pub(crate) fn locks(&self) -> bool {
         self.kind == Kind::Locking
     }
 
-    /// Whether all that was asked is of one moment.
+    /// Whether all reads come from a single snapshot.
     pub(crate) fn saw_one_moment(&self) -> bool {
         self.loose <= 1
     }
 
-    /// Runs the statements, all in one round trip. Those that give no rows answer with none.
+    /// Runs the statements in one round trip. A statement without rows returns an empty list.
     pub(crate) async fn run(
         &mut self,
         batch: &[Statement],
@@ -190,29 +184,29 @@ impl Connection {
         }
     }
 
-    /// Whether the database refused something because somebody else was faster.
+    /// Whether the database rejected a statement because of a concurrent change.
     pub(crate) fn lost_race(&self) -> bool {
-        // A transaction does not go on after an error, so the state is still that of the first one.
+        // The state keeps the first error of the transaction.
         matches!(
             &self.state,
             State::Failed(Error::LostRace) | State::Ended(Error::LostRace)
         )
     }
 
-    /// Whether a transaction has yet to begin. An error where none can go on.
+    /// Whether the next batch must begin the transaction. Fails if the transaction cannot continue.
     fn begins(&self) -> Result<bool, Error> {
         match &self.state {
             State::Between => Ok(true),
             State::Open => Ok(false),
             State::Failed(why) | State::Ended(why) | State::Lost(why) => Err(why.clone()),
             State::Waiting => Err(Error::unavailable(
-                "a call was cut off inside of its transaction",
-                "send the call again",
+                "a call was cancelled inside its transaction",
+                "retry the call",
             )),
         }
     }
 
-    /// Runs what is left, and commits, all in one round trip.
+    /// Runs the remaining statements and commits, in one round trip.
     pub(super) async fn commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
         let begins = self.begins()?;
         if begins && batch.is_empty() {
@@ -226,11 +220,11 @@ impl Connection {
         self.state = State::Waiting;
         let patience = self.patience();
         let limited = timeout(patience, self.exchange(batch, frame)).await;
-        let silent = |_| {
-            let why = format!("nothing came within {patience:?}");
+        let timed_out = |_| {
+            let why = format!("no response within {patience:?}");
             Err(State::Lost(error::unanswered(&why)))
         };
-        match limited.unwrap_or_else(silent) {
+        match limited.unwrap_or_else(timed_out) {
             Ok(_) => {
                 self.state = State::Between;
                 Ok(())
@@ -242,8 +236,8 @@ impl Connection {
         }
     }
 
-    /// One round trip, or two where the server does not know a statement yet. The error says where
-    /// the connection stands after it.
+    /// One round trip, or two if a statement must be prepared. On failure, returns the new state of
+    /// the connection.
     async fn exchange(
         &mut self,
         statements: &[&Statement],
@@ -251,10 +245,10 @@ impl Connection {
     ) -> Result<Vec<Vec<Row>>, State> {
         let Some(held) = &mut self.client else {
             return Err(State::Lost(Error::Refused(
-                "the connection is gone".to_owned(),
+                "the connection is closed".to_owned(),
             )));
         };
-        // Set anew unless all that is sent here is answered well.
+        // Unknown unless everything sent here succeeds; then all settings are sent again.
         let was = held.settings.take();
         let settings = Settings {
             tenant: Arc::clone(&self.tenant),
@@ -265,7 +259,7 @@ impl Connection {
         let batch = Batch::prepare(client, statements)
             .await
             .map_err(State::Failed)?;
-        // One statement is a transaction by itself.
+        // A single statement is its own transaction.
         let loose = matches!(self.kind, Kind::Advancing | Kind::Together);
         let alone = loose && batch.len() == 1;
         let Frame { begins, commits } = frame;
@@ -299,7 +293,7 @@ impl Connection {
         }
     }
 
-    /// Takes back what was not committed, without waiting for it.
+    /// Rolls back without waiting for the response.
     pub(super) fn rollback(&mut self) {
         match self.state {
             State::Between | State::Ended(_) | State::Waiting | State::Lost(_) => {}
@@ -318,7 +312,7 @@ impl Connection {
     }
 }
 
-/// What stands around the statements of one round trip.
+/// Whether a round trip begins or commits a transaction.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     begins: bool,
@@ -340,7 +334,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         match self.state {
             State::Between | State::Ended(_) => {}
-            // Whoever held it was cut off: the server takes everything back when it closes.
+            // The caller was dropped. The server rolls back when the connection closes.
             State::Waiting | State::Open | State::Failed(_) | State::Lost(_) => {
                 drop(self.client.take().map(Object::take));
             }
@@ -353,13 +347,13 @@ fn control<'s>(client: &'s ClientWrapper, text: &'s str) -> Sent<'s, Vec<Answer>
     Box::pin(async move { client.batch_execute(text).await.map(|()| Vec::new()) })
 }
 
-/// Where a connection stands after a pipeline that broke, at what begins the transaction, at a
-/// statement, or at what ends it.
+/// State of a connection after a pipeline failed: at the beginning of the transaction, at a
+/// statement, or at its end.
 fn stands(broken: &Broken, about: Option<Option<&Statement>>, commits: bool) -> State {
     let Broken { why, all_sent, .. } = broken;
     let committing = commits && *all_sent;
     let error = match about {
-        // The commit was on its way when the answers stopped coming.
+        // The commit was sent, and the connection failed before its response.
         _ if committing && why.as_db_error().is_none() => error::unanswered(&error::in_full(why)),
         None => error::doing(why, "BEGIN"),
         Some(Some(statement)) => error::doing(why, statement.name),
@@ -368,7 +362,7 @@ fn stands(broken: &Broken, about: Option<Option<&Statement>>, commits: bool) -> 
     if error::ends_connection(why) {
         State::Lost(error)
     } else if committing {
-        // A commit behind a statement that failed is a rollback.
+        // A commit after a failed statement is a rollback.
         State::Ended(error)
     } else {
         State::Failed(error)

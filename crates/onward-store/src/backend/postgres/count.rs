@@ -1,21 +1,21 @@
-//! Has the server count the rows of young tables.
+//! Planner statistics for new tables: runs `ANALYZE`.
 //!
-//! While nobody has, a server takes an empty table for a small one, cannot tell an index that finds one row
-//! from one that finds all rows of a tenant, and each connection keeps the way that it chose then. A server
-//! counts by itself, but only after a minute, and not everywhere: by then somebody may have made thousands
-//! of plans, and every call would have gone through all of them.
+//! Without statistics the planner cannot tell an index that finds one row from one that finds all
+//! rows of a tenant, and each connection keeps the plan it chose then. Autovacuum analyzes a table
+//! only after a minute, and not on every server. By then there may be thousands of plans, and every
+//! call would scan all of them.
 
 use tokio_postgres::{Client, Error};
 
-/// After so many changes by one process: enough to see which rows there are many of.
+/// Number of changes by one process after which it runs: enough for useful statistics.
 pub(super) const CHANGES: usize = 32;
 
-/// The tables that a transition looks at, where they hold rows that were never counted.
+/// The tables that a transition reads, if they contain rows but have no statistics.
 const UNCOUNTED: &str = "SELECT string_agg(name, ', ') FROM unnest(ARRAY['plans', 'steps', 'events', \
     'due', 'dependencies', 'branches']) AS name JOIN pg_class ON pg_class.oid = to_regclass(name) \
     WHERE reltuples < 0 AND pg_relation_size(pg_class.oid) > 0";
 
-/// Counts them. Where this login may not, the server only warns of it.
+/// Analyzes these tables. If the login lacks the privilege, the server only emits a warning.
 pub(super) async fn count(client: &Client) -> Result<(), Error> {
     let uncounted = client.query_one(UNCOUNTED, &[]).await?;
     match uncounted.try_get::<_, Option<String>>(0)? {

@@ -1,5 +1,5 @@
-//! What PostgreSQL says, sorted by what somebody can do about it. No message here holds a password:
-//! the driver prints none, and an address is shown without.
+//! Maps PostgreSQL errors to store errors, by what the caller can do about them. No message
+//! contains a password: the driver prints none, and addresses are displayed without it.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -12,31 +12,35 @@ use tokio_postgres::error::{DbError, Severity};
 use super::pool::PoolError;
 use crate::error::{Corrupt, Error};
 
-/// The code of `onward_miscounted`, a function of the schema.
+/// SQLSTATE raised by `onward_miscounted`, a function of the schema.
 const MISCOUNTED: &str = "ONW01";
 
-const AGAIN: &str = "the call can be sent again; nothing that was answered is lost";
-const UP: &str = "check that the PostgreSQL server is up, and that its host and port are right";
+const AGAIN: &str = "retry the call; nothing acknowledged is lost";
+const UP: &str =
+    "check that the PostgreSQL server is running, and that its host and port are correct";
 const UNKNOWN: &str =
-    "whether this change was made is not known; look before sending the call again";
+    "it is not known whether the change was made; check before you retry the call";
 
-/// A statement failed.
+/// Error of a statement.
 pub(super) fn doing(why: &Driver, what: &str) -> Error {
     match why.as_db_error() {
-        Some(said) => told(said, what),
+        Some(db_error) => told(db_error, what),
         None if is_broken(why) => Error::unavailable(
             in_full(why),
-            "check that the PostgreSQL server is up and can be reached; the call can be sent again",
+            "check that the PostgreSQL server is running and reachable, then retry the call",
         ),
         None => Error::Refused(format!("`{what}`: {}", in_full(why))),
     }
 }
 
-/// A commit failed after it was sent. Where its answer was lost, it may have been made.
+/// Error of a commit that was sent. If its response was lost, the commit may have succeeded.
 pub(super) fn committing(why: &Driver) -> Error {
     let lost = match why.as_db_error() {
-        // A server that is going down may have committed, and not say so any more.
-        Some(said) => matches!(said.code().code(), "57P01" | "57P02" | "57P05" | "25P03"),
+        // A server that shuts down may have committed without sending the response.
+        Some(db_error) => matches!(
+            db_error.code().code(),
+            "57P01" | "57P02" | "57P05" | "25P03"
+        ),
         None => true,
     };
     if lost {
@@ -46,64 +50,65 @@ pub(super) fn committing(why: &Driver) -> Error {
     }
 }
 
-/// A commit whose answer is lost.
+/// A commit whose response was lost.
 pub(super) fn unanswered(why: &str) -> Error {
     Error::unavailable(
-        format_args!("the answer to a commit was lost: {why}"),
+        format_args!("the response to a commit was lost: {why}"),
         UNKNOWN,
     )
 }
 
-/// There was no answer in time.
+/// No response in time.
 pub(super) fn silent(limit: Duration) -> Error {
     Error::unavailable(
-        format_args!("no answer within {limit:?}"),
-        "check that the PostgreSQL server is up and not overloaded; the call can be sent again",
+        format_args!("no response within {limit:?}"),
+        "check that the PostgreSQL server is running and not overloaded, then retry the call",
     )
 }
 
-/// No connection came out of the pool.
+/// The pool provided no connection.
 pub(super) fn pooling(why: PoolError, address: &str, connections: usize) -> Error {
     match why {
         PoolError::Backend(why) => connecting(&why, address),
         PoolError::Timeout(TimeoutType::Wait) => Error::unavailable(
             format_args!("all {connections} connections to `{address}` are in use"),
-            "send the call again later, or allow more with `ONWARD_DATABASE_CONNECTIONS`",
+            "retry the call later, or raise `ONWARD_DATABASE_CONNECTIONS`",
         ),
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => unreachable(address),
         PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             Error::unavailable(
                 format_args!("no connection to `{address}`: {why}"),
-                "start `onward` again",
+                "restart `onward`",
             )
         }
     }
 }
 
-/// A server does not answer at all.
+/// The server does not respond.
 pub(super) fn unreachable(address: &str) -> Error {
-    Error::unavailable(format_args!("`{address}` does not answer"), UP)
+    Error::unavailable(format_args!("`{address}` does not respond"), UP)
 }
 
-/// A connection could not be made.
+/// A connection could not be established.
 pub(super) fn connecting(why: &Driver, address: &str) -> Error {
     let hint = match why.as_db_error() {
-        Some(said) => match said.code().code() {
-            // Not allowed in, or no such database: the address is wrong, and stays wrong.
+        Some(db_error) => match db_error.code().code() {
+            // Authentication failed, or no such database: the address is wrong, and a retry does
+            // not help.
             "28000" | "28P01" | "3D000" | "42704" => {
                 return Error::Address {
                     address: address.to_owned(),
-                    why: said.message().to_owned(),
+                    why: db_error.message().to_owned(),
                 };
             }
             code => hint(code).unwrap_or(AGAIN),
         },
         None if is_about_tls(why) => {
-            "add `sslmode=disable` for a server without TLS, or name its authority's certificate \
+            "add `sslmode=disable` for a server without TLS, or set the certificate of its authority \
              with `sslrootcert=PATH`"
         }
         None if is_broken(why) => UP,
-        // A password that is asked for and not given, or a way to log in that is not known here.
+        // A password is required but was not given, or the authentication method is not supported.
         None => return self::address(address, in_full(why)),
     };
     Error::unavailable(format_args!("`{address}`: {}", in_full(why)), hint)
@@ -117,63 +122,65 @@ pub(super) fn address(address: &str, why: impl Into<String>) -> Error {
     }
 }
 
-/// The error with everything behind it.
+/// The error message with all its sources.
 pub(super) fn in_full(why: &Driver) -> String {
-    if let Some(said) = why.as_db_error() {
-        return said.message().to_owned();
+    if let Some(db_error) = why.as_db_error() {
+        return db_error.message().to_owned();
     }
-    let mut words = why.to_string();
+    let mut message = why.to_string();
     let mut source = why.source();
     while let Some(why) = source {
-        // Writing to a text does not fail.
-        let _ = write!(words, ": {why}");
+        // Writing to a string cannot fail.
+        let _ = write!(message, ": {why}");
         source = why.source();
     }
-    words
+    message
 }
 
+/// Whether the version check of a plan failed: the message is raised by `onward_miscounted`.
 fn is_outdated(miscount: &str) -> bool {
     miscount.starts_with("`plan_move` touched ")
 }
 
-fn told(said: &DbError, what: &str) -> Error {
-    let code = said.code().code();
+/// Maps an error that the server reported.
+fn told(db_error: &DbError, what: &str) -> Error {
+    let code = db_error.code().code();
     match code {
-        // Two transactions got in each other's way, and this one gave in.
+        // A serialization failure or a deadlock: the server aborted this transaction.
         "40001" | "40P01" => return Error::LostRace,
-        "23505" if is_guard(said) => return Error::LostRace,
-        // The plan has another version than the one that was decided on.
-        MISCOUNTED if is_outdated(said.message()) => return Error::LostRace,
+        "23505" if is_guard(db_error) => return Error::LostRace,
+        // The plan no longer has the version that the decision was based on.
+        MISCOUNTED if is_outdated(db_error.message()) => return Error::LostRace,
         MISCOUNTED => {
-            let words = said.message();
-            return Error::Refused(words.replace("<NULL> rows", "another number of rows"));
+            let message = db_error.message();
+            return Error::Refused(message.replace("<NULL> rows", "another number of rows"));
         }
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {
                 table: "(server)",
                 column: "(page)",
                 row: "?".to_owned(),
-                why: said.message().to_owned(),
+                why: db_error.message().to_owned(),
             });
         }
         _ => {}
     }
     if let Some(hint) = hint(code) {
-        return Error::unavailable(said.message(), hint);
+        return Error::unavailable(db_error.message(), hint);
     }
-    let mut words = format!("`{what}`: {} ({code})", said.message());
-    if let Some(more) = said.hint() {
-        // Writing to a text does not fail.
-        let _ = write!(words, "; {more}");
+    let mut message = format!("`{what}`: {} ({code})", db_error.message());
+    if let Some(more) = db_error.hint() {
+        // Writing to a string cannot fail.
+        let _ = write!(message, "; {more}");
     }
-    Error::Refused(words)
+    Error::Refused(message)
 }
 
-/// Whether somebody else took the number, the key or the id that this commit wanted. Ids are fresh
-/// but for those of a plan that is imported, which two may do at once.
-fn is_guard(said: &DbError) -> bool {
+/// Whether a concurrent commit used the same sequence number, key or id. Ids are fresh, except
+/// those of an imported plan, which two callers may import concurrently.
+fn is_guard(db_error: &DbError) -> bool {
     matches!(
-        said.constraint(),
+        db_error.constraint(),
         Some(
             "events_pkey"
                 | "idempotency_keys_pkey"
@@ -186,25 +193,23 @@ fn is_guard(said: &DbError) -> bool {
     )
 }
 
-/// What helps against what passes; none where it does not pass.
+/// Hint for a transient error; `None` for a permanent one.
 fn hint(code: &str) -> Option<&'static str> {
     let hint = match code {
-        "53100" => "free some space on the server's disk; nothing that was answered is lost",
-        "53200" => "the server is out of memory; send the call again later",
+        "53100" => "free disk space on the server; nothing acknowledged is lost",
+        "53200" => "the server is out of memory; retry the call later",
         "53300" => {
-            "allow more connections on the server (`max_connections`), or fewer here with \
-             `ONWARD_DATABASE_CONNECTIONS`"
+            "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here"
         }
         "55P03" | "57014" => {
-            "the server took too long, or another transaction holds the row; the call can be sent \
-             again"
+            "the server took too long, or another transaction holds the row; retry the call"
         }
         "25006" => {
-            "this server only reads: name the primary, or list all and add \
+            "this server is read-only: use the primary, or list all servers and add \
              `target_session_attrs=read-write`"
         }
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => {
-            "the server is going down or starting up; the call can be sent again"
+            "the server is shutting down or starting up; retry the call"
         }
         _ if code.starts_with("08") || code.starts_with("53") || code.starts_with("58") => AGAIN,
         _ => return None,
@@ -212,7 +217,7 @@ fn hint(code: &str) -> Option<&'static str> {
     Some(hint)
 }
 
-/// Whether it is the connection that failed, and not what was asked.
+/// Whether the connection failed, and not the statement.
 fn is_broken(why: &Driver) -> bool {
     let by_io = why
         .source()
@@ -224,11 +229,11 @@ fn is_about_tls(why: &Driver) -> bool {
     why.to_string().contains("TLS")
 }
 
-/// Whether the connection is of no use any more.
+/// Whether the connection can no longer be used.
 pub(super) fn ends_connection(why: &Driver) -> bool {
     match why.as_db_error() {
-        Some(said) => matches!(
-            said.parsed_severity(),
+        Some(db_error) => matches!(
+            db_error.parsed_severity(),
             Some(Severity::Fatal | Severity::Panic)
         ),
         None => is_broken(why),
@@ -240,14 +245,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_has_a_hint_and_the_rest_has_none() {
-        for passing in [
+    fn only_transient_errors_have_a_hint() {
+        for transient in [
             "53100", "53200", "53300", "57014", "57P01", "57P03", "08006", "58030",
         ] {
-            assert!(hint(passing).is_some(), "{passing}");
+            assert!(hint(transient).is_some(), "{transient}");
         }
-        for staying in ["23514", "42501", "42601", "22P02", "0A000"] {
-            assert!(hint(staying).is_none(), "{staying}");
+        for permanent in ["23514", "42501", "42601", "22P02", "0A000"] {
+            assert!(hint(permanent).is_none(), "{permanent}");
         }
     }
 }

@@ -1,14 +1,8 @@
-//! Transitions of several callers as one statement.
+//! Batching of transitions of concurrent callers into one statement.
 //!
-//! A transition that meets few others is sent by whoever makes it, at once. Where several are on their way
-//! already it waits, until there are enough to go together or one of those is back: a statement that changes
-//! four plans costs a server half of what four statements do, and is one sync.
-//!
-//! Nobody's fate hangs on another's. A group is one statement, so it is written as a whole or not at all;
-//! where the server refuses it, for whatever reason, each of its members goes alone. Only where the
-//! connection is lost do all hear of it. A group is sent by a task of its own, so no member that goes away
-//! takes the others along. It waits for nobody who holds one of its plans for longer than a moment, and
-//! nobody waits for longer than that to go with others.
+//! A transition is sent immediately if few others are in flight; otherwise it is queued and sent in
+//! a batch (`meeting`). One statement that changes four plans costs the server half as much as four
+//! statements, and needs one fsync. The guarantees are listed at [`Groups`].
 
 mod meeting;
 
@@ -28,8 +22,8 @@ use crate::tx::Statement;
 use crate::value::Value;
 use meeting::{Meeting, Member};
 
-/// The statements that a transition in a group may have, in the order in which they stand there, and how many
-/// of each: what it says about its plan, and rows that no other plan has.
+/// Statements allowed in a batched transition, in the order in which they are sent, with the
+/// maximum number of each.
 const ROWS: [(&str, usize); 5] = [
     ("plan_move", 1),
     ("step_advance", 2),
@@ -38,16 +32,24 @@ const ROWS: [(&str, usize); 5] = [
     ("due_clear", 1),
 ];
 
-/// All that fits into a group is one statement.
+/// A full batch fits into one statement.
 const _: () = {
     let [(_, plans), (_, steps), (_, events), (_, sooner), (_, clear)] = ROWS;
     assert!(meeting::MEMBERS * (plans + steps + events + sooner + clear) <= shape::TOGETHER);
 };
 
-/// Where there are so many, those that are over are forgotten.
+/// Number of batchers above which idle ones are removed.
 const MEETINGS: usize = 256;
 
-/// Where the transitions of this process meet, those of each tenant by themselves.
+/// The batchers of this process, one per tenant. Guarantees, tested in `tests/groups.rs`:
+///
+/// - A batch is written as a whole or not at all.
+/// - If the server rejects a batch for any reason, each member is sent alone and gets its own
+///   result.
+/// - If the connection is lost, or none is available, all members get that error.
+/// - A separate task sends the batch, so a caller that is dropped does not affect other members.
+/// - A batch waits at most 20 ms for a plan that another transaction has locked.
+/// - A transition is queued for at most `company` (20 ms).
 pub(super) struct Groups {
     connections: usize,
     company: Duration,
@@ -56,22 +58,23 @@ pub(super) struct Groups {
 
 type Meetings = HashMap<Arc<str>, Meeting>;
 
-/// What became of a transition in a group.
+/// Result of a batched transition.
 enum Answer {
     Committed,
-    /// Nothing was written, because of this one or of another, or nothing was sent: it is better off alone.
+    /// Nothing was written, because of this transition or another member, or nothing was sent: send
+    /// it alone.
     Alone(Vec<Statement>),
     Failed(Error),
 }
 
-/// How a transition goes.
+/// How a transition is sent.
 enum Way {
     Alone(Journey, Vec<Statement>),
-    /// With others, under this number.
+    /// Queued for a batch, under this number.
     Together(u64, oneshot::Receiver<Answer>),
 }
 
-/// The plan of a transition, where it can go with others.
+/// The plan of a transition, if the transition can be batched.
 pub(super) fn joins(statements: &[Statement]) -> Option<Uuid> {
     let plan = match statements.first() {
         Some(first) if first.name == "plan_move" => first.params.get(1),
@@ -84,13 +87,13 @@ pub(super) fn joins(statements: &[Statement]) -> Option<Uuid> {
     let common: usize = ROWS.iter().map(|(name, _)| count(name)).sum();
     let is_common = common == statements.len();
     let fits = ROWS.iter().all(|(name, most)| count(name) <= *most);
-    // What is said about one row must stay in its order.
+    // Statements about one row must keep their order.
     let once_due = count("due_sooner") + count("due_clear") <= 1;
     (is_common && fits && once_due).then_some(*plan)
 }
 
-/// Commits a transition of a plan, by itself or together with others; gives it back where it was not written, and
-/// should be by itself.
+/// Commits a transition of a plan, alone or in a batch. Returns its statements if nothing was
+/// written and the caller must send them alone.
 pub(super) async fn commit(
     connection: &mut Connection,
     plan: Uuid,
@@ -106,12 +109,13 @@ pub(super) async fn commit(
         }
         Way::Together(number, answer) => (number, answer),
     };
-    // What it was asked on is of use to others meanwhile.
+    // Other callers can use the connection while this one is queued.
     connection.rest();
     let answer = match timeout(postgres.0.limits.company, &mut answer).await {
         Ok(answer) => answer,
         Err(_) => {
-            // Who took so long is not waited for any more, so it may be time for those that wait together.
+            // Slow messages no longer count as in flight, so the queued transitions may be ready to
+            // be sent.
             depart(&postgres, &tenant);
             let groups = &postgres.0.groups;
             match groups.at(&tenant, |meeting| meeting.give_up(number)) {
@@ -124,12 +128,12 @@ pub(super) async fn commit(
         Ok(Answer::Committed) => Ok(None),
         Ok(Answer::Alone(statements)) => Ok(Some(statements)),
         Ok(Answer::Failed(why)) => Err(why),
-        Err(_) => Err(error::unanswered("whoever sent it has ended")),
+        Err(_) => Err(error::unanswered("the task that sent it has ended")),
     }
 }
 
 impl Groups {
-    /// For a process that keeps so many connections, and where nobody waits longer than this for others.
+    /// `connections` is the size of the pool, `company` the maximum time in the queue.
     pub(super) fn new(connections: usize, company: Duration) -> Self {
         Self {
             connections,
@@ -138,9 +142,9 @@ impl Groups {
         }
     }
 
-    /// Does something at the meeting of a tenant.
+    /// Runs `act` on the batcher of a tenant.
     fn at<A>(&self, tenant: &Arc<str>, act: impl FnOnce(&mut Meeting) -> A) -> A {
-        // Whoever panicked was adding one or taking some out: it is whole.
+        // A panic while adding or removing a member leaves the map valid.
         let mut meetings = self.meetings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(meeting) = meetings.get_mut(tenant) {
             return act(meeting);
@@ -158,16 +162,18 @@ impl Groups {
     }
 }
 
+/// Decides whether a transition is sent alone or queued.
 fn enter(postgres: &Postgres, tenant: &Arc<str>, plan: Uuid, statements: Vec<Statement>) -> Way {
     let now = Instant::now();
     let way = postgres.0.groups.at(tenant, |meeting| {
         let rival = meeting.take(plan);
         let alone = match rival.is_some() || meeting.is_changing(plan) {
-            // One of the two will have lost, and no third one should hear of it.
+            // One of the two will fail the version check; no third transition should be rejected
+            // with it.
             true => Some(meeting.send_apart(plan)),
             false => meeting.send_one(plan, now),
         };
-        // Whoever has gone away needs no answer.
+        // A dropped caller needs no result.
         drop(rival.map(|rival| rival.answer.send(Answer::Alone(rival.statements))));
         if let Some(number) = alone {
             return Way::Alone(Journey::new(postgres, tenant, number), statements);
@@ -186,11 +192,11 @@ fn enter(postgres: &Postgres, tenant: &Arc<str>, plan: Uuid, statements: Vec<Sta
     way
 }
 
-/// A message that is on its way. When it is back, it may be time for others.
+/// A message in flight. When it completes, queued transitions may be ready to be sent.
 pub(super) struct Journey {
     postgres: Postgres,
     tenant: Arc<str>,
-    /// Its number, until it is back.
+    /// Its number, until it has completed.
     number: Option<u64>,
 }
 
@@ -203,14 +209,15 @@ impl Journey {
         }
     }
 
-    /// One that goes nowhere: whoever comes meanwhile waits.
+    /// A message that is never sent: transitions are queued until it is dropped.
     #[cfg(test)]
     pub(super) fn nowhere(postgres: &Postgres, tenant: &Arc<str>) -> Self {
         let leave = |meeting: &mut Meeting| meeting.leave(vec![Uuid::nil()], Instant::now());
         Self::new(postgres, tenant, postgres.0.groups.at(tenant, leave))
     }
 
-    /// It is back. Whoever is answered from now on is not taken for two.
+    /// Marks the message as completed, before its callers get their results and return with the
+    /// next transition: they must not be counted twice.
     fn end(&mut self) {
         if let Some(number) = self.number.take() {
             let groups = &self.postgres.0.groups;
@@ -226,9 +233,9 @@ impl Drop for Journey {
     }
 }
 
-/// Sends off whoever it is time for.
+/// Sends the batches that are ready.
 fn depart(postgres: &Postgres, tenant: &Arc<str>) {
-    // Without a runtime nobody waits any more.
+    // Without a runtime there are no callers.
     let Ok(runtime) = Handle::try_current() else {
         return;
     };
@@ -239,7 +246,7 @@ fn depart(postgres: &Postgres, tenant: &Arc<str>) {
     }
 }
 
-/// Sends a group, and tells its members.
+/// Sends a batch, and returns the result to each member.
 async fn send(mut journey: Journey, group: Vec<Member>) {
     let Journey {
         postgres, tenant, ..
@@ -250,7 +257,7 @@ async fn send(mut journey: Journey, group: Vec<Member>) {
         Ok(()) => connection.commit(&in_order(&group, &blanks)).await,
         Err(why) => Err(why),
     };
-    // None of them would fare better alone.
+    // No connection, or an unknown outcome: sending the members alone would not help.
     let for_all = !connection.is_there() || connection.is_lost();
     connection.rollback();
     drop(connection);
@@ -261,14 +268,15 @@ async fn send(mut journey: Journey, group: Vec<Member>) {
             Err(why) if for_all => Answer::Failed(why.clone()),
             Err(_) => Answer::Alone(member.statements),
         };
-        // Whoever has gone away needs none.
+        // A dropped caller needs no result.
         drop(member.answer.send(answer));
     }
     drop(journey);
 }
 
-/// Rows of no plan, as many of each kind as are missing to a multiple of the members: each number of rows is a
-/// text of its own, which every connection has to learn.
+/// Padding rows without a plan, which fill each kind of statement up to a multiple of the number of
+/// members. Each number of rows is a separate statement text, which every connection has to
+/// prepare.
 fn blanks(group: &[Member]) -> Vec<Statement> {
     let mut blanks = Vec::new();
     for (name, _) in ROWS {
@@ -287,7 +295,7 @@ fn blanks(group: &[Member]) -> Vec<Statement> {
     blanks
 }
 
-/// The statements of all, those of one kind together.
+/// The statements of all members with the padding, grouped by kind.
 fn in_order<'s>(group: &'s [Member], blanks: &'s [Statement]) -> Vec<&'s Statement> {
     let mut statements = Vec::with_capacity(shape::TOGETHER);
     for (name, _) in ROWS {
@@ -316,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transition_joins_unless_it_has_more_to_say_than_most() {
+    fn batches_only_transitions_of_the_common_form() {
         let joins = |names: &[&'static str]| joins(&transition(names)).is_some();
         let first = ["plan_move", "step_advance", "event_insert"];
         assert!(joins(&first));
@@ -333,11 +341,14 @@ mod tests {
             assert!(!joins(&[&first[..], more].concat()), "{more:?}");
         }
         assert!(!joins(&[]));
-        assert!(!joins(&["event_insert", "plan_move"]), "of which plan?");
+        assert!(
+            !joins(&["event_insert", "plan_move"]),
+            "the plan is not first"
+        );
     }
 
     #[test]
-    fn groups_of_one_size_are_few_texts() {
+    fn pads_batches_of_one_size_to_the_same_statement() {
         let names = |transitions: [&[&'static str]; 2]| {
             let members = transitions.map(|names| Member {
                 plan: Uuid::nil(),

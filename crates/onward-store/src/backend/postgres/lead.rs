@@ -1,16 +1,17 @@
-//! Which of several servers acts for all of them: the one that holds a lock of the database.
+//! Leader election among servers: the leader holds an advisory lock.
 //!
-//! The lock belongs to a connection, so it goes to the next one by itself when a server ends, however
-//! it ends. A leader that is cut off from the network may believe in its lead for half a minute after
-//! another has taken it: two may act for a while, and the guard in every commit keeps that harmless.
+//! The lock belongs to a connection, so another server takes over when its holder exits for any
+//! reason. A leader that is cut off from the network may consider itself the leader for half a
+//! minute after that. Two servers may then act concurrently, which the version check at commit
+//! makes harmless.
 
 use super::address::{Address, Standing};
 use super::error;
 use crate::error::Error;
 use crate::lead::Lead;
 
-/// The name of a lock. The sweep's is the one that it has always had: servers of several versions may
-/// share a database for a while.
+/// SQL expression for the key of a lock. The key of the sweep is kept for compatibility: servers of
+/// several versions may share a database for a while.
 fn lock(lead: Lead) -> String {
     let name = match lead {
         Lead::Sweep => "leader",
@@ -19,9 +20,9 @@ fn lock(lead: Lead) -> String {
     format!("hashtextextended('onward {name} ' || current_schema(), 0)")
 }
 
-/// Waits for a lock, and gives up after a while without a word in the server's log. Whoever waits sees a
-/// moment of the database, and for as long as it does, nothing that was deleted since is cleaned up, and no
-/// index that is built beside the work of others gets done. So nobody waits long at a time.
+/// SQL that waits for a lock, and returns after a timeout without an error in the server's log. A
+/// waiting statement holds a snapshot, which blocks vacuum and `CREATE INDEX CONCURRENTLY`, so each
+/// wait is short.
 fn wait(lock: &str) -> String {
     format!(
         "DO $$ BEGIN PERFORM set_config('lock_timeout', '{AT_A_TIME}', true); \
@@ -29,14 +30,14 @@ fn wait(lock: &str) -> String {
     )
 }
 
-/// How long a moment of the database is held on to. Tests wait for what waits for that.
+/// Duration of one wait. Tests use a shorter one, because they wait for its end.
 const AT_A_TIME: &str = if cfg!(test) { "1s" } else { "20s" };
 
-/// The lead, held until this is dropped or the connection is lost.
+/// The lead, held until dropped or until the connection is lost.
 pub(crate) struct Leadership(Standing);
 
 impl Leadership {
-    /// Waits until nobody else leads.
+    /// Waits until no other server leads.
     pub(super) async fn of(address: &Address, lead: Lead) -> Result<Self, Error> {
         let standing = address.stand().await?;
         let lock = lock(lead);
@@ -46,7 +47,7 @@ impl Leadership {
             client.batch_execute("SET idle_session_timeout = 0").await?;
             loop {
                 client.batch_execute(&wait).await?;
-                // Who has it by now takes it once more, which is the same.
+                // A connection that already holds the lock can take it again.
                 if client.query_one(&take, &[]).await?.try_get(0)? {
                     return Ok(());
                 }
@@ -57,12 +58,12 @@ impl Leadership {
         Ok(Self(standing))
     }
 
-    /// Whether the connection is gone, and the lead with it.
+    /// Whether the connection is lost, and the lead with it.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.client.is_closed()
     }
 
-    /// Waits until it is.
+    /// Waits until the connection is lost.
     pub(crate) async fn lost(&mut self) {
         while self.0.heard.recv().await.is_some() {}
     }

@@ -1,17 +1,16 @@
-//! The schema of a database: embedded steps, forward only, all in one transaction with their
-//! versions.
+//! Schema migrations of a database: embedded, forward-only, all pending ones in one transaction.
 //!
-//! Several servers may start at once: a lock makes them take turns, and the version is read again
-//! under it, so a step is taken once. `onward_schema` holds one row per step that was taken; a
-//! database without that table has version 0. Whatever the version, a server that is too old, or a
-//! login that may not take the role of the transactions, is refused here and not at the first call.
+//! Several servers may start concurrently: an advisory lock serializes them, and the version is
+//! read again under it, so each migration runs once. `onward_schema` has one row per applied
+//! migration; a database without that table has version 0. A server that is too old, or a login
+//! that may not assume the role of transactions, is rejected here and not at the first call.
 
 use tokio_postgres::Client;
 
 use super::error;
 use crate::error::Error;
 
-/// Every step, in order; the first makes version 1.
+/// All migrations, in order; the first one creates version 1.
 const STEPS: [&str; 11] = [
     include_str!("../../../migrations/postgres/0001_plans.sql"),
     include_str!("../../../migrations/postgres/0002_skills.sql"),
@@ -26,29 +25,29 @@ const STEPS: [&str; 11] = [
     include_str!("../../../migrations/postgres/0011_few_of_many.sql"),
 ];
 
-/// The version that this program needs.
+/// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
 
-/// The oldest PostgreSQL that is spoken to.
+/// Oldest supported PostgreSQL version.
 const OLDEST: i32 = 14;
 
-/// Advisory locks belong to the database, and one database may hold two schemas with an Onward in
-/// each.
+/// Advisory locks belong to the database, and a database may contain several schemas with Onward
+/// tables.
 const LOCK: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('onward schema ' || current_schema(), 0))";
 
-/// What is asked of every server. The schemas of the search path are those of the login: `"$user"`
-/// in it would be another one for the role that a transaction takes.
+/// Version of the server, and the search path. Its schemas are those of the login: `"$user"` in it
+/// would be another schema for the role of a transaction.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int / 10000, \
     current_setting('server_version'), (SELECT string_agg(quote_ident(name), ',' ORDER BY place) \
     FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (name, place))";
 
-/// May the login take the role, and is the role one that row security binds?
+/// Whether the role bypasses row security, and whether the login may assume it.
 const ROLE: &str = "SELECT rolsuper OR rolbypassrls, pg_has_role(CURRENT_USER, oid, CASE WHEN \
     current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
     FROM pg_roles WHERE rolname = 'onward_tenant'";
 
-/// Refuses a server that cannot be worked with; says in which schemas to look for the tables.
+/// Rejects an unsupported server; returns the schemas of the search path.
 pub(super) async fn check_server(client: &Client, address: &str) -> Result<String, Error> {
     let row = client.query_one(SERVER, &[]).await;
     let cells = row.and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)));
@@ -57,15 +56,15 @@ pub(super) async fn check_server(client: &Client, address: &str) -> Result<Strin
     if let Some(why) = too_old(major, &version) {
         return Err(error::address(address, why));
     }
-    schemas.ok_or_else(|| error::address(address, "its search path names no schema that exists"))
+    schemas.ok_or_else(|| error::address(address, "no schema of its search path exists"))
 }
 
 fn too_old(major: i32, version: &str) -> Option<String> {
     (major < OLDEST)
-        .then(|| format!("the server is PostgreSQL {version}, and {OLDEST} or newer is needed"))
+        .then(|| format!("the server is PostgreSQL {version}, but {OLDEST} or newer is required"))
 }
 
-/// The version that the database has.
+/// Version of the database.
 pub(super) async fn version(client: &Client) -> Result<i64, Error> {
     let failed = |why| error::doing(&why, "schema version");
     let there = client
@@ -82,12 +81,12 @@ pub(super) async fn version(client: &Client) -> Result<i64, Error> {
         .map_err(failed)
 }
 
-/// Brings the database up to date, or refuses it where that may not be.
+/// Migrates the database, or rejects an older schema if migration is not allowed.
 pub(super) async fn migrate(
     client: &Client,
     address: &str,
     schemas: &str,
-    may: bool,
+    allowed: bool,
 ) -> Result<(), Error> {
     let found = version(client).await?;
     let known = VERSION;
@@ -95,10 +94,10 @@ pub(super) async fn migrate(
         return Err(Error::Newer { found, known });
     }
     if found < known {
-        if !may {
+        if !allowed {
             return Err(Error::Older { found, known });
         }
-        // An error leaves the transaction open on a connection that is thrown away.
+        // After an error the caller drops the connection, and with it the open transaction.
         steps(client, address, schemas).await?;
     }
     check_role(client, address).await
@@ -106,17 +105,17 @@ pub(super) async fn migrate(
 
 async fn steps(client: &Client, address: &str, schemas: &str) -> Result<(), Error> {
     let failed = |why: tokio_postgres::Error| match why.as_db_error() {
-        // A right that the login does not have; the message says which, and what to do.
-        Some(said) if said.code().code() == "42501" => {
-            let hint = said
+        // A missing privilege; the message names it, and the hint states the fix.
+        Some(db_error) if db_error.code().code() == "42501" => {
+            let hint = db_error
                 .hint()
                 .map(|hint| format!("; {hint}"))
                 .unwrap_or_default();
-            error::address(address, format!("{}{hint}", said.message()))
+            error::address(address, format!("{}{hint}", db_error.message()))
         }
         Some(_) | None => error::doing(&why, "migration"),
     };
-    // What the schema's own functions look for, they look for where they were made.
+    // The functions of the schema keep this search path.
     let begin = format!("BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL search_path = {schemas}");
     client.batch_execute(&begin).await.map_err(failed)?;
     client.batch_execute(LOCK).await.map_err(failed)?;
@@ -142,7 +141,7 @@ async fn steps(client: &Client, address: &str, schemas: &str) -> Result<(), Erro
     client.batch_execute("COMMIT").await.map_err(failed)
 }
 
-/// A dump that was restored into another cluster has the tables, and not the role.
+/// A dump that was restored into another cluster contains the tables, but not the role.
 async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
     let row = client
         .query_opt(ROLE, &[])
@@ -150,18 +149,20 @@ async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
         .map_err(|why| error::doing(&why, "role"))?;
     let why = match row {
         None => {
-            "its cluster has no role `onward_tenant`; run `CREATE ROLE onward_tenant NOLOGIN`, grant \
-             it to the login, and restore the dump once more for the rights on the tables"
+            "the cluster has no role `onward_tenant`; run `CREATE ROLE onward_tenant NOLOGIN`, grant it \
+             to the login, and restore the dump again for the privileges on the tables"
         }
         Some(row) => {
-            let cells = row.try_get(0).and_then(|free| Ok((free, row.try_get(1)?)));
+            let cells = row
+                .try_get(0)
+                .and_then(|bypasses| Ok((bypasses, row.try_get(1)?)));
             match cells.map_err(|why| error::doing(&why, "role"))? {
                 (true, _) => {
                     "the role `onward_tenant` bypasses row security; run `ALTER ROLE onward_tenant \
                      NOSUPERUSER NOBYPASSRLS`"
                 }
                 (false, false) => {
-                    "its login may not take the role `onward_tenant`; let an administrator grant it"
+                    "the login may not assume the role `onward_tenant`; ask an administrator to grant it"
                 }
                 (false, true) => return Ok(()),
             }
@@ -175,11 +176,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_too_old_is_refused_in_words() {
+    fn rejects_an_unsupported_server_version() {
         assert_eq!(too_old(14, "14.0"), None);
         assert_eq!(
             too_old(13, "13.22 (Debian)").unwrap(),
-            "the server is PostgreSQL 13.22 (Debian), and 14 or newer is needed"
+            "the server is PostgreSQL 13.22 (Debian), but 14 or newer is required"
         );
     }
 }

@@ -1,10 +1,10 @@
-//! The index of signs that a server with pgvector can have: whether it can, and that there is one for
-//! everybody who has many chunks and for nobody else.
+//! Sign-bit indexes on servers with pgvector: detects support, and maintains one index for each
+//! tenant with many chunks.
 //!
-//! Each holds the signs of one tenant by one model, so a search needs nothing but its name to know that it
-//! may be used, and nobody's chunks stand in the way of another's. It is built beside the work of others,
-//! on a connection of its own, by one server at a time; what a crash left half built is built anew.
-//! What searches is `onward_near`, a function of the schema, which finds as much without any of this.
+//! An index contains the signs of one tenant and one model, so a search finds it by its name alone,
+//! and chunks of other tenants do not affect it. Indexes are built concurrently with other work, on
+//! a separate connection, by one server at a time; an invalid index left by a crash is rebuilt. The
+//! schema function `onward_near` searches them.
 
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error as Driver};
@@ -14,33 +14,33 @@ use super::error;
 use crate::error::Error;
 use crate::vectors::{Indexed, MANY, Many, Pgvector};
 
-/// With so many indexes on one table, planning what it is asked costs more than a few of them save.
+/// Maximum number of indexes: with more, planning a query on the table costs more than they save.
 const MOST: usize = 64;
 
-/// The oldest pgvector that is used: before it a search by its index stops where too much of what it met is
-/// gone, and says nothing of it.
+/// Oldest supported pgvector: earlier versions end an index scan after too many dead entries,
+/// without reporting it.
 const OLDEST: [u32; 2] = [0, 8];
 
-/// One server builds at a time. The lock goes with the connection.
+/// Only one server builds at a time. The lock ends with the connection.
 pub(super) const LOCK: &str =
     "SELECT pg_try_advisory_lock(hashtextextended('onward near index ' || current_schema(), 0))";
 
-/// The extension that is created, the one that could be, and how many indexes are whole.
+/// The installed version of the extension, the available one, and the number of valid indexes.
 const LOOK: &str = "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), \
     (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'), \
     (SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
         WHERE indrelid = to_regclass('chunk_signs') AND relname LIKE 'chunk\\_signs\\_near\\_%' \
             AND indisvalid)";
 
-/// Every index of signs, and whether it is whole.
+/// All sign-bit indexes, and whether each is valid.
 const THERE: &str = "SELECT relname::text, indisvalid FROM pg_index \
     JOIN pg_class ON pg_class.oid = indexrelid \
     WHERE indrelid = to_regclass('chunk_signs') AND relname LIKE 'chunk\\_signs\\_near\\_%'";
 
 const NAME: &str = "SELECT onward_near_index($1, $2, $3)";
 
-/// What makes an index, and what drops one, as texts: neither takes parameters. With half as much effort,
-/// which is pgvector's own measure, one in two hundred of the nearest is not found.
+/// Queries that format a `CREATE INDEX` and a `DROP INDEX`, because neither takes parameters. With
+/// pgvector's default `ef_construction` of 64, one in two hundred nearest neighbours is not found.
 const MAKE: &str = "SELECT format('CREATE INDEX CONCURRENTLY %I ON chunk_signs USING hnsw \
     ((sign::bit(%s)) %I.bit_hamming_ops) WITH (ef_construction = 128) \
     WHERE tenant_id = %L AND model = %L AND length(sign) = %s', \
@@ -48,13 +48,13 @@ const MAKE: &str = "SELECT format('CREATE INDEX CONCURRENTLY %I ON chunk_signs U
     FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'";
 const DROP: &str = "SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %I', $1::text)";
 
-/// One process of the server builds, in memory of its own: what is shared between several may be scarce
-/// where a server runs in a container. A graph that does not fit is finished many times as slowly.
+/// The build uses one process and its private memory, because shared memory may be scarce in a
+/// container. A graph that does not fit into memory takes many times as long.
 const ROOM: &str = "SELECT set_config('max_parallel_maintenance_workers', '0', false), \
     CASE WHEN pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB') \
         THEN set_config('maintenance_work_mem', '256MB', false) END";
 
-/// Whether the server has the extension.
+/// State of pgvector on the server.
 pub(super) async fn look(address: &Address) -> Result<Pgvector, Error> {
     let standing = address.stand().await?;
     let looked = looked(&standing.client).await;
@@ -86,8 +86,8 @@ fn is_enough(version: &str) -> bool {
     numbers.take(OLDEST.len()).ge(OLDEST)
 }
 
-/// Builds what is missing for those who have many chunks, and drops what nobody needs any more. Does
-/// nothing where another server is at it, or where the server has no pgvector.
+/// Builds the missing indexes for tenants with many chunks, and drops those that are no longer
+/// needed. Does nothing if another server is building; builds nothing without pgvector.
 pub(super) async fn tend(address: &Address, many: &[Many]) -> Result<Indexed, Error> {
     let standing = address.stand().await?;
     let tended = tended(&standing.client, many).await;
@@ -130,13 +130,14 @@ async fn tended(client: &Client, many: &[Many]) -> Result<Indexed, Driver> {
     Ok(done)
 }
 
-/// Runs the statement that another one writes.
+/// Runs the statement that a query formats.
 async fn run(client: &Client, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<(), Driver> {
     let statement: String = client.query_one(text, params).await?.try_get(0)?;
     client.batch_execute(&statement).await
 }
 
-/// Whether there is a pgvector to build with. One that could be created is, where this login may do that.
+/// Whether pgvector can be used. Creates the extension if it is available and the login may create
+/// it.
 async fn is_ready(client: &Client) -> Result<bool, Driver> {
     match looked(client).await? {
         Pgvector::Used { .. } => Ok(true),
@@ -146,7 +147,7 @@ async fn is_ready(client: &Client) -> Result<bool, Driver> {
                 .await;
             match created {
                 Ok(()) => Ok(true),
-                // Refused: `onward doctor` says what an administrator can do.
+                // Not allowed: `onward doctor` reports what an administrator can do.
                 Err(why) if why.as_db_error().is_some() => Ok(false),
                 Err(why) => Err(why),
             }
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pgvector_that_is_too_old_is_told_from_one_that_is_not() {
+    fn recognises_unsupported_pgvector_versions() {
         for enough in ["0.8", "0.8.0", "0.8.5", "0.10.1", "1.0"] {
             assert!(is_enough(enough), "{enough}");
         }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_has_is_one_of_four_things() {
+    fn classifies_the_state_of_pgvector() {
         let text = |version: &str| Some(version.to_owned());
         let version = || "0.8.5".to_owned();
         let used = Pgvector::Used {

@@ -1,11 +1,10 @@
-//! Changes, from server to server: each tells the others what it has changed.
+//! Change notifications between servers, with `LISTEN` and `NOTIFY`.
 //!
-//! This is not done inside of the transactions that change them: a commit with a notification in it
-//! takes a lock of the whole database cluster until it is on disk, so that all commits would queue up
-//! behind each other. One task tells, on a connection of its own, everything that came up since it
-//! last did, each plan and session once; and the same connection listens. A change that is told twice or not at
-//! all, because a connection broke, does no harm: whoever watches reads again, and looks from time to
-//! time anyway.
+//! They are not part of the transactions that make the changes: a commit with a notification holds
+//! a lock on the whole database cluster until it is on disk, which would serialize all commits.
+//! Instead, one task sends everything that changed since its last round, each plan and session
+//! once, on a separate connection, on which it also listens. A duplicate or lost notification is
+//! harmless: subscribers read the current state, and also poll.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,23 +23,23 @@ use crate::tx::{Changed, Subject};
 
 const CHANNEL: &str = "onward_changes";
 
-/// A payload must be shorter than 8000 bytes.
+/// Maximum length of a payload; PostgreSQL requires less than 8000 bytes.
 const ROOM: usize = 7900;
 
-/// Between two tellings: what comes up meanwhile is told together.
+/// Pause between two rounds; changes made meanwhile are sent together.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Between two tries to connect, the first and the longest.
+/// Shortest and longest pause between two attempts to connect.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What has changed, and whose it is.
+/// Changed subjects, with their tenants.
 type Waiting = BTreeSet<(Arc<str>, Subject)>;
 
-/// How a session is told from a plan: no id of a plan begins like this.
+/// Prefix of a session in a payload; no plan id begins with it.
 const SESSION: &str = "session ";
 
-/// What is still to be told, and to whom.
+/// Changes that are still to be sent.
 pub(super) struct Outbox {
     waiting: Mutex<Waiting>,
     wake: Notify,
@@ -56,7 +55,7 @@ impl Outbox {
         })
     }
 
-    /// Has it told, soon.
+    /// Queues changes to be sent soon.
     pub(super) fn put(&self, changed: Vec<Changed>) {
         if changed.is_empty() {
             return;
@@ -68,7 +67,7 @@ impl Outbox {
         self.wake.notify_one();
     }
 
-    /// Ends the task, once it has told what is left.
+    /// Ends the task once it has sent the queued changes.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.wake.notify_one();
@@ -83,12 +82,12 @@ impl Outbox {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        // Whoever panicked was adding to the set: it is whole.
+        // A panic while adding an entry leaves the set valid.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts telling and listening.
+/// Starts the task that sends and receives notifications.
 pub(super) async fn start(
     address: Address,
     standing: Standing,
@@ -107,16 +106,16 @@ pub(super) async fn start(
     Ok(outbox)
 }
 
-/// Tells this process's notifications from those of others.
+/// Identifies this process, so that it ignores its own notifications.
 fn origin() -> String {
     use std::hash::{BuildHasher, RandomState};
-    // Seeded by the system, differently each time; this is no secret.
+    // Seeded randomly by the standard library; not a secret.
     let half = || u128::from(RandomState::new().hash_one(std::process::id()));
     Uuid::from_u128(half() << 64 | half()).to_string()
 }
 
-/// A change that is lost in a crash is one of which nobody was told, which is allowed: so telling
-/// waits for no disk.
+/// Subscribes. A notification that is lost in a crash does no harm, so sending one does not wait
+/// for the disk.
 async fn listen(client: &Client) -> Result<(), Error> {
     client
         .batch_execute(
@@ -126,17 +125,18 @@ async fn listen(client: &Client) -> Result<(), Error> {
         .map_err(|why| error::doing(&why, "LISTEN"))
 }
 
+/// The task that sends and receives notifications.
 struct Exchange {
     address: Address,
     watchers: broadcast::Sender<Changed>,
     outbox: Arc<Outbox>,
     origin: String,
-    /// How many changes of this process, until the rows are counted.
+    /// Number of changes sent by this process, until statistics are collected.
     told: usize,
 }
 
 impl Exchange {
-    /// Goes on over as many connections as it takes.
+    /// Runs on as many consecutive connections as needed.
     async fn run(mut self, first: Standing) {
         let mut standing = first;
         loop {
@@ -154,17 +154,17 @@ impl Exchange {
                 }
                 pause = (pause * 2).min(LONGEST);
             };
-            // What was put aside while there was no connection.
+            // Send what was queued while there was no connection.
             self.outbox.wake.notify_one();
         }
     }
 
-    /// Tells and listens, until the connection is lost or nobody is left.
+    /// Sends and receives until the connection is lost or the outbox is closed.
     async fn on(&mut self, standing: &mut Standing) {
         loop {
             tokio::select! {
-                heard = standing.heard.recv() => match heard {
-                    Some(heard) if heard.channel() == CHANNEL => self.hear(heard.payload()),
+                received = standing.heard.recv() => match received {
+                    Some(received) if received.channel() == CHANNEL => self.hear(received.payload()),
                     Some(_) => {}
                     None => return,
                 },
@@ -172,7 +172,7 @@ impl Exchange {
                     let waiting = self.outbox.take();
                     for payload in payloads(&self.origin, &waiting) {
                         if tell(&standing.client, &payload).await.is_err() {
-                            // Told again on the next connection; twice does no harm.
+                            // Sent again on the next connection; duplicates are harmless.
                             self.outbox.lock().extend(waiting);
                             return;
                         }
@@ -186,7 +186,7 @@ impl Exchange {
         }
     }
 
-    /// Has the server count its rows, once enough was changed.
+    /// Collects planner statistics once enough has changed.
     async fn count(
         &mut self,
         client: &Client,
@@ -200,11 +200,12 @@ impl Exchange {
         }
     }
 
+    /// Publishes the changes in a notification of another server.
     fn hear(&self, payload: &str) {
-        let Ok(words) = serde_json::from_str::<Vec<String>>(payload) else {
+        let Ok(parts) = serde_json::from_str::<Vec<String>>(payload) else {
             return;
         };
-        let Some((origin, plans)) = words.split_first() else {
+        let Some((origin, plans)) = parts.split_first() else {
             return;
         };
         if *origin == self.origin {
@@ -213,17 +214,18 @@ impl Exchange {
         for pair in plans.chunks_exact(2) {
             if let Some(what) = subject(&pair[1]) {
                 let tenant = pair[0].as_str().into();
-                // Nobody may be watching.
+                // There may be no subscriber.
                 drop(self.watchers.send(Changed { tenant, what }));
             }
         }
     }
 }
 
+/// Sends a notification.
 async fn tell(client: &Client, payload: &str) -> Result<(), tokio_postgres::Error> {
     let params: [(&(dyn ToSql + Sync), Type); 2] = [(&CHANNEL, Type::TEXT), (&payload, Type::TEXT)];
-    let told = client.execute_typed("SELECT pg_notify($1, $2)", &params);
-    told.await.map(|_| ())
+    let sent = client.execute_typed("SELECT pg_notify($1, $2)", &params);
+    sent.await.map(|_| ())
 }
 
 fn word(what: &Subject) -> String {
@@ -240,8 +242,8 @@ fn subject(word: &str) -> Option<Subject> {
     }
 }
 
-/// Lists of texts in JSON, each short enough: who tells, then tenant and what by turns. A tenant whose
-/// name alone does not fit is left out.
+/// JSON lists of strings within the length limit: the origin, then tenants and subjects
+/// alternately. A tenant whose name alone exceeds the limit is left out.
 fn payloads(origin: &str, waiting: &Waiting) -> Vec<String> {
     let mut payloads = Vec::new();
     let mut current = String::new();
@@ -274,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn payloads_are_short_and_lose_nothing() {
+    fn splits_changes_into_short_payloads_without_loss() {
         let origin = origin();
         let mut waiting = BTreeSet::new();
         for number in 0..1000 {
@@ -289,9 +291,9 @@ mod tests {
         let mut found = BTreeSet::new();
         for payload in payloads {
             assert!(payload.len() < 8000);
-            let words: Vec<String> = serde_json::from_str(&payload).unwrap();
-            assert_eq!(words[0], origin);
-            for pair in words[1..].chunks_exact(2) {
+            let parts: Vec<String> = serde_json::from_str(&payload).unwrap();
+            assert_eq!(parts[0], origin);
+            for pair in parts[1..].chunks_exact(2) {
                 found.insert((pair[0].as_str().into(), subject(&pair[1]).unwrap()));
             }
         }

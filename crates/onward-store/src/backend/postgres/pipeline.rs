@@ -1,29 +1,29 @@
 //! Many messages in one round trip.
 //!
-//! The driver sends a message when its future is first polled, and the server answers in that order.
-//! So all are polled once, in order, and then waited for, in order. A message that cannot even be
-//! written (a value that does not fit its parameter) stops the sending: the server would not miss it,
-//! and would commit the rest.
+//! The driver sends a message when its future is first polled, and the server responds in that
+//! order. So all messages are polled once, in order, and then awaited, in order. A message that
+//! cannot be encoded (a value of the wrong type) stops the sending: the server would not notice the
+//! gap, and would commit the rest.
 
 use std::pin::Pin;
 use std::task::Poll;
 
 use tokio_postgres::Error as Driver;
 
-/// Something that is sent when it is first polled, and done when its answer is here.
+/// A message that is sent on its first poll, and completes with its response.
 pub(super) type Sent<'s, A> = Pin<Box<dyn Future<Output = Result<A, Driver>> + Send + 's>>;
 
-/// What ended a pipeline.
+/// Failure of a pipeline.
 pub(super) struct Broken {
-    /// Which message failed, counted from 0.
+    /// Index of the message that failed.
     pub(super) place: usize,
     pub(super) why: Driver,
-    /// Whether all were sent, this one and those behind it too.
+    /// Whether all messages were sent, including those after the failed one.
     pub(super) all_sent: bool,
 }
 
-/// Sends all, and waits for all, in order. The first that fails is the one to be told of: the others
-/// behind it only say that their transaction has failed.
+/// Sends all messages, then awaits all responses, in order. Returns the first error: later ones
+/// only report that the transaction has failed.
 pub(super) async fn in_order<A>(mut messages: Vec<Sent<'_, A>>) -> Result<Vec<A>, Broken> {
     let mut answers = Vec::with_capacity(messages.len());
     std::future::poll_fn(|context| {
@@ -46,7 +46,7 @@ pub(super) async fn in_order<A>(mut messages: Vec<Sent<'_, A>>) -> Result<Vec<A>
     for (place, (answer, message)) in answers.into_iter().zip(messages).enumerate() {
         let answer = match answer {
             Some(answer) => answer,
-            // Answers come in the order of the messages: nobody behind this one is kept waiting.
+            // Responses arrive in order, so awaiting this one delays no other.
             None => message.await,
         };
         done.push(answer.map_err(|why| Broken {
@@ -70,7 +70,7 @@ mod tests {
             .unwrap_err()
     }
 
-    /// Pending for a while after it was sent.
+    /// A message that is pending for this many polls.
     fn message<'s>(
         sent: &'s Mutex<Vec<u32>>,
         name: u32,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_are_sent_in_order_before_the_first_is_awaited() {
+    async fn sends_all_messages_in_order_before_awaiting_the_first() {
         let sent = Mutex::default();
         let messages = vec![
             message(&sent, 1, 3, None),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_error_in_order_is_told() {
+    async fn returns_the_first_error_in_order() {
         let sent = Mutex::default();
         let messages = vec![
             message(&sent, 1, 1, None),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_behind_what_cannot_be_written() {
+    async fn sends_nothing_after_a_message_that_cannot_be_encoded() {
         let sent = Mutex::default();
         let messages = vec![
             message(&sent, 1, 1, None),

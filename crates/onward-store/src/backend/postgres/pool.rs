@@ -1,7 +1,8 @@
-//! The connections that are kept for transactions, each with what is known of its settings.
+//! The connection pool, and the known settings of each connection.
 //!
-//! They have taken the role that row security binds when they were made. Whatever else depends on who uses
-//! them is set only where it is another than before: a server for one organisation names its tenant once.
+//! A connection assumes the role that is subject to row security when it is created. The other
+//! settings are sent only when they change: a server with one tenant sets its tenant once per
+//! connection.
 
 use std::sync::Arc;
 
@@ -9,31 +10,31 @@ use deadpool::managed::{self, Metrics, RecycleResult};
 use deadpool_postgres::{ClientWrapper, Manager};
 use tokio_postgres::Error as Driver;
 
-/// A connection, and what it is known to be set to.
+/// A connection and its known settings.
 pub(super) struct Held {
     pub(super) client: ClientWrapper,
     pub(super) settings: Option<Settings>,
 }
 
-/// Many transitions hold a plan for a moment: who is there longer is not waited for, as nobody waits longer for
-/// company (`Limits`).
+/// Lock timeout of a batch, equal to the maximum time in its queue (`Limits`).
 const NOT_FOR_LONG: &str = "SET lock_timeout = '20ms'";
 
-/// What a connection is set to, from one transaction to the next.
+/// Session settings, which persist from one transaction to the next.
 pub(super) struct Settings {
-    /// Whom row security lets through. Every statement names it too, so where the two differ nothing is
-    /// seen and nothing written.
+    /// Tenant for row security. Every statement names it too, so a mismatch reads and writes
+    /// nothing.
     pub(super) tenant: Arc<str>,
-    /// Whether it waits for others who hold what it wants to change for longer than a moment.
+    /// Whether it waits for locked rows for longer than a batch does.
     pub(super) waits: bool,
 }
 
 impl Settings {
-    /// What sets a connection to this, where it was set otherwise; nothing where it was not.
+    /// SQL that changes the settings `was` to these; empty if they are equal.
     pub(super) fn text(&self, was: Option<&Self>) -> String {
         let mut text = String::new();
         if was.is_none_or(|was| was.tenant != self.tenant) {
-            // Quoted so that it means the same however the server reads backslashes.
+            // An `E''` literal has the same meaning whatever `standard_conforming_strings` is set
+            // to.
             let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
             text = format!("SET onward.tenant = E'{tenant}';");
         }
@@ -47,6 +48,7 @@ impl Settings {
     }
 }
 
+/// Creates and recycles the connections of the pool.
 pub(super) struct Connections(pub(super) Manager);
 
 pub(super) type Pool = managed::Pool<Connections>;

@@ -1,12 +1,11 @@
-//! The texts of messages: one statement, or several that are sent as one.
+//! SQL text of a message: one statement, or several merged into one.
 //!
-//! A statement that must touch a certain number of rows is wrapped so that the server itself fails on
-//! another number. Its answer would come too late for that: the COMMIT goes out in the same round
-//! trip, right behind it.
+//! A statement that must affect a certain number of rows is wrapped so that the server fails on any
+//! other number: `COMMIT` is sent in the same round trip, so a check of the response would be too
+//! late.
 //!
-//! The changes that every transition makes (the plan's row, its steps, its events, what is due) are
-//! sent as one statement: each message costs both sides as much as a small write, and each statement
-//! prepares a table with all of its indexes anew. So several rows of one table are one change.
+//! The writes of every transition (plan, steps, events, due time) are merged: each message costs as
+//! much as a small write, and each statement opens a table with all its indexes again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
@@ -15,15 +14,15 @@ use crate::sql::{self, Dialect};
 use crate::tx::Statement;
 use crate::value::{Columns, Value};
 
-/// What is known about a message once and for all.
+/// SQL text of a message and its metadata, cached for the lifetime of the process.
 pub(super) struct Shape {
     pub(super) text: String,
-    /// Whether its rows are an answer, and not only the server's own count.
+    /// Whether its rows are a result, and not only the check of the row count.
     pub(super) answers: bool,
     pub(super) columns: OnceLock<Columns>,
 }
 
-/// The names of the statements that go together, each with the rows that it must touch.
+/// Names of the merged statements, each with the number of rows that it must affect.
 type Key = Vec<(&'static str, Option<u64>)>;
 
 static SHAPES: LazyLock<RwLock<HashMap<Key, Arc<Shape>>>> = LazyLock::new(RwLock::default);
@@ -31,7 +30,7 @@ static SHAPES: LazyLock<RwLock<HashMap<Key, Arc<Shape>>>> = LazyLock::new(RwLock
 impl Shape {
     pub(super) fn of(run: &[&Statement]) -> Arc<Self> {
         let key = run.iter().map(|one| (one.name, one.touches)).collect();
-        // Whoever panicked while holding the map was adding one entry: it is whole.
+        // A panic while adding an entry leaves the map valid.
         let known = SHAPES.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(shape) = known.get(&key) {
             return Arc::clone(shape);
@@ -46,7 +45,7 @@ impl Shape {
         let (text, answers) = match key.as_slice() {
             [(name, _), ..] if joins(name).is_some() => (joined(key), false),
             [(name, Some(rows))] if !gives_rows(text(name)) => (counted(name, *rows), false),
-            // Its caller sees how many rows there are.
+            // The caller checks the number of rows.
             [(name, _), ..] => (text(name).to_owned(), true),
             [] => (String::new(), false),
         };
@@ -58,7 +57,7 @@ impl Shape {
     }
 }
 
-/// The values that are sent for it: the tenant once, and each statement's own.
+/// Parameters of a message: the tenant once, then those of each statement.
 pub(super) fn values<'v>(run: &[&'v Statement]) -> impl Iterator<Item = &'v Value> {
     let tenant = run
         .iter()
@@ -67,7 +66,7 @@ pub(super) fn values<'v>(run: &[&'v Statement]) -> impl Iterator<Item = &'v Valu
     tenant.chain(run.iter().flat_map(|one| one.params.iter().skip(1)))
 }
 
-/// The tests of this backend bring their own statements, whose name is their text.
+/// In the tests of this backend, a name that no query file contains is the text itself.
 pub(super) fn text(name: &'static str) -> &'static str {
     match sql::text(name, Dialect::Postgres) {
         "" if cfg!(test) => name,
@@ -86,8 +85,8 @@ fn gives_rows(text: &str) -> bool {
     is_select || word("returning") || !(word("insert") || word("update") || word("delete"))
 }
 
-/// The table that a statement changes, where it may be sent in one with its neighbours: it looks at no
-/// row that one of them changes, and no two of them change the same row.
+/// The table that a statement changes, if it can be merged with adjacent ones: it reads no row that
+/// they change, and no two of them change the same row.
 fn joins(name: &str) -> Option<&'static str> {
     Some(match name {
         "plan_move" => "plans",
@@ -98,17 +97,17 @@ fn joins(name: &str) -> Option<&'static str> {
     })
 }
 
-/// So many statements go together at most: what is sent as one may have 65,535 parameters, and each
-/// number of statements is a text of its own.
+/// Maximum number of merged statements: a message has at most 65,535 parameters, and each number of
+/// statements is a separate text.
 pub(super) const TOGETHER: usize = 64;
 
-/// How many of the first statements go together.
+/// Number of leading statements that can be merged.
 pub(super) fn together(statements: &[&Statement]) -> usize {
     let mut rows: Vec<(&str, &Value)> = Vec::new();
     let mut length = 0;
     for statement in statements.iter().take(TOGETHER) {
         match joins(statement.name) {
-            // A row of these may be changed once: there is one per plan.
+            // These tables have one row per plan, which a statement can change only once.
             Some(table @ ("plans" | "due")) => {
                 let plan = statement.params.get(1).unwrap_or(&Value::Null);
                 let row = (table, plan);
@@ -125,30 +124,30 @@ pub(super) fn together(statements: &[&Statement]) -> usize {
     length.max(1)
 }
 
-/// A change that fails where it touches another number of rows than it must. The function is called
-/// only then.
+/// A change that fails if it affects another number of rows than required. The function is called
+/// only in that case.
 fn counted(name: &'static str, rows: u64) -> String {
-    let (change, said) = (text(name), name.replace('\'', "''"));
+    let (change, quoted) = (text(name), name.replace('\'', "''"));
     let count = "(SELECT count(*) FROM change)";
     format!(
         "WITH change AS ({change} RETURNING 1) SELECT CASE {count} WHEN {rows} THEN 0 \
-         ELSE onward_miscounted('{said}', {count}, {rows}) END"
+         ELSE onward_miscounted('{quoted}', {count}, {rows}) END"
     )
 }
 
-/// These changes as one statement, failing where one of them touches another number of rows than it
-/// must. A change that is counted is made when it is counted, so none is made behind one that failed:
-/// what it would write was decided on a state that is gone. How many rows it touched is not said, for
-/// that would be a second count, which is prepared each time.
+/// Merges changes into one statement, which fails if one of them affects another number of rows
+/// than required. A counted change is executed when it is counted, so none is executed after one
+/// that failed: it would be based on an outdated state. The error does not contain the number of
+/// affected rows, because that would be a second count, prepared each time.
 ///
-/// Where the plan's version is still the one that was decided on, its steps are those that it had then.
-/// So they are not counted behind it: that took a twentieth of the whole.
+/// If the plan still has the version that the decision was based on, its steps are unchanged too.
+/// So the steps are not counted after a version check: that took 5 % of the whole statement.
 fn joined(key: &Key) -> String {
     let guarded = key
         .first()
         .is_some_and(|(name, _)| joins(name) == Some("plans"));
     let mut changes: Vec<Change> = Vec::new();
-    // The first parameter is everybody's tenant.
+    // The first parameter is the tenant, shared by all changes.
     let mut before = 0;
     for (name, touches) in key {
         let text = text(name);
@@ -165,7 +164,7 @@ fn joined(key: &Key) -> String {
     for (place, change) in changes.iter().enumerate().rev() {
         let Some(rows) = change.touches else { continue };
         let is_right = match (rows, change.rows.as_slice()) {
-            // By its whole key, so it is this row or none.
+            // The condition is the whole key, so this row is affected or none.
             (1, [_]) => format!("EXISTS (SELECT FROM c{place})"),
             (rows, _) => format!("(SELECT count(*) FROM c{place}) = {rows}"),
         };
@@ -181,11 +180,11 @@ fn joined(key: &Key) -> String {
     format!("WITH {} SELECT {checks}", changes.join(", "))
 }
 
-/// A change that is one of several in a statement.
+/// One change of a merged statement.
 struct Change {
     name: &'static str,
-    /// What stands before its rows, its rows, and what stands behind them. One without a list of rows is
-    /// all head.
+    /// The text before its rows, the rows, and the text after them. A change without a list of rows
+    /// has only a head.
     head: String,
     rows: Vec<String>,
     tail: String,
@@ -235,7 +234,7 @@ impl Change {
     }
 }
 
-/// The length of what stands in parentheses at the beginning of a text.
+/// Length of the parenthesised text at the beginning.
 fn closing(text: &str) -> usize {
     let mut open = 0u32;
     for (place, letter) in text.char_indices() {
@@ -249,7 +248,7 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
-/// The numbers of the parameters in a text, with where each begins behind its `$` and ends.
+/// Parameter numbers in a text, each with its start after the `$` and its end.
 fn numbers(text: &str) -> impl Iterator<Item = (usize, usize, u32)> {
     text.match_indices('$').filter_map(|(place, _)| {
         let digits = &text[place + 1..];
@@ -259,12 +258,12 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, usize, u32)> {
     })
 }
 
-/// The highest number of a parameter.
+/// Highest parameter number.
 fn parameters(text: &str) -> u32 {
     numbers(text).map(|(.., number)| number).max().unwrap_or(0)
 }
 
-/// The text with its parameters behind the first numbered from another one on.
+/// The text with all parameters after the first renumbered by an offset.
 fn shifted(text: &str, by: u32) -> String {
     let mut shifted = String::with_capacity(text.len() + 16);
     let mut copied = 0;
@@ -282,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_counted_and_a_question_is_not() {
+    fn counts_the_rows_of_changes_but_not_of_queries() {
         assert!(gives_rows("select a FROM t FOR NO KEY UPDATE"));
         assert!(gives_rows("WITH a AS (SELECT 1) SELECT a"));
         assert!(gives_rows("INSERT INTO t VALUES ($1) RETURNING a"));
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_in_one_statement_have_their_tenant_in_common_and_keep_the_rest_apart() {
+    fn merged_changes_share_the_tenant_and_keep_their_other_parameters() {
         let run = vec![("due_clear", None), ("due_set", Some(1))];
         assert_eq!(
             joined(&run),
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_table_are_one_change() {
+    fn merges_rows_of_one_table_into_one_change() {
         let each = |name| parameters(text(name)) - 1;
         for (name, touches) in [("event_insert", None), ("step_update", Some(1))] {
             let text = joined(&vec![(name, touches); 3]);
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_version_of_a_plan_its_steps_are_not_counted() {
+    fn does_not_count_steps_after_a_version_check() {
         let text = joined(&vec![("plan_move", Some(1)), ("step_advance", Some(1))]);
         let check = "SELECT CASE WHEN EXISTS (SELECT FROM c0) THEN 0 ELSE onward_miscounted";
         assert!(text.contains(check), "{text}");
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_changed_once_in_a_statement() {
+    fn changes_a_plan_once_per_statement() {
         let run = |names: &[(&'static str, i64)]| {
             let statements = names.iter().map(|(name, plan)| {
                 let plan = match plan {

@@ -1,4 +1,5 @@
-//! The backend against a real server. A statement that no query file holds is its own name here.
+//! Tests of the backend against a real server. A statement that no query file contains is its own
+//! text.
 
 mod exchange;
 mod groups;
@@ -35,11 +36,11 @@ async fn fresh() -> Postgres {
     open(&Cluster::shared().database()).await.0
 }
 
-/// The address of another role on the same database.
+/// The same database with another login.
 fn as_role(url: &str, role: &str) -> String {
     let place = url
         .rsplit_once('@')
-        .map_or_else(|| url.trim_start_matches("postgres://"), |it| it.1);
+        .map_or_else(|| url.trim_start_matches("postgres://"), |(_, host)| host);
     format!("postgres://{role}@{place}")
 }
 

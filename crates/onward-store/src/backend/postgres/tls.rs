@@ -1,8 +1,9 @@
-//! TLS to a server: rustls, with the system's authorities or the one that the address names.
+//! TLS to a server: rustls, with the certificate authorities of the system or the one in the
+//! address.
 //!
-//! A certificate is always checked, and so is the name in it: `sslmode=require` means here what
-//! `verify-full` means to `libpq`. A server that must not be checked can be spoken to without TLS,
-//! which at least looks like what it is.
+//! The certificate and its host name are always verified: `sslmode=require` means what
+//! `verify-full` means in `libpq`. A server that cannot be verified can be used only without TLS,
+//! which makes the missing protection explicit.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::error;
 use crate::error::Error;
 
-/// Whether, and how, what is sent is encrypted.
+/// Whether and how traffic is encrypted.
 #[derive(Clone)]
 pub(super) enum Tls {
     None,
     Rustls(MakeRustlsConnect),
 }
 
-/// What an address says about TLS in words that the driver does not know.
+/// TLS options of an address that the driver does not support.
 #[derive(Default)]
 pub(super) struct Wish {
     root: Option<String>,
@@ -29,13 +30,13 @@ pub(super) struct Wish {
 }
 
 impl Wish {
-    /// Whether the address asks for a check that only TLS can give.
+    /// Whether the address requires verification, which only TLS provides.
     pub(super) fn is_strict(&self) -> bool {
         self.strict || self.root.is_some()
     }
 }
 
-/// Takes these words out of an address.
+/// Removes these options from an address.
 pub(super) fn wish(url: &str) -> (String, Wish) {
     let mut wish = Wish::default();
     let Some((place, options)) = url.split_once('?') else {
@@ -64,30 +65,32 @@ pub(super) fn wish(url: &str) -> (String, Wish) {
     (url, wish)
 }
 
-/// TLS that trusts what it should.
+/// TLS with the requested certificate authorities.
 pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
     let failed = |why: String| error::address(shown, why);
     let mut roots = RootCertStore::empty();
     match &wish.root {
         Some(path) => {
             let unreadable =
-                |why| failed(format!("no certificate can be read from `{path}`: {why}"));
+                |why| failed(format!("cannot read a certificate from `{path}`: {why}"));
             for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-                roots
-                    .add(certificate.map_err(unreadable)?)
-                    .map_err(|why| failed(format!("`{path}` holds no authority: {why}")))?;
+                roots.add(certificate.map_err(unreadable)?).map_err(|why| {
+                    failed(format!(
+                        "`{path}` is not the certificate of an authority: {why}"
+                    ))
+                })?;
             }
         }
         None => {
-            // What cannot be read among them is no reason to trust none of them.
+            // Certificates that cannot be read are skipped.
             let system = rustls_native_certs::load_native_certs();
             roots.add_parsable_certificates(system.certs);
         }
     }
     if roots.is_empty() {
         return Err(failed(
-            "this system names no authority to check certificates by; name one with \
-             `sslrootcert=PATH`, or speak without TLS with `sslmode=disable`"
+            "the system has no certificate authorities; set one with `sslrootcert=PATH`, or disable \
+             TLS with `sslmode=disable`"
                 .to_owned(),
         ));
     }
@@ -105,21 +108,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drivers_words_are_left_in_the_address() {
-        let (url, asked) =
+    fn keeps_the_options_of_the_driver_in_the_address() {
+        let (url, options) =
             wish("postgres://db/onward?sslmode=verify-full&user=me&sslrootcert=/ca.pem");
         assert_eq!(url, "postgres://db/onward?user=me");
-        assert!(asked.is_strict());
-        assert_eq!(asked.root.as_deref(), Some("/ca.pem"));
-        let (url, asked) = wish("postgres://db/onward?sslmode=require");
+        assert!(options.is_strict());
+        assert_eq!(options.root.as_deref(), Some("/ca.pem"));
+        let (url, options) = wish("postgres://db/onward?sslmode=require");
         assert_eq!(url, "postgres://db/onward?sslmode=require");
-        assert!(!asked.is_strict());
+        assert!(!options.is_strict());
     }
 
     #[test]
-    fn an_authority_that_is_not_there_is_named() {
-        let (_, asked) = wish("postgres://db/onward?sslrootcert=/nowhere/ca.pem");
-        let why = trusting(&asked, "postgres://db/onward")
+    fn names_a_certificate_file_that_is_missing() {
+        let (_, options) = wish("postgres://db/onward?sslrootcert=/nowhere/ca.pem");
+        let why = trusting(&options, "postgres://db/onward")
             .err()
             .unwrap()
             .to_string();

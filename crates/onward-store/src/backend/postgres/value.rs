@@ -1,8 +1,8 @@
-//! Values on their way to PostgreSQL and back, in its binary form.
+//! Values in PostgreSQL's binary format.
 //!
-//! A value is written as the statement's parameter wants it; what does not fit is an error before
-//! anything is sent, so that the rest of its transaction is not sent either. U+0000 is refused here
-//! in words: PostgreSQL cannot store it, and it is cleaned away before it gets to the store.
+//! A value is encoded as the type of its parameter. A mismatch is an error before anything is sent,
+//! so the rest of the transaction is not sent either. U+0000 is rejected with a clear message:
+//! PostgreSQL cannot store it, and callers of the store replace it.
 
 use std::error::Error;
 
@@ -23,7 +23,10 @@ impl ToSql for Value {
                 Type::INT4 => out.put_i32(i32::try_from(*int)?),
                 Type::INT2 => out.put_i16(i16::try_from(*int)?),
                 // As SQLite does for a column of numbers.
-                #[allow(clippy::cast_precision_loss, reason = "a number is what was asked for")]
+                #[allow(
+                    clippy::cast_precision_loss,
+                    reason = "the parameter is a floating-point number"
+                )]
                 Type::FLOAT8 => out.put_f64(*int as f64),
                 _ => return Err(misfit("an integer", wanted)),
             },
@@ -33,10 +36,10 @@ impl ToSql for Value {
             },
             Value::Text(text) => {
                 if !is_text(wanted) {
-                    return Err(misfit("a text", wanted));
+                    return Err(misfit("text", wanted));
                 }
                 if text.contains('\0') {
-                    return Err("a text with U+0000, which PostgreSQL cannot store".into());
+                    return Err("text with U+0000, which PostgreSQL cannot store".into());
                 }
                 out.put_slice(text.as_bytes());
             }
@@ -52,7 +55,7 @@ impl ToSql for Value {
         Ok(IsNull::No)
     }
 
-    /// Every type, so that `to_sql` can say what does not fit.
+    /// Accepts every type, so that `to_sql` reports the mismatch.
     fn accepts(_: &Type) -> bool {
         true
     }
@@ -72,10 +75,10 @@ impl<'a> FromSql<'a> for Value {
             Type::UUID => Value::Id(Uuid::from_slice(raw)?),
             Type::BYTEA => Value::Bytes(raw.into()),
             Type::NUMERIC => whole(raw).map(Value::Int).ok_or_else(|| {
-                Misfit::from("a `numeric` that is no whole number; cast it in the query")
+                Misfit::from("a `numeric` that is not a whole number; cast it in the query")
             })?,
             _ if is_text(stored) => Value::Text(std::str::from_utf8(raw)?.into()),
-            _ => return Err(format!("a `{stored}`, which no column here has").into()),
+            _ => return Err(format!("unsupported column type `{stored}`").into()),
         })
     }
 
@@ -96,11 +99,11 @@ fn is_text(kind: &Type) -> bool {
 }
 
 fn misfit(given: &str, wanted: &Type) -> Misfit {
-    format!("{given} was given for a `{wanted}`").into()
+    format!("cannot bind {given} to a parameter of type `{wanted}`").into()
 }
 
-/// A whole number out of a `numeric`, which is what PostgreSQL makes of the sum of a `bigint` column.
-/// Four numbers of 16 bits (count, weight, sign, scale), then digits to the base of 10,000.
+/// A whole number from a `numeric`, which PostgreSQL returns for the sum of a `bigint` column: four
+/// 16-bit numbers (count, weight, sign, scale), then digits in base 10,000.
 fn whole(raw: &[u8]) -> Option<i64> {
     let mut parts = raw
         .chunks_exact(2)
@@ -110,7 +113,7 @@ fn whole(raw: &[u8]) -> Option<i64> {
     let sign = match sign {
         0 => 1,
         0x4000 => -1,
-        // Not a number, or infinite.
+        // NaN or infinity.
         _ => return None,
     };
     let digits: Vec<i16> = parts.collect();
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_comes_back() {
+    fn round_trips_every_kind_of_value() {
         for (value, wanted) in [
             (Value::Null, Type::UUID),
             (Value::Null, Type::INT8),
@@ -168,30 +171,30 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_in_words() {
-        let refused = |value, wanted| written(&value, &wanted).unwrap_err();
+    fn rejects_a_value_of_the_wrong_type() {
+        let rejected = |value, wanted| written(&value, &wanted).unwrap_err();
         assert_eq!(
-            refused(Value::Int(1), Type::TEXT),
-            "an integer was given for a `text`"
+            rejected(Value::Int(1), Type::TEXT),
+            "cannot bind an integer to a parameter of type `text`"
         );
         assert_eq!(
-            refused(Value::Real(1.0), Type::INT8),
-            "a number was given for a `int8`"
+            rejected(Value::Real(1.0), Type::INT8),
+            "cannot bind a number to a parameter of type `int8`"
         );
         assert_eq!(
-            refused(Value::Text("1".into()), Type::INT8),
-            "a text was given for a `int8`"
+            rejected(Value::Text("1".into()), Type::INT8),
+            "cannot bind text to a parameter of type `int8`"
         );
         assert_eq!(
-            refused(Value::Id(Uuid::nil()), Type::TEXT),
-            "an id was given for a `text`"
+            rejected(Value::Id(Uuid::nil()), Type::TEXT),
+            "cannot bind an id to a parameter of type `text`"
         );
-        assert!(refused(Value::Int(1 << 40), Type::INT4).contains("out of range"));
-        assert!(refused(Value::Text("a\0b".into()), Type::TEXT).contains("U+0000"));
+        assert!(rejected(Value::Int(1 << 40), Type::INT4).contains("out of range"));
+        assert!(rejected(Value::Text("a\0b".into()), Type::TEXT).contains("U+0000"));
     }
 
     #[test]
-    fn a_sum_comes_back_as_a_whole_number() {
+    fn decodes_a_sum_as_a_whole_number() {
         let numeric = |parts: &[i16]| {
             let raw: Vec<u8> = parts.iter().flat_map(|part| part.to_be_bytes()).collect();
             Value::from_sql(&Type::NUMERIC, &raw).ok()

@@ -1,4 +1,4 @@
-//! A copy of a file that is in use, as of one moment, in one go.
+//! A consistent copy of a file that is in use.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use rusqlite::backup::StepResult;
 use super::{Connection, error};
 use crate::error::Error;
 
-/// Copies the file. What stands at the other path is not touched: there must be nothing.
+/// Copies the file to `to`, which must not exist.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     if to.exists() {
         return Err(Error::Address {
             address: to.display().to_string(),
-            why: "there is a file already".to_owned(),
+            why: "the file already exists".to_owned(),
         });
     }
     let source = Connection::open(from, false)?;
     super::prepare_file(to)?;
     let copied = run(&source, to);
     if copied.is_err() {
-        // Half a copy is worse than none; that it could not be removed either changes nothing.
+        // A partial copy is worse than none. A failure to remove it is ignored.
         drop(std::fs::remove_file(to));
     }
     copied
@@ -29,11 +29,11 @@ fn run(source: &Connection, to: &Path) -> Result<(), Error> {
     let failed = |why| error::opening(why, to);
     let mut target = rusqlite::Connection::open(to).map_err(failed)?;
     let backup = rusqlite::backup::Backup::new(&source.file, &mut target).map_err(failed)?;
-    // All pages at once: a reader holds up nobody, and a copy in steps would begin anew with
-    // every write.
+    // All pages in one step: a reader blocks no writer, and a copy in several steps would start
+    // over with every write.
     if backup.step(-1).map_err(failed)? != StepResult::Done {
-        let why = "another program holds the file";
-        return Err(Error::unavailable(why, "the call can be sent again"));
+        let why = "another program has locked the file";
+        return Err(Error::unavailable(why, "retry the call"));
     }
     drop(backup);
     target

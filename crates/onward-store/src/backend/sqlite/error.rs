@@ -1,4 +1,4 @@
-//! What SQLite says, sorted by what somebody can do about it.
+//! Maps SQLite errors to store errors, by what the caller can do about them.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rusqlite::{Error as Sqlite, ErrorCode};
 
 use crate::error::{Corrupt, Error};
 
-/// A statement, or a commit, failed.
+/// Error of a statement or a commit.
 pub(super) fn running(why: Sqlite, what: &'static str) -> Error {
     let message = why.to_string();
     match why.sqlite_error_code() {
@@ -23,14 +23,14 @@ pub(super) fn running(why: Sqlite, what: &'static str) -> Error {
     }
 }
 
-/// The file cannot be opened.
+/// Error while opening the file.
 pub(super) fn opening(why: Sqlite, path: &Path) -> Error {
     let address = path.display().to_string();
     let message = why.to_string();
     match why.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::Address {
             address,
-            why: "the file is no SQLite database".to_owned(),
+            why: "not an SQLite database".to_owned(),
         },
         code => code
             .and_then(|code| known(code, &message))
@@ -38,46 +38,39 @@ pub(super) fn opening(why: Sqlite, path: &Path) -> Error {
     }
 }
 
-/// The file, or the way to it, is not there or not ours.
+/// The file or its directory is missing or not accessible.
 pub(super) fn unreachable(why: impl fmt::Display, path: &Path) -> Error {
     Error::unavailable(
         format_args!("`{}`: {why}", path.display()),
-        "check that the directory is there and may be written to, or name another file with \
-         `--database`",
+        "check that the directory exists and is writable, or select another file with `--database`",
     )
 }
 
-/// Another program holds the file, or stands before us in the line and does not go on.
+/// Another program has locked the file, or the write queue does not advance.
 pub(crate) fn held() -> Error {
-    Error::unavailable(
-        "this program could not write to the file for too long",
-        HELD,
-    )
+    Error::unavailable("timed out while waiting to write to the file", HELD)
 }
 
-/// What was committed may not be on disk.
+/// Committed data may not be on disk.
 pub(super) fn unsynced(why: std::io::Error) -> Error {
     Error::unavailable(
-        format_args!("the disk did not take what was written: {why}"),
-        "check the disk; look whether the change is there before you send the call again",
+        format_args!("cannot sync the write-ahead log: {why}"),
+        "check the disk, and check whether the change was made before you retry the call",
     )
 }
 
-const HELD: &str = "another program holds the file; the call can be sent again";
+const HELD: &str = "another program has locked the file; retry the call";
 
-#[allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "the list is SQLite's, and grows"
-)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "SQLite may add error codes")]
 fn known(code: ErrorCode, message: &str) -> Option<Error> {
     let hint = match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => HELD,
-        ErrorCode::DiskFull => "free some space on the disk; nothing that was answered is lost",
+        ErrorCode::DiskFull => "free disk space; nothing acknowledged is lost",
         ErrorCode::SystemIoFailure => {
-            "check the disk and its space; nothing that was answered is lost"
+            "check the disk and its free space; nothing acknowledged is lost"
         }
         ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
-            "check that the file and its directory may be written to"
+            "check that the file and its directory are writable"
         }
         ErrorCode::DatabaseCorrupt => {
             return Some(Error::Corrupt(Corrupt {

@@ -1,29 +1,30 @@
-//! Signs that were read are held, so that the next search need not read them all again. The file says
-//! whether they are still the same: it counts every change of a tenant's signs.
+//! Sign-bit cache: signs that a search has read stay in memory, so that the next search need not
+//! read them again. The file counts every change to the signs of a tenant, and cached signs are
+//! used only if that count is unchanged.
 //!
-//! What is held is bounded, whatever the file holds: where it does not fit, every search reads. It is never
-//! written to; a change means that it is read anew.
+//! The cache is bounded; signs that do not fit are read by every search. Entries are immutable:
+//! after a change, the signs are read again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most bytes that are held, of all tenants together: some 130,000 chunks of 768 numbers.
+/// Maximum size in bytes, of all tenants together: about 130,000 chunks of 768 dimensions.
 const ROOM: usize = 16 << 20;
 
-/// The signs that one model gave the chunks of a tenant, one behind the other.
+/// Sign bits of a tenant's chunks for one model, concatenated.
 pub(super) struct Signs {
     tenant: String,
     model: String,
-    /// The state of the file that they were read from.
+    /// Change count of the snapshot from which they were read.
     changes: i64,
-    /// How many numbers of 64 bits a sign has.
+    /// Number of 64-bit words per sign.
     width: usize,
     bits: Vec<u64>,
-    /// The source of each, and the how many-th of its chunks.
+    /// Source and ordinal of each chunk.
     places: Vec<([u8; 16], i64)>,
 }
 
 impl Signs {
-    /// None yet, of a model whose signs have so many bytes.
+    /// An empty list, for a model whose signs have this many bytes.
     pub(super) fn none(tenant: &str, model: &str, changes: i64, bytes: usize) -> Self {
         Self {
             tenant: tenant.to_owned(),
@@ -35,7 +36,7 @@ impl Signs {
         }
     }
 
-    /// Adds one, which has as many bytes as were named; false where there is no room left.
+    /// Adds a sign of that length; returns false if there is no room left.
     pub(super) fn add(&mut self, place: ([u8; 16], i64), sign: &[u8]) -> bool {
         if self.bytes() + self.width * 8 + size_of::<([u8; 16], i64)>() > ROOM {
             return false;
@@ -45,14 +46,14 @@ impl Signs {
         true
     }
 
-    /// How far each is from this one, with its place.
+    /// Hamming distance of each sign to `sign`, with its chunk.
     pub(super) fn apart(&self, sign: &[u8]) -> impl Iterator<Item = (u32, ([u8; 16], i64))> {
         let sign: Vec<u64> = wide(sign).collect();
-        let far = move |other: &[u64]| -> u32 {
+        let distance = move |other: &[u64]| -> u32 {
             let both = sign.iter().zip(other);
             both.map(|(one, other)| (one ^ other).count_ones()).sum()
         };
-        let all = self.bits.chunks_exact(self.width.max(1)).map(far);
+        let all = self.bits.chunks_exact(self.width.max(1)).map(distance);
         all.zip(self.places.iter().copied())
     }
 
@@ -65,7 +66,7 @@ impl Signs {
     }
 }
 
-/// Bytes as numbers of 64 bits, the last one filled up with zeros.
+/// The bytes as 64-bit words, the last one padded with zeros.
 fn wide(sign: &[u8]) -> impl Iterator<Item = u64> {
     sign.chunks(8).map(|part| {
         let mut eight = [0; 8];
@@ -75,12 +76,12 @@ fn wide(sign: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// What is held by all readers of a file together, what was asked for last at the end.
+/// Sign-bit cache shared by all readers of a file, most recently used entry last.
 #[derive(Clone, Default)]
 pub(crate) struct Held(Arc<Mutex<Vec<Arc<Signs>>>>);
 
 impl Held {
-    /// Those of this state of the file, if they are held.
+    /// The signs with this change count, if cached.
     pub(super) fn get(&self, tenant: &str, model: &str, changes: i64) -> Option<Arc<Signs>> {
         let mut all = self.lock();
         let place = all.iter().position(|held| held.is_of(tenant, model))?;
@@ -89,15 +90,18 @@ impl Held {
         (held.changes == changes).then_some(held)
     }
 
-    /// Holds these, and lets go of what was asked for longest ago, where that is needed. Older ones do not
-    /// take the place of newer ones.
+    /// Caches signs, and evicts the least recently used ones if there is no room. Older signs
+    /// do not replace newer ones.
     pub(super) fn put(&self, signs: Signs) {
         let mut all = self.lock();
         let known = all
             .iter()
-            .position(|it| it.is_of(&signs.tenant, &signs.model));
+            .position(|cached| cached.is_of(&signs.tenant, &signs.model));
         if let Some(place) = known {
-            if all.get(place).is_some_and(|it| it.changes > signs.changes) {
+            if all
+                .get(place)
+                .is_some_and(|cached| cached.changes > signs.changes)
+            {
                 return;
             }
             all.remove(place);
@@ -108,13 +112,13 @@ impl Held {
         }
     }
 
-    /// Lets go of everything.
+    /// Evicts everything.
     pub(super) fn clear(&self) {
         self.lock().clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Signs>>> {
-        // Whoever panicked held the list for a push or a removal: it is whole.
+        // A panic during a push or a removal leaves the list valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_any_length_are_apart_where_they_differ() {
+    fn computes_the_hamming_distance_of_signs_of_any_length() {
         for bytes in [1, 7, 8, 9, 96] {
             let mut signs = Signs::none("t", "m", 1, bytes);
             let mut other = vec![0b1111_0000; bytes];
@@ -146,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_state_of_the_file_that_is_asked_about_is_given() {
+    fn returns_signs_only_for_the_same_change_count() {
         let held = Held::default();
         held.put(signs("one", 3, 2));
         assert!(held.get("one", "model", 3).is_some());
@@ -154,13 +158,16 @@ mod tests {
         assert!(held.get("one", "another", 3).is_none());
         assert!(held.get("other", "model", 3).is_none());
         held.put(signs("one", 2, 1));
-        assert!(held.get("one", "model", 3).is_some(), "older ones stay out");
+        assert!(
+            held.get("one", "model", 3).is_some(),
+            "older signs are ignored"
+        );
         held.put(signs("one", 4, 1));
         assert!(held.get("one", "model", 4).is_some());
     }
 
     #[test]
-    fn no_more_is_held_than_there_is_room_for() {
+    fn evicts_the_least_recently_used_signs_when_full() {
         let mut full = Signs::none("full", "model", 1, 96);
         while full.add(([1; 16], 0), &[0; 96]) {}
         assert!(full.bytes() <= ROOM && full.bytes() > ROOM - 200);
@@ -171,11 +178,11 @@ mod tests {
         }
         assert!(held.get("one", "model", 1).is_some());
         held.put(signs("three", 1, half));
-        let there = |tenant| held.get(tenant, "model", 1).is_some();
-        assert!(there("one") && there("three") && !there("two"));
+        let is_cached = |tenant| held.get(tenant, "model", 1).is_some();
+        assert!(is_cached("one") && is_cached("three") && !is_cached("two"));
         held.put(full);
-        assert!(there("full") && !there("one") && !there("three"));
+        assert!(is_cached("full") && !is_cached("one") && !is_cached("three"));
         held.clear();
-        assert!(!there("full"));
+        assert!(!is_cached("full"));
     }
 }

@@ -1,12 +1,11 @@
-//! The line in which the processes that want to write to one file stand.
+//! Write queue between processes that write to one SQLite file.
 //!
-//! SQLite lets whoever waits for its lock find out by trying: the lock lies idle until somebody wakes
-//! up, and whoever wakes up too early has worked for nothing. So those who want to write stand in a
-//! line of the system's own, a lock on an empty file beside the database, in which each is woken when
-//! it is next. It is a courtesy: SQLite's own lock still decides, and other programs need not know.
+//! With SQLite's lock alone, waiting processes poll: the lock is idle until one wakes up, and
+//! waking up too early is wasted work. So a writer first locks an empty file next to the database.
+//! The operating system queues the writers and wakes each one when it is next. The queue is
+//! advisory: SQLite's own lock still decides, and other programs need not use the queue.
 //!
-//! A lock has no time limit, so where somebody has to wait a second thread looks after them. It is there
-//! only while processes meet in the line.
+//! A file lock has no timeout, so a monitor thread runs while processes compete for the file.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -20,34 +19,35 @@ use tokio::sync::Notify;
 
 use super::wait::LONGEST;
 
-/// How often the second thread looks, and how long it stays when nobody had to wait.
+/// Interval of the monitor thread, and the number of intervals without a wait after which it ends.
 const LOOK: Duration = Duration::from_millis(500);
 const STAY: u32 = 60;
 
-/// The line of a database.
+/// Write queue between the processes that use a database.
 pub(super) struct Line {
     name: OsString,
-    /// Made when it is first needed: whoever only reads leaves nothing behind. Where there can be no
-    /// such file, nobody stands in line.
+    /// Created when first needed, so that a process that only reads leaves no file behind. `None`
+    /// if it cannot be created; then there is no queue.
     file: OnceLock<Option<File>>,
     waiter: Arc<Waiter>,
 }
 
-/// What is known of whoever waits.
+/// State of this process in the queue.
 struct Waiter {
     begun: Instant,
-    /// Since when, in milliseconds after the beginning and 1; 0 where nobody waits.
+    /// Start of the current wait, in milliseconds since `begun` plus 1; 0 if the process does not
+    /// wait.
     since: AtomicU64,
-    /// Whether somebody had to wait since the last look.
+    /// Whether the process had to wait since the last check.
     met: AtomicBool,
-    /// Whether the second thread is there.
+    /// Whether the monitor thread is running.
     watched: AtomicBool,
-    /// Wakes all who wait for their work to be done.
+    /// Wakes all callers that wait for their jobs.
     stuck: Arc<Notify>,
 }
 
 impl Line {
-    /// Of a database. Whoever wants to know that the line does not move is told by `stuck`.
+    /// The queue of a database. `stuck` is notified when the queue does not advance.
     pub(super) fn of(database: &Path, stuck: Arc<Notify>) -> Self {
         let mut name = database.as_os_str().to_owned();
         name.push("-line");
@@ -64,7 +64,7 @@ impl Line {
         }
     }
 
-    /// The front, where nobody stands in line. Where there is no line, everybody is at the front.
+    /// Takes the lock if no other process holds it. Always succeeds if there is no queue.
     pub(super) fn front(&self) -> Option<Front<'_>> {
         let Some(file) = self.file() else {
             return Some(Front(None));
@@ -76,7 +76,7 @@ impl Line {
         }
     }
 
-    /// Waits until this process is at the front; it is until the answer is dropped.
+    /// Waits for the lock, which is held until the guard is dropped.
     pub(super) fn stand(&self) -> Front<'_> {
         if let Some(front) = self.front() {
             return front;
@@ -100,6 +100,7 @@ impl Line {
 }
 
 impl Waiter {
+    /// Records the start of a wait, and starts the monitor thread if it is not running.
     fn enter(self: &Arc<Self>) {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
         self.since.store(now + 1, Ordering::SeqCst);
@@ -110,23 +111,24 @@ impl Waiter {
         let waiter = Arc::clone(self);
         let watch = thread::Builder::new().name("onward-line".to_owned());
         if watch.spawn(move || waiter.watch()).is_err() {
-            // The next one who has to wait tries again.
+            // The next wait tries again.
             self.watched.store(false, Ordering::SeqCst);
         }
     }
 
-    /// Tells whoever waits that the line does not move, until nobody has had to wait for a while.
+    /// Notifies callers while the queue does not advance; ends after a while without a wait.
     fn watch(&self) {
         loop {
             self.look_until_alone();
             self.watched.store(false, Ordering::SeqCst);
-            // Somebody may have come in the last moment, and seen that this thread is there.
+            // A wait may have begun just now, when this thread still counted as running.
             if !self.is_waiting() || self.watched.swap(true, Ordering::SeqCst) {
                 return;
             }
         }
     }
 
+    /// Checks the wait in every interval, until there was none for `STAY` intervals.
     fn look_until_alone(&self) {
         let mut alone = 0;
         while alone < STAY {
@@ -156,13 +158,13 @@ impl Waiter {
     }
 }
 
-/// The front of the line.
+/// Guard of the write queue.
 pub(super) struct Front<'l>(Option<&'l File>);
 
 impl Drop for Front<'_> {
     fn drop(&mut self) {
         if let Some(file) = self.0 {
-            // A lock that cannot be given back goes with the process.
+            // A lock that cannot be released ends with the process.
             drop(file.unlock());
         }
     }

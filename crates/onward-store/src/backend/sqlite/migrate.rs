@@ -1,12 +1,12 @@
-//! The schema of a file: embedded steps, forward only, each in one transaction with its version.
+//! Schema migrations of a file: embedded, forward-only, all pending ones in one transaction.
 //!
-//! Several processes may start at once: the version is read again once the file is held, so a step
-//! is taken once. `user_version` of the file is the schema's version, 0 for an empty file.
+//! Several processes may start concurrently: the version is read again inside the transaction, so
+//! each migration runs once. `user_version` is the schema version; an empty file has 0.
 
 use super::{Connection, error};
 use crate::error::Error;
 
-/// Every step, in order; the first makes version 1.
+/// All migrations, in order; the first one creates version 1.
 pub(crate) const STEPS: [&str; 11] = [
     include_str!("../../../migrations/sqlite/0001_plans.sql"),
     include_str!("../../../migrations/sqlite/0002_skills.sql"),
@@ -21,10 +21,10 @@ pub(crate) const STEPS: [&str; 11] = [
     include_str!("../../../migrations/sqlite/0011_few_of_many.sql"),
 ];
 
-/// The version that this program needs.
+/// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
 
-/// The version that the file has.
+/// Version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
     connection
         .file
@@ -32,7 +32,7 @@ pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
         .map_err(|why| error::running(why, "user_version"))
 }
 
-/// Brings the file up to date.
+/// Migrates the file to the required version.
 pub(super) fn migrate(connection: &Connection) -> Result<(), Error> {
     if version(connection)? == VERSION {
         return Ok(());
@@ -41,7 +41,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), Error> {
     let done = steps(connection);
     match &done {
         Ok(()) => connection.control("COMMIT")?,
-        // What went wrong first is what must be told.
+        // Report the first error, not one of the rollback.
         Err(_) => drop(connection.control("ROLLBACK")),
     }
     done

@@ -1,9 +1,9 @@
-//! Which chunks are near: the signs of all are looked through, where they are held in memory there and else
-//! one after the other as they are read, none is kept but the nearest, and of those the numbers are read.
+//! Nearest-neighbour search: compares the sign bits of all matching chunks, from the cache or
+//! streamed from the file, keeps only the nearest ones, and reads their vectors for re-ranking.
 
 use std::collections::BinaryHeap;
 
-use onward_core::search::apart;
+use onward_core::search::hamming_distance;
 use rusqlite::OptionalExtension as _;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
@@ -14,22 +14,22 @@ use crate::error::{Corrupt, Error};
 use crate::sql::{self, Dialect};
 use crate::tx::Statement;
 
-/// Whose signs are looked through, and which is near.
+/// Parameters of a search.
 pub(crate) struct Asked<'a> {
     pub(crate) tenant: &'a str,
     pub(crate) model: &'a str,
     pub(crate) sign: &'a [u8],
-    /// How many of the nearest are wanted.
+    /// Number of nearest chunks to find.
     pub(crate) among: u32,
-    /// Reads the signs of what fits.
+    /// Reads the signs of the matching chunks.
     pub(crate) signs: &'a Statement,
-    /// Says whether they are still those that are held; nothing where not all of the tenant's chunks fit.
+    /// Reads the change count that validates cached signs; `None` if the search is filtered.
     pub(crate) changes: Option<&'a Statement>,
-    /// Reads the numbers of a chunk.
+    /// Reads the vector of a chunk.
     pub(crate) vectors: &'a Statement,
 }
 
-/// The nearest ones; the farthest of them is on top.
+/// The nearest chunks so far; the farthest of them is on top of the heap.
 struct Nearest {
     most: usize,
     heap: BinaryHeap<(u32, ([u8; 16], i64))>,
@@ -42,20 +42,20 @@ impl Nearest {
         Self { most, heap }
     }
 
-    /// Whether something so far away could be one of them.
-    fn takes(&self, far: u32) -> bool {
+    /// Whether a chunk at this distance could be one of them.
+    fn takes(&self, distance: u32) -> bool {
         let farthest = self.heap.peek();
-        self.heap.len() < self.most || farthest.is_some_and(|(farthest, _)| far <= *farthest)
+        self.heap.len() < self.most || farthest.is_some_and(|(farthest, _)| distance <= *farthest)
     }
 
-    fn add(&mut self, far: u32, place: ([u8; 16], i64)) {
-        self.heap.push((far, place));
+    fn add(&mut self, distance: u32, place: ([u8; 16], i64)) {
+        self.heap.push((distance, place));
         if self.heap.len() > self.most {
             self.heap.pop();
         }
     }
 
-    /// As they stand in the file.
+    /// Their keys, in the order of the file.
     fn places(self) -> Vec<([u8; 16], i64)> {
         let mut places: Vec<_> = self.heap.into_iter().map(|(_, place)| place).collect();
         places.sort_unstable();
@@ -64,7 +64,7 @@ impl Nearest {
 }
 
 impl Connection {
-    /// Hands on the numbers of the chunks whose signs are nearest, by their places.
+    /// Passes the vectors of the chunks with the nearest signs to `keep`.
     pub(crate) fn near(
         &self,
         asked: &Asked<'_>,
@@ -84,7 +84,7 @@ impl Connection {
                     | ValueRef::Integer(_)
                     | ValueRef::Real(_)
                     | ValueRef::Text(_) => {
-                        return Err(corrupt("vectors", "vector", id, "holds no bytes"));
+                        return Err(corrupt("vectors", "vector", id, "does not contain bytes"));
                     }
                 }
             }
@@ -99,9 +99,9 @@ impl Connection {
         let changes = self.sign_changes(changes)?;
         if let Some(held) = self.held.get(asked.tenant, asked.model, changes) {
             let mut nearest = Nearest::of(asked.among);
-            for (far, place) in held.apart(asked.sign) {
-                if nearest.takes(far) {
-                    nearest.add(far, place);
+            for (distance, place) in held.apart(asked.sign) {
+                if nearest.takes(distance) {
+                    nearest.add(distance, place);
                 }
             }
             return Ok(nearest);
@@ -117,7 +117,7 @@ impl Connection {
         Ok(nearest)
     }
 
-    /// Looks through them as they are read, and hands all of them on.
+    /// Streams the signs from the file, and passes each one to `each`.
     fn read_signs(
         &self,
         asked: &Asked<'_>,
@@ -132,7 +132,7 @@ impl Connection {
         let mut nearest = Nearest::of(asked.among);
         while let Some(row) = rows.next().map_err(failed)? {
             let ValueRef::Blob(other) = row.get_ref(2).map_err(failed)? else {
-                let why = "holds no bytes";
+                let why = "does not contain bytes";
                 return Err(corrupt("chunk_signs", "sign", Uuid::nil(), why));
             };
             if other.len() != asked.sign.len() {
@@ -141,15 +141,15 @@ impl Connection {
             let source: [u8; 16] = row.get(0).map_err(failed)?;
             let place = (source, row.get(1).map_err(failed)?);
             each(place, other);
-            let far = apart(asked.sign, other);
-            if nearest.takes(far) {
-                nearest.add(far, place);
+            let distance = hamming_distance(asked.sign, other);
+            if nearest.takes(distance) {
+                nearest.add(distance, place);
             }
         }
         Ok(nearest)
     }
 
-    /// How often the tenant's signs have changed, in the state of the file that this reader sees.
+    /// Change count of the tenant's signs, in the snapshot of this reader.
     fn sign_changes(&self, changes: &Statement) -> Result<i64, Error> {
         let failed = |why| error::running(why, changes.name);
         let text = sql::text(changes.name, Dialect::Sqlite);

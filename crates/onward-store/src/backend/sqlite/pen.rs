@@ -1,14 +1,11 @@
-//! What writes to the file: one connection, one transaction at a time, and all who wait for it at its
-//! beginning in the same one.
+//! Group commit for SQLite: one transaction and one fsync for all queued jobs.
 //!
-//! There are no savepoints: a job decides first and writes last, so one that fails has written
-//! nothing, or else something is wrong. Then the whole transaction is taken back, and each job of the
-//! group is done again in a transaction of its own. If a commit fails, none of its jobs happened, and
-//! each is told so.
+//! There are no savepoints. A job decides first and writes last, so a job that fails has normally
+//! written nothing. If it has, the transaction is rolled back, and each job of the group runs again
+//! in its own transaction. If a commit fails, each job gets the error.
 //!
-//! A commit appends to the log, and whoever waits for it is answered once the log is on disk. SQLite
-//! would wait for the disk with the file locked; here the next process goes on meanwhile, and one sync
-//! takes along whatever others have appended.
+//! Jobs get their results once the write-ahead log is synced. SQLite would sync it while holding
+//! the file lock; here the next process proceeds, and one sync covers what others appended.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,30 +20,30 @@ use crate::error::Error;
 use crate::fault::{Faults, Point};
 use crate::tx::{self, Tx};
 
-/// How many jobs share one sync at most.
+/// Maximum number of jobs per transaction.
 const GROUP: usize = 64;
 
-/// Something to be done in a transaction, and to be told of its end.
+/// A unit of work for the writer.
 pub(crate) trait Job: Send {
-    /// Does it, and keeps its own answer. It may be done again.
+    /// Runs the job, and keeps its result. May be called again.
     fn run(&mut self, tx: &mut Tx) -> Ran;
-    /// Tells whoever waits: the answer of its own, or that it could not be committed.
+    /// Returns the result to the caller, or the error of the commit.
     fn finish(self: Box<Self>, committed: Result<(), Error>);
 }
 
-/// How a job left its transaction.
+/// Outcome of a job for its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ran {
-    /// As it should be: with all that it had to write, or with nothing where it failed.
+    /// Clean: the job wrote everything, or failed and wrote nothing.
     Kept,
-    /// With half of what it had to write.
+    /// Dirty: the job failed after it wrote something.
     Spoilt,
 }
 
-/// Jobs that have come meanwhile.
+/// Source of further queued jobs.
 pub(super) type More<'m> = &'m mut dyn FnMut() -> Option<Box<dyn Job>>;
 
-/// What writes.
+/// Group commit: runs queued jobs in shared transactions.
 pub(super) struct Pen {
     line: Arc<Line>,
     tx: Tx,
@@ -55,14 +52,14 @@ pub(super) struct Pen {
 }
 
 impl Pen {
-    /// Takes a connection over. Whoever wants to know that the line does not move is told by `stuck`.
+    /// Takes over a connection. `stuck` is notified when the write queue does not advance.
     pub(super) fn new(
         connection: Connection,
         path: &Path,
         faults: Faults,
         stuck: Arc<Notify>,
     ) -> Result<Self, Error> {
-        // The log is synced below, behind the commit.
+        // The log is synced after the commit, by `keep`.
         let level = connection.file.pragma_update(None, "synchronous", "NORMAL");
         level.map_err(|why| error::running(why, "synchronous"))?;
         let tx = tx::Connection::Sqlite(connection);
@@ -74,12 +71,12 @@ impl Pen {
         })
     }
 
-    /// One transaction with the first job, and with all that came meanwhile; how many these are.
+    /// Runs the first job and all queued ones in one transaction; returns their number.
     pub(super) fn transaction(&mut self, first: Box<dyn Job>, more: More<'_>) -> usize {
         let line = Arc::clone(&self.line);
         let front = line.stand();
         if let Err(why) = self.control("BEGIN IMMEDIATE") {
-            // Who waits behind it would wait as long again: tell them all.
+            // The queued jobs would wait as long again, so all of them fail.
             let mut waiting = vec![first];
             waiting.extend(std::iter::from_fn(more));
             return tell(waiting, &Err(why));
@@ -87,8 +84,7 @@ impl Pen {
         self.group(front, first, more)
     }
 
-    /// A transaction with this job alone, unless it would have to wait for others: then it is given
-    /// back.
+    /// Runs this job alone in a transaction. Returns the job if it would have to wait.
     pub(super) fn at_once(&mut self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
         let line = Arc::clone(&self.line);
         let Some(front) = line.front() else {
@@ -101,7 +97,7 @@ impl Pen {
         None
     }
 
-    /// What a transaction that has begun does.
+    /// Runs the jobs of a transaction that has begun, and commits it.
     fn group(&mut self, front: Front<'_>, first: Box<dyn Job>, more: More<'_>) -> usize {
         let mut done = Vec::new();
         let mut next = Some(first);
@@ -116,20 +112,20 @@ impl Pen {
             }
         }
         let committed = self.commit();
-        // The next process can go on while ours wait for the disk, and are told.
+        // The next process proceeds while this one waits for the sync.
         drop(front);
         let kept = committed.and_then(|log| self.keep(log));
         tell(done, &kept)
     }
 
-    /// Takes everything back that a group has written, and does each of its jobs alone.
+    /// Rolls back a group, and runs each of its jobs in a separate transaction.
     fn one_by_one(&mut self, group: Vec<Box<dyn Job>>) -> usize {
         self.roll_back();
         let (count, alone) = (group.len(), group.len() == 1);
         let mut group = group.into_iter();
         while let Some(mut job) = group.next() {
             if alone {
-                // It has said itself why not.
+                // The job keeps its own error.
                 job.finish(Ok(()));
                 break;
             }
@@ -149,7 +145,7 @@ impl Pen {
         count
     }
 
-    /// Commits; whether the log has become longer by it.
+    /// Commits; returns whether the log has grown.
     fn commit(&mut self) -> Result<Grown, Error> {
         let changes = self.connection().map(|file| file.file.total_changes());
         let grown = self.log.grown(changes.unwrap_or_default());
@@ -160,7 +156,7 @@ impl Pen {
         committed.map(|()| grown).inspect_err(|_| self.roll_back())
     }
 
-    /// Waits until what was committed is on disk.
+    /// Waits until the commit is on disk.
     fn keep(&mut self, log: Grown) -> Result<(), Error> {
         if log == Grown::Longer {
             self.faults.strike(Point::Sync)?;
@@ -170,7 +166,7 @@ impl Pen {
     }
 
     fn roll_back(&mut self) {
-        // Nothing is left of a transaction that the file has given up by itself.
+        // Fails if SQLite has already rolled back the transaction, which is the same result.
         drop(self.control("ROLLBACK"));
     }
 
@@ -186,20 +182,20 @@ impl Pen {
     }
 }
 
-/// Whether a commit adds to the log.
+/// Whether a commit appends to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grown {
     Longer,
     Not,
 }
 
-/// The log of the file, which a commit appends to. SQLite keeps it as long as a connection is open, and
-/// takes no locks on it.
+/// The write-ahead log, to which a commit appends. SQLite keeps the file while a connection is
+/// open, and takes no locks on it.
 struct Log {
     name: OsString,
-    /// Made when it is first needed: there is none before the first commit.
+    /// Opened when first needed: it does not exist before the first commit.
     file: Option<File>,
-    /// How many rows this connection had changed at the last commit.
+    /// Number of rows that this connection had changed at the last commit.
     changes: u64,
 }
 
@@ -214,7 +210,7 @@ impl Log {
         }
     }
 
-    /// Whether rows were changed since the last commit, by how many this connection has changed.
+    /// Whether this connection has changed rows since the last commit.
     fn grown(&mut self, changes: u64) -> Grown {
         match std::mem::replace(&mut self.changes, changes) == changes {
             true => Grown::Not,
@@ -236,6 +232,7 @@ impl Log {
     }
 }
 
+/// Finishes all jobs with this result; returns their number.
 fn tell(jobs: Vec<Box<dyn Job>>, how: &Result<(), Error>) -> usize {
     let count = jobs.len();
     for job in jobs {

@@ -1,5 +1,5 @@
-//! Connections that read beside the writer. A reader sees one state of the file, as of its first
-//! question, however long it takes, and holds up nobody.
+//! Read connections. A reader sees the snapshot of its first query, however long it takes, and
+//! blocks no writer.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,19 @@ use crate::error::Error;
 use crate::fault::Faults;
 use crate::tx::{self, Tx};
 
-/// Readers that are not in use, and how to make more.
+/// Idle read connections, and how to open more.
 #[derive(Clone)]
 pub(crate) struct Readers {
     path: Arc<PathBuf>,
     idle: Arc<Mutex<Vec<Tx>>>,
-    /// The one that is asked whether anything was committed: only the answers of one connection can
-    /// be compared with each other.
+    /// Connection for `version`: values of `data_version` are comparable only within one
+    /// connection.
     pulse: Arc<Mutex<Option<Connection>>>,
     held: Held,
     faults: Faults,
 }
 
-/// More than this many are closed again after use.
+/// Maximum number of idle connections.
 const KEPT: usize = 8;
 
 impl Readers {
@@ -35,7 +35,7 @@ impl Readers {
         }
     }
 
-    /// A reader in a transaction of its own.
+    /// Begins a read transaction.
     pub(crate) fn begin(&self, tenant: Arc<str>) -> Result<Tx, Error> {
         let idle = self.lock().pop();
         let mut tx = match idle {
@@ -51,7 +51,7 @@ impl Readers {
         Ok(tx)
     }
 
-    /// Ends it, and keeps the connection for the next one.
+    /// Ends it, and keeps the connection for reuse.
     pub(crate) fn end(&self, tx: Tx) {
         if control(&tx, "ROLLBACK").is_ok() {
             let mut idle = self.lock();
@@ -61,9 +61,9 @@ impl Readers {
         }
     }
 
-    /// A number that is another one whenever somebody, here or in another process, has committed.
+    /// A number that changes whenever this or another process commits.
     pub(crate) fn version(&self) -> Result<i64, Error> {
-        // Whoever panicked held a connection, or none: both are whole.
+        // A panic leaves a connection or none; both are valid.
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match pulse.take() {
             Some(connection) => connection,
@@ -72,7 +72,7 @@ impl Readers {
         pulse.insert(connection).data_version()
     }
 
-    /// Closes those that are not in use.
+    /// Closes the idle connections.
     pub(crate) fn close(&self) {
         self.lock().clear();
         self.held.clear();
@@ -81,7 +81,7 @@ impl Readers {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Tx>> {
-        // Whoever panicked held the list for a push or a pop: it is whole.
+        // A panic during a push or a pop leaves the list valid.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

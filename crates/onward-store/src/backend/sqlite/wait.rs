@@ -1,29 +1,29 @@
-//! How to wait for a file that another program holds, one that does not stand in the
-//! [line](super::line): in short sleeps of random length, so that nobody is starved, and not for ever.
+//! Waiting for SQLite's own lock, which a program outside the write queue ([`line`](super::line))
+//! may hold: short sleeps of random length, so that no process starves, with a timeout.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// Nothing waits longer for SQLite's own lock than this.
+/// Maximum wait for SQLite's own lock.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// Nobody waits much longer in the line: work that has not begun by then is given up.
+/// Maximum wait in the write queue: a job that has not started by then fails.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
-/// A nap, in microseconds.
+/// Duration of a sleep, in microseconds.
 const NAP: std::ops::Range<u64> = 100..400;
 
 thread_local! {
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
     static IMPATIENT: Cell<bool> = const { Cell::new(false) };
-    static DICE: Cell<u64> = Cell::new(RandomState::new().hash_one(0u8) | 1);
+    static RNG: Cell<u64> = Cell::new(RandomState::new().hash_one(0u8) | 1);
 }
 
-/// From now on this connection waits as this file says.
+/// Installs the busy handler on a connection.
 pub(super) fn patiently(file: &mut rusqlite::Connection) -> rusqlite::Result<()> {
     file.busy_handler(Some(again))
 }
 
-/// Whether to try once more; SQLite counts the tries of one wait from 0.
+/// Busy handler: whether to retry. SQLite counts the tries of one wait from 0.
 fn again(tries: i32) -> bool {
     let since = match SINCE.get() {
         Some(since) if tries > 0 => since,
@@ -40,7 +40,7 @@ fn again(tries: i32) -> bool {
     true
 }
 
-/// Does something without waiting for anybody.
+/// Runs `attempt` without waiting for the lock.
 pub(super) fn not_at_all<T>(attempt: impl FnOnce() -> T) -> T {
     IMPATIENT.set(true);
     let answer = attempt();
@@ -48,7 +48,8 @@ pub(super) fn not_at_all<T>(attempt: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// Tries what SQLite answers with "busy" without asking the handler, such as the switch to WAL.
+/// Retries an operation that returns `SQLITE_BUSY` without calling the handler, such as the switch
+/// to WAL mode.
 pub(super) fn until_free<T>(
     mut attempt: impl FnMut() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
@@ -69,12 +70,12 @@ fn is_busy(why: &rusqlite::Error) -> bool {
 }
 
 fn nap() {
-    // A xorshift generator: this is about not waking in step, not about secrets.
-    let mut dice = DICE.get();
-    dice ^= dice << 13;
-    dice ^= dice >> 7;
-    dice ^= dice << 17;
-    DICE.set(dice);
-    let span = NAP.start + dice % (NAP.end - NAP.start);
+    // A xorshift generator: it only keeps processes from waking up in step.
+    let mut random = RNG.get();
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    RNG.set(random);
+    let span = NAP.start + random % (NAP.end - NAP.start);
     std::thread::sleep(Duration::from_micros(span));
 }

@@ -1,7 +1,9 @@
-//! Who writes to the file: a thread, which takes whatever has come meanwhile into one transaction, so
-//! that all are answered after one sync. A short job that finds nobody else there is done by whoever
-//! brings it: to wake a thread and be woken by it takes about as long as the work. A process that asks
-//! once and ends has no such thread, and does all of it where it asks.
+//! The writer of an SQLite file: a thread that runs all queued jobs in one transaction, so that
+//! they share one sync.
+//!
+//! A short job that finds no other job runs on the caller's thread, because waking the thread and
+//! being woken by it takes about as long as the job. A short-lived process has no writer thread,
+//! and runs all its jobs on the calling thread.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -18,59 +20,59 @@ use crate::fault::Faults;
 use crate::tx::Statement;
 use crate::value::Value;
 
-/// So many jobs after several have met are given to the thread: they are likely to meet again, and
-/// share a sync then.
+/// After several jobs shared a transaction, this many jobs go to the thread: they are likely to
+/// share a sync again.
 const CROWD: u32 = 32;
 
-/// What the thread is told.
+/// Message to the writer thread.
 enum Message {
     Do(Box<dyn Job>),
-    /// Close the file, and say when it is closed.
+    /// Close the file, and confirm.
     End(oneshot::Sender<()>),
 }
 
-/// How long a job takes, as far as that is known before.
+/// Expected duration of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// A few rows.
     Short,
-    /// Anything.
+    /// Unknown.
     Any,
 }
 
-/// How to begin to write.
+/// Options of the writer.
 pub(crate) struct Manner<'a> {
     pub(crate) faults: Faults,
-    /// Whether an older schema is brought up to date; else it is refused.
+    /// Whether to migrate an older schema; otherwise it is rejected.
     pub(crate) migrates: bool,
-    /// Whether whoever asks does the work.
+    /// Whether jobs run on the calling thread.
     pub(crate) in_place: bool,
-    /// A tenant to look for on the way.
+    /// A tenant to look up while opening the file.
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// The way to the file. The thread ends when the last of these is gone and its jobs are done.
+/// Handle to the writer. The thread ends when the last handle is dropped and its jobs are done.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    /// To the thread, where there is one.
+    /// Channel to the thread, if there is one.
     jobs: Option<Sender<Message>>,
     shared: Arc<Shared>,
     stuck: Arc<Notify>,
 }
 
-/// What those who bring jobs share with the thread.
+/// State shared by the callers and the thread.
 struct Shared {
-    /// None when the file is closed.
+    /// `None` once the file is closed.
     pen: Mutex<Option<Pen>>,
-    /// How many messages the thread has not taken yet.
+    /// Number of messages that the thread has not received.
     queued: AtomicUsize,
-    /// How many of the next jobs are given to the thread in any case.
+    /// Number of upcoming jobs that go to the thread in any case.
     crowded: AtomicU32,
 }
 
 impl Writer {
-    /// Opens the file, brings its schema up to date, and starts the thread. It also says whether
-    /// this tenant is there: whoever asks for that first would open the file once more.
+    /// Opens the file, migrates its schema, and starts the thread. Also returns whether `tenant`
+    /// exists, which would otherwise need another connection.
     pub(crate) fn start(path: &Path, manner: Manner<'_>) -> Result<(Self, bool), Error> {
         let Manner {
             faults,
@@ -119,7 +121,7 @@ impl Writer {
         Ok((writer, knows))
     }
 
-    /// Has a job done. One that cannot be is told so.
+    /// Runs a job. A job that cannot run gets an error.
     pub(crate) fn send(&self, job: Box<dyn Job>, work: Work) {
         let Some(jobs) = &self.jobs else {
             return self.shared.transaction(job, &mut || None);
@@ -140,20 +142,20 @@ impl Writer {
         }
     }
 
-    /// Comes back when this process has stood in the line for too long.
+    /// Returns when this process has waited in the write queue for too long.
     pub(crate) async fn stuck(&self) {
         self.stuck.notified().await;
     }
 
-    /// Waits until what was given is done and the file is closed, but not for ever: the line may not
-    /// move.
+    /// Waits until the queued jobs are done and the file is closed, with a timeout, because the
+    /// write queue may be stuck.
     pub(crate) async fn end(&self) {
         let Some(jobs) = &self.jobs else {
             return self.shared.close();
         };
-        let (says, closed) = oneshot::channel();
-        self.queue(jobs, Message::End(says));
-        // A thread that is gone has closed it.
+        let (confirm, closed) = oneshot::channel();
+        self.queue(jobs, Message::End(confirm));
+        // A thread that has ended has closed the file.
         drop(tokio::time::timeout(wait::LONGEST, closed).await);
     }
 }
@@ -162,19 +164,19 @@ impl Message {
     fn refuse(self) {
         match self {
             Message::Do(job) => job.finish(Err(stopped())),
-            Message::End(says) => says.send(()).unwrap_or(()),
+            Message::End(confirm) => confirm.send(()).unwrap_or(()),
         }
     }
 }
 
 fn stopped() -> Error {
-    Error::unavailable("the writer has stopped", "start `onward` again")
+    Error::unavailable("the writer has stopped", "restart `onward`")
 }
 
 impl Shared {
-    /// One transaction with the first job, and with all that came meanwhile.
+    /// Runs the first job and all queued ones in one transaction.
     fn transaction(&self, first: Box<dyn Job>, more: More<'_>) {
-        // Whoever panicked while writing has left a transaction open: nothing more can be written.
+        // A panic while writing leaves a transaction open: nothing more can be written.
         let done = match self.pen.lock() {
             Ok(mut pen) => match &mut *pen {
                 Some(pen) => pen.transaction(first, more),
@@ -187,18 +189,18 @@ impl Shared {
         }
     }
 
-    /// Closes the file; what was left open on it is taken back. The last connection to a file that closes
-    /// leaves one file behind, not three.
+    /// Closes the file, which rolls back an open transaction. The last connection of all processes
+    /// removes the write-ahead log when it closes.
     fn close(&self) {
         let pen = self.pen.lock();
         drop(pen.unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Does a job here and now where nobody else writes or waits; otherwise it is given back.
+    /// Runs a job on the calling thread if no other job runs or is queued; otherwise returns it.
     fn at_once(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
         let one_less = |left: u32| left.checked_sub(1);
         let crowded = &self.crowded;
-        // A count that is off by one costs somebody a way through the thread.
+        // A count that is off by one costs a detour through the thread.
         let crowded = crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
         if crowded.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
             return Some(job);
@@ -218,13 +220,14 @@ impl Shared {
     }
 }
 
+/// The writer thread.
 struct Thread {
     jobs: Receiver<Message>,
     shared: Arc<Shared>,
 }
 
 impl Thread {
-    /// Starts it; the way to it.
+    /// Starts the thread; returns the channel to it.
     fn start(shared: &Arc<Shared>) -> Result<Sender<Message>, Error> {
         let (sender, jobs) = channel();
         let shared = Arc::clone(shared);
@@ -232,7 +235,9 @@ impl Thread {
         thread::Builder::new()
             .name("onward-writer".to_owned())
             .spawn(move || thread.work())
-            .map_err(|why| Error::unavailable(why, "the system starts no more threads"))?;
+            .map_err(|why| {
+                Error::unavailable(why, "check the thread limit of the system (`ulimit -u`)")
+            })?;
         Ok(sender)
     }
 
@@ -247,18 +252,18 @@ impl Thread {
                     self.shared
                         .transaction(first, &mut || self.waiting(&mut end));
                 }
-                Message::End(says) => end = Some(says),
+                Message::End(confirm) => end = Some(confirm),
             }
         }
         self.shared.close();
         self.jobs.try_iter().for_each(Message::refuse);
         drop(self.jobs);
-        if let Some(says) = end {
-            says.send(()).ok();
+        if let Some(confirm) = end {
+            confirm.send(()).ok();
         }
     }
 
-    /// The next job that waits already, unless the end has come.
+    /// The next queued job, unless the end was requested.
     fn waiting(&self, end: &mut Option<oneshot::Sender<()>>) -> Option<Box<dyn Job>> {
         if end.is_some() {
             return None;
@@ -267,8 +272,8 @@ impl Thread {
         self.shared.queued.fetch_sub(1, Ordering::SeqCst);
         match message {
             Message::Do(job) => Some(job),
-            Message::End(says) => {
-                *end = Some(says);
+            Message::End(confirm) => {
+                *end = Some(confirm);
                 None
             }
         }

@@ -1,11 +1,10 @@
-//! Who goes when, and with whom, of one tenant: row security lets a statement see no other.
+//! Batcher of one tenant: decides when a transition is sent, and with which others.
 //!
-//! Few messages are on their way at once: with two, the server works on one while the other is being written
-//! to its disk, and every further one makes the groups smaller. So that they are of equal size, nobody leaves
-//! before there are enough, but for those that would wait for nobody.
-//!
-//! A message that takes long (somebody holds its plan, its connection went silent) is waited for as long as a
-//! caller waits at most; from then on it is as if there were none.
+//! Two messages are usually in flight: the server executes one while the other waits for the disk.
+//! Without a message in flight, queued transitions are sent immediately. With one in flight, they
+//! are sent once `ceil(recent_callers / 2)` are queued. With two or more, they are sent only if
+//! eight are queued and the messages in flight use less than half of the connections. A message in
+//! flight for longer than `company` (20 ms) no longer counts. A single caller is never queued.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,52 +16,54 @@ use uuid::Uuid;
 use super::Answer;
 use crate::tx::Statement;
 
-/// So many messages are on their way at once, unless so many wait that they are a group by themselves.
+/// Messages in flight, unless a full batch is queued.
 const MESSAGES: usize = 2;
 
-/// So many transitions go together at most: each number is a text of its own, which every connection learns.
+/// Maximum number of members of a batch. Each size is a separate statement text, which every
+/// connection has to prepare.
 pub(super) const MEMBERS: usize = 8;
 
-/// The last number that was given to somebody who waits, or to a message: each is given once, since a meeting
-/// that is over is forgotten, and another one begins.
+/// Last number assigned to a queued transition or a message. Numbers are unique in the process,
+/// because an idle batcher is removed and later created again.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 fn number() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A transition that waits, or is on its way with others.
+/// A transition that is queued, or in flight in a batch.
 pub(super) struct Member {
     pub(super) plan: Uuid,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
-/// The transitions of a tenant that this process is writing.
+/// Batcher for the transitions of one tenant: those queued, and those in flight.
 pub(super) struct Meeting {
-    /// The messages that may be on their way at most, and for how long one counts.
+    /// Maximum number of messages in flight, and how long a message counts as in flight.
     most: usize,
     company: Duration,
     under_way: Vec<Message>,
-    /// Each with its number.
+    /// Queued transitions with their numbers.
     waiting: VecDeque<(u64, Member)>,
-    /// How many callers there were of late: whoever is answered soon comes back for more.
+    /// Estimated number of concurrent callers: a caller that gets its result usually returns with
+    /// another transition.
     callers: usize,
 }
 
-/// A message that is on its way, and the plans that it changes.
+/// A message in flight, and the plans that it changes.
 struct Message {
     number: u64,
-    /// Since when others wait for it; some are not waited for.
+    /// When it was sent; `None` if it does not count as in flight.
     left: Option<Instant>,
     plans: Vec<Uuid>,
 }
 
 impl Meeting {
-    /// For a process that keeps so many connections, and where nobody waits longer than this for others.
+    /// `connections` is the size of the pool, `company` the maximum time in the queue.
     pub(super) fn new(connections: usize, company: Duration) -> Self {
         Self {
-            // The rest is for those that read.
+            // The other half is for reads.
             most: connections / 2,
             company,
             under_way: Vec::new(),
@@ -71,37 +72,38 @@ impl Meeting {
         }
     }
 
-    /// Whether nobody is here.
+    /// Whether nothing is queued or in flight.
     pub(super) fn is_over(&self) -> bool {
         self.under_way.is_empty() && self.waiting.is_empty()
     }
 
-    /// Whether a message that changes this plan is on its way.
+    /// Whether a message that changes this plan is in flight.
     pub(super) fn is_changing(&self, plan: Uuid) -> bool {
         let mut plans = self.under_way.iter().flat_map(|message| &message.plans);
         plans.any(|changing| *changing == plan)
     }
 
-    /// Takes out whoever waits to change this plan.
+    /// Removes the queued transition of this plan.
     pub(super) fn take(&mut self, plan: Uuid) -> Option<Member> {
         let mut plans = self.waiting.iter().map(|(_, member)| member.plan);
         let place = plans.position(|waiting| waiting == plan)?;
         self.waiting.remove(place).map(|(_, member)| member)
     }
 
-    /// Lets one that has just come leave at once, by itself, where it is time. It is on its way then, as the
-    /// message with this number.
+    /// Sends a new transition alone, if the queue is empty and a batch of one is ready to be sent.
+    /// Returns the number of its message.
     pub(super) fn send_one(&mut self, plan: Uuid, now: Instant) -> Option<u64> {
         let leaves = self.waiting.is_empty() && self.is_time_for(1, now);
         leaves.then(|| self.leave(vec![plan], now))
     }
 
-    /// Lets one leave by itself that nobody should wait for, as the message with this number.
+    /// Sends a transition alone, without counting it as in flight. Returns the number of its
+    /// message.
     pub(super) fn send_apart(&mut self, plan: Uuid) -> u64 {
         self.put(None, vec![plan])
     }
 
-    /// Somebody waits, under this number.
+    /// Queues a transition; returns its number.
     pub(super) fn add(&mut self, member: Member, now: Instant) -> u64 {
         let number = number();
         self.waiting.push_back((number, member));
@@ -109,17 +111,18 @@ impl Meeting {
         number
     }
 
-    /// Takes one out that still waits.
+    /// Removes a transition that is still queued.
     pub(super) fn give_up(&mut self, number: u64) -> Option<Member> {
         let mut numbers = self.waiting.iter().map(|(number, _)| *number);
         let place = numbers.position(|waiting| waiting == number)?;
         self.waiting.remove(place).map(|(_, member)| member)
     }
 
-    /// The next group, where it is time: those that have waited longest, in the order of their plans, so that
-    /// no two groups hold what the other one waits for. It is on its way then, as the message with this number.
+    /// Takes the next batch out of the queue, if it is ready to be sent: the oldest transitions,
+    /// sorted by plan so that two batches cannot deadlock. Returns it with the number of its
+    /// message.
     pub(super) fn next(&mut self, now: Instant) -> Option<(u64, Vec<Member>)> {
-        // Whoever has gone away meanwhile wants nothing any more.
+        // The result of a dropped caller is not needed.
         self.waiting
             .retain(|(_, member)| !member.answer.is_closed());
         if !self.is_time_for(self.waiting.len(), now) {
@@ -133,18 +136,19 @@ impl Meeting {
         Some((self.leave(plans, now), group))
     }
 
-    /// A message is back.
+    /// Marks a message as completed.
     pub(super) fn is_back(&mut self, number: u64) {
         self.under_way.retain(|message| message.number != number);
     }
 
-    /// A message that changes these plans is on its way.
+    /// Records a message in flight that changes these plans; returns its number.
     pub(super) fn leave(&mut self, plans: Vec<Uuid>, now: Instant) -> u64 {
         let number = self.put(Some(now), plans);
         self.callers = self.present(now).max(self.callers.saturating_sub(1));
         number
     }
 
+    /// Adds a message in flight.
     fn put(&mut self, left: Option<Instant>, plans: Vec<Uuid>) -> u64 {
         let number = number();
         self.under_way.push(Message {
@@ -160,20 +164,20 @@ impl Meeting {
         self.waiting.len()
     }
 
-    /// The messages that may be back soon.
+    /// The messages that count as in flight.
     fn awaited(&self, now: Instant) -> impl Iterator<Item = &Message> {
         let still = move |left: Instant| now.saturating_duration_since(left) < self.company;
         let messages = self.under_way.iter();
         messages.filter(move |message| message.left.is_some_and(still))
     }
 
-    /// The callers that have not been answered yet, and may be soon.
+    /// Number of callers in the queue and in messages that count as in flight.
     fn present(&self, now: Instant) -> usize {
         let travelling: usize = self.awaited(now).map(|message| message.plans.len()).sum();
         travelling + self.waiting.len()
     }
 
-    /// Whether so many should wait no longer.
+    /// Whether a batch of this many queued transitions is ready to be sent.
     fn is_time_for(&self, waiting: usize, now: Instant) -> bool {
         match self.awaited(now).count() {
             0 => waiting > 0,
@@ -182,7 +186,7 @@ impl Meeting {
         }
     }
 
-    /// How many go together, so that all who call are on their way with as many messages as there may be.
+    /// Batch size with which `MESSAGES` messages carry all callers.
     fn share(&self) -> usize {
         self.callers.div_ceil(MESSAGES).clamp(1, MEMBERS)
     }
@@ -194,8 +198,8 @@ mod tests {
 
     const COMPANY: Duration = Duration::from_millis(20);
 
-    /// A meeting, the messages that are on their way, and the time.
-    struct Scene {
+    /// A batcher, its messages in flight, and the time.
+    struct Scenario {
         meeting: Meeting,
         under_way: VecDeque<(u64, usize)>,
         now: Instant,
@@ -204,11 +208,11 @@ mod tests {
 
     struct Caller {
         number: u64,
-        /// Whoever drops it has gone away.
+        /// Dropping it cancels the caller.
         answer: oneshot::Receiver<Answer>,
     }
 
-    impl Scene {
+    impl Scenario {
         fn new() -> Self {
             Self {
                 meeting: Meeting::new(16, COMPANY),
@@ -218,11 +222,11 @@ mod tests {
             }
         }
 
-        /// Two are on their way, each alone, and whoever comes now waits.
+        /// Two messages with one transition each are in flight, so new transitions are queued.
         fn busy() -> Self {
-            let mut scene = Self::new();
-            assert!(scene.sends_one() && scene.sends_one() && !scene.sends_one());
-            scene
+            let mut scenario = Self::new();
+            assert!(scenario.sends_one() && scenario.sends_one() && !scenario.sends_one());
+            scenario
         }
 
         fn sends_one(&mut self) -> bool {
@@ -233,7 +237,7 @@ mod tests {
             left.is_some()
         }
 
-        fn come(&mut self, plan: u128) -> Caller {
+        fn queue(&mut self, plan: u128) -> Caller {
             let (sender, answer) = oneshot::channel();
             let member = Member {
                 plan: Uuid::from_u128(plan),
@@ -244,7 +248,7 @@ mod tests {
             Caller { number, answer }
         }
 
-        /// The plans of the next group.
+        /// The plans of the next batch.
         fn next(&mut self) -> Vec<u128> {
             let Some((number, group)) = self.meeting.next(self.now) else {
                 return Vec::new();
@@ -253,7 +257,7 @@ mod tests {
             group.iter().map(|member| member.plan.as_u128()).collect()
         }
 
-        /// The message that left first is back; how many were with it.
+        /// Completes the oldest message; returns its number of members.
         fn is_back(&mut self) -> usize {
             let (number, members) = self.under_way.pop_front().unwrap();
             self.meeting.is_back(number);
@@ -262,112 +266,124 @@ mod tests {
     }
 
     #[test]
-    fn one_caller_never_waits() {
-        let mut scene = Scene::new();
+    fn never_queues_a_single_caller() {
+        let mut scenario = Scenario::new();
         for _ in 0..100 {
-            assert!(scene.sends_one());
-            scene.is_back();
+            assert!(scenario.sends_one());
+            scenario.is_back();
         }
-        assert!(scene.meeting.is_over());
+        assert!(scenario.meeting.is_over());
     }
 
     #[test]
-    fn those_that_wait_go_together_once_they_are_enough() {
-        let mut scene = Scene::busy();
-        let _three = [3, 1, 2].map(|plan| scene.come(plan));
-        assert_eq!(scene.next(), [0; 0], "two are on their way");
-        scene.is_back();
-        assert_eq!(scene.next(), [1, 2, 3], "in the order of plans");
-        scene.is_back();
-        let _one = scene.come(4);
-        assert_eq!(scene.next(), [0; 0], "of late there were more");
-        scene.is_back();
-        assert_eq!(scene.next(), [4], "it would wait for nobody");
+    fn sends_queued_transitions_as_a_batch_once_there_are_enough() {
+        let mut scenario = Scenario::busy();
+        let _three = [3, 1, 2].map(|plan| scenario.queue(plan));
+        assert_eq!(scenario.next(), [0; 0], "two messages are in flight");
+        scenario.is_back();
+        assert_eq!(scenario.next(), [1, 2, 3], "sorted by plan");
+        scenario.is_back();
+        let _one = scenario.queue(4);
+        assert_eq!(scenario.next(), [0; 0], "there were more callers recently");
+        scenario.is_back();
+        assert_eq!(scenario.next(), [4], "nothing is in flight");
     }
 
     #[test]
-    fn eight_callers_are_two_groups_of_four() {
-        let mut scene = Scene::busy();
-        let mut callers: Vec<Caller> = (1..=6).map(|plan| scene.come(plan)).collect();
+    fn eight_callers_form_two_batches_of_four() {
+        let mut scenario = Scenario::busy();
+        let mut callers: Vec<Caller> = (1..=6).map(|plan| scenario.queue(plan)).collect();
         let mut sizes = Vec::new();
         for round in 1..=40 {
-            for plan in 0..scene.is_back() as u128 {
-                callers.push(scene.come(round * 10 + plan));
+            for plan in 0..scenario.is_back() as u128 {
+                callers.push(scenario.queue(round * 10 + plan));
             }
-            let groups = std::iter::repeat_with(|| scene.next().len());
+            let groups = std::iter::repeat_with(|| scenario.next().len());
             sizes.extend(groups.take_while(|size| *size > 0));
         }
         assert!(sizes[10..].iter().all(|size| *size == 4), "{sizes:?}");
     }
 
     #[test]
-    fn it_is_known_who_changes_a_plan() {
-        let mut scene = Scene::busy();
+    fn reports_which_plans_are_being_changed() {
+        let mut scenario = Scenario::busy();
         let plan = Uuid::from_u128(1);
-        let _two = [1, 2].map(|plan| scene.come(plan));
-        assert!(!scene.meeting.is_changing(plan), "it waits");
-        assert!(scene.meeting.take(plan).is_some_and(|it| it.plan == plan));
-        assert!(scene.meeting.take(plan).is_none(), "once");
-        let _again = scene.come(1);
-        scene.is_back();
-        assert_eq!(scene.next(), [1, 2]);
-        assert!(scene.meeting.is_changing(plan));
-        scene.is_back();
-        scene.is_back();
-        assert!(!scene.meeting.is_changing(plan));
-    }
-
-    #[test]
-    fn nobody_waits_for_one_that_goes_apart() {
-        let mut scene = Scene::new();
-        let plan = Uuid::from_u128(1);
-        let apart = scene.meeting.send_apart(plan);
-        assert!(scene.meeting.is_changing(plan) && !scene.meeting.is_over());
-        assert!(scene.sends_one() && scene.sends_one() && !scene.sends_one());
-        scene.meeting.is_back(apart);
-        assert!(!scene.meeting.is_changing(plan));
-    }
-
-    #[test]
-    fn a_message_that_takes_long_keeps_nobody_waiting() {
-        let mut scene = Scene::busy();
-        let _six = [1, 2, 3, 4, 5, 6].map(|plan| scene.come(plan));
-        assert_eq!(scene.next(), [0; 0]);
-        scene.now += COMPANY;
-        assert_eq!(scene.next(), [1, 2, 3, 4], "as if there were none");
-        assert_eq!(
-            scene.next(),
-            [0; 0],
-            "one is on its way, two would go with it"
+        let _two = [1, 2].map(|plan| scenario.queue(plan));
+        assert!(!scenario.meeting.is_changing(plan), "still queued");
+        assert!(
+            scenario
+                .meeting
+                .take(plan)
+                .is_some_and(|member| member.plan == plan)
         );
-        let _two = [7, 8].map(|plan| scene.come(plan));
-        assert_eq!(scene.next(), [5, 6, 7, 8]);
+        assert!(scenario.meeting.take(plan).is_none(), "already removed");
+        let _again = scenario.queue(1);
+        scenario.is_back();
+        assert_eq!(scenario.next(), [1, 2]);
+        assert!(scenario.meeting.is_changing(plan));
+        scenario.is_back();
+        scenario.is_back();
+        assert!(!scenario.meeting.is_changing(plan));
     }
 
     #[test]
-    fn a_whole_group_waits_for_nobody_while_there_are_connections() {
-        let mut scene = Scene::busy();
-        let _callers: Vec<Caller> = (0..60).map(|plan| scene.come(plan)).collect();
+    fn does_not_queue_behind_a_message_that_was_sent_apart() {
+        let mut scenario = Scenario::new();
+        let plan = Uuid::from_u128(1);
+        let apart = scenario.meeting.send_apart(plan);
+        assert!(scenario.meeting.is_changing(plan) && !scenario.meeting.is_over());
+        assert!(scenario.sends_one() && scenario.sends_one() && !scenario.sends_one());
+        scenario.meeting.is_back(apart);
+        assert!(!scenario.meeting.is_changing(plan));
+    }
+
+    #[test]
+    fn ignores_slow_messages_after_the_maximum_wait() {
+        let mut scenario = Scenario::busy();
+        let _six = [1, 2, 3, 4, 5, 6].map(|plan| scenario.queue(plan));
+        assert_eq!(scenario.next(), [0; 0]);
+        scenario.now += COMPANY;
+        assert_eq!(scenario.next(), [1, 2, 3, 4], "slow messages do not count");
+        assert_eq!(
+            scenario.next(),
+            [0; 0],
+            "with one message in flight, two are too few"
+        );
+        let _two = [7, 8].map(|plan| scenario.queue(plan));
+        assert_eq!(scenario.next(), [5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn sends_full_batches_while_connections_are_available() {
+        let mut scenario = Scenario::busy();
+        let _callers: Vec<Caller> = (0..60).map(|plan| scenario.queue(plan)).collect();
         for _ in 2..8 {
-            assert_eq!(scene.next().len(), MEMBERS);
+            assert_eq!(scenario.next().len(), MEMBERS);
         }
-        assert_eq!(scene.next(), [0; 0], "half of the connections are in use");
-        scene.is_back();
-        assert_eq!(scene.next().len(), MEMBERS);
+        assert_eq!(
+            scenario.next(),
+            [0; 0],
+            "half of the connections are in use"
+        );
+        scenario.is_back();
+        assert_eq!(scenario.next().len(), MEMBERS);
     }
 
     #[test]
-    fn whoever_gives_up_or_goes_away_is_in_no_group() {
-        let mut scene = Scene::busy();
-        let [gone, tired, stays] = [1, 2, 3].map(|plan| scene.come(plan));
-        drop(gone.answer);
-        let given_up = scene.meeting.give_up(tired.number).unwrap();
-        assert_eq!(given_up.plan.as_u128(), 2);
-        assert!(scene.meeting.give_up(tired.number).is_none(), "once");
-        scene.is_back();
-        scene.is_back();
-        assert_eq!(scene.next(), [3]);
-        let given_up = scene.meeting.give_up(stays.number);
-        assert!(given_up.is_none(), "it is on its way");
+    fn leaves_out_callers_that_timed_out_or_were_dropped() {
+        let mut scenario = Scenario::busy();
+        let [dropped, timed_out, sent] = [1, 2, 3].map(|plan| scenario.queue(plan));
+        drop(dropped.answer);
+        let removed = scenario.meeting.give_up(timed_out.number).unwrap();
+        assert_eq!(removed.plan.as_u128(), 2);
+        assert!(
+            scenario.meeting.give_up(timed_out.number).is_none(),
+            "already removed"
+        );
+        scenario.is_back();
+        scenario.is_back();
+        assert_eq!(scenario.next(), [3]);
+        let removed = scenario.meeting.give_up(sent.number);
+        assert!(removed.is_none(), "already in flight");
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::commit::Due;
 
 #[tokio::test]
-async fn changes_are_heard_on_every_server_once() {
+async fn notifies_every_server_once() {
     let url = Cluster::shared().database();
     let (one, mut on_one) = open(&url).await;
     let (two, mut on_two) = open(&url).await;
@@ -25,10 +25,10 @@ async fn changes_are_heard_on_every_server_once() {
     assert_eq!(
         on_one.recv().await.unwrap(),
         changed(3),
-        "its own were not told twice"
+        "a server ignores its own notifications"
     );
 
-    // Whoever leaves has told everything before.
+    // A server that closes sends its queued notifications first.
     two.tell(vec![changed(4)]);
     drop(two);
     assert_eq!(on_one.recv().await.unwrap(), changed(4));
@@ -39,7 +39,7 @@ async fn changes_are_heard_on_every_server_once() {
 }
 
 #[tokio::test]
-async fn the_lead_passes_on() {
+async fn passes_the_lead_to_a_waiting_server() {
     let url = Cluster::shared().database();
     let (one, _) = open(&url).await;
     let (two, _) = open(&url).await;
@@ -62,31 +62,31 @@ async fn the_lead_passes_on() {
 }
 
 #[tokio::test]
-async fn the_rows_of_young_tables_are_counted_once_enough_has_changed() {
+async fn analyzes_new_tables_after_enough_changes() {
     let url = Cluster::shared().database();
     let (postgres, _watch) = open(&url).await;
     let mut tx = begin(&postgres, "a");
     tx.due(PlanId::from_u128(1), Due::At(Timestamp::from_millis(1)));
     postgres.commit(tx).await.unwrap();
-    let counted = |table: &str| {
-        let asked = format!("SELECT reltuples FROM pg_class WHERE oid = to_regclass('{table}')");
-        psql(&url, &asked).unwrap().trim().to_owned()
+    let row_estimate = |table: &str| {
+        let query = format!("SELECT reltuples FROM pg_class WHERE oid = to_regclass('{table}')");
+        psql(&url, &query).unwrap().trim().to_owned()
     };
-    let tell = |number: usize| {
+    let notify = |number: usize| {
         let what = Subject::Plan(PlanId::from_u128(number as u128));
         let tenant = "a".into();
         postgres.tell(vec![Changed { tenant, what }]);
     };
-    (1..count::CHANGES).for_each(tell);
-    assert_eq!(counted("due"), "-1", "not yet");
-    tell(count::CHANGES);
-    let is_counted = async {
-        while counted("due") != "1" {
+    (1..count::CHANGES).for_each(notify);
+    assert_eq!(row_estimate("due"), "-1", "not yet");
+    notify(count::CHANGES);
+    let analyzed = async {
+        while row_estimate("due") != "1" {
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(30), is_counted)
+    timeout(Duration::from_secs(30), analyzed)
         .await
-        .expect("it is counted");
-    assert_eq!(counted("steps"), "-1", "there is nothing to count");
+        .expect("the table was analyzed");
+    assert_eq!(row_estimate("steps"), "-1", "the table is empty");
 }

@@ -1,4 +1,4 @@
-//! The index of signs, on real servers: one with pgvector, one whose pgvector is too old, one without.
+//! Sign-bit indexes on real servers: with pgvector, with an unsupported version of it, and without.
 
 use onward_core::search::Vector;
 use onward_testbed::{OLD_PGVECTOR, PGVECTOR, psql};
@@ -9,14 +9,14 @@ use crate::search::Search;
 use crate::value::Row;
 use crate::vectors::{Asked, Indexed, MANY, Many, Pgvector};
 
-/// Signs of 16 bits: the how many-th chunk has its number in bits, so all of them differ.
+/// Signs of 16 bits: the sign of a chunk is its number, so all signs differ.
 const SIGNS: &str = "INSERT INTO chunk_signs SELECT $1, \
     ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 0, $2, n::bit(16) \
     FROM generate_series(1, $3::bigint) AS n";
 const VECTORS: &str = "INSERT INTO vectors SELECT tenant_id, source_id, ordinal, '\\x01' \
     FROM chunk_signs WHERE tenant_id = $1";
 
-/// All that a tenant has, or its notes alone.
+/// All chunks of a tenant, or only its notes.
 fn search(filtered: bool) -> Search {
     Search {
         words: Vec::new(),
@@ -28,13 +28,13 @@ fn search(filtered: bool) -> Search {
     }
 }
 
-/// The numbers whose sign is this.
+/// A vector with this sign.
 fn vector(sign: &str) -> Vector {
     let numbers = sign.bytes().map(|bit| if bit == b'1' { 1.0 } else { -1.0 });
-    Vector::of(&numbers.collect::<Vec<f32>>()).unwrap()
+    Vector::quantize(&numbers.collect::<Vec<f32>>()).unwrap()
 }
 
-/// What a search asks.
+/// The rows that a search reads.
 async fn near(tx: &mut Tx, sign: &str, among: u32, filtered: bool) -> Result<Vec<Row>, Error> {
     let asked = Asked {
         vector: &vector(sign),
@@ -45,7 +45,7 @@ async fn near(tx: &mut Tx, sign: &str, among: u32, filtered: bool) -> Result<Vec
     tx.near_rows(&asked).await
 }
 
-/// Fills in a tenant's chunks, as a model has seen them.
+/// Inserts chunks of a tenant, embedded by a model.
 async fn fill(postgres: &Postgres, tenant: &str, model: &str, chunks: i64) {
     let mut tx = begin(postgres, tenant);
     tx.queue(tx.statement(SIGNS, params![model, chunks]));
@@ -62,7 +62,7 @@ fn many(tenant: &str, model: &str) -> Many {
     }
 }
 
-/// How many chunks the index alone finds, and how many are found.
+/// Number of chunks that the index alone finds, and number that the search finds.
 async fn found(postgres: &Postgres, tenant: &str, most: u32) -> (i64, usize) {
     let mut tx = begin(postgres, tenant);
     let sign = "0000000000000001";
@@ -79,8 +79,8 @@ fn indexes(url: &str) -> String {
     psql(url, question).unwrap().trim().to_owned()
 }
 
-/// A login that owns the tables and is no superuser, on a database in which an administrator has created
-/// the extension in a schema that only this login may look into.
+/// A login that owns the tables and is not a superuser, on a database in which an administrator has
+/// created the extension in a schema that only this login may use.
 fn owned(cluster: &Cluster) -> (String, String) {
     let url = cluster.database();
     let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
@@ -106,13 +106,13 @@ const NOTHING: Indexed = Indexed {
 };
 
 #[tokio::test]
-async fn a_tenant_with_many_chunks_is_searched_by_an_index_and_its_neighbour_is_not() {
+async fn uses_an_index_only_for_the_tenant_with_many_chunks() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
     let (url, as_owner) = owned(&cluster);
     let (postgres, _) = open(&as_owner).await;
-    // A name that would end a text, were it not quoted.
+    // A name that would end a literal if it were not quoted.
     let large = "l'arge \\";
     fill(&postgres, large, "m", 3_000).await;
     fill(&postgres, "small", "m", 30).await;
@@ -128,8 +128,8 @@ async fn a_tenant_with_many_chunks_is_searched_by_an_index_and_its_neighbour_is_
         matches!(seen, Pgvector::Used { indexes: 1, .. }),
         "{seen:?}"
     );
-    // What the function asks is answered by the index, row security or not; by another order of the
-    // same rows it would not be.
+    // The query of the function uses the index, with row security. A sort would show that it does
+    // not.
     let plan = psql(
         &as_owner,
         "SET enable_sort = off; SET onward.tenant = E'l\\'arge \\\\'; EXPLAIN SELECT source_id \
@@ -148,7 +148,7 @@ async fn a_tenant_with_many_chunks_is_searched_by_an_index_and_its_neighbour_is_
     assert!(why.unwrap_err().contains("permission denied"));
 }
 
-/// The chunks that are found, by their numbers.
+/// The numbers of the chunks that are found.
 async fn numbers(
     postgres: &Postgres,
     sign: &str,
@@ -170,7 +170,7 @@ async fn numbers(
 }
 
 #[tokio::test]
-async fn the_index_finds_what_looking_at_all_of_them_finds() {
+async fn the_index_finds_the_same_chunks_as_a_full_scan() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
@@ -178,7 +178,7 @@ async fn the_index_finds_what_looking_at_all_of_them_finds() {
     let (postgres, _) = open(&as_owner).await;
     fill(&postgres, "a", "m", 4_095).await;
     let sign = "0000101010101010";
-    // All whose signs differ in two of twelve places at most: none that is not among them is as near.
+    // All chunks whose signs differ in at most two of twelve bits: no other chunk is as near.
     let exact = numbers(&postgres, sign, 79, false).await.unwrap();
     assert_eq!(exact.len(), 79);
     postgres.index_signs(&[many("a", "m")]).await.unwrap();
@@ -188,9 +188,9 @@ async fn the_index_finds_what_looking_at_all_of_them_finds() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// Whatever the index says: what is too little is not believed, and what is filtered is not asked.
+/// A result that is too short is discarded, and a filtered search does not use the index.
 #[tokio::test]
-async fn an_index_that_finds_too_little_is_not_believed() {
+async fn falls_back_to_a_full_scan_if_the_index_finds_too_few() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
     fill(&postgres, "a", "m", 50).await;
@@ -213,16 +213,16 @@ async fn an_index_that_finds_too_little_is_not_believed() {
     pretend(&last(4));
     assert_eq!(numbers(&postgres, zero, 5, false).await.unwrap(), nearest);
     pretend(&last(5));
-    let believed = numbers(&postgres, zero, 5, false).await.unwrap();
-    assert_eq!(believed, [46, 47, 48, 49, 50]);
-    pretend("RAISE EXCEPTION 'asked';");
+    let accepted = numbers(&postgres, zero, 5, false).await.unwrap();
+    assert_eq!(accepted, [46, 47, 48, 49, 50]);
+    pretend("RAISE EXCEPTION 'called';");
     assert!(numbers(&postgres, zero, 5, false).await.is_err());
-    let fits = numbers(&postgres, zero, 5, true).await.unwrap();
-    assert_eq!(fits, [], "no chunk has an artifact here");
+    let filtered = numbers(&postgres, zero, 5, true).await.unwrap();
+    assert_eq!(filtered, [], "no chunk has an artifact here");
 }
 
 #[tokio::test]
-async fn what_nobody_needs_goes_and_what_was_left_half_built_is_built_anew() {
+async fn drops_unneeded_indexes_and_rebuilds_invalid_ones() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
@@ -231,7 +231,7 @@ async fn what_nobody_needs_goes_and_what_was_left_half_built_is_built_anew() {
     fill(&postgres, "a", "m", 300).await;
     fill(&postgres, "b", "m", 300).await;
     let both = [many("a", "m"), many("b", "m")];
-    // Nobody has created the extension; this login may.
+    // The extension is not created yet; this login may create it.
     let available = postgres.pgvector().await.unwrap();
     assert!(
         matches!(available, Pgvector::Available { .. }),
@@ -250,16 +250,17 @@ async fn what_nobody_needs_goes_and_what_was_left_half_built_is_built_anew() {
     assert_eq!(
         found(&postgres, "a", 20).await,
         (0, 20),
-        "not by half of it"
+        "an invalid index is not used"
     );
-    let anew = Indexed {
+    let rebuilt = Indexed {
         made: 1,
         dropped: 1,
     };
-    assert_eq!(postgres.index_signs(&both).await.unwrap(), anew);
+    assert_eq!(postgres.index_signs(&both).await.unwrap(), rebuilt);
     assert_eq!(found(&postgres, "a", 20).await, (20, 20));
 
-    // One that shrank a little keeps it, one that shrank more does not, nor does another model's.
+    // A tenant that shrank a little keeps its index; one that shrank more does not, nor does an
+    // index for another model remain.
     let mut fewer = both.clone();
     fewer[0].chunks = MANY / 2;
     fewer[1].chunks = MANY / 2 - 1;
@@ -272,7 +273,7 @@ async fn what_nobody_needs_goes_and_what_was_left_half_built_is_built_anew() {
 }
 
 #[tokio::test]
-async fn entries_that_are_gone_do_not_switch_the_index_off() {
+async fn uses_the_index_despite_dead_entries() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
@@ -286,14 +287,14 @@ async fn entries_that_are_gone_do_not_switch_the_index_off() {
     fill(&postgres, "a", "m", 3_000).await;
     postgres.index_signs(&[many("a", "m")]).await.unwrap();
     let mut tx = begin(&postgres, "a");
-    let gone = "DELETE FROM chunk_signs WHERE tenant_id = $1 AND bit_count(sign) < 6";
-    tx.queue(tx.statement(gone, vec![]));
+    let delete = "DELETE FROM chunk_signs WHERE tenant_id = $1 AND bit_count(sign) < 6";
+    tx.queue(tx.statement(delete, vec![]));
     postgres.commit(tx).await.unwrap();
     assert_eq!(found(&postgres, "a", 100).await, (100, 100));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_one_server_builds_another_leaves_it_to_it() {
+async fn does_nothing_while_another_server_builds() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
@@ -304,29 +305,30 @@ async fn while_one_server_builds_another_leaves_it_to_it() {
     other.client.batch_execute(LOCK).await.unwrap();
     let wanted = [many("a", "m")];
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);
-    // The other one is gone, however it ended.
-    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    // The other server exits.
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
     drop(other);
-    let free = (0..1_000).any(|_| psql(&url, held).unwrap().trim() == "0");
-    assert!(free, "its lock is gone with it");
+    let free = (0..1_000).any(|_| psql(&url, locks).unwrap().trim() == "0");
+    assert!(free, "its lock was released");
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), MADE);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_servers_build_once_while_others_wait_to_lead() {
+async fn builds_an_index_once_while_a_server_waits_for_the_lead() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
     let (postgres, _) = open(&url).await;
     fill(&postgres, "a", "m", 2_000).await;
-    // Who leads, and who waits for that: no index is built beside a look at the database that does not end.
+    // A leader, and a server that waits for the lead: a snapshot that does not end would block the
+    // build.
     let leading = postgres.lead(Lead::Sweep).await.unwrap();
     let waiting = postgres.clone();
     let waiting = tokio::spawn(async move { waiting.lead(Lead::Sweep).await.map(drop) });
     let advisory = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'";
     let waits = (0..1_000).any(|_| psql(&url, advisory).unwrap().trim() == "1");
-    assert!(waits, "somebody waits for the lead");
+    assert!(waits, "a server waits for the lead");
     let builds: Vec<_> = (0..4)
         .map(|_| {
             let postgres = postgres.clone();
@@ -337,19 +339,19 @@ async fn several_servers_build_once_while_others_wait_to_lead() {
     for build in builds {
         let patience = Duration::from_secs(90);
         let build = tokio::time::timeout(patience, build).await;
-        made += build.expect("nobody is in its way").unwrap().made;
+        made += build.expect("the build is not blocked").unwrap().made;
     }
     assert_eq!(made, 1);
     assert_eq!(indexes(&url), "1 of 1");
-    assert!(!waiting.is_finished(), "it still waits");
+    assert!(!waiting.is_finished(), "still waiting");
     drop(leading);
     let patience = Duration::from_secs(20);
     let led = tokio::time::timeout(patience, waiting).await;
-    led.expect("it is woken").unwrap().unwrap();
+    led.expect("the waiting server was woken").unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn a_login_that_may_not_create_the_extension_goes_on_without() {
+async fn works_without_the_extension_if_the_login_may_not_create_it() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
@@ -362,14 +364,14 @@ async fn a_login_that_may_not_create_the_extension_goes_on_without() {
     let wanted = [many("a", "m")];
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);
     assert_eq!(found(&postgres, "a", 20).await, (0, 20));
-    // An administrator does it, and nobody starts anything again.
+    // An administrator creates it, and no restart is needed.
     psql(&url, "CREATE EXTENSION vector").unwrap();
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), MADE);
     assert_eq!(found(&postgres, "a", 20).await, (20, 20));
 }
 
 #[tokio::test]
-async fn a_server_without_pgvector_or_with_an_old_one_goes_on_without() {
+async fn works_without_a_supported_pgvector() {
     let old = Cluster::start_by(OLD_PGVECTOR);
     let mut servers = vec![(Cluster::shared().database(), false)];
     if let Some(cluster) = &old {
@@ -386,7 +388,7 @@ async fn a_server_without_pgvector_or_with_an_old_one_goes_on_without() {
         let seen = postgres.pgvector().await.unwrap();
         let fits = match &seen {
             Pgvector::TooOld { version, newer } => is_old && version == "0.6.2" && newer.is_none(),
-            // The shared server may be anybody's, and have one.
+            // The shared server may have any version, or none.
             Pgvector::Missing | Pgvector::Available { .. } | Pgvector::Used { .. } => !is_old,
         };
         assert!(fits, "{seen:?}");

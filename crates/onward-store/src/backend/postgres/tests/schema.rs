@@ -1,4 +1,4 @@
-//! The schema: how it comes about, whom it refuses, and what its own functions hold.
+//! The schema: its creation, the logins it rejects, and its own functions.
 
 use onward_testbed::psql;
 
@@ -7,8 +7,8 @@ use crate::backend::postgres::batch::Batch;
 use crate::sql::{self, Dialect};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_servers_may_start_at_once_on_two_databases_of_one_cluster() {
-    // One of its own, in which nobody has made the role before.
+async fn servers_can_start_concurrently_on_two_databases_of_one_cluster() {
+    // A separate cluster, in which the role does not exist yet.
     let cluster = Cluster::start();
     let urls = [cluster.database(), cluster.database()];
     let starts: Vec<_> = (0..12)
@@ -31,24 +31,27 @@ async fn many_servers_may_start_at_once_on_two_databases_of_one_cluster() {
                 .unwrap()
                 .trim(),
             migrate::VERSION.to_string(),
-            "each step was taken once"
+            "each migration ran once"
         );
     }
 }
 
 #[tokio::test]
-async fn a_schema_of_another_version_is_refused() {
+async fn rejects_a_schema_of_another_version() {
     let url = Cluster::shared().database();
-    let refused = |may| {
+    let rejected = |allowed| {
         let url = url.clone();
         async move {
             let (watchers, _) = broadcast::channel(1);
-            Postgres::connect(&url, may, watchers).await.err().unwrap()
+            Postgres::connect(&url, allowed, watchers)
+                .await
+                .err()
+                .unwrap()
         }
     };
     assert_eq!(Postgres::schema(&url).await.unwrap(), (0, migrate::VERSION));
     assert!(matches!(
-        refused(false).await,
+        rejected(false).await,
         Error::Older { found: 0, .. }
     ));
     assert_eq!(
@@ -60,7 +63,7 @@ async fn a_schema_of_another_version_is_refused() {
     open(&url).await;
     psql(&url, "INSERT INTO onward_schema VALUES (99)").unwrap();
     assert!(matches!(
-        refused(true).await,
+        rejected(true).await,
         Error::Newer { found: 99, .. }
     ));
     assert_eq!(
@@ -70,7 +73,7 @@ async fn a_schema_of_another_version_is_refused() {
 }
 
 #[tokio::test]
-async fn a_schema_of_ones_own_may_hold_the_tables() {
+async fn supports_tables_outside_the_public_schema() {
     let url = Cluster::shared().database();
     psql(&url, "CREATE SCHEMA elsewhere").unwrap();
     let elsewhere = format!("{url}?options=-c%20search_path%3Delsewhere");
@@ -82,16 +85,16 @@ async fn a_schema_of_ones_own_may_hold_the_tables() {
             .trim(),
         "1"
     );
-    let nowhere = format!("{url}?options=-c%20search_path%3Dnowhere");
+    let missing = format!("{url}?options=-c%20search_path%3Dnowhere");
     assert!(matches!(
-        Postgres::schema(&nowhere).await,
+        Postgres::schema(&missing).await,
         Err(Error::Address { .. })
     ));
 }
 
-/// A transaction is another user than the login, and `"$user"` in the search path another schema.
+/// The role of a transaction is not the login, so `"$user"` in the search path is another schema.
 #[tokio::test]
-async fn a_login_with_a_schema_of_its_name_has_its_tables_there() {
+async fn supports_a_schema_named_after_the_login() {
     let url = Cluster::shared().database();
     let login = format!("Own \\ {}", url.rsplit('/').next().unwrap());
     psql(&url, &format!("CREATE ROLE \"{login}\" LOGIN SUPERUSER")).unwrap();
@@ -114,7 +117,7 @@ async fn a_login_with_a_schema_of_its_name_has_its_tables_there() {
 }
 
 #[tokio::test]
-async fn a_login_without_the_rights_is_told_what_is_missing() {
+async fn names_the_role_that_a_login_may_not_assume() {
     let url = Cluster::shared().database();
     open(&url).await;
     let weak = format!("weak_{}", url.rsplit('/').next().unwrap());
@@ -134,7 +137,7 @@ async fn a_login_without_the_rights_is_told_what_is_missing() {
     );
 }
 
-/// Every name in the query files.
+/// All names in the query files.
 fn names() -> Vec<&'static str> {
     let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/query")).unwrap();
     let files = folder.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
@@ -143,13 +146,13 @@ fn names() -> Vec<&'static str> {
     let heads = texts.split("-- name: ").skip(1);
     heads
         .filter_map(|head| head.split_whitespace().next())
-        // Some are for files alone.
+        // Some are for SQLite only.
         .filter(|name| !sql::text(name, Dialect::Postgres).is_empty())
         .collect()
 }
 
 #[tokio::test]
-async fn every_statement_is_known_to_the_server_and_takes_what_we_have() {
+async fn every_statement_can_be_prepared_and_uses_supported_types() {
     let postgres = fresh().await;
     let held = postgres.0.pool.get().await.unwrap();
     let client = &held.client;
@@ -179,7 +182,7 @@ async fn every_statement_is_known_to_the_server_and_takes_what_we_have() {
 }
 
 #[tokio::test]
-async fn the_audit_trail_takes_no_update_and_goes_only_with_its_plan() {
+async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
     let plan = uuid::Uuid::from_u128(7);
@@ -209,7 +212,7 @@ async fn the_audit_trail_takes_no_update_and_goes_only_with_its_plan() {
     let why = psql(&url, "DELETE FROM events").unwrap_err();
     assert!(
         why.contains("takes no delete"),
-        "a superuser neither: {why}"
+        "not even for a superuser: {why}"
     );
 
     let mut tx = begin(&postgres, "a");

@@ -1,12 +1,13 @@
-//! Row security: a tenant sees and writes its own rows, whoever the server logs in as.
+//! Row security: a tenant reads and writes only its own rows, whatever the login is.
 
 use onward_testbed::psql;
 
 use super::*;
 
-/// Every table that names a tenant, but for the two that stand outside.
+/// All tables with a tenant column have row security, except the three that are read across
+/// tenants.
 #[tokio::test]
-async fn every_tenant_table_is_guarded() {
+async fn every_tenant_table_has_row_security() {
     let url = Cluster::shared().database();
     open(&url).await;
     let unguarded = psql(
@@ -35,12 +36,12 @@ async fn tenants_are_apart(postgres: &Postgres) {
     assert_eq!(
         number(&mut tx, KEYS, params!["a"]).await.unwrap(),
         0,
-        "B asks for A's rows"
+        "B queries the rows of A"
     );
     assert_eq!(
         number(&mut tx, ALL_KEYS, vec![]).await.unwrap(),
         0,
-        "B forgets to say whose"
+        "B queries without a tenant"
     );
     let theirs = Statement::outside(RENAME, params!["a", "one", "stolen"]);
     tx.queue(theirs.clone().touching(0));
@@ -48,7 +49,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
     let smuggled = Statement::outside(KEY, params!["a", "two", uuid::Uuid::nil()]);
     let why = tx.ask(vec![smuggled]).await.unwrap_err();
     assert!(
-        matches!(&why, Error::Refused(words) if words.contains("row-level security")),
+        matches!(&why, Error::Refused(message) if message.contains("row-level security")),
         "{why}"
     );
     postgres.rollback(tx).await;
@@ -57,16 +58,19 @@ async fn tenants_are_apart(postgres: &Postgres) {
     assert_eq!(
         number(&mut tx, ALL_KEYS, vec![]).await.unwrap(),
         0,
-        "no tenant sees nothing"
+        "without a tenant no row is visible"
     );
-    let nobodys = Statement::outside(KEY, params!["", "two", uuid::Uuid::nil()]);
-    assert!(tx.ask(vec![nobodys]).await.is_err(), "and owns nothing");
+    let ownerless = Statement::outside(KEY, params!["", "two", uuid::Uuid::nil()]);
+    assert!(
+        tx.ask(vec![ownerless]).await.is_err(),
+        "and none can be written"
+    );
     postgres.rollback(tx).await;
     assert_eq!(keys(postgres, "a").await, 1);
 }
 
 #[tokio::test]
-async fn a_superuser_does_not_get_around_row_security() {
+async fn a_superuser_does_not_bypass_row_security() {
     let url = Cluster::shared().database();
     assert_eq!(
         psql(&url, "SELECT current_setting('is_superuser')")
@@ -78,8 +82,8 @@ async fn a_superuser_does_not_get_around_row_security() {
 }
 
 #[tokio::test]
-async fn nor_does_the_owner_of_the_tables() {
-    // A cluster of its own, in which it makes the role itself.
+async fn the_owner_of_the_tables_does_not_bypass_row_security() {
+    // A separate cluster, in which the owner creates the role itself.
     let cluster = Cluster::start();
     let url = cluster.database();
     let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
@@ -88,15 +92,15 @@ async fn nor_does_the_owner_of_the_tables() {
     let url = as_role(&url, &owner);
     tenants_are_apart(&open(&url).await.0).await;
     let seen = psql(&url, "SELECT count(*) FROM idempotency_keys").unwrap();
-    assert_eq!(seen.trim(), "0", "not even outside of this program");
+    assert_eq!(seen.trim(), "0", "not even with another client");
 }
 
-/// A chunk of the tenant, by one word.
+/// A chunk of the tenant with one word.
 const CHUNK: &str = "INSERT INTO chunks VALUES ($1, '00000000-0000-4000-8000-000000000007', 0, 0, 1, \
     to_tsvector('simple', 'whale'))";
 
 #[tokio::test]
-async fn a_search_goes_by_the_index_of_words_and_stays_with_its_tenant() {
+async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant() {
     let cluster = Cluster::start();
     let url = cluster.database();
     let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
@@ -117,7 +121,7 @@ async fn a_search_goes_by_the_index_of_words_and_stays_with_its_tenant() {
         }
         postgres.rollback(tx).await;
     }
-    // The owner, whom these functions run as, may ask the index first; a tenant may not.
+    // The owner, as whom these functions run, may use the index; a tenant may not.
     let plan = "SET enable_seqscan = off; SET enable_indexscan = off; \
         EXPLAIN SELECT 1 FROM chunks WHERE words @@ to_tsquery('simple', 'whale')";
     let explained = psql(&as_owner, plan).unwrap();
@@ -127,7 +131,7 @@ async fn a_search_goes_by_the_index_of_words_and_stays_with_its_tenant() {
 }
 
 #[tokio::test]
-async fn an_operator_sees_all_tenants_and_changes_none() {
+async fn an_operator_reads_all_tenants_and_changes_none() {
     let postgres = fresh().await;
     let put = "INSERT INTO tenants VALUES ($1, 0, 0)";
     for tenant in ["a", "b"] {
@@ -150,7 +154,7 @@ async fn an_operator_sees_all_tenants_and_changes_none() {
     assert_eq!(
         number(&mut tx, count, vec![]).await.unwrap(),
         1,
-        "and only in that transaction"
+        "only in that transaction"
     );
     postgres.rollback(tx).await;
 }

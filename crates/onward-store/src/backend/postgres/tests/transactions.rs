@@ -1,11 +1,11 @@
-//! Transactions: all or nothing, in every way in which something can be wrong.
+//! Transactions: all or nothing, whatever fails.
 
 use tokio::time::timeout;
 
 use super::*;
 
 #[tokio::test]
-async fn a_wrong_number_of_rows_takes_everything_back() {
+async fn rolls_back_on_an_unexpected_row_count() {
     let postgres = fresh().await;
     let mut tx = begin(&postgres, "a");
     for statement in [
@@ -18,12 +18,12 @@ async fn a_wrong_number_of_rows_takes_everything_back() {
     let why = postgres.commit(tx).await.unwrap_err();
     let expected = format!("`{RENAME}` touched 0 rows, expected 1");
     assert!(
-        matches!(&why, Error::Refused(words) if *words == expected),
+        matches!(&why, Error::Refused(message) if *message == expected),
         "{why}"
     );
     assert_eq!(keys(&postgres, "a").await, 0);
 
-    // The same in the middle, and an answer that was not looked at does not make it good.
+    // An error in the middle of a transaction prevents the commit, even if the caller ignores it.
     let mut tx = begin(&postgres, "a");
     for statement in [key(&tx, "one").touching(1), key(&tx, "two").touching(2)] {
         tx.queue(statement);
@@ -37,7 +37,7 @@ async fn a_wrong_number_of_rows_takes_everything_back() {
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_written_takes_everything_back() {
+async fn rolls_back_on_a_value_that_cannot_be_encoded() {
     let postgres = fresh().await;
     for misfit in [Value::Text("a\0b".into()), Value::Int(1)] {
         let mut tx = begin(&postgres, "a");
@@ -51,7 +51,7 @@ async fn a_value_that_cannot_be_written_takes_everything_back() {
 }
 
 #[tokio::test]
-async fn whoever_is_second_has_lost_the_race() {
+async fn reports_a_lost_race_for_a_duplicate_key() {
     let postgres = fresh().await;
     put(&postgres, "a", "one").await.unwrap();
     assert!(matches!(
@@ -65,10 +65,7 @@ async fn whoever_is_second_has_lost_the_race() {
     assert!(!tx.lost_race());
     assert!(matches!(tx.ask(vec![]).await, Err(Error::LostRace)));
     assert!(tx.ask(vec![key(&tx, "two")]).await.is_err());
-    assert!(
-        tx.lost_race(),
-        "also for a caller that made something else of it"
-    );
+    assert!(tx.lost_race(), "even if the caller ignored the error");
     postgres.rollback(tx).await;
     assert_eq!(keys(&postgres, "a").await, 1);
 }
@@ -78,32 +75,29 @@ fn advancing(postgres: &Postgres, tenant: &str) -> Tx {
 }
 
 #[tokio::test]
-async fn a_transition_holds_nothing_while_it_decides() {
+async fn a_transition_locks_nothing_and_detects_several_snapshots() {
     let postgres = fresh().await;
     put(&postgres, "a", "one").await.unwrap();
     let mut tx = advancing(&postgres, "a");
     assert_eq!(number(&mut tx, KEYS, params!["a"]).await.unwrap(), 1);
     put(&postgres, "a", "two").await.unwrap();
-    assert!(!tx.is_doubtful(), "it has seen one moment");
+    assert!(!tx.is_doubtful(), "a single snapshot");
     let seen = number(&mut tx, KEYS, params!["a"]).await.unwrap();
-    assert_eq!(seen, 2, "every question sees its own moment");
-    assert!(
-        tx.is_doubtful(),
-        "nothing says whether these two belong together"
-    );
+    assert_eq!(seen, 2, "each query has its own snapshot");
+    assert!(tx.is_doubtful(), "two snapshots, and no version check");
     tx.queue(Statement::outside("plan_move", vec![]));
-    assert!(!tx.is_doubtful(), "the commit will tell");
+    assert!(!tx.is_doubtful(), "the commit checks the version");
     postgres.rollback(tx).await;
 }
 
 #[tokio::test]
-async fn what_a_transition_writes_is_there_all_or_not_at_all() {
+async fn a_transition_is_atomic() {
     let postgres = fresh().await;
     let mut tx = advancing(&postgres, "a");
     let one = key(&tx, "one");
     tx.queue(one);
     postgres.commit(tx).await.unwrap();
-    assert_eq!(keys(&postgres, "a").await, 1, "one statement by itself");
+    assert_eq!(keys(&postgres, "a").await, 1, "a single statement");
 
     let mut tx = advancing(&postgres, "a");
     for name in ["two", "one"] {
@@ -112,45 +106,45 @@ async fn what_a_transition_writes_is_there_all_or_not_at_all() {
     }
     let lost = postgres.commit(tx).await;
     assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
-    assert_eq!(keys(&postgres, "a").await, 1, "nothing of the two");
+    assert_eq!(keys(&postgres, "a").await, 1, "neither was written");
 
     let mut tx = advancing(&postgres, "a");
     let two = key(&tx, "two");
     tx.queue(two);
     tx.ask(vec![]).await.unwrap();
-    assert_eq!(keys(&postgres, "a").await, 1, "not yet");
+    assert_eq!(keys(&postgres, "a").await, 1, "not committed");
     postgres.rollback(tx).await;
-    assert_eq!(keys(&postgres, "a").await, 1, "and never");
+    assert_eq!(keys(&postgres, "a").await, 1, "rolled back");
 }
 
 #[tokio::test]
-async fn a_connection_names_the_tenant_that_it_works_for() {
-    // One connection serves them all: the one that was used last is taken first.
+async fn sets_the_tenant_of_a_reused_connection() {
+    // One connection serves them all: the pool returns the most recently used one first.
     let postgres = fresh().await;
     for tenant in ["a", "b", "a"] {
         let mut tx = advancing(&postgres, tenant);
         let one = key(&tx, &format!("of {tenant}"));
         tx.queue(one);
-        // The second of `a` has lost the race against the first.
+        // The second commit of `a` loses the race.
         drop(postgres.commit(tx).await);
     }
     for tenant in ["a", "b"] {
         let mut tx = advancing(&postgres, tenant);
         let seen = number(&mut tx, ALL_KEYS, vec![]).await.unwrap();
-        assert_eq!(seen, 1, "`{tenant}` sees its own alone");
+        assert_eq!(seen, 1, "`{tenant}` sees only its own rows");
         postgres.rollback(tx).await;
     }
 }
 
 #[tokio::test]
-async fn a_law_that_is_broken_is_refused_by_name() {
+async fn names_the_violated_constraint() {
     let postgres = fresh().await;
     let mut tx = begin(&postgres, "a");
     let statement = tx.statement(EVENT, params![uuid::Uuid::nil(), 0i64]);
     tx.queue(statement);
     let why = postgres.commit(tx).await.unwrap_err();
     assert!(
-        matches!(&why, Error::Refused(words) if words.contains("events")),
+        matches!(&why, Error::Refused(message) if message.contains("events")),
         "{why}"
     );
     let mut tx = begin(&postgres, "a");
@@ -159,14 +153,14 @@ async fn a_law_that_is_broken_is_refused_by_name() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&why, Error::Refused(words) if words.contains("42703")),
+        matches!(&why, Error::Refused(message) if message.contains("42703")),
         "{why}"
     );
     postgres.rollback(tx).await;
 }
 
 #[tokio::test]
-async fn a_reader_sees_one_state_and_writes_nothing() {
+async fn a_reader_sees_one_snapshot_and_cannot_write() {
     let postgres = fresh().await;
     let mut reader = postgres.begin("a".into(), Faults::default(), Kind::Reading);
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
@@ -180,11 +174,11 @@ async fn a_reader_sees_one_state_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_cut_off_does_not_come_back_in_its_transaction() {
+async fn does_not_reuse_a_connection_inside_a_transaction() {
     let postgres = fresh().await;
-    for how in 0..3 {
+    for case in 0..3 {
         let mut tx = begin(&postgres, "a");
-        match how {
+        match case {
             0 => tx.queue(key(&tx, "one")),
             1 => {
                 let statement = key(&tx, "one");
@@ -198,7 +192,7 @@ async fn a_connection_that_was_cut_off_does_not_come_back_in_its_transaction() {
             }
         }
         drop(tx);
-        assert_eq!(postgres.0.pool.status().size, 0, "way {how}");
+        assert_eq!(postgres.0.pool.status().size, 0, "case {case}");
         let mut tx = begin(&postgres, "b");
         assert_eq!(number(&mut tx, ALL_KEYS, vec![]).await.unwrap(), 0);
         postgres.rollback(tx).await;
@@ -210,7 +204,7 @@ async fn a_connection_that_was_cut_off_does_not_come_back_in_its_transaction() {
 }
 
 #[tokio::test]
-async fn faults_strike_before_and_after_the_commit() {
+async fn injects_faults_before_and_after_the_commit() {
     let postgres = fresh().await;
     for (operations, expected) in [(0, 0), (1, 1)] {
         let faults = Faults::armed();
