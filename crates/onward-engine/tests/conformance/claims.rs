@@ -1,27 +1,27 @@
-//! Handing steps out: in order, to one caller each, under a claim.
+//! Claims: steps are assigned in order, each to one caller, with a claim token.
 
 use onward_core::command::Modification;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_engine::next::{Next, Peek};
+use onward_engine::next_step::{NextStep, Peek};
 use onward_engine::submit::Submission;
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::verbs::{code, handed, result, result_without_token};
+use crate::operations::{claimed_step, code, submission_for, submission_without_token};
 
-async fn steps_are_handed_out_in_order_and_the_plan_ends_with_the_last(desk: &Desk) {
-    let plan = desk.plan(3).await;
-    for (place, step) in plan.steps.iter().enumerate() {
-        let handed = desk.take(plan.id).await;
-        assert_eq!(handed.step, *step);
-        assert_eq!((handed.attempt, handed.total), (1, 3));
-        assert_eq!(usize::try_from(handed.order).unwrap(), place + 1);
-        assert_eq!(desk.plan_status(plan.id).await.as_str(), "executing");
-        desk.hand_in(&handed, "done").await;
+async fn assigns_steps_in_order_and_completes_the_plan_with_the_last_step(harness: &Harness) {
+    let plan = harness.plan(3).await;
+    for (index, step) in plan.steps.iter().enumerate() {
+        let claimed = harness.claim(plan.id).await;
+        assert_eq!(claimed.step, *step);
+        assert_eq!((claimed.attempt, claimed.total), (1, 3));
+        assert_eq!(usize::try_from(claimed.order).unwrap(), index + 1);
+        assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
+        harness.complete(&claimed, "done").await;
     }
-    assert_eq!(desk.plan_status(plan.id).await.as_str(), "completed");
+    assert_eq!(harness.plan_status(plan.id).await.as_str(), "completed");
     assert_eq!(
-        desk.trail(plan.id).await,
+        harness.audit_trail(plan.id).await,
         [
             "plan_modified created",
             "step_started",
@@ -35,89 +35,91 @@ async fn steps_are_handed_out_in_order_and_the_plan_ends_with_the_last(desk: &De
     );
 }
 
-async fn a_finished_plan_answers_with_how_its_output_should_look(desk: &Desk) {
-    let mut draft = desk.draft(2);
+async fn a_completed_plan_returns_its_formatting_notes(harness: &Harness) {
+    let mut draft = harness.draft(2);
     draft.output_formatting_notes = Some("as a table".to_owned());
-    let plan = desk.create(draft).await;
-    desk.work_off(plan.id, 1).await;
-    let last = desk.take(plan.id).await;
-    let mut submission = result(&last, "done");
+    let plan = harness.create(draft).await;
+    harness.complete_steps(plan.id, 1).await;
+    let last = harness.claim(plan.id).await;
+    let mut submission = submission_for(&last, "done");
     submission.result.formatting_notes = Some("with a figure".to_owned());
-    desk.submit(submission).await.unwrap();
-    let Next::Complete(notes) = desk.ask(plan.id).await else {
-        panic!("the plan is over")
+    harness.submit(submission).await.unwrap();
+    let NextStep::Complete(notes) = harness.next_step(plan.id).await else {
+        panic!("plan is not complete")
     };
     assert_eq!(notes.plan.as_deref(), Some("as a table"));
     assert_eq!(notes.steps, [(last.step, 2, "with a figure".to_owned())]);
 }
 
-async fn a_step_waits_until_all_that_it_depends_on_is_over(desk: &Desk) {
-    let mut draft = desk.draft(4);
+async fn a_step_is_blocked_until_all_its_dependencies_are_terminal(harness: &Harness) {
+    let mut draft = harness.draft(4);
     draft.steps[0].depends_on = vec![2, 3];
-    let plan = desk.create(draft).await;
-    let second = desk.take(plan.id).await;
+    let plan = harness.create(draft).await;
+    let second = harness.claim(plan.id).await;
     assert_eq!(second.order, 2);
-    let third = desk.take(plan.id).await;
-    let fourth = desk.take(plan.id).await;
+    let third = harness.claim(plan.id).await;
+    let fourth = harness.claim(plan.id).await;
     assert_eq!((third.order, fourth.order), (3, 4));
-    let Next::NoPendingSteps {
+    let NextStep::NoPendingSteps {
         in_progress,
         failed,
         blocked,
         working,
-    } = desk.ask(plan.id).await
+    } = harness.next_step(plan.id).await
     else {
-        panic!("the first step still waits")
+        panic!("first step is not blocked")
     };
     assert_eq!((in_progress, failed, blocked, working.len()), (3, 0, 1, 3));
-    desk.hand_in(&second, "done").await;
+    harness.complete(&second, "done").await;
     assert!(matches!(
-        desk.ask(plan.id).await,
-        Next::NoPendingSteps { .. }
+        harness.next_step(plan.id).await,
+        NextStep::NoPendingSteps { .. }
     ));
-    // A step that fails holds nobody up.
-    let fails = Modification::FailStep {
+    // A failed dependency also unblocks the step.
+    let fail = Modification::FailStep {
         step: third.step,
         reason: None,
     };
-    desk.modify(plan.id, fails).await.unwrap();
-    assert_eq!(desk.take(plan.id).await.order, 1);
+    harness.modify(plan.id, fail).await.unwrap();
+    assert_eq!(harness.claim(plan.id).await.order, 1);
 }
 
-async fn looking_at_what_comes_next_hands_nothing_out(desk: &Desk) {
-    let plan = desk.plan(1).await;
+async fn peeking_claims_nothing(harness: &Harness) {
+    let plan = harness.plan(1).await;
     for _ in 0..2 {
-        let Peek::Step(step) = desk.engine.peek(&desk.me, plan.id).await.unwrap() else {
-            panic!("there is a step")
+        let Peek::Step(step) = harness.engine.peek(&harness.me, plan.id).await.unwrap() else {
+            panic!("no step to peek at")
         };
         assert_eq!(step.id(), plan.steps[0]);
     }
-    assert_eq!(desk.trail(plan.id).await.len(), 1);
-    desk.work_off(plan.id, 1).await;
-    let peek = desk.engine.peek(&desk.me, plan.id).await.unwrap();
-    assert!(matches!(peek, Peek::None(Next::Complete(_))));
+    assert_eq!(harness.audit_trail(plan.id).await.len(), 1);
+    harness.complete_steps(plan.id, 1).await;
+    let peek = harness.engine.peek(&harness.me, plan.id).await.unwrap();
+    assert!(matches!(peek, Peek::None(NextStep::Complete(_))));
 }
 
-async fn many_who_ask_at_once_get_different_steps(desk: &Desk) {
-    let plan = desk.plan(6).await;
-    let other = desk.another_engine().await;
+async fn concurrent_callers_claim_different_steps(harness: &Harness) {
+    let plan = harness.plan(6).await;
+    let other = harness.another_engine().await;
     let calls: Vec<_> = (0..10)
         .map(|number| {
             let engine = if number % 2 == 0 {
-                &desk.engine
+                &harness.engine
             } else {
                 &other
             };
-            let (engine, me, plan) = (engine.clone(), desk.me.clone(), plan.id);
+            let (engine, me, plan) = (engine.clone(), harness.me.clone(), plan.id);
             tokio::spawn(async move { engine.next_step(&me, plan, None, false).await })
         })
         .collect();
     let (mut steps, mut empty) = (Vec::new(), 0);
     for call in calls {
         match call.await.unwrap().unwrap() {
-            Next::Started(step) => steps.push(step.step),
-            Next::NoPendingSteps { .. } => empty += 1,
-            other @ (Next::Complete(_) | Next::Failed { .. } | Next::AwaitingReview { .. }) => {
+            NextStep::Started(step) => steps.push(step.step),
+            NextStep::NoPendingSteps { .. } => empty += 1,
+            other @ (NextStep::Complete(_)
+            | NextStep::Failed { .. }
+            | NextStep::AwaitingReview { .. }) => {
                 panic!("{other:?}")
             }
         }
@@ -129,13 +131,13 @@ async fn many_who_ask_at_once_get_different_steps(desk: &Desk) {
     other.close().await;
 }
 
-async fn many_who_submit_the_same_step_at_once_complete_it_once(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let step = desk.take(plan.id).await;
+async fn concurrent_submissions_complete_a_step_once(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let step = harness.claim(plan.id).await;
     let calls: Vec<_> = (0..6)
         .map(|number| {
-            let (engine, me) = (desk.engine.clone(), desk.me.clone());
-            let submission = result(&step, &format!("by {number}"));
+            let (engine, me) = (harness.engine.clone(), harness.me.clone());
+            let submission = submission_for(&step, &format!("by {number}"));
             tokio::spawn(async move { engine.submit(&me, submission).await })
         })
         .collect();
@@ -143,20 +145,20 @@ async fn many_who_submit_the_same_step_at_once_complete_it_once(desk: &Desk) {
     for call in calls {
         match call.await.unwrap() {
             Ok(_) => accepted += 1,
-            Err(why) => assert!(why.kept().is_some(), "{why}"),
+            Err(err) => assert!(err.kept().is_some(), "{err}"),
         }
     }
     assert_eq!(accepted, 1);
-    let trail = desk.trail(plan.id).await;
+    let events = harness.audit_trail(plan.id).await;
     assert_eq!(
-        trail
+        events
             .iter()
             .filter(|name| *name == "step_completed")
             .count(),
         1
     );
     assert_eq!(
-        trail
+        events
             .iter()
             .filter(|name| *name == "late_result_kept")
             .count(),
@@ -164,90 +166,98 @@ async fn many_who_submit_the_same_step_at_once_complete_it_once(desk: &Desk) {
     );
 }
 
-async fn a_result_without_a_token_counts_for_the_current_claim(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    desk.submit(result_without_token(step.step, "done"))
+async fn accepts_a_result_without_a_token_for_the_current_claim(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    harness
+        .submit(submission_without_token(step.step, "done"))
         .await
         .unwrap();
-    assert_eq!(desk.statuses(plan.id).await, ["completed"]);
+    assert_eq!(harness.step_statuses(plan.id).await, ["completed"]);
 }
 
-async fn a_result_for_a_step_that_nobody_took_on_takes_it_on_first(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let submitted = desk
-        .submit(result_without_token(plan.steps[0], "done"))
+async fn a_result_for_an_unclaimed_step_claims_it_first(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let submitted = harness
+        .submit(submission_without_token(plan.steps[0], "done"))
         .await
         .unwrap();
     assert_eq!(submitted.plan_status.as_str(), "completed");
     assert_eq!(
-        desk.trail_behind(plan.id, 1).await,
+        harness.audit_trail_after(plan.id, 1).await,
         ["step_started", "step_completed", "plan_completed"]
     );
 }
 
-async fn a_made_up_token_is_refused_while_somebody_has_the_step(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    let made_up = Submission {
-        token: Some(ClaimToken::new("made up")),
-        ..result(&step, "done")
+async fn rejects_an_unknown_token_for_a_claimed_step(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let unknown_token = Submission {
+        token: Some(ClaimToken::new("unknown")),
+        ..submission_for(&step, "done")
     };
-    assert_eq!(code(desk.submit(made_up).await), "claim_superseded");
-    assert_eq!(desk.statuses(plan.id).await, ["in_progress"]);
+    assert_eq!(
+        code(harness.submit(unknown_token).await),
+        "claim_superseded"
+    );
+    assert_eq!(harness.step_statuses(plan.id).await, ["in_progress"]);
 }
 
-async fn a_superseded_token_is_refused_once_somebody_else_has_the_step(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let first = desk.take(plan.id).await;
-    let back = Modification::RequeueStep { step: first.step };
-    desk.modify(plan.id, back).await.unwrap();
-    let second = desk.take(plan.id).await;
+async fn rejects_a_superseded_token_after_the_step_was_claimed_again(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let first = harness.claim(plan.id).await;
+    let requeue = Modification::RequeueStep { step: first.step };
+    harness.modify(plan.id, requeue).await.unwrap();
+    let second = harness.claim(plan.id).await;
     assert_eq!((second.step, second.attempt), (first.step, 2));
     assert_ne!(second.token, first.token);
     assert_eq!(
-        code(desk.submit(result(&first, "late")).await),
+        code(harness.submit(submission_for(&first, "late")).await),
         "claim_superseded"
     );
-    desk.hand_in(&second, "in time").await;
+    harness.complete(&second, "in time").await;
 }
 
-async fn a_superseded_token_still_counts_while_nobody_else_has_the_step(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let first = desk.take(plan.id).await;
-    let back = Modification::RequeueStep { step: first.step };
-    desk.modify(plan.id, back).await.unwrap();
-    desk.hand_in(&first, "after all").await;
-    assert_eq!(desk.statuses(plan.id).await, ["completed"]);
+async fn accepts_a_superseded_token_while_the_step_is_unclaimed(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let first = harness.claim(plan.id).await;
+    let requeue = Modification::RequeueStep { step: first.step };
+    harness.modify(plan.id, requeue).await.unwrap();
+    harness.complete(&first, "after all").await;
+    assert_eq!(harness.step_statuses(plan.id).await, ["completed"]);
 }
 
-async fn a_step_that_was_handed_back_as_often_as_it_may_be_fails(desk: &Desk) {
-    let mut draft = desk.draft(1);
+async fn fails_a_step_requeued_on_its_last_attempt(harness: &Harness) {
+    let mut draft = harness.draft(1);
     draft.steps[0].max_attempts = Some(2);
-    let plan = desk.create(draft).await;
+    let plan = harness.create(draft).await;
     for attempt in 1..=2 {
-        let step = desk.take(plan.id).await;
+        let step = harness.claim(plan.id).await;
         assert_eq!(step.attempt, attempt);
-        desk.modify(plan.id, Modification::RequeueStep { step: step.step })
+        harness
+            .modify(plan.id, Modification::RequeueStep { step: step.step })
             .await
             .unwrap();
     }
-    assert_eq!(desk.statuses(plan.id).await, ["failed"]);
-    assert_eq!(desk.plan_status(plan.id).await.as_str(), "completed");
-    assert_eq!(desk.status(plan.id).await.sheet.head.counts.progress(), 0);
+    assert_eq!(harness.step_statuses(plan.id).await, ["failed"]);
+    assert_eq!(harness.plan_status(plan.id).await.as_str(), "completed");
+    assert_eq!(
+        harness.status(plan.id).await.sheet.head.counts.progress(),
+        0
+    );
 }
 
-async fn who_holds_a_step_is_told_to_those_who_get_none(desk: &Desk) {
-    let plan = desk.plan(1).await;
+async fn reports_the_holders_of_claimed_steps_when_none_is_pending(harness: &Harness) {
+    let plan = harness.plan(1).await;
     let session = SessionId::new("agent 7");
-    let next = desk
+    let next = harness
         .engine
-        .next_step(&desk.me, plan.id, Some(session.clone()), false)
+        .next_step(&harness.me, plan.id, Some(session.clone()), false)
         .await;
-    handed(next.unwrap());
-    desk.advance(std::time::Duration::from_millis(1_500));
-    let Next::NoPendingSteps { working, .. } = desk.ask(plan.id).await else {
-        panic!("the only step is taken")
+    claimed_step(next.unwrap());
+    harness.advance(std::time::Duration::from_millis(1_500));
+    let NextStep::NoPendingSteps { working, .. } = harness.next_step(plan.id).await else {
+        panic!("step is not claimed")
     };
     assert_eq!(working[0].session, Some(session));
     assert_eq!(working[0].elapsed, std::time::Duration::from_millis(1_500));
@@ -255,17 +265,17 @@ async fn who_holds_a_step_is_told_to_those_who_get_none(desk: &Desk) {
 }
 
 on_both_databases![
-    steps_are_handed_out_in_order_and_the_plan_ends_with_the_last,
-    a_finished_plan_answers_with_how_its_output_should_look,
-    a_step_waits_until_all_that_it_depends_on_is_over,
-    looking_at_what_comes_next_hands_nothing_out,
-    many_who_ask_at_once_get_different_steps,
-    many_who_submit_the_same_step_at_once_complete_it_once,
-    a_result_without_a_token_counts_for_the_current_claim,
-    a_result_for_a_step_that_nobody_took_on_takes_it_on_first,
-    a_made_up_token_is_refused_while_somebody_has_the_step,
-    a_superseded_token_is_refused_once_somebody_else_has_the_step,
-    a_superseded_token_still_counts_while_nobody_else_has_the_step,
-    a_step_that_was_handed_back_as_often_as_it_may_be_fails,
-    who_holds_a_step_is_told_to_those_who_get_none,
+    assigns_steps_in_order_and_completes_the_plan_with_the_last_step,
+    a_completed_plan_returns_its_formatting_notes,
+    a_step_is_blocked_until_all_its_dependencies_are_terminal,
+    peeking_claims_nothing,
+    concurrent_callers_claim_different_steps,
+    concurrent_submissions_complete_a_step_once,
+    accepts_a_result_without_a_token_for_the_current_claim,
+    a_result_for_an_unclaimed_step_claims_it_first,
+    rejects_an_unknown_token_for_a_claimed_step,
+    rejects_a_superseded_token_after_the_step_was_claimed_again,
+    accepts_a_superseded_token_while_the_step_is_unclaimed,
+    fails_a_step_requeued_on_its_last_attempt,
+    reports_the_holders_of_claimed_steps_when_none_is_pending,
 ];

@@ -1,135 +1,155 @@
-//! A row that fits no state is an error that names table, column and row, from every read that comes
-//! across it; the doctor names it; and other plans go on.
+//! Corrupt rows: every read that encounters one returns an error with table, column and row id,
+//! `verify` reports it, and other plans are not affected.
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
 use onward_engine::list::PlanQuery;
-use onward_engine::step::Question;
+use onward_engine::step::ReviewRequest;
 use onward_engine::{Engine, Error};
 use onward_store::Corrupt;
 
-use crate::desk::Desk;
+use crate::database::Backend;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::place::Kind;
-use crate::verbs::{Made, error, result_without_token};
+use crate::operations::{CreatedPlan, error, submission_without_token};
 
-/// A plan with a step in each status, and a branch behind the one that can still be taken on.
-async fn patient(desk: &Desk) -> Made {
-    let mut draft = desk.draft(6);
-    draft.branches = vec![desk.branch(5, "true", ActionSpec::SkipTo(StepRef::Order(6)))];
-    let plan = desk.create(draft).await;
-    desk.work_off(plan.id, 1).await;
+/// A plan with a step in each status and a branch after the pending one.
+async fn plan_with_all_statuses(harness: &Harness) -> CreatedPlan {
+    let mut draft = harness.draft(6);
+    draft.branches = vec![harness.branch(5, "true", ActionSpec::SkipTo(StepRef::Order(6)))];
+    let plan = harness.create(draft).await;
+    harness.complete_steps(plan.id, 1).await;
     let fail = Modification::FailStep {
         step: plan.steps[1],
         reason: None,
     };
-    desk.modify(plan.id, fail).await.unwrap();
-    desk.take(plan.id).await;
-    let asks = desk.take(plan.id).await;
-    let question = Question {
-        step: asks.step,
+    harness.modify(plan.id, fail).await.unwrap();
+    harness.claim(plan.id).await;
+    let under_review = harness.claim(plan.id).await;
+    let question = ReviewRequest {
+        step: under_review.step,
         summary: "so?".to_owned(),
         questions: Vec::new(),
         token: None,
         session: None,
     };
-    desk.engine
-        .request_review(&desk.me, question)
+    harness
+        .engine
+        .request_review(&harness.me, question)
         .await
         .unwrap();
     plan
 }
 
-pub(crate) fn cell<T: std::fmt::Debug>(answer: Result<T, Error>) -> Corrupt {
-    let why = error(answer);
-    let Error::Store(onward_store::Error::Corrupt(cell)) = why else {
-        panic!("it says nothing of a cell: {why}")
+/// The corrupt cell that a failed call reports.
+pub(crate) fn corrupt_cell<T: std::fmt::Debug>(result: Result<T, Error>) -> Corrupt {
+    let err = error(result);
+    let Error::Store(onward_store::Error::Corrupt(cell)) = err else {
+        panic!("not a corrupt cell: {err}")
     };
     cell
 }
 
-/// Which cell, in whose row, and what is written into it.
-struct Damage {
+/// An invalid value for one cell.
+struct Corruption {
     table: &'static str,
     column: &'static str,
-    /// The place of the step whose row it is; the plan's own where there is none.
+    /// Index of the step; `None` for the row of the plan or of its branch.
     step: Option<usize>,
-    to: &'static str,
+    value: &'static str,
 }
 
-fn damage(
+fn corruption(
     table: &'static str,
     column: &'static str,
     step: Option<usize>,
-    to: &'static str,
-) -> Damage {
-    Damage {
+    value: &'static str,
+) -> Corruption {
+    Corruption {
         table,
         column,
         step,
-        to,
+        value,
     }
 }
 
-/// Damages each cell in turn, tries every read, and repairs it again.
-async fn examine_all(desk: &Desk, cells: &[Damage]) {
-    let plan = patient(desk).await;
-    // A process that has not worked on the plan, and remembers nothing of it.
-    let reader = desk.another_engine().await;
-    let healthy = desk.plan(u32::try_from(cells.len()).unwrap()).await;
-    for cell in cells {
-        examine(desk, &reader, &plan, cell).await;
-        desk.work_off(healthy.id, 1).await;
+/// Corrupts each cell in turn, checks all reads and repairs the cell.
+async fn check_all(harness: &Harness, corruptions: &[Corruption]) {
+    let plan = plan_with_all_statuses(harness).await;
+    // An engine without a cached copy of the plan.
+    let reader = harness.another_engine().await;
+    let healthy = harness
+        .plan(u32::try_from(corruptions.len()).unwrap())
+        .await;
+    for corruption in corruptions {
+        check(harness, &reader, &plan, corruption).await;
+        harness.complete_steps(healthy.id, 1).await;
     }
-    let status = desk.plan_status(healthy.id).await;
-    assert_eq!(status.as_str(), "completed", "another plan goes on");
+    let status = harness.plan_status(healthy.id).await;
+    assert_eq!(status.as_str(), "completed", "another plan is not affected");
     reader.close().await;
 }
 
-async fn examine(desk: &Desk, reader: &Engine, plan: &Made, damage: &Damage) {
-    let row = damage
+async fn check(harness: &Harness, reader: &Engine, plan: &CreatedPlan, corruption: &Corruption) {
+    let row = corruption
         .step
-        .map_or(plan.id.to_string(), |place| plan.steps[place].to_string());
-    let (key, named) = match damage.table {
-        "plans" => ("plan_id", row.clone()),
-        "steps" => ("step_id", row.clone()),
+        .map_or(plan.id.to_string(), |index| plan.steps[index].to_string());
+    let (key, row) = match corruption.table {
+        "plans" => ("plan_id", row),
+        "steps" => ("step_id", row),
         "branches" => ("branch_id", plan.branches[0].to_string()),
-        other => panic!("no key of `{other}` is known here"),
+        other => panic!("no key column for `{other}`"),
     };
-    let Damage {
-        table, column, to, ..
-    } = damage;
-    let only = format!(
+    let Corruption {
+        table,
+        column,
+        value,
+        ..
+    } = corruption;
+    let where_row = format!(
         "WHERE tenant_id = '{}' AND {key} = {}",
-        desk.me.tenant,
-        desk.literal(&named)
+        harness.me.tenant,
+        harness.id_literal(&row)
     );
-    let before = match desk.place.kind() {
-        Kind::Sqlite => format!("quote({column})"),
-        Kind::Postgres => format!("quote_nullable({column}::text)"),
+    let before = match harness.database.backend() {
+        Backend::Sqlite => format!("quote({column})"),
+        Backend::Postgres => format!("quote_nullable({column}::text)"),
     };
-    let before = desk.damage(&format!(
-        "SELECT {before} FROM {table} {only}; UPDATE {table} SET {column} = {to} {only}"
+    let before = harness.corrupt(&format!(
+        "SELECT {before} FROM {table} {where_row}; UPDATE {table} SET {column} = {value} {where_row}"
     ));
-    let expected = |cell: Corrupt| {
+    let assert_cell = |cell: Corrupt| {
         let found = (cell.table, cell.column, cell.row.as_str());
         assert_eq!(
             found,
-            (*table, *column, named.as_str()),
-            "{to}: {}",
+            (*table, *column, row.as_str()),
+            "{value}: {}",
             cell.why
         );
     };
-    expected(cell(desk.engine.whole_plan(&desk.me, plan.id).await));
-    expected(cell(desk.engine.export(&desk.me, plan.id).await));
+    assert_cell(corrupt_cell(
+        harness.engine.full_plan(&harness.me, plan.id).await,
+    ));
+    assert_cell(corrupt_cell(
+        harness.engine.export(&harness.me, plan.id).await,
+    ));
     match *table {
         "plans" => {
-            expected(cell(desk.engine.sheet(&desk.me, plan.id).await));
-            expected(cell(desk.engine.status(&desk.me, plan.id, None).await));
+            assert_cell(corrupt_cell(
+                harness.engine.sheet(&harness.me, plan.id).await,
+            ));
+            assert_cell(corrupt_cell(
+                harness.engine.status(&harness.me, plan.id, None).await,
+            ));
             if !["created_at", "name"].contains(column) {
-                // What the verbs look at is not the whole row.
-                expected(cell(reader.next_step(&desk.me, plan.id, None, false).await));
-                expected(cell(
-                    desk.engine.abandon_plan(&desk.me, plan.id, None).await,
+                // Commands do not read these two columns.
+                assert_cell(corrupt_cell(
+                    reader.next_step(&harness.me, plan.id, None, false).await,
+                ));
+                assert_cell(corrupt_cell(
+                    harness
+                        .engine
+                        .abandon_plan(&harness.me, plan.id, None)
+                        .await,
                 ));
             }
             let query = PlanQuery {
@@ -137,144 +157,158 @@ async fn examine(desk: &Desk, reader: &Engine, plan: &Made, damage: &Damage) {
                 finished: true,
                 ..PlanQuery::default()
             };
-            expected(cell(desk.engine.list_plans(&desk.me, query).await));
+            assert_cell(corrupt_cell(
+                harness.engine.list_plans(&harness.me, query).await,
+            ));
         }
-        // On a server a transition looks at the trail, and reads no row.
-        "steps" | "branches" if desk.place.kind() == Kind::Sqlite => {
-            let step = plan.steps[damage.step.unwrap_or(4)];
-            let submission = result_without_token(step, "words");
-            expected(cell(reader.submit(&desk.me, submission).await));
+        // On PostgreSQL a transition reads the audit trail instead of the rows.
+        "steps" | "branches" if harness.database.backend() == Backend::Sqlite => {
+            let step = plan.steps[corruption.step.unwrap_or(4)];
+            let submission = submission_without_token(step, "done");
+            assert_cell(corrupt_cell(reader.submit(&harness.me, submission).await));
         }
         _ => {}
     }
-    let checked = desk.engine.verify(&desk.me).await.unwrap();
+    let checked = harness.engine.verify(&harness.me).await.unwrap();
     let fault = checked
-        .faults
+        .inconsistencies
         .iter()
         .find(|fault| fault.plan == Some(plan.id));
-    let what = &fault.expect("the doctor finds it").what;
-    for word in [table, column, &named.as_str()] {
-        assert!(what.contains(word), "{what}");
+    let what = &fault.expect("fault was reported").message;
+    for name in [table, column, &row.as_str()] {
+        assert!(what.contains(name), "{what}");
     }
     let others = checked
-        .faults
+        .inconsistencies
         .iter()
         .filter(|fault| fault.plan != Some(plan.id));
-    assert_eq!(others.count(), 0, "{:?}", checked.faults);
-    desk.damage(&format!("UPDATE {table} SET {column} = {before} {only}"));
+    assert_eq!(others.count(), 0, "{:?}", checked.inconsistencies);
+    harness.corrupt(&format!(
+        "UPDATE {table} SET {column} = {before} {where_row}"
+    ));
 }
 
-async fn a_damaged_plan_is_named(desk: &Desk) {
-    let failed = desk.plan(1).await;
-    desk.engine
-        .abandon_plan(&desk.me, failed.id, None)
+async fn reports_a_corrupt_plan_row(harness: &Harness) {
+    let failed = harness.plan(1).await;
+    harness
+        .engine
+        .abandon_plan(&harness.me, failed.id, None)
         .await
         .unwrap();
-    desk.damage(&format!(
-        "UPDATE plans SET failure_kind = 'tired' WHERE plan_id = {}",
-        desk.literal(failed.id)
+    harness.corrupt(&format!(
+        "UPDATE plans SET failure_kind = 'no_such_kind' WHERE plan_id = {}",
+        harness.id_literal(failed.id)
     ));
-    let found = cell(desk.engine.sheet(&desk.me, failed.id).await);
+    let found = corrupt_cell(harness.engine.sheet(&harness.me, failed.id).await);
     assert_eq!((found.table, found.column), ("plans", "failure_kind"));
     assert_eq!(found.row, failed.id.to_string());
-    assert!(found.why.contains("tired"), "{}", found.why);
-    let checked = desk.engine.verify(&desk.me).await.unwrap();
-    assert!(checked.faults[0].what.contains("failure_kind"));
+    assert!(found.why.contains("no_such_kind"), "{}", found.why);
+    let checked = harness.engine.verify(&harness.me).await.unwrap();
+    assert!(checked.inconsistencies[0].message.contains("failure_kind"));
 }
 
-async fn a_damaged_step_is_named(desk: &Desk) {
-    let cells = [
-        damage("steps", "superseded", Some(4), "'no json'"),
-        damage("steps", "superseded", Some(4), "'{}'"),
-        damage("steps", "superseded", Some(4), "'[1]'"),
-        damage("steps", "depends_on", Some(4), "'[\"x\"]'"),
-        damage("steps", "depends_on", Some(4), "'['"),
-        damage("steps", "review", Some(3), "'{\"summary\": 1}'"),
-        damage("steps", "review", Some(3), "'[]'"),
-        damage("steps", "result", Some(0), "'{\"half\":'"),
-        damage("steps", "result_report", Some(0), "'nothing'"),
-        damage("steps", "failure_kind", Some(1), "'tired'"),
-        damage("steps", "step_order", Some(4), "-5"),
-        damage("steps", "max_attempts", Some(4), "5000000000"),
+async fn reports_corrupt_step_rows(harness: &Harness) {
+    let corruptions = [
+        corruption("steps", "superseded", Some(4), "'not json'"),
+        corruption("steps", "superseded", Some(4), "'{}'"),
+        corruption("steps", "superseded", Some(4), "'[1]'"),
+        corruption("steps", "depends_on", Some(4), "'[\"x\"]'"),
+        corruption("steps", "depends_on", Some(4), "'['"),
+        corruption("steps", "review", Some(3), "'{\"summary\": 1}'"),
+        corruption("steps", "review", Some(3), "'[]'"),
+        corruption("steps", "result", Some(0), "'{\"half\":'"),
+        corruption("steps", "result_report", Some(0), "'nothing'"),
+        corruption("steps", "failure_kind", Some(1), "'no_such_kind'"),
+        corruption("steps", "step_order", Some(4), "-5"),
+        corruption("steps", "max_attempts", Some(4), "5000000000"),
     ];
-    examine_all(desk, &cells).await;
+    check_all(harness, &corruptions).await;
 }
 
-async fn a_damaged_branch_is_named(desk: &Desk) {
-    let cells = [
-        damage("branches", "condition", None, "'confidence >'"),
-        damage("branches", "params", None, "'{}'"),
-        damage("branches", "params", None, "'no json'"),
+async fn reports_corrupt_branch_rows(harness: &Harness) {
+    let corruptions = [
+        corruption("branches", "condition", None, "'confidence >'"),
+        corruption("branches", "params", None, "'{}'"),
+        corruption("branches", "params", None, "'not json'"),
     ];
-    examine_all(desk, &cells).await;
+    check_all(harness, &corruptions).await;
 }
 
-/// SQLite takes any value in any column, whatever its type.
-async fn a_value_of_a_wrong_type_is_named(desk: &Desk) {
-    let cells = [
-        damage("plans", "created_at", None, "'yesterday'"),
-        damage("plans", "seq", None, "1.5"),
-        damage("plans", "review_id", None, "X'0102'"),
-        damage("steps", "updated_at", Some(4), "'now'"),
-        damage("steps", "started_at", Some(2), "0.5"),
+/// SQLite accepts a value of any type in any column.
+async fn reports_values_of_the_wrong_type(harness: &Harness) {
+    let corruptions = [
+        corruption("plans", "created_at", None, "'yesterday'"),
+        corruption("plans", "seq", None, "1.5"),
+        corruption("plans", "review_id", None, "X'0102'"),
+        corruption("steps", "updated_at", Some(4), "'now'"),
+        corruption("steps", "started_at", Some(2), "0.5"),
     ];
-    examine_all(desk, &cells).await;
+    check_all(harness, &corruptions).await;
 }
 
-async fn bytes_that_are_no_text_are_named_and_not_guessed_at(desk: &Desk) {
-    let cells = [
-        damage("plans", "name", None, "X'01'"),
-        damage("plans", "name", None, "CAST(X'61FF62' AS TEXT)"),
-        damage("steps", "instructions", Some(4), "CAST(X'FF' AS TEXT)"),
+async fn reports_invalid_utf8_instead_of_replacing_it(harness: &Harness) {
+    let corruptions = [
+        corruption("plans", "name", None, "X'01'"),
+        corruption("plans", "name", None, "CAST(X'61FF62' AS TEXT)"),
+        corruption("steps", "instructions", Some(4), "CAST(X'FF' AS TEXT)"),
     ];
-    examine_all(desk, &cells).await;
+    check_all(harness, &corruptions).await;
 }
 
-/// What the triggers forbid, done all the same.
-fn damage_event(desk: &Desk, plan: &Made, seq: u32, set: &str) {
+/// Updates an audit event with the protecting triggers disabled.
+fn corrupt_event(harness: &Harness, plan: &CreatedPlan, seq: u32, set: &str) {
     let update = format!(
         "UPDATE events SET {set} WHERE plan_id = {} AND seq = {seq}",
-        desk.literal(plan.id)
+        harness.id_literal(plan.id)
     );
-    desk.damage(&match desk.place.kind() {
-        Kind::Sqlite => format!("DROP TRIGGER IF EXISTS events_are_not_changed; {update}"),
-        Kind::Postgres => format!("SET session_replication_role = replica; {update}"),
+    harness.corrupt(&match harness.database.backend() {
+        Backend::Sqlite => format!("DROP TRIGGER IF EXISTS events_are_not_changed; {update}"),
+        Backend::Postgres => format!("SET session_replication_role = replica; {update}"),
     });
 }
 
-async fn a_damaged_event_is_named(desk: &Desk) {
+async fn reports_corrupt_audit_events(harness: &Harness) {
     for set in [
-        "details = 'no json'",
+        "details = 'not json'",
         "details = '[]'",
         "details = '{}'",
-        "name = 'step_danced'",
+        "name = 'step_unknown'",
         "step_id = NULL",
     ] {
-        let plan = desk.plan(2).await;
-        desk.work_off(plan.id, 1).await;
-        damage_event(desk, &plan, 2, set);
-        let found = cell(desk.engine.trail(&desk.me, plan.id, 0, 10).await);
+        let plan = harness.plan(2).await;
+        harness.complete_steps(plan.id, 1).await;
+        corrupt_event(harness, &plan, 2, set);
+        let found = corrupt_cell(
+            harness
+                .engine
+                .audit_trail(&harness.me, plan.id, 0, 10)
+                .await,
+        );
         assert_eq!((found.table, found.column), ("events", "details"), "{set}");
         assert!(found.row.contains('2'), "{}", found.row);
-        cell(desk.engine.export(&desk.me, plan.id).await);
-        let (_, faults) = desk.engine.verify_plan(&desk.me, plan.id).await.unwrap();
+        corrupt_cell(harness.engine.export(&harness.me, plan.id).await);
+        let (_, faults) = harness
+            .engine
+            .verify_plan(&harness.me, plan.id)
+            .await
+            .unwrap();
         assert!(faults[0].contains("`events`"), "{faults:?}");
-        desk.work_off(plan.id, 1).await;
+        harness.complete_steps(plan.id, 1).await;
     }
 }
 
 on_both_databases![
-    a_damaged_plan_is_named,
-    a_damaged_step_is_named,
-    a_damaged_branch_is_named,
-    a_damaged_event_is_named,
+    reports_a_corrupt_plan_row,
+    reports_corrupt_step_rows,
+    reports_corrupt_branch_rows,
+    reports_corrupt_audit_events,
 ];
 
-/// PostgreSQL takes no such value in the first place.
-mod loose_types {
+/// PostgreSQL rejects these values on write.
+mod sqlite_types {
     use super::*;
     crate::on_sqlite![
-        a_value_of_a_wrong_type_is_named,
-        bytes_that_are_no_text_are_named_and_not_guessed_at,
+        reports_values_of_the_wrong_type,
+        reports_invalid_utf8_instead_of_replacing_it,
     ];
 }

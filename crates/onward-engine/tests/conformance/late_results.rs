@@ -1,43 +1,44 @@
-//! A result that is refused is kept, whatever the reason, and the refusal says where. The same one
-//! submitted again is kept once.
+//! Late results: a rejected result is stored as an artifact whose id the error returns. Submitting
+//! the same result again stores it once.
 
 use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::{Code, PlanId, StepId};
-use onward_engine::step::{Progress, Question};
+use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::submit::Submission;
 use onward_store::Artifact;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::verbs::{error, result, result_without_token};
+use crate::operations::{error, submission_for, submission_without_token};
 
-async fn artifacts(desk: &Desk, plan: PlanId) -> Vec<Artifact> {
-    desk.engine
-        .whole_plan(&desk.me, plan)
+async fn artifacts(harness: &Harness, plan: PlanId) -> Vec<Artifact> {
+    harness
+        .engine
+        .full_plan(&harness.me, plan)
         .await
         .unwrap()
         .artifacts
 }
 
-async fn a_refused_result_is_kept_with_all_that_it_said(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    desk.hand_in(&step, "first").await;
-    let mut late = result(&step, "second");
+async fn stores_a_rejected_result_with_all_its_fields(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    harness.complete(&step, "first").await;
+    let mut late = submission_for(&step, "second");
     late.result.data = Some(json!({ "sources": [1, 2] }));
     late.result.confidence = Some(0.25);
     late.result.report = Some(json!({ "tools": "many" }));
     late.result.formatting_notes = Some("short".to_owned());
-    let refused = error(desk.submit(late).await);
-    let kept = artifacts(desk, plan.id).await;
-    assert_eq!(refused.kept(), Some(kept[0].id));
-    assert_eq!((kept.len(), kept[0].kind.as_str()), (1, "late_result"));
+    let rejected = error(harness.submit(late).await);
+    let stored = artifacts(harness, plan.id).await;
+    assert_eq!(rejected.kept(), Some(stored[0].id));
+    assert_eq!((stored.len(), stored[0].kind.as_str()), (1, "late_result"));
     assert_eq!(
-        (kept[0].plan, kept[0].step),
+        (stored[0].plan, stored[0].step),
         (Some(plan.id), Some(step.step))
     );
-    let content: Value = serde_json::from_str(&kept[0].content).unwrap();
+    let content: Value = serde_json::from_str(&stored[0].content).unwrap();
     assert_eq!(
         content,
         json!({
@@ -49,26 +50,26 @@ async fn a_refused_result_is_kept_with_all_that_it_said(desk: &Desk) {
         })
     );
     assert_eq!(
-        desk.trail(plan.id).await.last().unwrap(),
+        harness.audit_trail(plan.id).await.last().unwrap(),
         "late_result_kept"
     );
 }
 
-async fn the_same_refused_result_is_kept_once_and_another_one_beside_it(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    desk.hand_in(&step, "first").await;
-    let refuse = async |words: &str| error(desk.submit(result(&step, words)).await);
-    let (one, again, other) = (refuse("a").await, refuse("a").await, refuse("b").await);
+async fn stores_the_same_rejected_result_once_and_different_results_separately(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    harness.complete(&step, "first").await;
+    let reject = async |summary: &str| error(harness.submit(submission_for(&step, summary)).await);
+    let (one, again, other) = (reject("a").await, reject("a").await, reject("b").await);
     assert_eq!(
         (one.kept(), one.to_string()),
         (again.kept(), again.to_string())
     );
     assert_ne!(one.kept(), other.kept());
-    assert_eq!(artifacts(desk, plan.id).await.len(), 2);
-    let trail = desk.trail(plan.id).await;
+    assert_eq!(artifacts(harness, plan.id).await.len(), 2);
+    let events = harness.audit_trail(plan.id).await;
     assert_eq!(
-        trail
+        events
             .iter()
             .filter(|name| *name == "late_result_kept")
             .count(),
@@ -76,62 +77,67 @@ async fn the_same_refused_result_is_kept_once_and_another_one_beside_it(desk: &D
     );
 }
 
-async fn a_result_for_a_step_that_never_was_is_kept_without_a_plan(desk: &Desk) {
-    let nowhere = StepId::from_u128(7);
-    let refused = error(desk.submit(result_without_token(nowhere, "words")).await);
-    assert_eq!(refused.code().as_str(), "step_not_found");
-    let kept = refused.kept().expect("it is kept");
-    let rows = desk.sql(&format!(
+async fn stores_a_result_for_a_missing_step_without_a_plan(harness: &Harness) {
+    let missing = StepId::from_u128(7);
+    let rejected = error(
+        harness
+            .submit(submission_without_token(missing, "late"))
+            .await,
+    );
+    assert_eq!(rejected.code().as_str(), "step_not_found");
+    let stored = rejected.kept().expect("result is stored");
+    let rows = harness.sql(&format!(
         "SELECT plan_id, step_id, content FROM artifacts WHERE tenant_id = '{}' AND artifact_id = {}",
-        desk.me.tenant,
-        desk.literal(kept)
+        harness.me.tenant,
+        harness.id_literal(stored)
     ));
-    assert_eq!(rows.as_deref(), Ok(r#"||{"resultSummary":"words"}"#));
+    assert_eq!(rows.as_deref(), Ok(r#"||{"resultSummary":"late"}"#));
 }
 
-async fn results_for_plans_and_steps_that_are_over_are_kept(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let step = desk.take(plan.id).await;
-    desk.engine
-        .abandon_plan(&desk.me, plan.id, None)
+async fn stores_results_for_terminal_plans(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let step = harness.claim(plan.id).await;
+    harness
+        .engine
+        .abandon_plan(&harness.me, plan.id, None)
         .await
         .unwrap();
     for submission in [
-        result(&step, "late"),
-        result_without_token(step.step, "later"),
-        result_without_token(plan.steps[1], "never begun"),
+        submission_for(&step, "late"),
+        submission_without_token(step.step, "later"),
+        submission_without_token(plan.steps[1], "never begun"),
     ] {
-        let refused = error(desk.submit(submission).await);
-        assert_eq!(refused.code().as_str(), "plan_is_terminal");
-        assert!(refused.kept().is_some());
+        let rejected = error(harness.submit(submission).await);
+        assert_eq!(rejected.code().as_str(), "plan_is_terminal");
+        assert!(rejected.kept().is_some());
     }
-    assert_eq!(artifacts(desk, plan.id).await.len(), 3);
+    assert_eq!(artifacts(harness, plan.id).await.len(), 3);
 }
 
-async fn results_that_do_not_fit_are_kept_too(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    let mut confident = result(&step, "sure");
+async fn stores_invalid_results(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let mut confident = submission_for(&step, "confident");
     confident.result.confidence = Some(1.5);
-    let refused = error(desk.submit(confident).await);
-    assert_eq!(refused.code().as_str(), "invalid_input");
-    assert!(refused.kept().is_some());
-    assert_eq!(desk.statuses(plan.id).await, ["in_progress"]);
+    let rejected = error(harness.submit(confident).await);
+    assert_eq!(rejected.code().as_str(), "invalid_input");
+    assert!(rejected.kept().is_some());
+    assert_eq!(harness.step_statuses(plan.id).await, ["in_progress"]);
 }
 
-async fn words_of_refused_questions_and_reports_are_kept(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
+async fn stores_rejected_review_requests_and_progress_reports(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
     let token = || Some(ClaimToken::new("not mine"));
-    let question = Question {
+    let question = ReviewRequest {
         step: step.step,
         summary: "Is it the Moon?".to_owned(),
         questions: vec!["Really?".to_owned()],
         token: token(),
         session: None,
     };
-    let asked = error(desk.engine.request_review(&desk.me, question).await);
-    let progress = Progress {
+    let review = error(harness.engine.request_review(&harness.me, question).await);
+    let progress = ProgressReport {
         step: step.step,
         note: Some("half way".to_owned()),
         percent: Some(50.0),
@@ -139,96 +145,97 @@ async fn words_of_refused_questions_and_reports_are_kept(desk: &Desk) {
         session: None,
     };
     let reported = error(
-        desk.engine
-            .report_progress(&desk.me, progress.clone())
+        harness
+            .engine
+            .report_progress(&harness.me, progress.clone())
             .await,
     );
-    let silent = Progress {
+    let empty = ProgressReport {
         note: None,
         percent: None,
         ..progress
     };
-    let said_nothing = error(desk.engine.report_progress(&desk.me, silent).await);
-    assert_eq!(said_nothing.kept(), None);
-    let kept: Vec<Artifact> = artifacts(desk, plan.id).await;
+    let empty = error(harness.engine.report_progress(&harness.me, empty).await);
+    assert_eq!(empty.kept(), None);
+    let stored: Vec<Artifact> = artifacts(harness, plan.id).await;
     let content = |id: Option<ArtifactId>| {
-        let found = kept.iter().find(|artifact| Some(artifact.id) == id);
-        found.expect("it is kept").content.clone()
+        let found = stored.iter().find(|artifact| Some(artifact.id) == id);
+        found.expect("artifact exists").content.clone()
     };
-    assert!(content(asked.kept()).contains("Is it the Moon?"));
-    assert!(content(asked.kept()).contains("Really?"));
+    assert!(content(review.kept()).contains("Is it the Moon?"));
+    assert!(content(review.kept()).contains("Really?"));
     assert!(content(reported.kept()).contains("half way"));
 }
 
-async fn a_result_that_is_nested_too_deep_to_be_read_again_is_kept_as_text(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    let mut deep = result(&step, "deep");
+async fn stores_a_result_that_exceeds_the_nesting_limit_as_text(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let mut deep = submission_for(&step, "deep");
     let nested = (0..120).fold(json!("bottom"), |inner, _| json!([inner]));
     deep.result.data = Some(json!({ "nested": nested }));
-    let refused = error(desk.submit(deep).await);
-    assert_eq!(refused.code().as_str(), "invalid_input");
-    let kept = artifacts(desk, plan.id).await;
-    assert_eq!(refused.kept(), Some(kept[0].id));
-    assert!(kept[0].content.contains("bottom"));
-    desk.hand_in(&step, "shallow").await;
+    let rejected = error(harness.submit(deep).await);
+    assert_eq!(rejected.code().as_str(), "invalid_input");
+    let stored = artifacts(harness, plan.id).await;
+    assert_eq!(rejected.kept(), Some(stored[0].id));
+    assert!(stored[0].content.contains("bottom"));
+    harness.complete(&step, "shallow").await;
 }
 
-async fn a_refused_result_stays_refused_and_the_next_one_is_accepted(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
+async fn accepts_a_valid_result_after_a_rejected_one(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
     let wrong = Submission {
         token: Some(ClaimToken::new("wrong")),
-        ..result(&step, "right")
+        ..submission_for(&step, "right")
     };
-    error(desk.submit(wrong).await);
-    let submitted = desk.hand_in(&step, "right").await;
+    error(harness.submit(wrong).await);
+    let submitted = harness.complete(&step, "right").await;
     assert_eq!(submitted.plan_status.as_str(), "completed");
 }
 
-async fn work_that_could_not_be_read_is_kept_as_it_came(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    let keep = async |step: &str, words: &str| {
-        let work = json!({ "resultSummary": words, "confidence": "hi\u{0}gh" });
-        let engine = &desk.engine;
-        let kept = engine.keep_unread(&desk.me, step, work, Code::InvalidInput);
-        kept.await.unwrap()
+async fn stores_an_unparsable_request_unchanged(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let store = async |step: &str, summary: &str| {
+        let work = json!({ "resultSummary": summary, "confidence": "hi\u{0}gh" });
+        let engine = &harness.engine;
+        let stored = engine.store_unparsed_result(&harness.me, step, work, Code::InvalidInput);
+        stored.await.unwrap()
     };
-    let named = step.step.to_string();
-    let one = keep(&named, "a").await;
-    assert_eq!(keep(&named, "a").await, one, "kept once");
-    assert_ne!(keep(&named, "b").await, one);
-    let kept = artifacts(desk, plan.id).await;
-    assert_eq!(kept.len(), 2);
-    let found = kept.iter().find(|artifact| artifact.id == one).unwrap();
+    let id = step.step.to_string();
+    let one = store(&id, "a").await;
+    assert_eq!(store(&id, "a").await, one, "stored once");
+    assert_ne!(store(&id, "b").await, one);
+    let stored = artifacts(harness, plan.id).await;
+    assert_eq!(stored.len(), 2);
+    let found = stored.iter().find(|artifact| artifact.id == one).unwrap();
     assert_eq!(found.step, Some(step.step));
     let content: Value = serde_json::from_str(&found.content).unwrap();
-    let as_it_came = json!({ "resultSummary": "a", "confidence": "hi\u{fffd}gh" });
-    assert_eq!(content, as_it_came);
+    let expected = json!({ "resultSummary": "a", "confidence": "hi\u{fffd}gh" });
+    assert_eq!(content, expected);
     assert_eq!(
-        desk.trail(plan.id).await.last().unwrap(),
+        harness.audit_trail(plan.id).await.last().unwrap(),
         "late_result_kept"
     );
-    // For a step that is none it belongs to no plan, and each name has its own.
-    let (nowhere, elsewhere) = (
-        keep("nowhere", "a").await,
-        keep("else\u{0}where", "a").await,
+    // For an unknown step the artifact has no plan; different step names are stored separately.
+    let (first, second) = (
+        store("unknown", "a").await,
+        store("un\u{0}known", "a").await,
     );
-    assert_ne!(nowhere, elsewhere);
-    assert_eq!(artifacts(desk, plan.id).await.len(), 2);
-    // The step is as it was.
-    desk.hand_in(&step, "a").await;
+    assert_ne!(first, second);
+    assert_eq!(artifacts(harness, plan.id).await.len(), 2);
+    // The step is unchanged.
+    harness.complete(&step, "a").await;
 }
 
 on_both_databases![
-    work_that_could_not_be_read_is_kept_as_it_came,
-    a_refused_result_is_kept_with_all_that_it_said,
-    the_same_refused_result_is_kept_once_and_another_one_beside_it,
-    a_result_for_a_step_that_never_was_is_kept_without_a_plan,
-    results_for_plans_and_steps_that_are_over_are_kept,
-    results_that_do_not_fit_are_kept_too,
-    words_of_refused_questions_and_reports_are_kept,
-    a_result_that_is_nested_too_deep_to_be_read_again_is_kept_as_text,
-    a_refused_result_stays_refused_and_the_next_one_is_accepted,
+    stores_an_unparsable_request_unchanged,
+    stores_a_rejected_result_with_all_its_fields,
+    stores_the_same_rejected_result_once_and_different_results_separately,
+    stores_a_result_for_a_missing_step_without_a_plan,
+    stores_results_for_terminal_plans,
+    stores_invalid_results,
+    stores_rejected_review_requests_and_progress_reports,
+    stores_a_result_that_exceeds_the_nesting_limit_as_text,
+    accepts_a_valid_result_after_a_rejected_one,
 ];

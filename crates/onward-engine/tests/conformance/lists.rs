@@ -1,5 +1,5 @@
-//! Lists that do not read all there is: plans by status and by words, with how many there are; and
-//! executions of skills.
+//! Lists that do not read all rows: plans by status and by text with their counts, and skill
+//! executions.
 
 use std::time::Duration;
 
@@ -7,142 +7,151 @@ use onward_core::command::{Modification, ReportSkill, StepSpec};
 use onward_core::skill::SkillStatus;
 use onward_core::{PlanId, StepType};
 use onward_engine::list::PlanQuery;
-use onward_engine::skill::{SkillFigures, SkillQuery};
+use onward_engine::skill::{SkillQuery, SkillStats};
 use onward_engine::{Caller, Engine, Error};
 use serde_json::Map;
 
-use crate::desk::Desk;
+use crate::database::{Backend, TestDatabase};
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::place::{Kind, Place};
-use crate::verbs::code;
+use crate::operations::code;
 
-const MOMENT: Duration = Duration::from_millis(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Plans and steps in each status, as they are counted.
-async fn counted(desk: &Desk) -> Vec<(&'static str, u64, u64)> {
-    let counts = desk.engine.count_plans(&desk.me).await.unwrap();
-    let told = counts
+/// Number of plans and steps per plan status.
+async fn counts(harness: &Harness) -> Vec<(&'static str, u64, u64)> {
+    let counts = harness.engine.count_plans(&harness.me).await.unwrap();
+    let rows = counts
         .iter()
         .map(|count| (count.status.as_str(), count.plans, count.steps));
-    told.collect()
+    rows.collect()
 }
 
-async fn what_is_counted_follows_every_change(desk: &Desk) {
-    assert_eq!(counted(desk).await, []);
-    let plan = desk.plan(3).await;
-    assert_eq!(counted(desk).await, [("planning", 1, 3)]);
-    let step = desk.take(plan.id).await;
-    assert_eq!(counted(desk).await, [("executing", 1, 3)]);
-    let spec = || StepSpec::new(desk.engine.fresh_step(), StepType::Custom, "more");
+async fn counts_follow_every_change(harness: &Harness) {
+    assert_eq!(counts(harness).await, []);
+    let plan = harness.plan(3).await;
+    assert_eq!(counts(harness).await, [("planning", 1, 3)]);
+    let step = harness.claim(plan.id).await;
+    assert_eq!(counts(harness).await, [("executing", 1, 3)]);
+    let spec = || StepSpec::new(harness.engine.new_step_id(), StepType::Custom, "more");
     let add = Modification::AddSteps {
         steps: vec![spec(), spec()],
         insert_after: None,
     };
-    desk.modify(plan.id, add).await.unwrap();
-    assert_eq!(counted(desk).await, [("executing", 1, 5)]);
+    harness.modify(plan.id, add).await.unwrap();
+    assert_eq!(counts(harness).await, [("executing", 1, 5)]);
     let remove = Modification::RemoveStep {
         step: plan.steps[2],
     };
-    desk.modify(plan.id, remove).await.unwrap();
-    assert_eq!(counted(desk).await, [("executing", 1, 4)]);
-    desk.hand_in(&step, "done").await;
-    let other = desk.plan(1).await;
+    harness.modify(plan.id, remove).await.unwrap();
+    assert_eq!(counts(harness).await, [("executing", 1, 4)]);
+    harness.complete(&step, "done").await;
+    let other = harness.plan(1).await;
     assert_eq!(
-        counted(desk).await,
+        counts(harness).await,
         [("executing", 1, 4), ("planning", 1, 1)]
     );
-    desk.work_off(plan.id, 3).await;
+    harness.complete_steps(plan.id, 3).await;
     assert_eq!(
-        counted(desk).await,
+        counts(harness).await,
         [("completed", 1, 4), ("planning", 1, 1)]
     );
-    desk.engine.delete_plan(&desk.me, other.id).await.unwrap();
-    assert_eq!(counted(desk).await, [("completed", 1, 4)]);
-    let unlike = desk.sql(&format!(
+    harness
+        .engine
+        .delete_plan(&harness.me, other.id)
+        .await
+        .unwrap();
+    assert_eq!(counts(harness).await, [("completed", 1, 4)]);
+    let mismatches = harness.sql(&format!(
         "SELECT count(*) FROM plans WHERE tenant_id = '{}' AND steps <> pending + in_progress \
          + awaiting_input + completed + skipped + failed",
-        desk.me.tenant
+        harness.me.tenant
     ));
-    assert_eq!(unlike.as_deref(), Ok("0"));
+    assert_eq!(mismatches.as_deref(), Ok("0"));
 }
 
-/// Names of the plans that hold these words.
-async fn found(desk: &Desk, text: &str, limit: u32) -> Vec<String> {
-    let (mut names, mut behind) = (Vec::new(), None);
+/// Names of the plans that contain this text, read in pages.
+async fn find_names(harness: &Harness, text: &str, limit: u32) -> Vec<String> {
+    let (mut names, mut cursor) = (Vec::new(), None);
     loop {
         let query = PlanQuery {
             limit,
-            behind,
+            after: cursor,
             text: Some(text.to_owned()),
             ..PlanQuery::default()
         };
-        let page = desk.engine.list_plans(&desk.me, query).await.unwrap();
+        let page = harness.engine.list_plans(&harness.me, query).await.unwrap();
         names.extend(page.plans.into_iter().map(|plan| plan.sheet.brief.name));
-        assert!(names.len() < 100, "the pages come to an end");
+        assert!(names.len() < 100, "pagination does not end");
         let Some(next) = page.next else { return names };
-        behind = Some(next);
+        cursor = Some(next);
     }
 }
 
-async fn name(desk: &Desk, name: &str) -> PlanId {
-    let mut draft = desk.draft(1);
+async fn create_named(harness: &Harness, name: &str) -> PlanId {
+    let mut draft = harness.draft(1);
     draft.name = name.to_owned();
     let plan = draft.plan;
-    desk.create(draft).await;
-    desk.advance(MOMENT);
+    harness.create(draft).await;
+    harness.advance(MILLISECOND);
     plan
 }
 
-/// So many hold the word that it is looked for among the newest: the same is found as by the index.
-async fn a_word_that_many_plans_hold_finds_the_same(desk: &Desk) {
+/// A word that occurs in many plans is searched among the newest plans instead of in the index. The
+/// result must be the same.
+async fn a_frequent_word_finds_the_same_plans_as_a_rare_one(harness: &Harness) {
     for number in 0..4 {
-        name(desk, &format!("Gull {number}")).await;
-        name(desk, &format!("Whale {number}")).await;
+        create_named(harness, &format!("Gull {number}")).await;
+        create_named(harness, &format!("Whale {number}")).await;
     }
     let expected = ["Gull 3", "Gull 2", "Gull 1", "Gull 0"];
-    assert_eq!(found(desk, "gul", 3).await, expected);
-    let (tenant, words) = (&desk.me.tenant, "gull");
-    let many = match desk.place.kind() {
-        Kind::Sqlite => format!(
+    assert_eq!(find_names(harness, "gul", 3).await, expected);
+    let (tenant, word) = (&harness.me.tenant, "gull");
+    let many = match harness.database.backend() {
+        Backend::Sqlite => format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
-             INSERT INTO spelled_plans SELECT '{tenant}', randomblob(16), '{words}' FROM n"
+             INSERT INTO spelled_plans SELECT '{tenant}', randomblob(16), '{word}' FROM n"
         ),
-        Kind::Postgres => format!(
+        Backend::Postgres => format!(
             "SET onward.tenant = '{tenant}'; INSERT INTO plan_words SELECT '{tenant}', \
-             gen_random_uuid(), to_tsvector('simple', '{words}') FROM generate_series(1, 5000)"
+             gen_random_uuid(), to_tsvector('simple', '{word}') FROM generate_series(1, 5000)"
         ),
     };
-    desk.sql(&many).unwrap();
+    harness.sql(&many).unwrap();
     for limit in [1, 3, 4, 10] {
-        assert_eq!(found(desk, "gul", limit).await, expected, "{limit}");
+        assert_eq!(find_names(harness, "gul", limit).await, expected, "{limit}");
     }
-    assert_eq!(found(desk, "gull 2", 10).await, ["Gull 2"]);
-    assert_eq!(found(desk, "gulls", 10).await, [""; 0]);
+    assert_eq!(find_names(harness, "gull 2", 10).await, ["Gull 2"]);
+    assert_eq!(find_names(harness, "gulls", 10).await, [""; 0]);
 }
 
-async fn a_plan_that_is_gone_is_not_found_by_its_words(desk: &Desk) {
-    let gone = name(desk, "Whale").await;
-    name(desk, "Whales").await;
-    assert_eq!(found(desk, "whale", 10).await, ["Whales", "Whale"]);
-    desk.engine.delete_plan(&desk.me, gone).await.unwrap();
-    assert_eq!(found(desk, "whale", 10).await, ["Whales"]);
-    let other = desk.tenant("another").await;
+async fn does_not_find_deleted_plans_or_plans_of_other_tenants(harness: &Harness) {
+    let deleted = create_named(harness, "Whale").await;
+    create_named(harness, "Whales").await;
+    assert_eq!(find_names(harness, "whale", 10).await, ["Whales", "Whale"]);
+    harness
+        .engine
+        .delete_plan(&harness.me, deleted)
+        .await
+        .unwrap();
+    assert_eq!(find_names(harness, "whale", 10).await, ["Whales"]);
+    let other = harness.create_tenant("another").await;
     let query = PlanQuery {
         limit: 10,
         text: Some("whale".to_owned()),
         ..PlanQuery::default()
     };
-    let page = desk.engine.list_plans(&other, query).await.unwrap();
-    assert_eq!(page.plans, [], "nor by another tenant");
+    let page = harness.engine.list_plans(&other, query).await.unwrap();
+    assert_eq!(page.plans, [], "plans of another tenant are not found");
 }
 
-/// A plan of the first schema is counted and found.
-async fn a_plan_from_before_there_were_lists_is_in_them(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    crate::migrations::make_the_first(&place);
-    let id = match place.kind() {
-        Kind::Sqlite => "X'00000000000040008000000000000007'",
-        Kind::Postgres => "'00000000-0000-4000-8000-000000000007'",
+/// The migrations add the list and search columns.
+async fn lists_and_finds_plans_created_with_the_first_schema(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    crate::migrations::create_first_schema(&database);
+    let id = match database.backend() {
+        Backend::Sqlite => "X'00000000000040008000000000000007'",
+        Backend::Postgres => "'00000000-0000-4000-8000-000000000007'",
     };
     let plan = format!(
         "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, status, \
@@ -150,8 +159,8 @@ async fn a_plan_from_before_there_were_lists_is_in_them(desk: &Desk) {
          updated_at, updated_about) VALUES ('local', {id}, 'Early', 'Which Whale?', 'mark', \
          'planning', 2, 0, 0, 0, 0, 0, 1, 1, 1, 0)"
     );
-    place.sql(&plan).unwrap();
-    let engine = Engine::open(&place.address(), Default::default()).await;
+    database.sql(&plan).unwrap();
+    let engine = Engine::open(&database.address(), Default::default()).await;
     let (engine, me) = (engine.unwrap(), Caller::local("me"));
     let counts = engine.count_plans(&me).await.unwrap();
     assert_eq!((counts[0].plans, counts[0].steps), (1, 2));
@@ -165,30 +174,34 @@ async fn a_plan_from_before_there_were_lists_is_in_them(desk: &Desk) {
     engine.close().await;
 }
 
-async fn a_step_is_moved_and_the_others_keep_their_order(desk: &Desk) {
-    let plan = desk.plan(4).await;
+async fn moving_a_step_keeps_the_order_of_the_others(harness: &Harness) {
+    let plan = harness.plan(4).await;
     let [a, b, c, d] = plan.steps[..] else {
-        panic!("four steps")
+        panic!("expected four steps")
     };
     let order = async || {
-        let page = desk.engine.list_steps(&desk.me, plan.id, None, 0, 10);
+        let page = harness.engine.list_steps(&harness.me, plan.id, None, 0, 10);
         let steps = page.await.unwrap().steps;
         steps.iter().map(|step| step.id).collect::<Vec<_>>()
     };
-    let put = async |step, place| desk.engine.move_step(&desk.me, plan.id, step, place).await;
-    put(d, 2).await.unwrap();
+    let move_to = async |step, order| {
+        let moved = harness.engine.move_step(&harness.me, plan.id, step, order);
+        moved.await
+    };
+    move_to(d, 2).await.unwrap();
     assert_eq!(order().await, [a, d, b, c]);
-    put(a, 99).await.unwrap();
+    move_to(a, 99).await.unwrap();
     assert_eq!(order().await, [d, b, c, a]);
-    put(c, 0).await.unwrap();
+    move_to(c, 0).await.unwrap();
     assert_eq!(order().await, [c, d, b, a]);
-    let stranger = desk.plan(1).await;
-    assert_eq!(code(put(stranger.steps[0], 1).await), "step_not_found");
-    desk.engine
-        .abandon_plan(&desk.me, plan.id, None)
+    let other = harness.plan(1).await;
+    assert_eq!(code(move_to(other.steps[0], 1).await), "step_not_found");
+    harness
+        .engine
+        .abandon_plan(&harness.me, plan.id, None)
         .await
         .unwrap();
-    assert_eq!(code(put(a, 1).await), "plan_not_modifiable");
+    assert_eq!(code(move_to(a, 1).await), "plan_not_modifiable");
     assert_eq!(order().await, [c, d, b, a]);
 }
 
@@ -203,80 +216,95 @@ fn report(skill: &str, status: SkillStatus) -> ReportSkill {
     }
 }
 
-async fn skills_are_listed_and_counted(desk: &Desk) {
+async fn lists_and_counts_skill_executions(harness: &Harness) {
     assert_eq!(
-        desk.engine.count_skills(&desk.me).await.unwrap(),
-        SkillFigures::default()
+        harness.engine.count_skills(&harness.me).await.unwrap(),
+        SkillStats::default()
     );
-    let mut made = Vec::new();
-    for (skill, end, took) in [
+    let mut executions = Vec::new();
+    for (skill, end, seconds) in [
         ("survey", Some(SkillStatus::Failed), 40),
         ("survey", Some(SkillStatus::Completed), 10),
         ("review", Some(SkillStatus::Completed), 20),
         ("survey", None, 5),
     ] {
         let start = report(skill, SkillStatus::Started);
-        let logged = desk.engine.log_skill(&desk.me, None, start).await.unwrap();
-        desk.advance(Duration::from_secs(took));
+        let logged = harness
+            .engine
+            .log_skill(&harness.me, None, start)
+            .await
+            .unwrap();
+        harness.advance(Duration::from_secs(seconds));
         if let Some(end) = end {
             let ended = report(skill, end);
             let id = Some(logged.execution);
-            desk.engine.log_skill(&desk.me, id, ended).await.unwrap();
+            harness
+                .engine
+                .log_skill(&harness.me, id, ended)
+                .await
+                .unwrap();
         }
-        made.push(logged.execution);
+        executions.push(logged.execution);
     }
-    let figures = desk.engine.count_skills(&desk.me).await.unwrap();
+    let figures = harness.engine.count_skills(&harness.me).await.unwrap();
     assert_eq!(
         (figures.total, figures.completed, figures.failed),
         (4, 2, 1)
     );
-    assert_eq!(figures.failed_lately, 1);
+    assert_eq!(figures.failed_recently, 1);
     assert_eq!(figures.completion_rate(), Some(67));
     assert_eq!(figures.average, Some(Duration::from_millis(23_333)));
-    desk.advance(Duration::from_secs(24 * 60 * 60));
-    let figures = desk.engine.count_skills(&desk.me).await.unwrap();
-    assert_eq!(figures.failed_lately, 0, "that is more than a day ago");
+    harness.advance(Duration::from_secs(24 * 60 * 60));
+    let figures = harness.engine.count_skills(&harness.me).await.unwrap();
+    assert_eq!(figures.failed_recently, 0, "only the last 24 hours count");
 
     let list = async |status, skill: Option<&str>, limit| {
-        let (mut found, mut behind) = (Vec::new(), None);
+        let (mut found, mut cursor) = (Vec::new(), None);
         loop {
             let query = SkillQuery {
                 limit,
-                behind,
+                after: cursor,
                 status,
                 skill: skill.map(str::to_owned),
             };
-            let page = desk.engine.list_skills(&desk.me, query).await.unwrap();
-            found.extend(page.executions.iter().map(|one| one.id));
-            assert!(found.len() < 100, "the pages come to an end");
+            let page = harness
+                .engine
+                .list_skills(&harness.me, query)
+                .await
+                .unwrap();
+            found.extend(page.executions.iter().map(|execution| execution.id));
+            assert!(found.len() < 100, "pagination does not end");
             let Some(next) = page.next else { return found };
-            behind = Some(next);
+            cursor = Some(next);
         }
     };
-    made.reverse();
+    executions.reverse();
     for limit in [1, 3, 4, 10] {
-        assert_eq!(list(None, None, limit).await, made, "{limit}");
+        assert_eq!(list(None, None, limit).await, executions, "{limit}");
     }
     let completed = Some(SkillStatus::Completed);
-    assert_eq!(list(completed, None, 1).await, [made[1], made[2]]);
-    assert_eq!(list(completed, Some("survey"), 1).await, [made[2]]);
+    assert_eq!(
+        list(completed, None, 1).await,
+        [executions[1], executions[2]]
+    );
+    assert_eq!(list(completed, Some("survey"), 1).await, [executions[2]]);
     assert_eq!(list(None, Some("surv"), 1).await, []);
-    let one = desk
+    let one = harness
         .engine
-        .skill_execution(&desk.me, made[1])
+        .skill_execution(&harness.me, executions[1])
         .await
         .unwrap();
     assert_eq!(one.skill, "review");
-    let other = desk.tenant("another").await;
-    let hidden = desk.engine.skill_execution(&other, made[1]).await;
+    let other = harness.create_tenant("another").await;
+    let hidden = harness.engine.skill_execution(&other, executions[1]).await;
     assert!(matches!(hidden, Err(Error::NotFound { .. })), "{hidden:?}");
 }
 
 on_both_databases![
-    what_is_counted_follows_every_change,
-    a_word_that_many_plans_hold_finds_the_same,
-    a_plan_that_is_gone_is_not_found_by_its_words,
-    a_plan_from_before_there_were_lists_is_in_them,
-    a_step_is_moved_and_the_others_keep_their_order,
-    skills_are_listed_and_counted,
+    counts_follow_every_change,
+    a_frequent_word_finds_the_same_plans_as_a_rare_one,
+    does_not_find_deleted_plans_or_plans_of_other_tenants,
+    lists_and_finds_plans_created_with_the_first_schema,
+    moving_a_step_keeps_the_order_of_the_others,
+    lists_and_counts_skill_executions,
 ];

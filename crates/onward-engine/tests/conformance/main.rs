@@ -1,97 +1,98 @@
-//! One suite, two databases: every use case of the engine, on SQLite and on PostgreSQL. A difference
-//! between them is a bug.
+//! Conformance suite: every use case of the engine, on SQLite and on PostgreSQL. A difference
+//! between the two backends is a bug.
 //!
-//! A test is a function of a [`Desk`]: an engine on some database, a simulated clock, a tenant of
-//! its own. The lists at the end of each file make two tests of each, `sqlite::…` and `postgres::…`;
-//! one that is in no list is dead code, which the lints find. After each of them every trail must
-//! replay to its rows, unless the test has damaged some on purpose.
+//! A test is a function that takes a [`Harness`](harness::Harness): an engine, a simulated clock
+//! and a separate tenant. The macro calls at the end of each file register it as `sqlite::…` and
+//! `postgres::…`. After each test, every audit trail must replay to its rows, unless the test
+//! corrupted rows on purpose.
 //!
-//! Most tests share one database and meet each other there, as tenants do. The sweep looks at all
-//! tenants, so whoever sweeps has a database alone.
+//! Most tests share one PostgreSQL database. Tests that run the sweep, which covers all tenants,
+//! get exclusive use of a database.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test says by a panic that something does not hold"
+    reason = "tests report failures by panicking"
 )]
 
-mod desk;
-mod place;
-mod verbs;
-mod world;
+mod database;
+mod embedder;
+mod engine_calls;
+mod environment;
+mod harness;
+mod operations;
+mod random_walk;
 
 mod branches;
-mod call_log;
-mod changes;
+mod change_feed;
 mod claims;
-mod clocks;
-mod context;
-mod context_of_plans;
+mod clock_skew;
+mod constraints;
 mod corrupt;
 mod creation;
-mod doctor;
-mod documents;
+mod duplicate_submissions;
+mod export_import;
 mod extractions;
-mod faults;
+mod fault_injection;
 mod feedback;
-mod heard_calls;
+mod full_text_search;
+mod hook_calls;
+mod import_validation;
 mod late_results;
-mod law;
-mod leads;
-mod ledger;
+mod leader_election;
 mod lists;
 mod long_plans;
-mod meaning;
-mod memory;
 mod migrations;
 mod modification;
-mod near_by_index;
-mod notices;
-mod numbers;
-mod oversleep;
-mod pages;
+mod notifications;
+mod pagination;
+mod plan_cache;
+mod plan_context;
 mod plans;
-mod repeats;
+mod request_log;
 mod research;
+mod result_values;
 mod retention;
 mod reviews;
 mod roles;
 mod schedule;
-mod search;
+mod semantic_search;
 mod sessions;
 mod skills;
 mod stalls;
 mod statements;
+mod step_context;
 mod sweep;
-mod table;
+mod system_sleep;
 mod tenants;
-mod texts;
+mod text_values;
 mod tokens;
-mod transfer;
+mod tool_calls;
 mod turns;
-mod walk;
+mod vector_index;
+mod verify;
 
-/// Makes a test of each function, on each database.
+/// Registers each function as a test on both backends.
 macro_rules! on_both_databases {
     ($($name:ident),* $(,)?) => {
         $crate::tests!(sqlite, Sqlite, Shared, $($name),*);
         $crate::tests!(postgres, Postgres, Shared, $($name),*);
     };
-    (alone: $($name:ident),* $(,)?) => {
-        $crate::tests!(sqlite, Sqlite, Alone, $($name),*);
-        $crate::tests!(postgres, Postgres, Alone, $($name),*);
+    (exclusive: $($name:ident),* $(,)?) => {
+        $crate::tests!(sqlite, Sqlite, Exclusive, $($name),*);
+        $crate::tests!(postgres, Postgres, Exclusive, $($name),*);
     };
 }
 
-/// Makes a test of each function that says something of SQLite alone.
+/// Registers each function as a test on SQLite only.
 macro_rules! on_sqlite {
     ($($name:ident),* $(,)?) => {
         $crate::tests!(sqlite, Sqlite, Shared, $($name),*);
     };
 }
 
-/// Makes a test of each function that says something of PostgreSQL alone.
+/// Registers each function as a test on PostgreSQL only.
 macro_rules! on_postgres {
     ($($name:ident),* $(,)?) => {
         $crate::tests!(postgres, Postgres, Shared, $($name),*);
@@ -99,13 +100,13 @@ macro_rules! on_postgres {
 }
 
 macro_rules! tests {
-    ($module:ident, $kind:ident, $company:ident, $($name:ident),*) => {
+    ($module:ident, $backend:ident, $isolation:ident, $($name:ident),*) => {
         mod $module {
             $(#[test]
             fn $name() {
-                use crate::place::{Company, Kind};
+                use crate::database::{Backend, Isolation};
                 let name = concat!(module_path!(), "::", stringify!($name));
-                crate::desk::run(Kind::$kind, Company::$company, name, super::$name);
+                crate::harness::run(Backend::$backend, Isolation::$isolation, name, super::$name);
             })*
         }
     };

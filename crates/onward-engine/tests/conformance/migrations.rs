@@ -1,5 +1,5 @@
-//! Opening a database: whoever is first makes its schema, once; what is newer is refused; what is
-//! there already is not touched.
+//! Schema migrations: the first process to open a database creates its schema, a newer schema is
+//! rejected, and existing data is unchanged.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 use onward_core::PlanId;
 use onward_core::turn::LoopControl;
 use onward_engine::engine::Settings;
-use onward_engine::session::{Fingerprint, Heard};
+use onward_engine::session::{Fingerprint, HookSource};
 use onward_engine::{Address, Caller, Engine, Error};
 use onward_store::schema;
 
-use crate::desk::{Desk, RUNTIME};
+use crate::database::{Backend, TestDatabase};
+use crate::environment::SimulatedEnvironment;
+use crate::harness::{Harness, RUNTIME};
 use crate::on_both_databases;
-use crate::place::{Kind, Place};
-use crate::world::Simulated;
 
-/// What tells this program, started anew, to open a database and do nothing else.
-const OPENS: &str = "ONWARD_CONFORMANCE_OPENS";
+/// Environment variable with the address of the database that a child process opens.
+const OPEN_ADDRESS: &str = "ONWARD_CONFORMANCE_DATABASE";
 
 fn settings(keep_schema: bool) -> Settings {
     Settings {
-        world: Arc::new(Simulated::of("migrations")),
+        environment: Arc::new(SimulatedEnvironment::new("migrations")),
         keep_schema,
         ..Settings::default()
     }
@@ -31,14 +31,14 @@ async fn open(address: &Address) -> Result<Engine, Error> {
     Engine::open(address, settings(false)).await
 }
 
-/// Everything that the schema is, and what the tables hold.
-fn everything(place: &Place) -> String {
-    let statements = match place.kind() {
-        Kind::Sqlite => {
+/// The whole schema and the rows of the main tables.
+fn dump(database: &TestDatabase) -> String {
+    let statements = match database.backend() {
+        Backend::Sqlite => {
             "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name; \
              PRAGMA user_version; SELECT * FROM tenants; SELECT * FROM plans; SELECT * FROM events"
         }
-        Kind::Postgres => {
+        Backend::Postgres => {
             "SELECT table_name, column_name, data_type, is_nullable FROM \
              information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2; \
              SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1; \
@@ -47,21 +47,21 @@ fn everything(place: &Place) -> String {
              SELECT * FROM events"
         }
     };
-    place.sql(statements).expect("it can be read")
+    database.sql(statements).expect("schema was read")
 }
 
-/// Whether there is any table in it.
-fn is_empty(place: &Place) -> bool {
-    let tables = match place.kind() {
-        Kind::Sqlite => "SELECT count(*) FROM sqlite_master",
-        Kind::Postgres => "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
+/// Whether the database has no tables.
+fn is_empty(database: &TestDatabase) -> bool {
+    let tables = match database.backend() {
+        Backend::Sqlite => "SELECT count(*) FROM sqlite_master",
+        Backend::Postgres => "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
     };
-    place.sql(tables).as_deref() == Ok("0")
+    database.sql(tables).as_deref() == Ok("0")
 }
 
-async fn many_who_open_a_new_database_at_once_make_its_schema_once(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    let address = place.address();
+async fn concurrent_tasks_create_the_schema_once(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    let address = database.address();
     let opening: Vec<_> = (0..8)
         .map(|_| {
             let address = address.clone();
@@ -69,137 +69,136 @@ async fn many_who_open_a_new_database_at_once_make_its_schema_once(desk: &Desk) 
         })
         .collect();
     for opened in opening {
-        let engine = opened.await.unwrap().expect("each of them opens it");
+        let engine = opened.await.unwrap().expect("database was opened");
         assert_eq!(engine.tenants().await.unwrap().len(), 1);
         engine.close().await;
     }
-    let (found, known) = schema(&address).await.unwrap();
-    assert_eq!(found, known);
+    let (found, latest) = schema(&address).await.unwrap();
+    assert_eq!(found, latest);
 }
 
-async fn processes_that_open_a_new_database_at_once_make_its_schema_once(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    let address = match place.address() {
+async fn concurrent_processes_create_the_schema_once(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    let address = match database.address() {
         Address::File(path) => path.display().to_string(),
         Address::Server(url) => url,
     };
     let processes: Vec<_> = (0..4)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "migrations::opens_what_the_environment_names"])
-                .env(OPENS, &address)
+                .args([
+                    "--exact",
+                    "migrations::opens_the_database_of_the_parent_process",
+                ])
+                .env(OPEN_ADDRESS, &address)
                 .stdout(std::process::Stdio::piped())
                 .spawn()
-                .expect("this program can be started")
+                .expect("child process was started")
         })
         .collect();
     for process in processes {
-        let ended = process.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+        let exited = process.wait_with_output().unwrap();
+        let stdout = String::from_utf8_lossy(&exited.stdout).into_owned();
         assert!(
-            ended.status.success() && said.contains("1 passed"),
-            "{said}"
+            exited.status.success() && stdout.contains("1 passed"),
+            "{stdout}"
         );
     }
-    let count = place.sql("SELECT count(*) FROM tenants");
+    let count = database.sql("SELECT count(*) FROM tenants");
     assert_eq!(count.as_deref(), Ok("1"));
 }
 
-/// The other half of the test above. By itself it opens nothing.
+/// The child process of the test above. Does nothing unless the environment variable is set.
 #[test]
-fn opens_what_the_environment_names() {
-    let Ok(address) = std::env::var(OPENS) else {
+fn opens_the_database_of_the_parent_process() {
+    let Ok(address) = std::env::var(OPEN_ADDRESS) else {
         return;
     };
     RUNTIME.block_on(async {
         let address = Address::parse(&address).unwrap();
-        let engine = open(&address).await.expect("it opens");
+        let engine = open(&address).await.expect("database was opened");
         engine.close().await;
     });
 }
 
-async fn opening_again_changes_nothing(desk: &Desk) {
-    desk.plan(2).await;
-    let before = everything(&desk.place);
-    desk.another_engine().await.close().await;
-    let kept = Engine::open(&desk.place.address(), settings(true)).await;
-    kept.expect("its schema is as it should be").close().await;
-    assert_eq!(everything(&desk.place), before);
+async fn reopening_a_database_changes_nothing(harness: &Harness) {
+    harness.plan(2).await;
+    let before = dump(&harness.database);
+    harness.another_engine().await.close().await;
+    let opened = Engine::open(&harness.database.address(), settings(true)).await;
+    opened.expect("schema is current").close().await;
+    assert_eq!(dump(&harness.database), before);
 }
 
-async fn a_newer_schema_is_refused_with_both_versions_and_not_touched(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    let address = place.address();
+async fn rejects_a_newer_schema_without_changes(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    let address = database.address();
     open(&address).await.unwrap().close().await;
-    let (_, known) = schema(&address).await.unwrap();
-    place
-        .sql(match place.kind() {
-            Kind::Sqlite => "PRAGMA user_version = 999",
-            Kind::Postgres => "INSERT INTO onward_schema VALUES (999)",
+    let (_, latest) = schema(&address).await.unwrap();
+    database
+        .sql(match database.backend() {
+            Backend::Sqlite => "PRAGMA user_version = 999",
+            Backend::Postgres => "INSERT INTO onward_schema VALUES (999)",
         })
         .unwrap();
-    let before = everything(&place);
-    for keep in [false, true] {
-        let Err(why) = Engine::open(&address, settings(keep)).await else {
-            panic!("it is too new")
+    let before = dump(&database);
+    for keep_schema in [false, true] {
+        let Err(err) = Engine::open(&address, settings(keep_schema)).await else {
+            panic!("newer schema was accepted")
         };
-        let said = why.to_string();
-        assert!(
-            said.contains("999") && said.contains(&known.to_string()),
-            "{said}"
+        let expected = matches!(
+            err,
+            Error::Store(onward_store::Error::Newer { found: 999, known }) if known == latest
         );
-        assert!(matches!(
-            why,
-            Error::Store(onward_store::Error::Newer { .. })
-        ));
+        assert!(expected, "{err}");
     }
-    assert_eq!(schema(&address).await.unwrap(), (999, known));
-    assert_eq!(everything(&place), before);
+    assert_eq!(schema(&address).await.unwrap(), (999, latest));
+    assert_eq!(dump(&database), before);
 }
 
-async fn an_older_schema_is_refused_where_it_must_be_kept(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    let address = place.address();
-    let (found, known) = schema(&address).await.unwrap();
+async fn rejects_an_older_schema_when_migrations_are_disabled(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    let address = database.address();
+    let (found, latest) = schema(&address).await.unwrap();
     assert_eq!(found, 0);
-    let Err(why) = Engine::open(&address, settings(true)).await else {
-        panic!("it is too old")
+    let Err(err) = Engine::open(&address, settings(true)).await else {
+        panic!("older schema was accepted")
     };
     let expected = matches!(
-        why,
-        Error::Store(onward_store::Error::Older { found: 0, known: needs }) if needs == known
+        err,
+        Error::Store(onward_store::Error::Older { found: 0, known }) if known == latest
     );
-    assert!(expected, "{why}");
-    assert!(is_empty(&place), "nothing was made");
+    assert!(expected, "{err}");
+    assert!(is_empty(&database), "tables were created");
     open(&address).await.unwrap().close().await;
-    assert_eq!(schema(&address).await.unwrap(), (known, known));
+    assert_eq!(schema(&address).await.unwrap(), (latest, latest));
 }
 
-/// The first schema as it was made, before there was a second.
-pub(crate) fn make_the_first(place: &Place) {
-    let (folder, before, after) = match place.kind() {
-        Kind::Sqlite => ("sqlite", "", "PRAGMA user_version = 1"),
-        Kind::Postgres => (
+/// Creates the first version of the schema, with one tenant.
+pub(crate) fn create_first_schema(database: &TestDatabase) {
+    let (dir, before, after) = match database.backend() {
+        Backend::Sqlite => ("sqlite", "", "PRAGMA user_version = 1"),
+        Backend::Postgres => (
             "postgres",
             "CREATE TABLE onward_schema (version bigint PRIMARY KEY);",
             "INSERT INTO onward_schema VALUES (1)",
         ),
     };
     let store = concat!(env!("CARGO_MANIFEST_DIR"), "/../onward-store/migrations");
-    let schema = std::fs::read_to_string(format!("{store}/{folder}/0001_plans.sql")).unwrap();
+    let schema = std::fs::read_to_string(format!("{store}/{dir}/0001_plans.sql")).unwrap();
     let tenant = "INSERT INTO tenants VALUES ('early', 0, 1)";
-    let made = place.sql(&format!("{before}\n{schema}\n{tenant};\n{after}"));
-    made.expect("the first schema can be made");
+    let created = database.sql(&format!("{before}\n{schema}\n{tenant};\n{after}"));
+    created.expect("first schema was created");
 }
 
-async fn an_older_schema_is_brought_up_to_date_with_all_that_it_holds(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    make_the_first(&place);
-    let address = place.address();
-    let (_, known) = schema(&address).await.unwrap();
-    assert_eq!(schema(&address).await.unwrap(), (1, known));
+async fn migrates_an_older_schema_and_keeps_its_data(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    create_first_schema(&database);
+    let address = database.address();
+    let (_, latest) = schema(&address).await.unwrap();
+    assert_eq!(schema(&address).await.unwrap(), (1, latest));
     let engine = open(&address).await.unwrap();
-    assert_eq!(schema(&address).await.unwrap(), (known, known));
+    assert_eq!(schema(&address).await.unwrap(), (latest, latest));
     let names: Vec<String> = engine
         .tenants()
         .await
@@ -209,98 +208,100 @@ async fn an_older_schema_is_brought_up_to_date_with_all_that_it_holds(desk: &Des
         .collect();
     assert_eq!(names, ["early", "local"]);
     engine.close().await;
-    let anew = Place::fresh(desk.place.kind());
-    open(&anew.address()).await.unwrap().close().await;
-    for place in [&place, &anew] {
-        place.sql("DELETE FROM tenants").unwrap();
+    let new = TestDatabase::create(harness.database.backend());
+    open(&new.address()).await.unwrap().close().await;
+    for database in [&database, &new] {
+        database.sql("DELETE FROM tenants").unwrap();
     }
-    let (brought, made) = (everything(&place), everything(&anew));
-    assert_eq!(brought, made, "it is the schema that a new database has");
+    let (migrated, created) = (dump(&database), dump(&new));
+    assert_eq!(migrated, created, "same schema as a new database");
 }
 
-async fn a_database_is_there_with_all_of_it_after_the_last_engine_is_gone(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    let address = place.address();
+async fn data_persists_after_the_last_engine_is_closed(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    let address = database.address();
     let me = Caller::local("me");
     let engine = open(&address).await.unwrap();
     let steps = vec![onward_core::command::StepSpec::new(
-        engine.fresh_step(),
+        engine.new_step_id(),
         onward_core::StepType::Custom,
         "do",
     )];
-    let id: PlanId = engine.fresh_plan();
-    let draft = onward_core::command::CreatePlan::new(id, "kept", "Is it?", steps);
+    let id: PlanId = engine.new_plan_id();
+    let draft = onward_core::command::CreatePlan::new(id, "kept", "Persisted?", steps);
     engine.create_plan(&me, draft, None).await.unwrap();
     engine.close().await;
     let engine = open(&address).await.unwrap();
     assert_eq!(engine.sheet(&me, id).await.unwrap().brief.name, "kept");
-    assert_eq!(engine.verify(&me).await.unwrap().faults, []);
+    assert_eq!(engine.verify(&me).await.unwrap().inconsistencies, []);
     engine.close().await;
 }
 
-async fn an_address_that_names_no_database_is_refused_in_words(desk: &Desk) {
-    let folder = crate::place::Folder::make();
-    let address = match desk.place.kind() {
-        Kind::Sqlite => {
-            let file = folder.path().join("letter.txt");
+async fn rejects_an_address_that_is_not_a_database(harness: &Harness) {
+    let dir = crate::database::TestDir::new();
+    let address = match harness.database.backend() {
+        Backend::Sqlite => {
+            let file = dir.path().join("letter.txt");
             std::fs::write(&file, "Dear Sir or Madam, ".repeat(100)).unwrap();
             Address::File(file)
         }
-        Kind::Postgres => Address::Server("postgres://nobody@127.0.0.1:1/none".to_owned()),
+        Backend::Postgres => Address::Server("postgres://user@127.0.0.1:1/none".to_owned()),
     };
-    let Err(why) = open(&address).await else {
-        panic!("there is no database")
+    let Err(err) = open(&address).await else {
+        panic!("address was accepted")
     };
-    assert_eq!(why.code().as_str(), "unavailable");
-    assert!(!why.hint().is_empty());
+    assert_eq!(err.code().as_str(), "unavailable");
+    assert!(!err.hint().is_empty());
 }
 
-async fn whoever_writes_in_place_and_whoever_has_a_thread_take_turns(desk: &Desk) {
-    let place = Place::fresh(desk.place.kind());
-    let address = place.address();
+async fn in_place_writers_and_writer_threads_alternate(harness: &Harness) {
+    let database = TestDatabase::create(harness.database.backend());
+    let address = database.address();
     let in_place = Settings {
         in_place: true,
         ..settings(false)
     };
-    let here = Engine::open(&address, in_place).await.unwrap();
-    let there = open(&address).await.unwrap();
+    let in_place = Engine::open(&address, in_place).await.unwrap();
+    let threaded = open(&address).await.unwrap();
     let me = Caller::local("user:ann".to_owned());
-    let heard = Heard {
+    let source = HookSource {
         session: "one".to_owned(),
         agent: "claude-code".to_owned(),
-        ..Heard::default()
+        ..HookSource::default()
     };
     let begin = async |engine: &Engine| {
-        let (print, control) = (Fingerprint::None, LoopControl::default());
-        engine.begin_turn(&me, heard.clone(), print, control).await
+        let (fingerprint, control) = (Fingerprint::Unavailable, LoopControl::default());
+        engine
+            .begin_turn(&me, source.clone(), fingerprint, control)
+            .await
     };
     for number in [1, 3, 5] {
-        assert_eq!(begin(&here).await.unwrap(), number);
-        assert_eq!(begin(&there).await.unwrap(), number + 1);
+        assert_eq!(begin(&in_place).await.unwrap(), number);
+        assert_eq!(begin(&threaded).await.unwrap(), number + 1);
     }
-    here.clone().close().await;
-    if place.kind() == Kind::Sqlite {
-        let refused = begin(&here).await.unwrap_err().to_string();
-        assert!(refused.contains("the writer has stopped"), "{refused}");
+    in_place.clone().close().await;
+    if database.backend() == Backend::Sqlite {
+        let err = begin(&in_place).await.unwrap_err();
+        assert_eq!(err.code().as_str(), "unavailable", "{err}");
     }
-    let view = there.show_session(&me, "one", 99, 99).await.unwrap();
+    let view = threaded.show_session(&me, "one", 99, 99).await.unwrap();
     assert_eq!(view.turns.len(), 6);
-    there.close().await;
+    threaded.close().await;
 }
 
 on_both_databases![
-    whoever_writes_in_place_and_whoever_has_a_thread_take_turns,
-    many_who_open_a_new_database_at_once_make_its_schema_once,
-    processes_that_open_a_new_database_at_once_make_its_schema_once,
-    a_newer_schema_is_refused_with_both_versions_and_not_touched,
-    an_older_schema_is_refused_where_it_must_be_kept,
-    an_older_schema_is_brought_up_to_date_with_all_that_it_holds,
-    a_database_is_there_with_all_of_it_after_the_last_engine_is_gone,
-    an_address_that_names_no_database_is_refused_in_words,
+    in_place_writers_and_writer_threads_alternate,
+    concurrent_tasks_create_the_schema_once,
+    concurrent_processes_create_the_schema_once,
+    rejects_a_newer_schema_without_changes,
+    rejects_an_older_schema_when_migrations_are_disabled,
+    migrates_an_older_schema_and_keeps_its_data,
+    data_persists_after_the_last_engine_is_closed,
+    rejects_an_address_that_is_not_a_database,
 ];
 
-/// Others would change what is compared.
-mod alone {
-    use super::opening_again_changes_nothing;
-    crate::on_both_databases![alone: opening_again_changes_nothing];
+/// Other tests would change the compared rows.
+mod exclusive {
+    use super::reopening_a_database_changes_nothing;
+    crate::on_both_databases![exclusive: reopening_a_database_changes_nothing];
 }

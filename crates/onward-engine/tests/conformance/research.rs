@@ -1,4 +1,4 @@
-//! What was found or made is kept, with what is known of it; what plans deliver is kept in versions.
+//! Research artifacts with their metadata, and versioned plan outputs.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use onward_core::PlanId;
 use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_URL};
 use onward_core::search::chunks;
-use onward_engine::Artifact;
-use onward_engine::feedback::Opinion;
-use onward_engine::research::{Deliverable, Delivered, Finding};
-use onward_engine::search::Wanted;
+use onward_engine::feedback::NewFeedback;
+use onward_engine::research::{NewArtifact, NewOutput, StoredOutput};
+use onward_engine::search::SearchRequest;
+use onward_engine::{Artifact, Error};
 use serde_json::{Map, Value, json};
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::verbs::{code, document, error, refusal, result};
+use crate::operations::{code, document, error, invalid_path, submission_for};
 
-pub(crate) fn finding(title: &str, content: &str) -> Finding {
-    Finding {
+pub(crate) fn finding(title: &str, content: &str) -> NewArtifact {
+    NewArtifact {
         title: title.to_owned(),
         content: content.to_owned(),
         kind: None,
@@ -30,8 +30,8 @@ pub(crate) fn finding(title: &str, content: &str) -> Finding {
     }
 }
 
-pub(crate) fn deliverable(plan: PlanId, title: &str, content: &str) -> Deliverable {
-    Deliverable {
+pub(crate) fn deliverable(plan: PlanId, title: &str, content: &str) -> NewOutput {
+    NewOutput {
         plan,
         title: title.to_owned(),
         content: content.to_owned(),
@@ -39,46 +39,46 @@ pub(crate) fn deliverable(plan: PlanId, title: &str, content: &str) -> Deliverab
     }
 }
 
-impl Desk {
-    pub(crate) async fn store(&self, finding: Finding) -> ArtifactId {
+impl Harness {
+    pub(crate) async fn store(&self, finding: NewArtifact) -> ArtifactId {
         let stored = self.engine.store_research(&self.me, finding).await;
         stored.unwrap().id
     }
 
-    pub(crate) async fn deliver(&self, plan: PlanId, title: &str, content: &str) -> Delivered {
+    pub(crate) async fn deliver(&self, plan: PlanId, title: &str, content: &str) -> StoredOutput {
         let output = deliverable(plan, title, content);
         self.engine.store_output(&self.me, output).await.unwrap()
     }
 
-    /// The titles of what is found, the best first.
+    /// Titles of the search results, best match first.
     pub(crate) async fn titles(&self, query: &str) -> Vec<String> {
         let query = query.to_owned();
-        let wanted = Wanted {
+        let request = SearchRequest {
             query,
-            ..Wanted::default()
+            ..SearchRequest::default()
         };
-        let found = self.engine.search(&self.me, wanted).await.unwrap().found;
+        let found = self.engine.search(&self.me, request).await.unwrap().results;
         found.into_iter().map(|found| found.hit.title).collect()
     }
 }
 
-/// How many chunks the test's own tenant has.
-fn chunk_count(desk: &Desk) -> String {
-    let tenant = &desk.me.tenant;
+/// The number of chunks of the test's tenant.
+fn chunk_count(harness: &Harness) -> String {
+    let tenant = &harness.me.tenant;
     let count = format!("SELECT count(*) FROM chunks WHERE tenant_id = '{tenant}'");
-    desk.sql(&count).unwrap()
+    harness.sql(&count).unwrap()
 }
 
-async fn artifacts(desk: &Desk, plan: PlanId) -> Vec<Artifact> {
-    let whole = desk.engine.whole_plan(&desk.me, plan).await;
+async fn artifacts(harness: &Harness, plan: PlanId) -> Vec<Artifact> {
+    let whole = harness.engine.full_plan(&harness.me, plan).await;
     whole.unwrap().artifacts
 }
 
-async fn what_was_found_is_kept_with_all_that_is_known_of_it(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let stored = desk.engine.store_research(
-        &desk.me,
-        Finding {
+async fn stores_an_artifact_with_all_its_fields(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let stored = harness.engine.store_research(
+        &harness.me,
+        NewArtifact {
             kind: Some("quote".to_owned()),
             plan: Some(plan.id),
             source_url: Some("https://example.org/tides".to_owned()),
@@ -88,9 +88,9 @@ async fn what_was_found_is_kept_with_all_that_is_known_of_it(desk: &Desk) {
     );
     let stored = stored.await.unwrap();
     assert_eq!((stored.title.as_str(), stored.chunks), ("Ti\u{FFFD}des", 1));
-    let kept = artifacts(desk, plan.id).await;
+    let artifacts = artifacts(harness, plan.id).await;
     assert_eq!(
-        kept,
+        artifacts,
         [Artifact {
             id: stored.id,
             plan: Some(plan.id),
@@ -100,62 +100,62 @@ async fn what_was_found_is_kept_with_all_that_is_known_of_it(desk: &Desk) {
             content: "Two a day.\u{FFFD}".to_owned(),
             source_url: Some("https://example.org/tides".to_owned()),
             metadata: json!({ "page": "7\u{FFFD}" }),
-            created_at: desk.now(),
+            created_at: harness.now(),
         }]
     );
-    let trail = desk.trail(plan.id).await;
-    assert_eq!(trail, ["plan_modified created"], "the plan is as it was");
-    let plain = desk.store(finding("Plain", "words")).await;
-    let row = desk.sql(&format!(
+    let events = harness.audit_trail(plan.id).await;
+    assert_eq!(events, ["plan_modified created"], "the plan is unchanged");
+    let plain = harness.store(finding("Plain", "text")).await;
+    let row = harness.sql(&format!(
         "SELECT artifact_type, plan_id, source_url, metadata FROM artifacts \
          WHERE artifact_id = {} AND tenant_id = '{}'",
-        desk.literal(plain),
-        desk.me.tenant
+        harness.id_literal(plain),
+        harness.me.tenant
     ));
     assert_eq!(row.unwrap(), "note|||{}");
 }
 
-async fn what_is_found_for_a_step_belongs_to_its_plan_and_shows_that_somebody_works(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let step = desk.take(plan.id).await;
-    desk.advance(Duration::from_secs(60));
-    let for_step = |token: &ClaimToken| Finding {
+async fn an_artifact_for_a_claimed_step_counts_as_progress(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let step = harness.claim(plan.id).await;
+    harness.advance(Duration::from_secs(60));
+    let for_step = |token: &ClaimToken| NewArtifact {
         step: Some(step.step),
         token: Some(token.clone()),
         ..finding("Found", "something")
     };
-    desk.store(for_step(&step.token)).await;
-    let kept = artifacts(desk, plan.id).await;
+    harness.store(for_step(&step.token)).await;
+    let stored = artifacts(harness, plan.id).await;
     assert_eq!(
-        (kept[0].plan, kept[0].step),
+        (stored[0].plan, stored[0].step),
         (Some(plan.id), Some(step.step))
     );
-    let progressed = |trail: Vec<String>| {
-        let signs = trail.iter().filter(|name| name.contains("progress"));
-        signs.count()
+    let progress_count = |events: Vec<String>| {
+        let progress = events.iter().filter(|name| name.contains("progress"));
+        progress.count()
     };
-    assert_eq!(progressed(desk.trail(plan.id).await), 1);
-    // Whoever has no claim any more may still bring what they found; it is no sign of life.
-    desk.advance(Duration::from_secs(60));
-    desk.store(for_step(&ClaimToken::new("stale"))).await;
-    desk.hand_in(&step, "done").await;
-    desk.store(for_step(&step.token)).await;
-    assert_eq!(artifacts(desk, plan.id).await.len(), 3);
-    assert_eq!(progressed(desk.trail(plan.id).await), 1);
+    assert_eq!(progress_count(harness.audit_trail(plan.id).await), 1);
+    // With a stale claim the artifact is still stored, but does not count as progress.
+    harness.advance(Duration::from_secs(60));
+    harness.store(for_step(&ClaimToken::new("stale"))).await;
+    harness.complete(&step, "done").await;
+    harness.store(for_step(&step.token)).await;
+    assert_eq!(artifacts(harness, plan.id).await.len(), 3);
+    assert_eq!(progress_count(harness.audit_trail(plan.id).await), 1);
 }
 
-async fn what_does_not_fit_is_refused_by_its_path_and_not_kept(desk: &Desk) {
-    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
+async fn rejects_invalid_artifacts_and_outputs_with_their_path(harness: &Harness) {
+    let (plan, other) = (harness.plan(1).await, harness.plan(1).await);
     let big = json!("x".repeat(MAX_METADATA_BYTES));
     let mut deep = json!(1);
     for _ in 0..200 {
         deep = json!([deep]);
     }
-    let with = |data: &Value| Finding {
+    let with = |data: &Value| NewArtifact {
         metadata: Map::from_iter([("a".to_owned(), data.clone())]),
         ..finding("t", "c")
     };
-    for (misfit, path) in [
+    for (invalid, path) in [
         (finding(" ", "c"), "title"),
         (finding(&"é".repeat(MAX_ARTIFACT_TITLE + 1), "c"), "title"),
         (finding("t", ""), "content"),
@@ -163,21 +163,21 @@ async fn what_does_not_fit_is_refused_by_its_path_and_not_kept(desk: &Desk) {
         (with(&big), "metadata"),
         (with(&deep), "metadata"),
         (
-            Finding {
+            NewArtifact {
                 kind: Some("rumour".to_owned()),
                 ..finding("t", "c")
             },
             "artifactType",
         ),
         (
-            Finding {
+            NewArtifact {
                 source_url: Some("u".repeat(MAX_URL + 1)),
                 ..finding("t", "c")
             },
             "sourceUrl",
         ),
         (
-            Finding {
+            NewArtifact {
                 plan: Some(other.id),
                 step: Some(plan.steps[0]),
                 ..finding("t", "c")
@@ -185,36 +185,33 @@ async fn what_does_not_fit_is_refused_by_its_path_and_not_kept(desk: &Desk) {
             "stepId",
         ),
     ] {
-        let refused = refusal(desk.engine.store_research(&desk.me, misfit).await);
-        let onward_core::Refusal::InvalidInput(issues) = refused else {
-            panic!("refused for another reason: {refused}")
-        };
-        assert_eq!(issues[0].path, path);
+        let rejected = harness.engine.store_research(&harness.me, invalid).await;
+        assert_eq!(invalid_path(rejected), path);
     }
     for (title, content, path) in [("", "c", "title"), ("t", "", "content")] {
         let output = deliverable(plan.id, title, content);
-        let refused = error(desk.engine.store_output(&desk.me, output).await);
-        assert!(refused.to_string().contains(path), "{refused}");
+        let rejected = harness.engine.store_output(&harness.me, output).await;
+        assert_eq!(invalid_path(rejected), path);
     }
-    let nowhere = deliverable(PlanId::from_u128(7), "t", "c");
-    let refused = desk.engine.store_output(&desk.me, nowhere).await;
-    assert_eq!(code(refused), "plan_not_found");
-    assert_eq!(chunk_count(desk), "0");
+    let no_plan = deliverable(PlanId::from_u128(7), "t", "c");
+    let rejected = harness.engine.store_output(&harness.me, no_plan).await;
+    assert_eq!(code(rejected), "plan_not_found");
+    assert_eq!(chunk_count(harness), "0");
 }
 
-async fn the_largest_content_is_kept_in_chunks(desk: &Desk) {
+async fn splits_content_of_the_maximum_size_into_chunks(harness: &Harness) {
     let content = "Ebb and flow. ".repeat(MAX_CONTENT_BYTES / 14);
-    let stored = desk
+    let stored = harness
         .engine
-        .store_research(&desk.me, finding("Long", &content));
+        .store_research(&harness.me, finding("Long", &content));
     let stored = stored.await.unwrap();
     assert_eq!(stored.chunks, chunks(&content).len());
-    assert_eq!(chunk_count(desk), stored.chunks.to_string());
-    assert_eq!(desk.titles("flow").await, ["Long"]);
+    assert_eq!(chunk_count(harness), stored.chunks.to_string());
+    assert_eq!(harness.titles("flow").await, ["Long"]);
 }
 
-async fn an_output_has_versions_by_its_title(desk: &Desk) {
-    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
+async fn versions_outputs_by_title(harness: &Harness) {
+    let (plan, other) = (harness.plan(1).await, harness.plan(1).await);
     for (id, title, version) in [
         (plan.id, "Answer", 1),
         (plan.id, "Answer", 2),
@@ -222,26 +219,26 @@ async fn an_output_has_versions_by_its_title(desk: &Desk) {
         (other.id, "Answer", 1),
         (plan.id, "Answer", 3),
     ] {
-        let delivered = desk.deliver(id, title, "the same words").await;
+        let delivered = harness.deliver(id, title, "the same text").await;
         assert_eq!((delivered.plan, delivered.version), (id, version));
     }
-    desk.work_off(plan.id, 1).await;
-    let late = desk.deliver(plan.id, "Answer", "after the end").await;
-    assert_eq!(late.version, 4, "a plan that is over delivers, too");
+    harness.complete_steps(plan.id, 1).await;
+    let late = harness.deliver(plan.id, "Answer", "after the end").await;
+    assert_eq!(late.version, 4, "outputs of a completed plan are accepted");
 }
 
-async fn versions_that_are_stored_at_once_are_counted_one_by_one(desk: &Desk) {
-    let plan = desk.plan(1).await.id;
-    let another = desk.another_engine().await;
+async fn concurrent_outputs_get_consecutive_versions(harness: &Harness) {
+    let plan = harness.plan(1).await.id;
+    let another = harness.another_engine().await;
     let store = async |engine: &onward_engine::Engine| {
-        let output = deliverable(plan, "Answer", "words");
-        let delivered = engine.store_output(&desk.me, output).await;
+        let output = deliverable(plan, "Answer", "text");
+        let delivered = engine.store_output(&harness.me, output).await;
         delivered.unwrap().version
     };
     let (a, b, c, d) = tokio::join!(
-        store(&desk.engine),
+        store(&harness.engine),
         store(&another),
-        store(&desk.engine),
+        store(&harness.engine),
         store(&another)
     );
     let mut versions = [a, b, c, d];
@@ -250,180 +247,229 @@ async fn versions_that_are_stored_at_once_are_counted_one_by_one(desk: &Desk) {
     another.close().await;
 }
 
-async fn a_plan_that_is_deleted_takes_its_outputs_and_leaves_its_artifacts(desk: &Desk) {
-    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
+async fn deleting_a_plan_deletes_its_outputs_and_keeps_its_artifacts(harness: &Harness) {
+    let (plan, other) = (harness.plan(1).await, harness.plan(1).await);
     for id in [plan.id, other.id] {
-        desk.deliver(id, "Answer", "ebb and flow").await;
-        let found = Finding {
+        harness.deliver(id, "Answer", "ebb and flow").await;
+        let found = NewArtifact {
             plan: Some(id),
             ..finding("Found", "ebb and flow")
         };
-        desk.store(found).await;
+        harness.store(found).await;
     }
-    desk.engine.delete_plan(&desk.me, plan.id).await.unwrap();
-    assert_eq!(desk.titles("ebb").await.len(), 3);
-    assert_eq!(chunk_count(desk), "3");
-    let tenant = &desk.me.tenant;
-    let left = |table: &str| {
+    harness
+        .engine
+        .delete_plan(&harness.me, plan.id)
+        .await
+        .unwrap();
+    assert_eq!(harness.titles("ebb").await.len(), 3);
+    assert_eq!(chunk_count(harness), "3");
+    let tenant = &harness.me.tenant;
+    let remaining = |table: &str| {
         let rows = format!(
             "SELECT plan_id IS NULL, count(*) FROM {table} WHERE tenant_id = '{tenant}' \
              GROUP BY 1 ORDER BY 2"
         );
-        desk.sql(&rows).unwrap().lines().count()
+        harness.sql(&rows).unwrap().lines().count()
     };
-    assert_eq!((left("outputs"), left("artifacts")), (1, 2));
+    assert_eq!((remaining("outputs"), remaining("artifacts")), (1, 2));
 }
 
-async fn a_result_that_came_late_is_found(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let step = desk.take(plan.id).await;
-    desk.hand_in(&step, "first").await;
-    error(desk.submit(result(&step, "a whale of a result")).await);
-    let title = format!("Late result for step {}", step.step);
-    assert_eq!(desk.titles("whale").await, [title]);
+async fn finds_late_results(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    harness.complete(&step, "first").await;
+    error(
+        harness
+            .submit(submission_for(&step, "a whale of a result"))
+            .await,
+    );
+    let titles = harness.titles("whale").await;
+    assert_eq!(titles.len(), 1);
+    assert!(titles[0].contains(&step.step.to_string()), "{titles:?}");
 }
 
-async fn outputs_move_with_their_plan_and_are_found_there(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.deliver(plan.id, "Answer", "a draft about herring")
+async fn exports_and_imports_outputs_with_their_plan(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness
+        .deliver(plan.id, "Answer", "a draft about herring")
         .await;
-    desk.advance(Duration::from_secs(1));
-    let last = desk.deliver(plan.id, "Answer", "the Moon, twice").await;
-    let said = Opinion {
+    harness.advance(Duration::from_secs(1));
+    let last = harness.deliver(plan.id, "Answer", "the Moon, twice").await;
+    let feedback = NewFeedback {
         plan: plan.id,
         rating: Some(5),
         comment: None,
         output: Some(last.id.to_string()),
     };
-    desk.engine.submit_feedback(&desk.me, said).await.unwrap();
-    let before = document(&desk.engine, &desk.me, plan.id).await;
+    harness
+        .engine
+        .submit_feedback(&harness.me, feedback)
+        .await
+        .unwrap();
+    let before = document(&harness.engine, &harness.me, plan.id).await;
     assert_eq!(before["outputs"][1]["version"], 2);
     assert_eq!(before["feedback"][0]["outputId"], last.id.to_string());
-    desk.engine.delete_plan(&desk.me, plan.id).await.unwrap();
-    assert_eq!(desk.titles("moon").await, [""; 0]);
-    desk.engine.import(&desk.me, &before).await.unwrap();
-    assert_eq!(document(&desk.engine, &desk.me, plan.id).await, before);
-    assert_eq!(desk.titles("moon").await, ["Answer"]);
-    assert_eq!(desk.titles("herring").await, [""; 0], "a version before");
-    assert_eq!(desk.deliver(plan.id, "Answer", "more").await.version, 3);
+    harness
+        .engine
+        .delete_plan(&harness.me, plan.id)
+        .await
+        .unwrap();
+    assert_eq!(harness.titles("moon").await, [""; 0]);
+    harness.engine.import(&harness.me, &before).await.unwrap();
+    assert_eq!(
+        document(&harness.engine, &harness.me, plan.id).await,
+        before
+    );
+    assert_eq!(harness.titles("moon").await, ["Answer"]);
+    assert_eq!(
+        harness.titles("herring").await,
+        [""; 0],
+        "old versions are not found"
+    );
+    assert_eq!(harness.deliver(plan.id, "Answer", "more").await.version, 3);
 }
 
-async fn a_document_whose_outputs_do_not_fit_is_refused(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.deliver(plan.id, "Answer", "words").await;
-    let whole = document(&desk.engine, &desk.me, plan.id).await;
-    let other = desk.tenant("other").await;
+async fn rejects_a_document_with_invalid_outputs(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness.deliver(plan.id, "Answer", "text").await;
+    let valid = document(&harness.engine, &harness.me, plan.id).await;
+    let other = harness.create_tenant("other").await;
     let output = |change: (&str, Value)| {
-        let mut document = whole.clone();
+        let mut document = valid.clone();
         document["outputs"][0][change.0] = change.1;
         document
     };
-    let mut twice = whole.clone();
-    let first = whole["outputs"][0].clone();
-    twice["outputs"].as_array_mut().unwrap().push(first);
-    let mut about_none = whole.clone();
-    about_none["feedback"] = json!([{
-        "feedbackId": desk.engine.fresh_plan().to_string(),
+    let mut duplicate = valid.clone();
+    let first = valid["outputs"][0].clone();
+    duplicate["outputs"].as_array_mut().unwrap().push(first);
+    let mut dangling = valid.clone();
+    dangling["feedback"] = json!([{
+        "feedbackId": harness.engine.new_plan_id().to_string(),
         "rating": 1, "comment": null, "actor": "me",
-        "createdAt": desk.now().to_string(),
-        "outputId": desk.engine.fresh_plan().to_string(),
+        "createdAt": harness.now().to_string(),
+        "outputId": harness.engine.new_plan_id().to_string(),
     }]);
     for (document, path) in [
         (output(("version", json!(0))), "outputs[0].version"),
         (output(("outputId", json!("x"))), "outputs[0].outputId"),
         (output(("content", json!(null))), "outputs[0].content"),
-        (twice, "outputs[1]"),
-        (about_none, "feedback[0].outputId"),
+        (duplicate, "outputs[1]"),
+        (dangling, "feedback[0].outputId"),
     ] {
-        let refused = error(desk.engine.import(&other, &document).await);
-        assert!(refused.to_string().contains(path), "{path}: {refused}");
+        let rejected = invalid_path(harness.engine.import(&other, &document).await);
+        assert!(rejected.starts_with(path), "{path}: {rejected}");
     }
-    let mut early = whole.clone();
-    early.as_object_mut().unwrap().remove("outputs");
-    desk.engine.import(&other, &early).await.unwrap();
+    let mut without_outputs = valid.clone();
+    without_outputs.as_object_mut().unwrap().remove("outputs");
+    harness
+        .engine
+        .import(&other, &without_outputs)
+        .await
+        .unwrap();
 }
 
-async fn contexts_show_the_last_version_of_each_output(desk: &Desk) {
-    let plan = desk.plan(1).await;
+async fn contexts_include_the_latest_version_of_each_output(harness: &Harness) {
+    let plan = harness.plan(1).await;
     let long = "ebb ".repeat(500);
     for (title, content) in [
         ("Answer", "draft"),
         ("Appendix", "tables"),
         ("Answer", &long),
     ] {
-        desk.deliver(plan.id, title, content).await;
-        desk.advance(Duration::from_secs(1));
+        harness.deliver(plan.id, title, content).await;
+        harness.advance(Duration::from_secs(1));
     }
-    let of_plan = desk.engine.plan_context(&desk.me, plan.id, None, None);
-    let of_plan = of_plan.await.unwrap().outputs;
-    let shown: Vec<_> = of_plan
-        .iter()
-        .map(|it| (it.title.as_str(), it.version, it.goes_on))
-        .collect();
-    assert_eq!(shown, [("Answer", 2, true), ("Appendix", 1, false)]);
-    assert_eq!(of_plan[1].excerpt, "tables");
-    let of_step = desk.engine.step_context(&desk.me, plan.steps[0], None);
-    assert_eq!(of_step.await.unwrap().outputs, of_plan);
-    let small = desk
+    let plan_context = harness
         .engine
-        .plan_context(&desk.me, plan.id, None, Some(1_300));
+        .plan_context(&harness.me, plan.id, None, None);
+    let outputs = plan_context.await.unwrap().outputs;
+    let versions: Vec<_> = outputs
+        .iter()
+        .map(|output| (output.title.as_str(), output.version, output.goes_on))
+        .collect();
+    assert_eq!(versions, [("Answer", 2, true), ("Appendix", 1, false)]);
+    assert_eq!(outputs[1].excerpt, "tables");
+    let step_context = harness
+        .engine
+        .step_context(&harness.me, plan.steps[0], None);
+    assert_eq!(step_context.await.unwrap().outputs, outputs);
+    let small = harness
+        .engine
+        .plan_context(&harness.me, plan.id, None, Some(1_300));
     let small = small.await.unwrap();
     assert!(small.truncated && small.outputs.len() < 2, "{small:?}");
 }
 
-async fn feedback_is_about_an_output_of_its_plan_or_none(desk: &Desk) {
-    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
-    let theirs = desk.deliver(other.id, "Answer", "words").await.id;
-    let own = desk.deliver(plan.id, "Answer", "words").await.id;
-    let about = |output: String| Opinion {
+async fn rejects_feedback_for_an_output_of_another_plan(harness: &Harness) {
+    let (plan, other) = (harness.plan(1).await, harness.plan(1).await);
+    let other_output = harness.deliver(other.id, "Answer", "text").await.id;
+    let own = harness.deliver(plan.id, "Answer", "text").await.id;
+    let feedback = |output: String| NewFeedback {
         plan: plan.id,
         rating: Some(3),
         comment: None,
         output: Some(output),
     };
-    let said = desk
+    let submitted = harness
         .engine
-        .submit_feedback(&desk.me, about(own.to_string()));
-    said.await.unwrap();
-    for output in [theirs.to_string(), "nonsense".to_owned()] {
-        let refused = desk.engine.submit_feedback(&desk.me, about(output.clone()));
-        let refused = error(refused.await);
-        assert_eq!(refused.to_string(), format!("no output `{output}`"));
-        assert!(refused.hint().contains("get_research_context"));
+        .submit_feedback(&harness.me, feedback(own.to_string()));
+    submitted.await.unwrap();
+    for output in [other_output.to_string(), "unknown".to_owned()] {
+        let rejected = harness
+            .engine
+            .submit_feedback(&harness.me, feedback(output.clone()));
+        let rejected = error(rejected.await);
+        assert!(
+            matches!(&rejected, Error::NotFound { kind: "output", name } if *name == output),
+            "{rejected:?}"
+        );
+        assert!(rejected.hint().contains("get_research_context"));
     }
-    let whole = desk.engine.whole_plan(&desk.me, plan.id).await.unwrap();
-    let about: Vec<_> = whole.feedback.iter().map(|said| said.output).collect();
-    assert_eq!(about, [Some(own)]);
+    let whole = harness
+        .engine
+        .full_plan(&harness.me, plan.id)
+        .await
+        .unwrap();
+    let outputs: Vec<_> = whole
+        .feedback
+        .iter()
+        .map(|feedback| feedback.output)
+        .collect();
+    assert_eq!(outputs, [Some(own)]);
 }
 
-async fn damaged_outputs_are_found(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.deliver(plan.id, "Answer", "words").await;
-    desk.damage(&format!(
+async fn verify_finds_corrupt_outputs(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness.deliver(plan.id, "Answer", "text").await;
+    harness.corrupt(&format!(
         "UPDATE outputs SET actor = X'FF' WHERE tenant_id = '{}'",
-        desk.me.tenant
+        harness.me.tenant
     ));
-    let checked = desk.engine.verify(&desk.me).await.unwrap();
-    assert!(checked.faults[0].what.contains("`outputs`"), "{checked:?}");
+    let checked = harness.engine.verify(&harness.me).await.unwrap();
+    assert!(
+        checked.inconsistencies[0].message.contains("`outputs`"),
+        "{checked:?}"
+    );
 }
 
 on_both_databases![
-    what_was_found_is_kept_with_all_that_is_known_of_it,
-    what_is_found_for_a_step_belongs_to_its_plan_and_shows_that_somebody_works,
-    what_does_not_fit_is_refused_by_its_path_and_not_kept,
-    the_largest_content_is_kept_in_chunks,
-    an_output_has_versions_by_its_title,
-    versions_that_are_stored_at_once_are_counted_one_by_one,
-    a_plan_that_is_deleted_takes_its_outputs_and_leaves_its_artifacts,
-    a_result_that_came_late_is_found,
-    outputs_move_with_their_plan_and_are_found_there,
-    a_document_whose_outputs_do_not_fit_is_refused,
-    contexts_show_the_last_version_of_each_output,
-    feedback_is_about_an_output_of_its_plan_or_none,
+    stores_an_artifact_with_all_its_fields,
+    an_artifact_for_a_claimed_step_counts_as_progress,
+    rejects_invalid_artifacts_and_outputs_with_their_path,
+    splits_content_of_the_maximum_size_into_chunks,
+    versions_outputs_by_title,
+    concurrent_outputs_get_consecutive_versions,
+    deleting_a_plan_deletes_its_outputs_and_keeps_its_artifacts,
+    finds_late_results,
+    exports_and_imports_outputs_with_their_plan,
+    rejects_a_document_with_invalid_outputs,
+    contexts_include_the_latest_version_of_each_output,
+    rejects_feedback_for_an_output_of_another_plan,
 ];
 
-/// PostgreSQL takes nothing there that cannot be read.
-mod loose_types {
-    use super::damaged_outputs_are_found;
-    crate::on_sqlite![damaged_outputs_are_found];
+/// PostgreSQL rejects invalid text on write.
+mod sqlite_types {
+    use super::verify_finds_corrupt_outputs;
+    crate::on_sqlite![verify_finds_corrupt_outputs];
 }

@@ -1,199 +1,251 @@
-//! Forgetting: plans that ended long enough ago go, all others stay.
+//! Retention: deletes terminal plans, request log entries and extractions after their retention
+//! period.
 
 use std::time::Duration;
 
-use onward_engine::calls::Answered;
 use onward_engine::list::PlanQuery;
+use onward_engine::request_log::CompletedRequest;
 use onward_engine::retention::Retention;
 use serde_json::json;
 
-use crate::desk::Desk;
 use crate::extractions::extracted;
+use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::research::finding;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-fn after(finished_plans: Duration) -> Retention {
+fn finished_plans_for(period: Duration) -> Retention {
     Retention {
-        finished_plans: Some(finished_plans),
+        finished_plans: Some(period),
         ..Retention::default()
     }
 }
 
-async fn left(desk: &Desk) -> Vec<onward_core::PlanId> {
+async fn remaining(harness: &Harness) -> Vec<onward_core::PlanId> {
     let query = PlanQuery {
         limit: 100,
         finished: true,
         ..PlanQuery::default()
     };
-    let page = desk.engine.list_plans(&desk.me, query).await.unwrap();
+    let page = harness.engine.list_plans(&harness.me, query).await.unwrap();
     page.plans.iter().map(|plan| plan.sheet.head.id).collect()
 }
 
-async fn plans_that_ended_long_enough_ago_go_and_others_stay(desk: &Desk) {
-    let (open, done, given_up) = (desk.plan(1).await, desk.plan(1).await, desk.plan(1).await);
-    desk.work_off(done.id, 1).await;
-    desk.advance(Duration::from_millis(1));
-    desk.engine
-        .abandon_plan(&desk.me, given_up.id, None)
+async fn deletes_terminal_plans_after_the_retention_period(harness: &Harness) {
+    let (open, done, abandoned) = (
+        harness.plan(1).await,
+        harness.plan(1).await,
+        harness.plan(1).await,
+    );
+    harness.complete_steps(done.id, 1).await;
+    harness.advance(Duration::from_millis(1));
+    harness
+        .engine
+        .abandon_plan(&harness.me, abandoned.id, None)
         .await
         .unwrap();
-    let tenant = &desk.me.tenant;
-    desk.advance(DAY - Duration::from_millis(1));
-    // At the limit it is kept, a moment later it goes.
-    let forgotten = desk.engine.forget(tenant, after(DAY)).await.unwrap();
-    assert_eq!(forgotten.plans, []);
-    desk.advance(Duration::from_millis(1));
-    let forgotten = desk.engine.forget(tenant, after(DAY)).await.unwrap();
-    assert_eq!(forgotten.plans, [done.id]);
-    desk.advance(Duration::from_millis(1));
-    let forgotten = desk.engine.forget(tenant, after(DAY)).await.unwrap();
-    assert_eq!(forgotten.plans, [given_up.id]);
-    assert_eq!(left(desk).await, [open.id]);
-    let log = desk.engine.tenant_log(&desk.me, 9).await.unwrap();
+    let tenant = &harness.me.tenant;
+    harness.advance(DAY - Duration::from_millis(1));
+    // Kept exactly at the limit, deleted one millisecond later.
+    let deleted = harness
+        .engine
+        .apply_retention(tenant, finished_plans_for(DAY))
+        .await
+        .unwrap();
+    assert_eq!(deleted.plans, []);
+    harness.advance(Duration::from_millis(1));
+    let deleted = harness
+        .engine
+        .apply_retention(tenant, finished_plans_for(DAY))
+        .await
+        .unwrap();
+    assert_eq!(deleted.plans, [done.id]);
+    harness.advance(Duration::from_millis(1));
+    let deleted = harness
+        .engine
+        .apply_retention(tenant, finished_plans_for(DAY))
+        .await
+        .unwrap();
+    assert_eq!(deleted.plans, [abandoned.id]);
+    assert_eq!(remaining(harness).await, [open.id]);
+    let log = harness.engine.tenant_log(&harness.me, 9).await.unwrap();
     let actions: Vec<&str> = log.iter().map(|line| line.action.as_str()).collect();
     assert_eq!(actions, ["plan_forgotten", "plan_forgotten"]);
     assert_eq!(log[0].actor, "retention");
 }
 
-async fn a_server_forgets_by_itself_and_says_what(desk: &Desk) {
-    let (open, done) = (desk.plan(1).await, desk.plan(1).await);
-    desk.work_off(done.id, 1).await;
-    desk.advance(2 * DAY);
+async fn a_server_applies_retention_periodically_and_reports_deletions(harness: &Harness) {
+    let (open, done) = (harness.plan(1).await, harness.plan(1).await);
+    harness.complete_steps(done.id, 1).await;
+    harness.advance(2 * DAY);
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let mut told = Vec::new();
-    let forgetting = desk
-        .engine
-        .keep_forgetting(after(DAY), stopped, |tenant, forgotten| {
-            told.push((tenant.to_owned(), forgotten.unwrap()));
-            // Once is enough for this test.
-            stop.send_replace(true);
-        });
-    forgetting.await;
-    let own = told.iter().find(|(tenant, _)| **tenant == *desk.me.tenant);
+    let mut reported = Vec::new();
+    let running =
+        harness
+            .engine
+            .run_retention(finished_plans_for(DAY), stopped, |tenant, deleted| {
+                reported.push((tenant.to_owned(), deleted.unwrap()));
+                // Stop after the first round.
+                stop.send_replace(true);
+            });
+    running.await;
+    let own = reported
+        .iter()
+        .find(|(tenant, _)| **tenant == *harness.me.tenant);
     assert_eq!(own.unwrap().1.plans, [done.id]);
-    assert_eq!(left(desk).await, [open.id]);
+    assert_eq!(remaining(harness).await, [open.id]);
 }
 
-async fn nothing_is_forgotten_unless_somebody_asks(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.work_off(plan.id, 1).await;
-    desk.advance(1_000 * DAY);
-    let forgotten = desk
+async fn deletes_nothing_by_default(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness.complete_steps(plan.id, 1).await;
+    harness.advance(1_000 * DAY);
+    let deleted = harness
         .engine
-        .forget(&desk.me.tenant, Retention::default())
+        .apply_retention(&harness.me.tenant, Retention::default())
         .await
         .unwrap();
-    assert_eq!(forgotten.plans, []);
-    assert_eq!(left(desk).await, [plan.id]);
+    assert_eq!(deleted.plans, []);
+    assert_eq!(remaining(harness).await, [plan.id]);
 }
 
-async fn other_tenants_keep_theirs(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.work_off(plan.id, 1).await;
-    let other = desk.tenant("other").await;
-    desk.advance(10 * DAY);
-    let forgotten = desk.engine.forget(&other.tenant, after(DAY)).await.unwrap();
-    assert_eq!(forgotten.plans, []);
-    assert_eq!(left(desk).await, [plan.id]);
+async fn does_not_delete_plans_of_other_tenants(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness.complete_steps(plan.id, 1).await;
+    let other = harness.create_tenant("other").await;
+    harness.advance(10 * DAY);
+    let deleted = harness
+        .engine
+        .apply_retention(&other.tenant, finished_plans_for(DAY))
+        .await
+        .unwrap();
+    assert_eq!(deleted.plans, []);
+    assert_eq!(remaining(harness).await, [plan.id]);
 }
 
-async fn more_plans_than_are_looked_up_at_once_all_go(desk: &Desk) {
-    let making: Vec<_> = (0..101)
+async fn deletes_more_plans_than_fit_into_one_batch(harness: &Harness) {
+    let creating: Vec<_> = (0..101)
         .map(|_| {
-            let (engine, me, draft) = (desk.engine.clone(), desk.me.clone(), desk.draft(1));
+            let (engine, me, draft) =
+                (harness.engine.clone(), harness.me.clone(), harness.draft(1));
             tokio::spawn(async move {
-                let made = engine.create_plan(&me, draft, None).await.unwrap();
-                let plan = made.created.plan;
+                let created = engine.create_plan(&me, draft, None).await.unwrap();
+                let plan = created.created.plan;
                 engine.abandon_plan(&me, plan, None).await.unwrap();
             })
         })
         .collect();
-    for made in making {
-        made.await.unwrap();
+    for created in creating {
+        created.await.unwrap();
     }
-    desk.advance(2 * DAY);
-    let forgotten = desk
+    harness.advance(2 * DAY);
+    let deleted = harness
         .engine
-        .forget(&desk.me.tenant, after(DAY))
+        .apply_retention(&harness.me.tenant, finished_plans_for(DAY))
         .await
         .unwrap();
-    assert_eq!((forgotten.plans.len(), left(desk).await.len()), (101, 0));
+    assert_eq!(
+        (deleted.plans.len(), remaining(harness).await.len()),
+        (101, 0)
+    );
 }
 
-async fn old_calls_go_and_newer_ones_stay(desk: &Desk) {
-    let engine = desk.another_engine().await;
+async fn deletes_old_request_log_entries(harness: &Harness) {
+    let engine = harness.another_engine().await;
     for tool in ["old", "new"] {
-        let call = Answered {
+        let call = CompletedRequest {
             tool: tool.to_owned(),
             session: None,
             request: json!({}),
             response: json!({}),
-            took: Duration::ZERO,
+            duration: Duration::ZERO,
             is_error: false,
         };
-        engine.log_call(&desk.me, call);
-        desk.advance(DAY);
+        engine.log_request(&harness.me, call);
+        harness.advance(DAY);
     }
     engine.close().await;
     let retention = Retention {
         tool_calls: Some(DAY),
         ..Retention::default()
     };
-    desk.engine
-        .forget(&desk.me.tenant, retention)
+    harness
+        .engine
+        .apply_retention(&harness.me.tenant, retention)
         .await
         .unwrap();
-    let calls = desk.engine.calls(&desk.me, 9).await.unwrap();
+    let calls = harness
+        .engine
+        .logged_requests(&harness.me, 9)
+        .await
+        .unwrap();
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(tools, ["new"]);
 }
 
-async fn extractions_out_of_a_calls_own_text_go_with_the_log_of_calls(desk: &Desk) {
-    let kept = desk.store(finding("Moons", "Io and Europa")).await;
-    let e = &desk.engine;
-    let of = |artifact| extracted(artifact, json!({ "moons": 2 }));
-    e.store_extraction(&desk.me, of(None)).await.unwrap();
-    e.store_extraction(&desk.me, of(Some(kept))).await.unwrap();
-    let other = desk.tenant("other").await;
-    e.store_extraction(&other, of(None)).await.unwrap();
-    desk.advance(DAY);
-    e.store_extraction(&desk.me, of(None)).await.unwrap();
-    let calls = |kept| Retention {
-        tool_calls: Some(kept),
+async fn deletes_extractions_from_inline_text_with_the_request_log(harness: &Harness) {
+    let artifact = harness.store(finding("Moons", "Io and Europa")).await;
+    let e = &harness.engine;
+    let extraction = |artifact| extracted(artifact, json!({ "moons": 2 }));
+    e.store_extraction(&harness.me, extraction(None))
+        .await
+        .unwrap();
+    e.store_extraction(&harness.me, extraction(Some(artifact)))
+        .await
+        .unwrap();
+    let other = harness.create_tenant("other").await;
+    e.store_extraction(&other, extraction(None)).await.unwrap();
+    harness.advance(DAY);
+    e.store_extraction(&harness.me, extraction(None))
+        .await
+        .unwrap();
+    let requests_for = |period| Retention {
+        tool_calls: Some(period),
         ..Retention::default()
     };
-    let forgot = async |retention| {
-        let forgotten = e.forget(&desk.me.tenant, retention).await.unwrap();
-        forgotten.extractions
+    let delete = async |retention| {
+        let deleted = e
+            .apply_retention(&harness.me.tenant, retention)
+            .await
+            .unwrap();
+        deleted.extractions
     };
-    assert_eq!(forgot(Retention::default()).await, 0);
-    assert_eq!(forgot(after(Duration::ZERO)).await, 0, "those are plans");
-    assert_eq!(forgot(calls(DAY)).await, 0, "at the limit they are kept");
-    desk.advance(Duration::from_millis(1));
-    assert_eq!(forgot(calls(DAY)).await, 1);
-    desk.advance(DAY);
-    assert_eq!(forgot(calls(DAY)).await, 1);
-    let left = |tenant: &str| {
+    assert_eq!(delete(Retention::default()).await, 0);
+    let plans = finished_plans_for(Duration::ZERO);
+    assert_eq!(delete(plans).await, 0, "the period of plans does not apply");
+    assert_eq!(
+        delete(requests_for(DAY)).await,
+        0,
+        "kept exactly at the limit"
+    );
+    harness.advance(Duration::from_millis(1));
+    assert_eq!(delete(requests_for(DAY)).await, 1);
+    harness.advance(DAY);
+    assert_eq!(delete(requests_for(DAY)).await, 1);
+    let remaining = |tenant: &str| {
         let count = format!("SELECT count(*) FROM extractions WHERE tenant_id = '{tenant}'");
-        desk.sql(&count).unwrap()
+        harness.sql(&count).unwrap()
     };
-    assert_eq!(left(&desk.me.tenant), "1", "that of the artifact");
-    assert_eq!(left(&other.tenant), "1");
+    assert_eq!(
+        remaining(&harness.me.tenant),
+        "1",
+        "the extraction from the artifact"
+    );
+    assert_eq!(remaining(&other.tenant), "1");
 }
 
 on_both_databases![
-    plans_that_ended_long_enough_ago_go_and_others_stay,
-    nothing_is_forgotten_unless_somebody_asks,
-    other_tenants_keep_theirs,
-    more_plans_than_are_looked_up_at_once_all_go,
-    old_calls_go_and_newer_ones_stay,
-    extractions_out_of_a_calls_own_text_go_with_the_log_of_calls,
+    deletes_terminal_plans_after_the_retention_period,
+    deletes_nothing_by_default,
+    does_not_delete_plans_of_other_tenants,
+    deletes_more_plans_than_fit_into_one_batch,
+    deletes_old_request_log_entries,
+    deletes_extractions_from_inline_text_with_the_request_log,
 ];
 
-/// A server forgets what all tenants have, so it has a database to itself here.
-mod alone {
-    use super::a_server_forgets_by_itself_and_says_what;
-    crate::on_both_databases![alone: a_server_forgets_by_itself_and_says_what];
+/// Retention covers all tenants of a database.
+mod exclusive {
+    use super::a_server_applies_retention_periodically_and_reports_deletions;
+    crate::on_both_databases![exclusive: a_server_applies_retention_periodically_and_reports_deletions];
 }

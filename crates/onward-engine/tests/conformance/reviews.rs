@@ -1,19 +1,19 @@
-//! A person decides: approve, reject, modify, skip.
+//! Reviews: approve, reject, modify and skip.
 
 use onward_core::PlanId;
 use onward_core::command::{ActionSpec, Modification, StepRef};
 use onward_core::event::Decision;
 use onward_core::plan::PlanFailure;
 use onward_engine::Error;
-use onward_engine::next::{Handed, Next, Peek};
-use onward_engine::step::{Asked, Question};
+use onward_engine::next_step::{AssignedStep, NextStep, Peek};
+use onward_engine::step::{OpenedReview, ReviewRequest};
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::verbs::{code, error, handed, result};
+use crate::operations::{claimed_step, code, error, submission_for};
 
-fn question(step: &Handed) -> Question {
-    Question {
+fn question(step: &AssignedStep) -> ReviewRequest {
+    ReviewRequest {
         step: step.step,
         summary: "It is the Moon.".to_owned(),
         questions: vec!["And the Sun?".to_owned()],
@@ -22,66 +22,76 @@ fn question(step: &Handed) -> Question {
     }
 }
 
-/// Takes the next step on and asks a person about it.
-async fn put_up(desk: &Desk, plan: PlanId) -> (Handed, Asked) {
-    let step = desk.take(plan).await;
-    let asked = desk.engine.request_review(&desk.me, question(&step)).await;
-    (step, asked.expect("a person can be asked"))
+/// Claims the next step and requests a review.
+async fn claim_and_request_review(harness: &Harness, plan: PlanId) -> (AssignedStep, OpenedReview) {
+    let step = harness.claim(plan).await;
+    let requested = harness
+        .engine
+        .request_review(&harness.me, question(&step))
+        .await;
+    (step, requested.expect("review was requested"))
 }
 
 async fn decide(
-    desk: &Desk,
-    step: &Handed,
+    harness: &Harness,
+    step: &AssignedStep,
     decision: Decision,
     feedback: Option<&str>,
-) -> Result<onward_engine::step::Reviewed, Error> {
+) -> Result<onward_engine::step::ReviewResponse, Error> {
     let feedback = feedback.map(str::to_owned);
-    desk.engine
-        .decide_review(&desk.me, step.step, decision, feedback)
+    harness
+        .engine
+        .decide_review(&harness.me, step.step, decision, feedback)
         .await
 }
 
-async fn a_question_stops_the_plan_until_a_person_answers(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let (step, asked) = put_up(desk, plan.id).await;
-    assert_eq!((asked.plan, asked.step), (plan.id, step.step));
-    assert_eq!(desk.plan_status(plan.id).await.as_str(), "awaiting_review");
-    assert_eq!(desk.statuses(plan.id).await, ["awaiting_input", "pending"]);
-    let Next::AwaitingReview {
-        step: about,
+async fn a_pending_review_blocks_the_plan(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, requested) = claim_and_request_review(harness, plan.id).await;
+    assert_eq!((requested.plan, requested.step), (plan.id, step.step));
+    assert_eq!(
+        harness.plan_status(plan.id).await.as_str(),
+        "awaiting_review"
+    );
+    assert_eq!(
+        harness.step_statuses(plan.id).await,
+        ["awaiting_input", "pending"]
+    );
+    let NextStep::AwaitingReview {
+        step: reviewed,
         review,
-    } = desk.ask(plan.id).await
+    } = harness.next_step(plan.id).await
     else {
-        panic!("a person decides first")
+        panic!("no review is pending")
     };
-    assert_eq!((about, review.id), (step.step, asked.review));
+    assert_eq!((reviewed, review.id), (step.step, requested.review));
     assert_eq!(review.summary, "It is the Moon.");
     assert_eq!(review.questions, ["And the Sun?"]);
-    assert_eq!(review.requested_at, desk.now());
-    let peek = desk.engine.peek(&desk.me, plan.id).await.unwrap();
-    assert!(matches!(peek, Peek::None(Next::AwaitingReview { .. })));
+    assert_eq!(review.requested_at, harness.now());
+    let peek = harness.engine.peek(&harness.me, plan.id).await.unwrap();
+    assert!(matches!(peek, Peek::None(NextStep::AwaitingReview { .. })));
 }
 
-async fn approval_makes_the_summary_the_result_and_tries_the_branches(desk: &Desk) {
+async fn approval_completes_the_step_with_the_summary_and_evaluates_branches(harness: &Harness) {
     let to_last = ActionSpec::SkipTo(StepRef::Order(3));
-    let branches = vec![desk.branch(1, "resultSummary == 'It is the Moon.'", to_last)];
-    let plan = desk.branching(3, branches).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let reviewed = decide(desk, &step, Decision::Approve, Some("yes"))
+    let branches = vec![harness.branch(1, "resultSummary == 'It is the Moon.'", to_last)];
+    let plan = harness.plan_with_branches(3, branches).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let reviewed = decide(harness, &step, Decision::Approve, Some("yes"))
         .await
         .unwrap();
     assert_eq!(reviewed.step_status.as_str(), "completed");
     assert_eq!(reviewed.plan_status.as_str(), "executing");
     assert_eq!(reviewed.instructions, None);
     assert_eq!(
-        desk.statuses(plan.id).await,
+        harness.step_statuses(plan.id).await,
         ["completed", "skipped", "pending"]
     );
-    let status = desk.status(plan.id).await;
+    let status = harness.status(plan.id).await;
     let summary = status.completed[0].result_summary.as_deref();
     assert_eq!(summary, Some("It is the Moon."));
     assert_eq!(
-        desk.trail_behind(plan.id, 2).await,
+        harness.audit_trail_after(plan.id, 2).await,
         [
             "user_reviewed review_requested",
             "user_reviewed approve",
@@ -92,178 +102,192 @@ async fn approval_makes_the_summary_the_result_and_tries_the_branches(desk: &Des
     );
 }
 
-async fn approval_of_the_last_step_ends_the_plan(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let reviewed = decide(desk, &step, Decision::Approve, None).await.unwrap();
+async fn approval_of_the_last_step_completes_the_plan(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let reviewed = decide(harness, &step, Decision::Approve, None)
+        .await
+        .unwrap();
     assert_eq!(reviewed.plan_status.as_str(), "completed");
 }
 
-async fn rejection_fails_the_step_and_the_plan(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let reviewed = decide(desk, &step, Decision::Reject, Some("wrong"))
+async fn rejection_fails_the_step_and_the_plan(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let reviewed = decide(harness, &step, Decision::Reject, Some("wrong"))
         .await
         .unwrap();
     assert_eq!(reviewed.step_status.as_str(), "failed");
     assert_eq!(reviewed.plan_status.as_str(), "failed");
-    let Next::Failed { reason } = desk.ask(plan.id).await else {
-        panic!("the plan was given up")
+    let NextStep::Failed { reason } = harness.next_step(plan.id).await else {
+        panic!("plan has not failed")
     };
     assert_eq!(reason, PlanFailure::Rejected(Some("wrong".to_owned())));
 }
 
-async fn modification_gives_the_step_back_with_the_words_exactly_once(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let reviewed = decide(desk, &step, Decision::Modify, Some("add tables"))
+async fn modification_reassigns_the_step_with_the_feedback_exactly_once(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let reviewed = decide(harness, &step, Decision::Modify, Some("add tables"))
         .await
         .unwrap();
     assert_eq!(reviewed.step_status.as_str(), "in_progress");
     let instructions = "1\n\n---\n\nUser feedback: add tables";
     assert_eq!(reviewed.instructions.as_deref(), Some(instructions));
-    let Peek::Step(peeked) = desk.engine.peek(&desk.me, plan.id).await.unwrap() else {
-        panic!("the step comes back")
+    let Peek::Step(peeked) = harness.engine.peek(&harness.me, plan.id).await.unwrap() else {
+        panic!("step is not reassigned")
     };
     assert_eq!(peeked.id(), step.step);
-    let again = desk.take(plan.id).await;
+    let again = harness.claim(plan.id).await;
     assert_eq!((again.step, again.attempt), (step.step, step.attempt));
     assert_eq!(again.token, step.token);
     assert_eq!(again.instructions, instructions);
-    assert_eq!(desk.take(plan.id).await.order, 2, "it comes back once");
-    desk.hand_in(&again, "with tables").await;
+    assert_eq!(harness.claim(plan.id).await.order, 2, "reassigned once");
+    harness.complete(&again, "with tables").await;
 }
 
-async fn of_two_who_ask_at_once_one_is_told_of_the_feedback(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    decide(desk, &step, Decision::Modify, Some("more"))
+async fn one_of_two_concurrent_callers_gets_the_modified_step(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    decide(harness, &step, Decision::Modify, Some("more"))
         .await
         .unwrap();
-    let ask = || {
-        let (engine, me, plan) = (desk.engine.clone(), desk.me.clone(), plan.id);
+    let request = || {
+        let (engine, me, plan) = (harness.engine.clone(), harness.me.clone(), plan.id);
         tokio::spawn(async move { engine.next_step(&me, plan, None, false).await.unwrap() })
     };
-    let (one, other) = (ask(), ask());
+    let (one, other) = (request(), request());
     let mut orders = [
-        handed(one.await.unwrap()).order,
-        handed(other.await.unwrap()).order,
+        claimed_step(one.await.unwrap()).order,
+        claimed_step(other.await.unwrap()).order,
     ];
     orders.sort_unstable();
     assert_eq!(orders, [1, 2]);
 }
 
-async fn modification_needs_words(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    for words in [None, Some(""), Some(" \n")] {
-        let refused = decide(desk, &step, Decision::Modify, words).await;
-        assert_eq!(code(refused), "feedback_required");
+async fn modification_requires_feedback(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    for feedback in [None, Some(""), Some(" \n")] {
+        let rejected = decide(harness, &step, Decision::Modify, feedback).await;
+        assert_eq!(code(rejected), "feedback_required");
     }
-    assert_eq!(desk.statuses(plan.id).await, ["awaiting_input"]);
+    assert_eq!(harness.step_statuses(plan.id).await, ["awaiting_input"]);
 }
 
-async fn a_step_that_is_skipped_counts_as_progress(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let reviewed = decide(desk, &step, Decision::Skip, None).await.unwrap();
+async fn a_skipped_step_counts_as_progress(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let reviewed = decide(harness, &step, Decision::Skip, None).await.unwrap();
     assert_eq!(reviewed.step_status.as_str(), "skipped");
     assert_eq!(reviewed.plan_status.as_str(), "executing");
-    assert_eq!(desk.status(plan.id).await.sheet.head.counts.progress(), 50);
+    assert_eq!(
+        harness.status(plan.id).await.sheet.head.counts.progress(),
+        50
+    );
 }
 
-async fn a_result_for_a_step_that_awaits_a_person_is_refused_and_kept(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let refused = error(desk.submit(result(&step, "anyway")).await);
-    assert_eq!(refused.code().as_str(), "illegal_transition");
-    assert!(refused.kept().is_some());
+async fn rejects_and_stores_a_result_for_a_step_awaiting_review(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let rejected = error(harness.submit(submission_for(&step, "anyway")).await);
+    assert_eq!(rejected.code().as_str(), "illegal_transition");
+    assert!(rejected.kept().is_some());
 }
 
-async fn a_result_for_another_step_is_accepted_meanwhile(desk: &Desk) {
-    let plan = desk.plan(3).await;
-    let other = desk.take(plan.id).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    let submitted = desk.hand_in(&other, "done").await;
+async fn accepts_results_for_other_claimed_steps_during_a_review(harness: &Harness) {
+    let plan = harness.plan(3).await;
+    let other = harness.claim(plan.id).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    let submitted = harness.complete(&other, "done").await;
     assert_eq!(submitted.plan_status.as_str(), "awaiting_review");
-    let never_begun = crate::verbs::result_without_token(plan.steps[2], "done");
-    assert_eq!(code(desk.submit(never_begun).await), "illegal_transition");
-    decide(desk, &step, Decision::Approve, None).await.unwrap();
-    assert_eq!(desk.plan_status(plan.id).await.as_str(), "executing");
+    let unclaimed = crate::operations::submission_without_token(plan.steps[2], "done");
+    assert_eq!(code(harness.submit(unclaimed).await), "illegal_transition");
+    decide(harness, &step, Decision::Approve, None)
+        .await
+        .unwrap();
+    assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
 }
 
-async fn a_review_is_decided_once(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let (step, _) = put_up(desk, plan.id).await;
-    decide(desk, &step, Decision::Approve, None).await.unwrap();
+async fn a_review_is_decided_once(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, _) = claim_and_request_review(harness, plan.id).await;
+    decide(harness, &step, Decision::Approve, None)
+        .await
+        .unwrap();
     for decision in Decision::ALL {
-        let refused = decide(desk, &step, decision, Some("words")).await;
-        assert_eq!(code(refused), "illegal_transition", "{decision}");
+        let rejected = decide(harness, &step, decision, Some("feedback")).await;
+        assert_eq!(code(rejected), "illegal_transition", "{decision}");
     }
 }
 
-async fn only_a_step_in_progress_of_a_plan_that_executes_is_put_up(desk: &Desk) {
-    let plan = desk.plan(3).await;
-    let (first, second) = (desk.take(plan.id).await, desk.take(plan.id).await);
-    let pending = Question {
+async fn rejects_a_review_of_a_step_that_is_not_in_progress(harness: &Harness) {
+    let plan = harness.plan(3).await;
+    let (first, second) = (harness.claim(plan.id).await, harness.claim(plan.id).await);
+    let pending = ReviewRequest {
         step: plan.steps[2],
         token: None,
         ..question(&first)
     };
-    let refused = desk.engine.request_review(&desk.me, pending).await;
-    assert_eq!(code(refused), "illegal_transition");
-    desk.engine
-        .request_review(&desk.me, question(&first))
+    let rejected = harness.engine.request_review(&harness.me, pending).await;
+    assert_eq!(code(rejected), "illegal_transition");
+    harness
+        .engine
+        .request_review(&harness.me, question(&first))
         .await
         .unwrap();
-    let refused = desk
+    let rejected = harness
         .engine
-        .request_review(&desk.me, question(&second))
+        .request_review(&harness.me, question(&second))
         .await;
-    assert_eq!(code(refused), "illegal_transition");
+    assert_eq!(code(rejected), "illegal_transition");
 }
 
-async fn open_reviews_of_all_plans_are_listed_the_longest_waiting_first(desk: &Desk) {
+async fn lists_pending_reviews_of_all_plans_oldest_first(harness: &Harness) {
     let mut expected = Vec::new();
     for _ in 0..3 {
-        let plan = desk.plan(1).await;
-        let (_, asked) = put_up(desk, plan.id).await;
-        expected.push(asked.review);
-        desk.advance(std::time::Duration::from_millis(1));
+        let plan = harness.plan(1).await;
+        let (_, requested) = claim_and_request_review(harness, plan.id).await;
+        expected.push(requested.review);
+        harness.advance(std::time::Duration::from_millis(1));
     }
     let open = async |limit| {
-        let open = desk.engine.open_reviews(&desk.me, limit).await.unwrap();
+        let open = harness
+            .engine
+            .open_reviews(&harness.me, limit)
+            .await
+            .unwrap();
         open.iter().map(|review| review.id).collect::<Vec<_>>()
     };
     assert_eq!(open(10).await, expected);
     assert_eq!(open(2).await, expected[..2]);
 }
 
-async fn a_plan_that_awaits_a_person_is_not_modified(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    put_up(desk, plan.id).await;
-    let removed = Modification::RemoveStep {
+async fn rejects_modifications_of_a_plan_awaiting_review(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    claim_and_request_review(harness, plan.id).await;
+    let remove = Modification::RemoveStep {
         step: plan.steps[1],
     };
     assert_eq!(
-        code(desk.modify(plan.id, removed).await),
+        code(harness.modify(plan.id, remove).await),
         "plan_not_modifiable"
     );
 }
 
 on_both_databases![
-    a_question_stops_the_plan_until_a_person_answers,
-    approval_makes_the_summary_the_result_and_tries_the_branches,
-    approval_of_the_last_step_ends_the_plan,
+    a_pending_review_blocks_the_plan,
+    approval_completes_the_step_with_the_summary_and_evaluates_branches,
+    approval_of_the_last_step_completes_the_plan,
     rejection_fails_the_step_and_the_plan,
-    modification_gives_the_step_back_with_the_words_exactly_once,
-    of_two_who_ask_at_once_one_is_told_of_the_feedback,
-    modification_needs_words,
-    a_step_that_is_skipped_counts_as_progress,
-    a_result_for_a_step_that_awaits_a_person_is_refused_and_kept,
-    a_result_for_another_step_is_accepted_meanwhile,
+    modification_reassigns_the_step_with_the_feedback_exactly_once,
+    one_of_two_concurrent_callers_gets_the_modified_step,
+    modification_requires_feedback,
+    a_skipped_step_counts_as_progress,
+    rejects_and_stores_a_result_for_a_step_awaiting_review,
+    accepts_results_for_other_claimed_steps_during_a_review,
     a_review_is_decided_once,
-    only_a_step_in_progress_of_a_plan_that_executes_is_put_up,
-    open_reviews_of_all_plans_are_listed_the_longest_waiting_first,
-    a_plan_that_awaits_a_person_is_not_modified,
+    rejects_a_review_of_a_step_that_is_not_in_progress,
+    lists_pending_reviews_of_all_plans_oldest_first,
+    rejects_modifications_of_a_plan_awaiting_review,
 ];

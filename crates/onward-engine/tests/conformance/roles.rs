@@ -1,16 +1,17 @@
-//! Each call in each role: allowed or forbidden exactly as the core's table says.
+//! Authorization: each engine call in each role is allowed or forbidden as the core's table
+//! defines.
 
 use onward_core::id::SkillExecutionId;
 use onward_core::role::{Forbidden, TenantPolicy};
 use onward_core::{PlanId, Refusal, Role, StepId};
 use onward_engine::{Caller, Error};
 
-use crate::desk::Desk;
+use crate::engine_calls::{Ids, create_calls, list_calls, read_calls, update_calls};
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::table::{Ids, changes, lists, makers, reads};
 
-async fn each_role_may_do_exactly_what_the_table_says(desk: &Desk) {
-    let nothing = Ids {
+async fn allows_each_call_only_to_roles_with_its_permissions(harness: &Harness) {
+    let missing = Ids {
         plan: PlanId::from_u128(1),
         step: StepId::from_u128(1),
         token: "no token".to_owned(),
@@ -18,7 +19,7 @@ async fn each_role_may_do_exactly_what_the_table_says(desk: &Desk) {
         session: "no session".to_owned(),
     };
     let calls = || {
-        [makers(), changes(), reads(), lists()]
+        [create_calls(), update_calls(), read_calls(), list_calls()]
             .into_iter()
             .flatten()
     };
@@ -29,19 +30,20 @@ async fn each_role_may_do_exactly_what_the_table_says(desk: &Desk) {
             };
             let caller = Caller {
                 policy,
-                ..desk.role(role)
+                ..harness.caller_with_role(role)
             };
             for call in calls() {
-                let refused = call.needs.iter().find(|needed| !role.may(**needed, policy));
-                let expected = refused.map(|needed| {
+                let mut needed = call.permissions.iter();
+                let lacking = needed.find(|needed| !role.may(**needed, policy));
+                let expected = lacking.map(|permission| {
                     Refusal::Forbidden(Forbidden {
                         role,
-                        permission: *needed,
+                        permission: *permission,
                     })
                 });
-                let made = (call.make)(desk.engine.clone(), caller.clone(), nothing.clone());
-                let forbidden = match made.await {
-                    Err(Error::Refused { refusal, .. }) => {
+                let result = (call.make)(harness.engine.clone(), caller.clone(), missing.clone());
+                let forbidden = match result.await {
+                    Err(Error::Rejected { refusal, .. }) => {
                         Some(refusal).filter(|refusal| matches!(refusal, Refusal::Forbidden(_)))
                     }
                     Ok(_) | Err(_) => None,
@@ -52,32 +54,36 @@ async fn each_role_may_do_exactly_what_the_table_says(desk: &Desk) {
     }
 }
 
-async fn only_an_owner_takes_an_owner_s_token_back(desk: &Desk) {
-    let made = desk
+async fn only_an_owner_revokes_an_owners_token(harness: &Harness) {
+    let created = harness
         .engine
-        .create_token(&desk.me, "owner", Role::Owner, None)
+        .create_token(&harness.me, "owner", Role::Owner, None)
         .await;
-    made.unwrap();
-    let refused = desk
+    created.unwrap();
+    let rejected = harness
         .engine
-        .revoke_token(&desk.role(Role::Admin), "owner")
+        .revoke_token(&harness.caller_with_role(Role::Admin), "owner")
         .await;
-    assert_eq!(crate::verbs::code(refused), "forbidden");
-    desk.engine.revoke_token(&desk.me, "owner").await.unwrap();
+    assert_eq!(crate::operations::code(rejected), "forbidden");
+    harness
+        .engine
+        .revoke_token(&harness.me, "owner")
+        .await
+        .unwrap();
 }
 
-async fn an_agent_decides_reviews_where_the_tenant_allows_it(desk: &Desk) {
+async fn agents_decide_reviews_only_in_tenants_that_allow_it(harness: &Harness) {
     let local = Caller::local("me");
-    let tenants = desk.engine.tenants().await.unwrap();
-    let found = |name: &str| tenants.iter().find(|tenant| &*tenant.name == name).unwrap();
-    assert!(found(&local.tenant).agents_decide_reviews);
-    assert!(!found(&desk.me.tenant).agents_decide_reviews);
-    let operator = desk.engine.operator(&local.tenant, "me").await.unwrap();
+    let tenants = harness.engine.tenants().await.unwrap();
+    let tenant = |name: &str| tenants.iter().find(|tenant| &*tenant.name == name).unwrap();
+    assert!(tenant(&local.tenant).agents_decide_reviews);
+    assert!(!tenant(&harness.me.tenant).agents_decide_reviews);
+    let operator = harness.engine.operator(&local.tenant, "me").await.unwrap();
     assert_eq!(operator.policy, TenantPolicy::LOCAL);
 }
 
 on_both_databases![
-    each_role_may_do_exactly_what_the_table_says,
-    only_an_owner_takes_an_owner_s_token_back,
-    an_agent_decides_reviews_where_the_tenant_allows_it,
+    allows_each_call_only_to_roles_with_its_permissions,
+    only_an_owner_revokes_an_owners_token,
+    agents_decide_reviews_only_in_tenants_that_allow_it,
 ];

@@ -1,20 +1,20 @@
-//! Executions of skills: how they begin and end, which plan they are linked to, and what that plan
-//! says of them.
+//! Skill executions: their lifecycle, their link to a plan, and the events in the plan's audit
+//! trail.
 
 use std::time::Duration;
 
-use onward_core::PlanId;
 use onward_core::command::ReportSkill;
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::skill::SkillStatus;
-use onward_engine::next::Next;
-use onward_engine::skill::SkillLogged;
+use onward_core::{PlanId, Refusal};
+use onward_engine::next_step::NextStep;
+use onward_engine::skill::SkillResponse;
 use onward_engine::{Caller, Error};
 use serde_json::{Map, Value, json};
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::verbs::{code, error, refusal};
+use crate::operations::{code, error, invalid_path, refusal};
 
 fn report(status: SkillStatus) -> ReportSkill {
     ReportSkill {
@@ -28,11 +28,11 @@ fn report(status: SkillStatus) -> ReportSkill {
 }
 
 fn metadata(value: Value) -> Map<String, Value> {
-    value.as_object().expect("an object").clone()
+    value.as_object().expect("value is an object").clone()
 }
 
-impl Desk {
-    /// Starts an execution in a session.
+impl Harness {
+    /// Starts a skill execution in a session.
     pub(crate) async fn start_skill(
         &self,
         caller: &Caller,
@@ -47,78 +47,96 @@ impl Desk {
             ..report(SkillStatus::Started)
         };
         let logged = self.engine.log_skill(caller, None, report).await;
-        logged.expect("a skill can start").execution
+        logged.expect("skill was started").execution
     }
 
     async fn log(
         &self,
         execution: impl Into<Option<SkillExecutionId>>,
         report: ReportSkill,
-    ) -> Result<SkillLogged, Error> {
+    ) -> Result<SkillResponse, Error> {
         self.engine
             .log_skill(&self.me, execution.into(), report)
             .await
     }
 
-    async fn says_of_its_output(&self, plan: PlanId) -> (Option<String>, Option<String>) {
-        let next = self.ask(plan).await;
-        let Next::Complete(notes) = next else {
-            panic!("the plan is not complete: {next:?}")
+    /// The media type and formatting instructions of a completed plan.
+    async fn output_format(&self, plan: PlanId) -> (Option<String>, Option<String>) {
+        let next = self.next_step(plan).await;
+        let NextStep::Complete(notes) = next else {
+            panic!("plan is not complete: {next:?}")
         };
         (notes.media_type, notes.instructions)
     }
 }
 
-async fn an_execution_begins_goes_on_and_ends(desk: &Desk) {
-    let started = desk.log(None, report(SkillStatus::Started)).await.unwrap();
+async fn an_execution_starts_runs_and_completes(harness: &Harness) {
+    let started = harness
+        .log(None, report(SkillStatus::Started))
+        .await
+        .unwrap();
     assert_eq!(started.status, SkillStatus::Started);
     assert_eq!((started.plan, started.duration), (None, None));
     for _ in 0..2 {
-        desk.advance(Duration::from_millis(700));
-        let going = desk.log(started.execution, report(SkillStatus::Executing));
-        let going = going.await.unwrap();
-        assert_eq!(going.execution, started.execution);
-        assert_eq!(going.status, SkillStatus::Executing);
-        assert_eq!(going.duration, None);
+        harness.advance(Duration::from_millis(700));
+        let executing = harness.log(started.execution, report(SkillStatus::Executing));
+        let executing = executing.await.unwrap();
+        assert_eq!(executing.execution, started.execution);
+        assert_eq!(executing.status, SkillStatus::Executing);
+        assert_eq!(executing.duration, None);
     }
-    desk.advance(Duration::from_millis(34));
-    let ended = desk.log(started.execution, report(SkillStatus::Completed));
+    harness.advance(Duration::from_millis(34));
+    let ended = harness.log(started.execution, report(SkillStatus::Completed));
     let ended = ended.await.unwrap();
     assert_eq!(ended.status, SkillStatus::Completed);
     assert_eq!(ended.duration, Some(Duration::from_millis(1_434)));
-    let another = desk.log(None, report(SkillStatus::Started)).await.unwrap();
+    let another = harness
+        .log(None, report(SkillStatus::Started))
+        .await
+        .unwrap();
     assert_ne!(another.execution, started.execution);
 }
 
-async fn a_move_that_cannot_be_is_refused_and_changes_nothing(desk: &Desk) {
+async fn rejects_invalid_transitions_without_changes(harness: &Harness) {
     let row = |id: SkillExecutionId| {
-        let id = desk.literal(id);
+        let id = harness.id_literal(id);
         let row = format!("SELECT * FROM skill_executions WHERE execution_id = {id}");
-        desk.sql(&row).unwrap()
+        harness.sql(&row).unwrap()
     };
-    let open = desk.log(None, report(SkillStatus::Started)).await.unwrap();
-    let again = desk.log(open.execution, report(SkillStatus::Started)).await;
+    let open = harness
+        .log(None, report(SkillStatus::Started))
+        .await
+        .unwrap();
+    let again = harness
+        .log(open.execution, report(SkillStatus::Started))
+        .await;
     assert_eq!(code(again), "illegal_transition");
     for end in [SkillStatus::Completed, SkillStatus::Failed] {
-        let started = desk.log(None, report(SkillStatus::Started)).await.unwrap();
-        desk.log(started.execution, report(end)).await.unwrap();
+        let started = harness
+            .log(None, report(SkillStatus::Started))
+            .await
+            .unwrap();
+        harness.log(started.execution, report(end)).await.unwrap();
         let before = row(started.execution);
-        desk.advance(Duration::from_millis(1));
-        for asked in SkillStatus::ALL {
-            let refused = error(desk.log(started.execution, report(asked)).await);
-            assert_eq!(refused.code().as_str(), "illegal_transition");
-            assert_eq!(
-                refused.to_string(),
-                format!("a skill execution that is `{end}` cannot become `{asked}`")
+        harness.advance(Duration::from_millis(1));
+        for status in SkillStatus::ALL {
+            let rejected = refusal(harness.log(started.execution, report(status)).await);
+            let expected = matches!(
+                &rejected,
+                Refusal::IllegalSkillTransition(illegal) if (illegal.from, illegal.to) == (end, status)
             );
+            assert!(expected, "{rejected:?}");
         }
         assert_eq!(row(started.execution), before);
     }
 }
 
-async fn input_that_does_not_fit_is_refused_by_its_path(desk: &Desk) {
-    let started = desk.log(None, report(SkillStatus::Started)).await.unwrap();
-    let of = |change: &dyn Fn(&mut ReportSkill)| {
+async fn rejects_invalid_input_with_its_path(harness: &Harness) {
+    let started = harness
+        .log(None, report(SkillStatus::Started))
+        .await
+        .unwrap();
+    let with = |change: &dyn Fn(&mut ReportSkill)| {
         let mut report = report(SkillStatus::Completed);
         change(&mut report);
         report
@@ -133,86 +151,97 @@ async fn input_that_does_not_fit_is_refused_by_its_path(desk: &Desk) {
         (
             "skillName",
             Some(started.execution),
-            of(&|it| it.skill = " ".to_owned()),
+            with(&|report| report.skill = " ".to_owned()),
         ),
         (
             "skillName",
             Some(started.execution),
-            of(&|it| it.skill = "x".repeat(201)),
+            with(&|report| report.skill = "x".repeat(201)),
         ),
         (
             "skillName",
             Some(started.execution),
-            of(&|it| it.skill = "another".to_owned()),
+            with(&|report| report.skill = "another".to_owned()),
         ),
         (
             "errorMessage",
             Some(started.execution),
-            of(&|it| it.error = Some("no".to_owned())),
+            with(&|report| report.error = Some("no".to_owned())),
         ),
         (
             "metadata",
             Some(started.execution),
-            of(&|it| it.metadata = metadata(json!({ "long": "x".repeat(64 * 1024) }))),
+            with(&|report| report.metadata = metadata(json!({ "long": "x".repeat(64 * 1024) }))),
         ),
         (
             "metadata",
             Some(started.execution),
-            of(&|it| it.metadata = metadata(json!({ "deep": deep.clone() }))),
+            with(&|report| report.metadata = metadata(json!({ "deep": deep.clone() }))),
         ),
         (
             "metadata.outputMediaType",
             Some(started.execution),
-            of(&|it| it.metadata = metadata(json!({ "outputMediaType": 7 }))),
+            with(&|report| report.metadata = metadata(json!({ "outputMediaType": 7 }))),
         ),
     ];
     for (path, execution, report) in cases {
-        let refused = refusal(desk.log(execution, report).await);
-        let onward_core::Refusal::InvalidInput(issues) = refused else {
-            panic!("refused for another reason: {refused}")
-        };
-        assert_eq!(issues[0].path, path);
+        assert_eq!(invalid_path(harness.log(execution, report).await), path);
     }
-    desk.log(started.execution, report(SkillStatus::Completed))
+    harness
+        .log(started.execution, report(SkillStatus::Completed))
         .await
-        .expect("nothing of it has counted");
+        .expect("execution is unchanged");
 }
 
-async fn an_execution_that_never_was_is_not_found(desk: &Desk) {
+async fn rejects_a_missing_execution_or_plan(harness: &Harness) {
     let unknown = SkillExecutionId::from_u128(7);
-    let refused = error(desk.log(unknown, report(SkillStatus::Completed)).await);
-    assert_eq!(refused.code().as_str(), "invalid_input");
-    assert_eq!(
-        refused.to_string(),
-        format!("no skill execution `{unknown}`")
+    let rejected = error(harness.log(unknown, report(SkillStatus::Completed)).await);
+    assert_eq!(rejected.code().as_str(), "invalid_input");
+    assert!(
+        matches!(
+            &rejected,
+            Error::NotFound { kind: "skill execution", name } if *name == unknown.to_string()
+        ),
+        "{rejected:?}"
     );
-    assert!(refused.hint().contains("log_skill_execution"));
-    let nowhere = ReportSkill {
+    assert!(rejected.hint().contains("log_skill_execution"));
+    let no_plan = ReportSkill {
         plan: Some(PlanId::from_u128(7)),
         ..report(SkillStatus::Started)
     };
-    assert_eq!(code(desk.log(None, nowhere).await), "plan_not_found");
-    let tenant = &desk.me.tenant;
+    assert_eq!(code(harness.log(None, no_plan).await), "plan_not_found");
+    let tenant = &harness.me.tenant;
     let count = format!("SELECT count(*) FROM skill_executions WHERE tenant_id = '{tenant}'");
-    assert_eq!(desk.sql(&count).as_deref(), Ok("0"), "nothing was started");
+    assert_eq!(
+        harness.sql(&count).as_deref(),
+        Ok("0"),
+        "an execution was started"
+    );
 }
 
-async fn the_trail_of_a_linked_plan_says_when_it_began_and_ended(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let id = desk
-        .start_skill(&desk.me, "survey", "s", Some(plan.id))
+async fn records_start_and_end_in_the_audit_trail_of_the_linked_plan(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let id = harness
+        .start_skill(&harness.me, "survey", "s", Some(plan.id))
         .await;
-    let going = desk.log(id, report(SkillStatus::Executing)).await.unwrap();
-    assert_eq!(going.plan, Some(plan.id));
+    let executing = harness
+        .log(id, report(SkillStatus::Executing))
+        .await
+        .unwrap();
+    assert_eq!(executing.plan, Some(plan.id));
     // A skill usually ends after its plan did.
-    desk.work_off(plan.id, 1).await;
+    harness.complete_steps(plan.id, 1).await;
     let failed = ReportSkill {
         error: Some("out of paper".to_owned()),
         ..report(SkillStatus::Failed)
     };
-    desk.log(id, failed).await.unwrap();
-    let trail = desk.engine.trail(&desk.me, plan.id, 0, 10).await.unwrap();
-    let names: Vec<&str> = trail.iter().map(|entry| entry.name).collect();
+    harness.log(id, failed).await.unwrap();
+    let events = harness
+        .engine
+        .audit_trail(&harness.me, plan.id, 0, 10)
+        .await
+        .unwrap();
+    let names: Vec<&str> = events.iter().map(|entry| entry.name).collect();
     let expected = [
         "plan_modified",
         "skill_started",
@@ -223,12 +252,12 @@ async fn the_trail_of_a_linked_plan_says_when_it_began_and_ended(desk: &Desk) {
     ];
     assert_eq!(names, expected);
     assert_eq!(
-        trail[1].details,
+        events[1].details,
         json!({ "executionId": id.to_string(), "skillName": "survey" })
     );
-    assert_eq!(trail[1].entry.author.session, Some(SessionId::new("s")));
+    assert_eq!(events[1].entry.author.session, Some(SessionId::new("s")));
     assert_eq!(
-        trail[5].details,
+        events[5].details,
         json!({
             "executionId": id.to_string(),
             "skillName": "survey",
@@ -237,115 +266,139 @@ async fn the_trail_of_a_linked_plan_says_when_it_began_and_ended(desk: &Desk) {
     );
 }
 
-async fn a_link_that_comes_late_is_noted_as_a_start(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let started = desk.log(None, report(SkillStatus::Started)).await.unwrap();
+async fn linking_at_the_end_records_the_start_as_well(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let started = harness
+        .log(None, report(SkillStatus::Started))
+        .await
+        .unwrap();
     let linked = ReportSkill {
         plan: Some(plan.id),
         ..report(SkillStatus::Completed)
     };
-    let ended = desk.log(started.execution, linked).await.unwrap();
+    let ended = harness.log(started.execution, linked).await.unwrap();
     assert_eq!(ended.plan, Some(plan.id));
-    let trail = desk.engine.trail(&desk.me, plan.id, 1, 10).await.unwrap();
-    let noted: Vec<(&str, u64)> = trail
+    let events = harness
+        .engine
+        .audit_trail(&harness.me, plan.id, 1, 10)
+        .await
+        .unwrap();
+    let events: Vec<(&str, u64)> = events
         .iter()
-        .map(|shown| (shown.name, shown.entry.commit_seq))
+        .map(|event| (event.name, event.entry.commit_seq))
         .collect();
-    assert_eq!(noted, [("skill_started", 2), ("skill_completed", 2)]);
+    assert_eq!(events, [("skill_started", 2), ("skill_completed", 2)]);
 }
 
-async fn an_execution_is_linked_to_one_plan_and_stays_there(desk: &Desk) {
-    let (plan, other) = (desk.plan(1).await, desk.plan(1).await);
-    let id = desk
-        .start_skill(&desk.me, "survey", "s", Some(plan.id))
+async fn rejects_linking_an_execution_to_another_plan(harness: &Harness) {
+    let (plan, other) = (harness.plan(1).await, harness.plan(1).await);
+    let id = harness
+        .start_skill(&harness.me, "survey", "s", Some(plan.id))
         .await;
     let relinked = |plan| ReportSkill {
         plan: Some(plan),
         ..report(SkillStatus::Executing)
     };
     assert_eq!(
-        code(desk.log(id, relinked(other.id)).await),
+        code(harness.log(id, relinked(other.id)).await),
         "invalid_input"
     );
-    desk.log(id, relinked(plan.id)).await.unwrap();
-    assert_eq!(desk.trail_behind(other.id, 1).await, [""; 0]);
-    assert_eq!(desk.trail_behind(plan.id, 1).await, ["skill_started"]);
+    harness.log(id, relinked(plan.id)).await.unwrap();
+    assert_eq!(harness.audit_trail_after(other.id, 1).await, [""; 0]);
+    assert_eq!(
+        harness.audit_trail_after(plan.id, 1).await,
+        ["skill_started"]
+    );
 }
 
-async fn a_plan_is_linked_to_what_its_session_has_started_last(desk: &Desk) {
-    let older = desk.start_skill(&desk.me, "older", "s", None).await;
-    desk.advance(Duration::from_millis(1));
-    let newest = desk.start_skill(&desk.me, "newest", "s", None).await;
-    desk.advance(Duration::from_millis(1));
-    desk.start_skill(&desk.me, "another's", "another", None)
+async fn links_a_new_plan_to_the_last_started_skill_of_its_session(harness: &Harness) {
+    let older = harness.start_skill(&harness.me, "older", "s", None).await;
+    harness.advance(Duration::from_millis(1));
+    let newest = harness.start_skill(&harness.me, "newest", "s", None).await;
+    harness.advance(Duration::from_millis(1));
+    harness
+        .start_skill(&harness.me, "other", "another", None)
         .await;
-    let at_work = desk.start_skill(&desk.me, "survey", "s", None).await;
-    desk.log(at_work, report(SkillStatus::Executing))
+    let executing = harness.start_skill(&harness.me, "survey", "s", None).await;
+    harness
+        .log(executing, report(SkillStatus::Executing))
         .await
         .unwrap();
-    let made = async |session: Option<&str>| {
-        let mut draft = desk.draft(1);
+    let create = async |session: Option<&str>| {
+        let mut draft = harness.draft(1);
         draft.session = session.map(SessionId::new);
-        desk.engine
-            .create_plan(&desk.me, draft, None)
+        harness
+            .engine
+            .create_plan(&harness.me, draft, None)
             .await
             .unwrap()
     };
-    assert_eq!(made(None).await.skill, None, "no session, no skill");
-    let first = made(Some("s")).await;
+    assert_eq!(create(None).await.skill, None, "no session, no skill");
+    let first = create(Some("s")).await;
     assert_eq!(first.skill, Some(newest));
-    let trail = desk.engine.trail(&desk.me, first.created.plan, 0, 9).await;
-    let trail = trail.unwrap();
-    let noted: Vec<(&str, u64)> = trail
+    let events = harness
+        .engine
+        .audit_trail(&harness.me, first.created.plan, 0, 9)
+        .await;
+    let events = events.unwrap();
+    let events: Vec<(&str, u64)> = events
         .iter()
-        .map(|shown| (shown.name, shown.entry.commit_seq))
+        .map(|event| (event.name, event.entry.commit_seq))
         .collect();
-    assert_eq!(noted, [("plan_modified", 1), ("skill_started", 1)]);
+    assert_eq!(events, [("plan_modified", 1), ("skill_started", 1)]);
     assert_eq!(
-        made(Some("s")).await.skill,
+        create(Some("s")).await.skill,
         Some(older),
-        "what is linked is linked"
+        "a linked skill is not linked again"
     );
     assert_eq!(
-        made(Some("s")).await.skill,
+        create(Some("s")).await.skill,
         None,
-        "one at work is past its start"
+        "an executing skill is not linked"
     );
-    desk.take(first.created.plan).await;
+    harness.claim(first.created.plan).await;
 }
 
-async fn the_same_key_names_the_same_skill(desk: &Desk) {
+async fn the_same_idempotency_key_returns_the_same_skill(harness: &Harness) {
     let key = || Some("key".to_owned());
     let draft = || {
-        let mut draft = desk.draft(1);
+        let mut draft = harness.draft(1);
         draft.session = Some(SessionId::new("s"));
         draft
     };
-    let skill = desk.start_skill(&desk.me, "survey", "s", None).await;
-    let first = desk.engine.create_plan(&desk.me, draft(), key()).await;
+    let skill = harness.start_skill(&harness.me, "survey", "s", None).await;
+    let first = harness
+        .engine
+        .create_plan(&harness.me, draft(), key())
+        .await;
     let first = first.unwrap();
     assert_eq!(first.skill, Some(skill));
-    desk.start_skill(&desk.me, "survey", "s", None).await;
-    let again = desk.engine.create_plan(&desk.me, draft(), key()).await;
+    harness.start_skill(&harness.me, "survey", "s", None).await;
+    let again = harness
+        .engine
+        .create_plan(&harness.me, draft(), key())
+        .await;
     assert_eq!(again.unwrap(), first);
 }
 
-async fn of_many_plans_of_a_session_made_at_once_one_is_linked(desk: &Desk) {
-    let engines = [desk.engine.clone(), desk.another_engine().await];
+async fn links_one_of_several_plans_created_concurrently(harness: &Harness) {
+    let engines = [harness.engine.clone(), harness.another_engine().await];
     for round in 0..5 {
         let session = format!("session {round}");
-        let skill = desk.start_skill(&desk.me, "survey", &session, None).await;
-        let making: Vec<_> = (0..16)
+        let skill = harness
+            .start_skill(&harness.me, "survey", &session, None)
+            .await;
+        let creating: Vec<_> = (0..16)
             .map(|number: usize| {
-                let (engine, me) = (engines[number % 2].clone(), desk.me.clone());
-                let mut draft = desk.draft(1);
+                let (engine, me) = (engines[number % 2].clone(), harness.me.clone());
+                let mut draft = harness.draft(1);
                 draft.session = Some(SessionId::new(session.as_str()));
                 tokio::spawn(async move { engine.create_plan(&me, draft, None).await })
             })
             .collect();
         let mut linked = Vec::new();
-        for made in making {
-            linked.extend(made.await.unwrap().unwrap().skill);
+        for created in creating {
+            linked.extend(created.await.unwrap().unwrap().skill);
         }
         assert_eq!(linked, [skill]);
     }
@@ -353,150 +406,168 @@ async fn of_many_plans_of_a_session_made_at_once_one_is_linked(desk: &Desk) {
     other.close().await;
 }
 
-async fn of_many_who_end_an_execution_at_once_one_is_heard(desk: &Desk) {
-    let plan = desk.plan(1).await;
+async fn accepts_one_of_several_concurrent_completions(harness: &Harness) {
+    let plan = harness.plan(1).await;
     for _ in 0..5 {
-        let id = desk
-            .start_skill(&desk.me, "survey", "s", Some(plan.id))
+        let id = harness
+            .start_skill(&harness.me, "survey", "s", Some(plan.id))
             .await;
         let ending: Vec<_> = (0..8)
             .map(|_| {
-                let (engine, me) = (desk.engine.clone(), desk.me.clone());
+                let (engine, me) = (harness.engine.clone(), harness.me.clone());
                 let ended = report(SkillStatus::Completed);
                 tokio::spawn(async move { engine.log_skill(&me, Some(id), ended).await })
             })
             .collect();
-        let mut heard = 0;
+        let mut accepted = 0;
         for ended in ending {
             match ended.await.unwrap() {
-                Ok(_) => heard += 1,
-                Err(why) => assert_eq!(why.code().as_str(), "illegal_transition"),
+                Ok(_) => accepted += 1,
+                Err(err) => assert_eq!(err.code().as_str(), "illegal_transition"),
             }
         }
-        assert_eq!(heard, 1);
+        assert_eq!(accepted, 1);
     }
-    let noted = desk.trail_behind(plan.id, 1).await;
-    assert_eq!(noted, ["skill_started", "skill_completed"].repeat(5));
+    let events = harness.audit_trail_after(plan.id, 1).await;
+    assert_eq!(events, ["skill_started", "skill_completed"].repeat(5));
 }
 
-async fn what_a_skill_says_of_the_output_reaches_whoever_finishes_the_plan(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let id = desk
-        .start_skill(&desk.me, "survey", "s", Some(plan.id))
+async fn a_completed_plan_returns_the_output_format_of_its_skills(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let id = harness
+        .start_skill(&harness.me, "survey", "s", Some(plan.id))
         .await;
-    let says = |value: Value| ReportSkill {
+    let report_metadata = |value: Value| ReportSkill {
         metadata: metadata(value),
         ..report(SkillStatus::Executing)
     };
-    let first = says(json!({ "outputMediaType": "text/html", "depth": { "of": 3 } }));
-    desk.log(id, first).await.unwrap();
-    // Key by key, later words replace earlier ones; null says nothing.
+    let first = report_metadata(json!({ "outputMediaType": "text/html", "depth": { "of": 3 } }));
+    harness.log(id, first).await.unwrap();
+    // Later values replace earlier ones per key; null is ignored.
     let more = json!({ "outputFormattingInstructions": "short", "outputMediaType": null });
-    desk.log(id, says(more)).await.unwrap();
-    desk.advance(Duration::from_millis(1));
-    desk.start_skill(&desk.me, "mute", "s", Some(plan.id)).await;
-    desk.work_off(plan.id, 1).await;
-    let said = |one: &str, other: &str| (Some(one.to_owned()), Some(other.to_owned()));
+    harness.log(id, report_metadata(more)).await.unwrap();
+    harness.advance(Duration::from_millis(1));
+    harness
+        .start_skill(&harness.me, "no-format", "s", Some(plan.id))
+        .await;
+    harness.complete_steps(plan.id, 1).await;
+    let format =
+        |media_type: &str, notes: &str| (Some(media_type.to_owned()), Some(notes.to_owned()));
     assert_eq!(
-        desk.says_of_its_output(plan.id).await,
-        said("text/html", "short")
+        harness.output_format(plan.id).await,
+        format("text/html", "short")
     );
-    desk.advance(Duration::from_millis(1));
+    harness.advance(Duration::from_millis(1));
     let later = ReportSkill {
         metadata: metadata(json!({ "outputFormattingInstructions": "long" })),
         plan: Some(plan.id),
         ..report(SkillStatus::Started)
     };
-    desk.log(None, later).await.unwrap();
+    harness.log(None, later).await.unwrap();
     assert_eq!(
-        desk.says_of_its_output(plan.id).await,
-        said("text/html", "long")
+        harness.output_format(plan.id).await,
+        format("text/html", "long")
     );
-    let plain = desk.plan(1).await;
-    desk.work_off(plain.id, 1).await;
-    assert_eq!(desk.says_of_its_output(plain.id).await, (None, None));
+    let plain = harness.plan(1).await;
+    harness.complete_steps(plain.id, 1).await;
+    assert_eq!(harness.output_format(plain.id).await, (None, None));
 }
 
-async fn skills_that_have_ended_go_with_their_plan_and_others_stay(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let ended = desk
-        .start_skill(&desk.me, "survey", "s", Some(plan.id))
+async fn deleting_a_plan_deletes_its_ended_skills_and_keeps_running_ones(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let ended = harness
+        .start_skill(&harness.me, "survey", "s", Some(plan.id))
         .await;
-    desk.log(ended, report(SkillStatus::Completed))
+    harness
+        .log(ended, report(SkillStatus::Completed))
         .await
         .unwrap();
-    let open = desk
-        .start_skill(&desk.me, "survey", "s", Some(plan.id))
+    let open = harness
+        .start_skill(&harness.me, "survey", "s", Some(plan.id))
         .await;
-    desk.engine.delete_plan(&desk.me, plan.id).await.unwrap();
-    let gone = desk.log(ended, report(SkillStatus::Executing)).await;
-    assert_eq!(code(gone), "invalid_input");
-    let ended = desk
+    harness
+        .engine
+        .delete_plan(&harness.me, plan.id)
+        .await
+        .unwrap();
+    let deleted = harness.log(ended, report(SkillStatus::Executing)).await;
+    assert_eq!(code(deleted), "invalid_input");
+    let ended = harness
         .log(open, report(SkillStatus::Completed))
         .await
         .unwrap();
     assert_eq!(ended.plan, None);
 }
 
-async fn texts_of_a_skill_hold_no_nul(desk: &Desk) {
+async fn replaces_nul_in_texts_of_a_skill(harness: &Harness) {
     let started = ReportSkill {
         skill: "sur\0vey".to_owned(),
         session: Some(SessionId::new("s\0")),
         metadata: metadata(json!({ "k\0": ["v\0"] })),
         ..report(SkillStatus::Started)
     };
-    let id = desk.log(None, started).await.unwrap().execution;
+    let id = harness.log(None, started).await.unwrap().execution;
     let failed = ReportSkill {
         skill: "sur\u{FFFD}vey".to_owned(),
         error: Some("no\0".to_owned()),
         ..report(SkillStatus::Failed)
     };
-    desk.log(id, failed).await.unwrap();
-    let row = desk.sql(&format!(
+    harness.log(id, failed).await.unwrap();
+    let row = harness.sql(&format!(
         "SELECT skill_name, session, metadata, error_message FROM skill_executions \
          WHERE execution_id = {}",
-        desk.literal(id)
+        harness.id_literal(id)
     ));
     let expected = "sur\u{FFFD}vey|s\u{FFFD}|{\"k\u{FFFD}\":[\"v\u{FFFD}\"]}|no\u{FFFD}";
     assert_eq!(row.as_deref(), Ok(expected));
 }
 
-async fn a_damaged_execution_is_found(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.start_skill(&desk.me, "survey", "s", Some(plan.id))
+async fn reports_corrupt_executions(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness
+        .start_skill(&harness.me, "survey", "s", Some(plan.id))
         .await;
-    desk.work_off(plan.id, 1).await;
-    for metadata in ["no json", "[]"] {
-        desk.damage(&format!(
+    harness.complete_steps(plan.id, 1).await;
+    for metadata in ["not json", "[]"] {
+        harness.corrupt(&format!(
             "UPDATE skill_executions SET metadata = '{metadata}' WHERE tenant_id = '{}'",
-            desk.me.tenant
+            harness.me.tenant
         ));
-        let asked = desk.engine.next_step(&desk.me, plan.id, None, false).await;
-        let found = crate::corrupt::cell(asked);
+        let failed = harness
+            .engine
+            .next_step(&harness.me, plan.id, None, false)
+            .await;
+        let found = crate::corrupt::corrupt_cell(failed);
         assert_eq!(
             (found.table, found.column),
             ("skill_executions", "metadata")
         );
-        let checked = desk.engine.verify(&desk.me).await.unwrap();
-        let named = |fault: &onward_engine::verify::Fault| fault.what.contains("skill_executions");
-        assert!(checked.faults.iter().any(named), "{:?}", checked.faults);
+        let checked = harness.engine.verify(&harness.me).await.unwrap();
+        let named = |fault: &onward_engine::verify::Inconsistency| {
+            fault.message.contains("skill_executions")
+        };
+        assert!(
+            checked.inconsistencies.iter().any(named),
+            "{:?}",
+            checked.inconsistencies
+        );
     }
 }
 
 on_both_databases![
-    an_execution_begins_goes_on_and_ends,
-    a_move_that_cannot_be_is_refused_and_changes_nothing,
-    input_that_does_not_fit_is_refused_by_its_path,
-    an_execution_that_never_was_is_not_found,
-    the_trail_of_a_linked_plan_says_when_it_began_and_ended,
-    a_link_that_comes_late_is_noted_as_a_start,
-    an_execution_is_linked_to_one_plan_and_stays_there,
-    a_plan_is_linked_to_what_its_session_has_started_last,
-    the_same_key_names_the_same_skill,
-    of_many_plans_of_a_session_made_at_once_one_is_linked,
-    of_many_who_end_an_execution_at_once_one_is_heard,
-    what_a_skill_says_of_the_output_reaches_whoever_finishes_the_plan,
-    skills_that_have_ended_go_with_their_plan_and_others_stay,
-    texts_of_a_skill_hold_no_nul,
-    a_damaged_execution_is_found,
+    an_execution_starts_runs_and_completes,
+    rejects_invalid_transitions_without_changes,
+    rejects_invalid_input_with_its_path,
+    rejects_a_missing_execution_or_plan,
+    records_start_and_end_in_the_audit_trail_of_the_linked_plan,
+    linking_at_the_end_records_the_start_as_well,
+    rejects_linking_an_execution_to_another_plan,
+    links_a_new_plan_to_the_last_started_skill_of_its_session,
+    the_same_idempotency_key_returns_the_same_skill,
+    links_one_of_several_plans_created_concurrently,
+    accepts_one_of_several_concurrent_completions,
+    a_completed_plan_returns_the_output_format_of_its_skills,
+    deleting_a_plan_deletes_its_ended_skills_and_keeps_running_ones,
+    replaces_nul_in_texts_of_a_skill,
+    reports_corrupt_executions,
 ];

@@ -1,30 +1,31 @@
-//! Silence, as a status shows it, and what agents and people do about it. What the sweep does stands
-//! in `sweep.rs`.
+//! Stalled steps in the plan status, and how agents and users handle them. `sweep.rs` tests the
+//! sweep's actions.
 
 use std::time::Duration;
 
 use onward_core::command::Modification;
-use onward_core::event::Sign;
+use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::policy::OnStall;
-use onward_engine::next::{Handed, Next};
-use onward_engine::step::Progress;
+use onward_engine::next_step::{AssignedStep, NextStep};
+use onward_engine::step::ProgressReport;
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::verbs::{Made, code, result};
+use crate::operations::{CreatedPlan, code, submission_for};
 
 const SECOND: Duration = Duration::from_secs(1);
-const MOMENT: Duration = Duration::from_millis(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
 
-async fn impatient(desk: &Desk, steps: u32) -> Made {
-    let mut draft = desk.draft(steps);
+/// A plan with a stall threshold of one second.
+async fn plan_with_threshold(harness: &Harness, steps: u32) -> CreatedPlan {
+    let mut draft = harness.draft(steps);
     draft.stall_threshold = Some(SECOND);
-    desk.create(draft).await
+    harness.create(draft).await
 }
 
-fn progress(step: &Handed) -> Progress {
-    Progress {
+fn progress(step: &AssignedStep) -> ProgressReport {
+    ProgressReport {
         step: step.step,
         note: Some("half way".to_owned()),
         percent: Some(50.0),
@@ -33,43 +34,43 @@ fn progress(step: &Handed) -> Progress {
     }
 }
 
-async fn exactly_at_the_threshold_a_step_is_alive_and_a_moment_later_stalled(desk: &Desk) {
-    let plan = impatient(desk, 1).await;
-    let step = desk.take(plan.id).await;
+async fn a_step_stalls_one_millisecond_after_its_threshold(harness: &Harness) {
+    let plan = plan_with_threshold(harness, 1).await;
+    let step = harness.claim(plan.id).await;
     assert_eq!(step.stall_threshold, SECOND);
-    let began = desk.now();
-    desk.advance(SECOND);
-    let status = desk.status(plan.id).await;
+    let began = harness.now();
+    harness.advance(SECOND);
+    let status = harness.status(plan.id).await;
     assert_eq!(status.stalled, []);
     assert_eq!(status.next_stall_at, began.checked_add(SECOND));
-    desk.advance(MOMENT);
-    let status = desk.status(plan.id).await;
+    harness.advance(MILLISECOND);
+    let status = harness.status(plan.id).await;
     let stalled = &status.stalled[0];
     assert_eq!(
         (stalled.step, stalled.since, stalled.threshold),
         (step.step, began, SECOND)
     );
-    assert_eq!(stalled.elapsed, SECOND + MOMENT);
+    assert_eq!(stalled.elapsed, SECOND + MILLISECOND);
     assert_eq!(status.next_stall_at, None);
     assert_eq!(
-        desk.plan_status(plan.id).await.as_str(),
+        harness.plan_status(plan.id).await.as_str(),
         "executing",
-        "looking changes nothing"
+        "reading the status changes nothing"
     );
 }
 
-async fn the_nearest_threshold_wins(desk: &Desk) {
-    let mut draft = desk.draft(2);
+async fn the_most_specific_threshold_applies(harness: &Harness) {
+    let mut draft = harness.draft(2);
     draft.stall_threshold = Some(10 * SECOND);
     draft.steps[1].stall_threshold = Some(SECOND);
-    let plan = desk.create(draft).await;
-    assert_eq!(desk.take(plan.id).await.stall_threshold, 10 * SECOND);
-    assert_eq!(desk.take(plan.id).await.stall_threshold, SECOND);
-    desk.advance(SECOND + MOMENT);
+    let plan = harness.create(draft).await;
+    assert_eq!(harness.claim(plan.id).await.stall_threshold, 10 * SECOND);
+    assert_eq!(harness.claim(plan.id).await.stall_threshold, SECOND);
+    harness.advance(SECOND + MILLISECOND);
     let orders = async |threshold| {
-        let status = desk
+        let status = harness
             .engine
-            .status(&desk.me, plan.id, threshold)
+            .status(&harness.me, plan.id, threshold)
             .await
             .unwrap();
         status
@@ -82,197 +83,211 @@ async fn the_nearest_threshold_wins(desk: &Desk) {
     assert_eq!(orders(Some(SECOND)).await, [1, 2]);
     assert_eq!(orders(Some(60 * SECOND)).await, [0u32; 0]);
     for threshold in [Duration::ZERO, Duration::from_secs(366 * 24 * 3600)] {
-        let refused = desk.engine.status(&desk.me, plan.id, Some(threshold)).await;
-        assert_eq!(code(refused), "invalid_input");
+        let rejected = harness
+            .engine
+            .status(&harness.me, plan.id, Some(threshold))
+            .await;
+        assert_eq!(code(rejected), "invalid_input");
     }
 }
 
-async fn without_a_threshold_half_an_hour_counts(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    desk.take(plan.id).await;
-    desk.advance(Duration::from_secs(30 * 60));
-    assert_eq!(desk.status(plan.id).await.stalled, []);
-    desk.advance(MOMENT);
-    assert_eq!(desk.status(plan.id).await.stalled.len(), 1);
+async fn the_default_threshold_is_30_minutes(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    harness.claim(plan.id).await;
+    harness.advance(Duration::from_secs(30 * 60));
+    assert_eq!(harness.status(plan.id).await.stalled, []);
+    harness.advance(MILLISECOND);
+    assert_eq!(harness.status(plan.id).await.stalled.len(), 1);
 }
 
-async fn progress_is_a_sign_of_life(desk: &Desk) {
-    let plan = impatient(desk, 1).await;
-    let step = desk.take(plan.id).await;
-    desk.advance(SECOND);
-    let progressed = desk
+async fn progress_restarts_the_threshold(harness: &Harness) {
+    let plan = plan_with_threshold(harness, 1).await;
+    let step = harness.claim(plan.id).await;
+    harness.advance(SECOND);
+    let progressed = harness
         .engine
-        .report_progress(&desk.me, progress(&step))
+        .report_progress(&harness.me, progress(&step))
         .await
         .unwrap();
-    assert_eq!(progressed.last_progress_at, desk.now());
-    assert_eq!(progressed.stalls_at, desk.now().checked_add(SECOND));
-    desk.advance(SECOND);
-    assert_eq!(desk.status(plan.id).await.stalled, []);
-    desk.advance(MOMENT);
-    assert_eq!(desk.status(plan.id).await.stalled.len(), 1);
+    assert_eq!(progressed.last_progress_at, harness.now());
+    assert_eq!(progressed.stalls_at, harness.now().checked_add(SECOND));
+    harness.advance(SECOND);
+    assert_eq!(harness.status(plan.id).await.stalled, []);
+    harness.advance(MILLISECOND);
+    assert_eq!(harness.status(plan.id).await.stalled.len(), 1);
 }
 
-async fn progress_that_does_not_fit_is_refused(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    let step = desk.take(plan.id).await;
+async fn rejects_invalid_progress(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let step = harness.claim(plan.id).await;
     for percent in [-0.1, 100.1, f64::NAN] {
-        let report = Progress {
+        let report = ProgressReport {
             percent: Some(percent),
             ..progress(&step)
         };
-        let refused = desk.engine.report_progress(&desk.me, report).await;
-        assert_eq!(code(refused), "invalid_input", "{percent}");
+        let rejected = harness.engine.report_progress(&harness.me, report).await;
+        assert_eq!(code(rejected), "invalid_input", "{percent}");
     }
-    let pending = Progress {
+    let pending = ProgressReport {
         step: plan.steps[1],
         token: None,
         ..progress(&step)
     };
-    let refused = desk.engine.report_progress(&desk.me, pending).await;
-    assert_eq!(code(refused), "illegal_transition");
-    let foreign = Progress {
+    let rejected = harness.engine.report_progress(&harness.me, pending).await;
+    assert_eq!(code(rejected), "illegal_transition");
+    let foreign = ProgressReport {
         token: Some(ClaimToken::new("foreign")),
         ..progress(&step)
     };
-    let refused = desk.engine.report_progress(&desk.me, foreign).await;
-    assert_eq!(code(refused), "claim_superseded");
+    let rejected = harness.engine.report_progress(&harness.me, foreign).await;
+    assert_eq!(code(rejected), "claim_superseded");
 }
 
-async fn signs_that_nobody_reported_are_recorded_now_and_then(desk: &Desk) {
-    let plan = desk.plan(1).await;
+async fn records_observed_activity_of_the_claiming_session_at_intervals(harness: &Harness) {
+    let plan = harness.plan(1).await;
     let session = SessionId::new("seen");
-    let next = desk
+    let next = harness
         .engine
-        .next_step(&desk.me, plan.id, Some(session.clone()), false)
+        .next_step(&harness.me, plan.id, Some(session.clone()), false)
         .await;
-    let step = crate::verbs::handed(next.unwrap());
-    let see = async |session: &str| {
+    let step = crate::operations::claimed_step(next.unwrap());
+    let notice = async |session: &str| {
         let session = Some(SessionId::new(session));
-        let noticed = desk
+        let noticed = harness
             .engine
-            .notice(&desk.me, step.step, Sign::Seen, session)
+            .record_activity(&harness.me, step.step, ProgressSource::Seen, session)
             .await;
-        noticed.expect("a sign is never refused");
-        desk.trail(plan.id).await.len()
+        noticed.expect("activity is never rejected");
+        harness.audit_trail(plan.id).await.len()
     };
-    assert_eq!(see("seen").await, 2);
-    desk.advance(Duration::from_secs(10));
-    assert_eq!(see("another").await, 2);
-    assert_eq!(see("seen").await, 3);
-    assert_eq!(see("seen").await, 3);
-    desk.hand_in(&step, "done").await;
-    desk.advance(Duration::from_secs(10));
-    assert_eq!(see("seen").await, 5, "a step that is over shows nothing");
+    assert_eq!(notice("seen").await, 2);
+    harness.advance(Duration::from_secs(10));
+    assert_eq!(notice("another").await, 2);
+    assert_eq!(notice("seen").await, 3);
+    assert_eq!(notice("seen").await, 3);
+    harness.complete(&step, "done").await;
+    harness.advance(Duration::from_secs(10));
+    assert_eq!(notice("seen").await, 5, "a completed step has no activity");
 }
 
-async fn a_step_left_in_progress_is_taken_over_only_on_request(desk: &Desk) {
-    let plan = impatient(desk, 2).await;
-    let first = desk.take(plan.id).await;
-    desk.advance(SECOND);
+async fn takes_over_a_stalled_step_only_on_request(harness: &Harness) {
+    let plan = plan_with_threshold(harness, 2).await;
+    let first = harness.claim(plan.id).await;
+    harness.advance(SECOND);
     assert_eq!(
-        desk.take_over(plan.id).await.order,
+        harness.take_over(plan.id).await.order,
         2,
-        "at its threshold it is alive"
+        "not stalled exactly at the threshold"
     );
-    desk.advance(MOMENT);
+    harness.advance(MILLISECOND);
     assert!(matches!(
-        desk.ask(plan.id).await,
-        Next::NoPendingSteps { .. }
+        harness.next_step(plan.id).await,
+        NextStep::NoPendingSteps { .. }
     ));
-    let over = desk.take_over(plan.id).await;
-    assert_eq!((over.step, over.attempt), (first.step, 2));
+    let taken_over = harness.take_over(plan.id).await;
+    assert_eq!((taken_over.step, taken_over.attempt), (first.step, 2));
     assert_eq!(
-        code(desk.submit(result(&first, "late")).await),
+        code(harness.submit(submission_for(&first, "late")).await),
         "claim_superseded"
     );
-    let taken = desk.trail(plan.id).await;
+    let events = harness.audit_trail(plan.id).await;
     assert!(
-        taken.contains(&"step_requeued taken_over".to_owned()),
-        "{taken:?}"
+        events.contains(&"step_requeued taken_over".to_owned()),
+        "{events:?}"
     );
-    desk.hand_in(&over, "done").await;
+    harness.complete(&taken_over, "done").await;
 }
 
-async fn a_taken_over_step_whose_attempts_are_used_up_fails_and_frees_the_next(desk: &Desk) {
-    let mut draft = desk.draft(2);
+async fn takeover_fails_a_step_without_attempts_left_and_claims_the_next(harness: &Harness) {
+    let mut draft = harness.draft(2);
     draft.stall_threshold = Some(SECOND);
     draft.steps[0].max_attempts = Some(1);
     draft.steps[1].depends_on = vec![1];
-    let plan = desk.create(draft).await;
-    desk.take(plan.id).await;
-    desk.advance(SECOND + MOMENT);
-    let next = desk.take_over(plan.id).await;
+    let plan = harness.create(draft).await;
+    harness.claim(plan.id).await;
+    harness.advance(SECOND + MILLISECOND);
+    let next = harness.take_over(plan.id).await;
     assert_eq!(next.order, 2);
-    assert_eq!(desk.statuses(plan.id).await, ["failed", "in_progress"]);
+    assert_eq!(
+        harness.step_statuses(plan.id).await,
+        ["failed", "in_progress"]
+    );
 }
 
-async fn the_only_step_used_up_ends_the_plan(desk: &Desk) {
-    let mut draft = desk.draft(1);
+async fn takeover_completes_a_plan_whose_only_step_has_no_attempts_left(harness: &Harness) {
+    let mut draft = harness.draft(1);
     draft.stall_threshold = Some(SECOND);
     draft.steps[0].max_attempts = Some(1);
-    let plan = desk.create(draft).await;
-    desk.take(plan.id).await;
-    desk.advance(SECOND + MOMENT);
-    let next = desk
+    let plan = harness.create(draft).await;
+    harness.claim(plan.id).await;
+    harness.advance(SECOND + MILLISECOND);
+    let next = harness
         .engine
-        .next_step(&desk.me, plan.id, None, true)
+        .next_step(&harness.me, plan.id, None, true)
         .await
         .unwrap();
-    assert!(matches!(next, Next::Complete(_)), "{next:?}");
+    assert!(matches!(next, NextStep::Complete(_)), "{next:?}");
 }
 
-async fn a_list_says_which_plans_have_a_stalled_step(desk: &Desk) {
-    let mut draft = desk.draft(1);
+async fn plan_lists_flag_plans_with_a_stalled_step(harness: &Harness) {
+    let mut draft = harness.draft(1);
     draft.stall_threshold = Some(SECOND);
     draft.on_stall = OnStall::Ignore;
-    let plan = desk.create(draft).await;
-    let step = desk.take(plan.id).await;
+    let plan = harness.create(draft).await;
+    let step = harness.claim(plan.id).await;
     let stalled = async || {
         let query = onward_engine::list::PlanQuery {
             limit: 10,
             finished: true,
             ..Default::default()
         };
-        desk.engine.list_plans(&desk.me, query).await.unwrap().plans[0].stalled
+        harness
+            .engine
+            .list_plans(&harness.me, query)
+            .await
+            .unwrap()
+            .plans[0]
+            .stalled
     };
-    desk.advance(SECOND);
+    harness.advance(SECOND);
     assert!(!stalled().await);
-    desk.advance(MOMENT);
+    harness.advance(MILLISECOND);
     assert!(stalled().await);
-    desk.engine
-        .abandon_plan(&desk.me, plan.id, None)
+    harness
+        .engine
+        .abandon_plan(&harness.me, plan.id, None)
         .await
         .unwrap();
-    assert!(!stalled().await, "a plan that is over has no stalls");
-    assert_eq!(desk.status(plan.id).await.stalled, []);
+    assert!(!stalled().await, "a terminal plan has no stalled steps");
+    assert_eq!(harness.status(plan.id).await.stalled, []);
     assert_eq!(
-        code(desk.submit(result(&step, "late")).await),
+        code(harness.submit(submission_for(&step, "late")).await),
         "plan_is_terminal"
     );
 }
 
-async fn handing_back_stops_the_clock(desk: &Desk) {
-    let plan = impatient(desk, 1).await;
-    let step = desk.take(plan.id).await;
-    desk.modify(plan.id, Modification::RequeueStep { step: step.step })
+async fn requeuing_ends_the_stall_timer(harness: &Harness) {
+    let plan = plan_with_threshold(harness, 1).await;
+    let step = harness.claim(plan.id).await;
+    harness
+        .modify(plan.id, Modification::RequeueStep { step: step.step })
         .await
         .unwrap();
-    desk.advance(10 * SECOND);
-    let status = desk.status(plan.id).await;
+    harness.advance(10 * SECOND);
+    let status = harness.status(plan.id).await;
     assert_eq!((status.stalled, status.next_stall_at), (Vec::new(), None));
 }
 
 on_both_databases![
-    exactly_at_the_threshold_a_step_is_alive_and_a_moment_later_stalled,
-    the_nearest_threshold_wins,
-    without_a_threshold_half_an_hour_counts,
-    progress_is_a_sign_of_life,
-    progress_that_does_not_fit_is_refused,
-    signs_that_nobody_reported_are_recorded_now_and_then,
-    a_step_left_in_progress_is_taken_over_only_on_request,
-    a_taken_over_step_whose_attempts_are_used_up_fails_and_frees_the_next,
-    the_only_step_used_up_ends_the_plan,
-    a_list_says_which_plans_have_a_stalled_step,
-    handing_back_stops_the_clock,
+    a_step_stalls_one_millisecond_after_its_threshold,
+    the_most_specific_threshold_applies,
+    the_default_threshold_is_30_minutes,
+    progress_restarts_the_threshold,
+    rejects_invalid_progress,
+    records_observed_activity_of_the_claiming_session_at_intervals,
+    takes_over_a_stalled_step_only_on_request,
+    takeover_fails_a_step_without_attempts_left_and_claims_the_next,
+    takeover_completes_a_plan_whose_only_step_has_no_attempts_left,
+    plan_lists_flag_plans_with_a_stalled_step,
+    requeuing_ends_the_stall_timer,
 ];

@@ -1,51 +1,51 @@
-//! The statements themselves, read from the store's `.sql` files: each is used, each can be prepared
-//! on both databases with parameters of the few kinds that the store binds, and those that every call
-//! needs find their rows by an index.
+//! The SQL statements in the store's `.sql` files: each is used, each can be prepared on both
+//! backends with the parameter types that the store binds, and frequent statements use an index.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::desk::Desk;
+use crate::database::{Backend, TestDatabase};
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::place::{Kind, Place};
 
-/// A statement under its name, as one database gets it.
+/// A statement with the text for one backend.
 struct Statement {
     name: String,
     text: String,
 }
 
-fn store() -> PathBuf {
+fn store_crate() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../onward-store")
 }
 
-fn files(folder: &Path, ending: &str) -> Vec<String> {
+/// The contents of all files with this extension.
+fn read_files(dir: &Path, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the store has sources") {
-        let path = entry.expect("it can be listed").path();
+    for entry in std::fs::read_dir(dir).expect("directory was listed") {
+        let path = entry.expect("directory was listed").path();
         if path.is_dir() {
-            found.extend(files(&path, ending));
-        } else if path.extension().is_some_and(|own| own == ending) {
-            found.push(std::fs::read_to_string(&path).expect("it can be read"));
+            found.extend(read_files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(std::fs::read_to_string(&path).expect("file was read"));
         }
     }
     found
 }
 
-/// The parts of a file that begin with `-- {mark}: NAME`, each up to the next mark.
-fn parts(file: &str, mark: &str) -> Vec<(String, String)> {
+/// The sections of a file that start with `-- {marker}: NAME`.
+fn sections(file: &str, marker: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut open = false;
     for line in file.lines() {
-        let named = |mark: &str| {
+        let section_name = |marker: &str| {
             line.strip_prefix("-- ")?
-                .strip_prefix(mark)?
+                .strip_prefix(marker)?
                 .strip_prefix(": ")
         };
-        if let Some(name) = named(mark) {
+        if let Some(name) = section_name(marker) {
             found.push((name.trim().to_owned(), String::new()));
             open = true;
-        } else if named("name").or(named("fragment")).is_some() {
+        } else if section_name("name").or(section_name("fragment")).is_some() {
             open = false;
         } else if let (true, Some((_, text))) = (open, found.last_mut()) {
             text.push_str(line.split("--").next().unwrap_or_default());
@@ -55,25 +55,25 @@ fn parts(file: &str, mark: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Every statement of one database.
-fn statements(kind: Kind) -> Vec<Statement> {
+/// Every statement of one backend.
+fn statements(backend: Backend) -> Vec<Statement> {
     let mut found = Vec::new();
-    let files = files(&store().join("src/query"), "sql");
-    let shared = files.iter().flat_map(|file| parts(file, "fragment"));
-    let fragments: Vec<(String, String)> = shared.collect();
+    let files = read_files(&store_crate().join("src/query"), "sql");
+    let fragments = files.iter().flat_map(|file| sections(file, "fragment"));
+    let fragments: Vec<(String, String)> = fragments.collect();
     for file in &files {
-        for (head, text) in parts(file, "name") {
+        for (head, text) in sections(file, "name") {
             let (name, only) = head.split_once(' ').unwrap_or((&head, ""));
-            match (only, kind) {
-                ("(sqlite)", Kind::Postgres) | ("(postgres)", Kind::Sqlite) => continue,
+            match (only, backend) {
+                ("(sqlite)", Backend::Postgres) | ("(postgres)", Backend::Sqlite) => continue,
                 _ => {}
             }
             let mut text = text.trim().trim_end_matches(';').to_owned();
-            // Twice, since a fragment may hold others, which hold none.
-            for (fragment, part) in fragments.iter().chain(&fragments) {
-                text = text.replace(&format!("{{{fragment}}}"), part.trim());
+            // Two passes: a fragment may contain other fragments, one level deep.
+            for (fragment, sql) in fragments.iter().chain(&fragments) {
+                text = text.replace(&format!("{{{fragment}}}"), sql.trim());
             }
-            if kind == Kind::Sqlite {
+            if backend == Backend::Sqlite {
                 text = text.replace('$', "?");
             }
             found.push(Statement {
@@ -86,24 +86,25 @@ fn statements(kind: Kind) -> Vec<Statement> {
 }
 
 #[test]
-fn every_statement_is_used_and_every_name_that_is_used_has_one() {
-    let sources = files(&store().join("src"), "rs").concat();
-    for kind in [Kind::Sqlite, Kind::Postgres] {
-        let mut names: Vec<String> = statements(kind).into_iter().map(|one| one.name).collect();
-        assert!(names.len() > 60, "they are found: {}", names.len());
+fn every_statement_is_used_and_both_backends_have_the_same_names() {
+    let sources = read_files(&store_crate().join("src"), "rs").concat();
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let all = statements(backend).into_iter();
+        let mut names: Vec<String> = all.map(|statement| statement.name).collect();
+        assert!(names.len() > 60, "only {} statements found", names.len());
         for name in &names {
             assert!(
                 sources.contains(&format!("\"{name}\"")),
-                "`{name}` is used nowhere"
+                "`{name}` is not used"
             );
         }
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), statements(kind).len(), "each name stands once");
+        assert_eq!(names.len(), statements(backend).len(), "duplicate name");
     }
-    // What holds a plan on a server alone, or has to do with an index there, and what is set apart on a
-    // file alone.
-    let apart = [
+    // PostgreSQL only: row locks and the vector index. SQLite only: updates that avoid writing to
+    // indexes, and the change counter of the in-memory vectors.
+    let one_backend_only = [
         "many_signs",
         "near_by_index",
         "plan_held",
@@ -112,52 +113,52 @@ fn every_statement_is_used_and_every_name_that_is_used_has_one() {
         "plan_update",
         "sign_changes",
     ];
-    let names = |kind| {
-        statements(kind)
+    let names = |backend| {
+        statements(backend)
             .into_iter()
-            .map(|one| one.name)
-            .filter(|name| !apart.contains(&name.as_str()))
+            .map(|statement| statement.name)
+            .filter(|name| !one_backend_only.contains(&name.as_str()))
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        names(Kind::Sqlite),
-        names(Kind::Postgres),
-        "both databases have the same ones"
+        names(Backend::Sqlite),
+        names(Backend::Postgres),
+        "both backends have the same statements"
     );
 }
 
 #[test]
-fn a_statement_that_differs_says_why() {
-    for file in files(&store().join("src/query"), "sql") {
+fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
+    for file in read_files(&store_crate().join("src/query"), "sql") {
         let mut lines = file.lines().peekable();
         while let Some(line) = lines.next() {
             if line.starts_with("-- name: ") && line.ends_with(')') {
-                let why = lines.peek().copied().unwrap_or_default();
-                assert!(why.starts_with("-- Differs "), "{line}");
+                let reason = lines.peek().copied().unwrap_or_default();
+                assert!(reason.starts_with("-- Differs "), "{line}");
             }
         }
     }
 }
 
-async fn every_statement_can_be_prepared(desk: &Desk) {
-    match &desk.place {
-        Place::File(folder) => {
-            let file = rusqlite::Connection::open(folder.database()).unwrap();
+async fn every_statement_can_be_prepared_with_the_bound_types(harness: &Harness) {
+    match &harness.database {
+        TestDatabase::File(dir) => {
+            let file = rusqlite::Connection::open(dir.database_path()).unwrap();
             file.busy_timeout(Duration::from_secs(20)).unwrap();
-            for Statement { name, text } in statements(Kind::Sqlite) {
-                if let Err(why) = file.prepare(&text) {
-                    panic!("`{name}`: {why}");
+            for Statement { name, text } in statements(Backend::Sqlite) {
+                if let Err(error) = file.prepare(&text) {
+                    panic!("`{name}`: {error}");
                 }
             }
         }
-        Place::Server(_) => {
-            let prepares: String = statements(Kind::Postgres)
+        TestDatabase::Server(_) => {
+            let prepares: String = statements(Backend::Postgres)
                 .iter()
                 .map(|Statement { name, text }| format!("PREPARE s_{name} AS {text};\n"))
                 .collect();
-            // The store binds five types and no other: a parameter that the server takes for a
-            // sixth one fails with the first value that does not fit it.
-            let types = desk.sql(&format!(
+            // The store binds these five types. A parameter that the server infers as another type
+            // would fail at run time.
+            let types = harness.sql(&format!(
                 "{prepares} SELECT name, parameter_types FROM pg_prepared_statements, \
                  unnest(parameter_types) AS type WHERE type NOT IN \
                  ('text'::regtype, 'uuid'::regtype, 'bigint'::regtype, 'float8'::regtype, \
@@ -168,7 +169,7 @@ async fn every_statement_can_be_prepared(desk: &Desk) {
     }
 }
 
-/// Those that every call, or every look at a list, needs, with parameters for them.
+/// Statements of frequent calls and lists, with parameters.
 const HOT: [(&str, &str); 36] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
@@ -208,40 +209,42 @@ const HOT: [(&str, &str); 36] = [
     ("turn_steps_latest", "'t', 's', '', 1, 1"),
 ];
 
-async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
-    let all = statements(desk.place.kind());
+async fn frequent_statements_use_an_index(harness: &Harness) {
+    let all = statements(harness.database.backend());
     for (hot, params) in HOT {
-        let Some(Statement { text, .. }) = all.iter().find(|one| one.name == hot) else {
-            panic!("there is no statement `{hot}`")
+        let Some(Statement { text, .. }) = all.iter().find(|statement| statement.name == hot)
+        else {
+            panic!("no statement `{hot}`")
         };
-        let params = params.replace("{id}", &desk.literal(desk.engine.fresh_plan()));
-        match desk.place.kind() {
-            Kind::Sqlite => {
-                let plan = desk.sql(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
-                // `SEARCH due USING … INDEX` is how the least of an index is found, too.
+        let params = params.replace("{id}", &harness.id_literal(harness.engine.new_plan_id()));
+        match harness.database.backend() {
+            Backend::Sqlite => {
+                let plan = harness.sql(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+                // `SEARCH due USING … INDEX` also reads the first entry of an index.
                 let searches = plan.contains("USING") && plan.contains("SEARCH");
-                // What a list, or another part of the same statement, has found already; and what an
-                // index of words is asked for by `MATCH`, which it looks up.
-                let found = ["page", "latest"];
-                let looked_up = "plan_word_index VIRTUAL TABLE INDEX 0:M1";
+                // Allowed scans: results of a subquery, and a `MATCH` on the full-text index.
+                let subqueries = ["page", "latest"];
+                let full_text = "plan_word_index VIRTUAL TABLE INDEX 0:M1";
                 let lines = plan.lines().map(|line| line.split("SCAN ").nth(1));
                 let scans = lines.flatten().any(|scanned| {
                     let mut words = scanned.split_whitespace();
-                    let known = words.next().is_some_and(|table| found.contains(&table));
-                    !known && !scanned.starts_with(looked_up)
+                    let in_memory = words
+                        .next()
+                        .is_some_and(|table| subqueries.contains(&table));
+                    !in_memory && !scanned.starts_with(full_text)
                 });
                 assert!(searches && !scans, "{hot}:\n{plan}");
-                // An index of which only the tenant is used finds all of a tenant's rows, which only those
-                // that count or list them want.
-                let of_tenant =
+                // An index lookup by tenant only reads all rows of the tenant, which is acceptable
+                // for counts and lists.
+                let reads_tenant =
                     ["notice_first", "plans_by_status", "sessions_latest"].contains(&hot);
                 assert!(
-                    of_tenant || !plan.contains("(tenant_id=?)"),
+                    reads_tenant || !plan.contains("(tenant_id=?)"),
                     "{hot}:\n{plan}"
                 );
                 let sorts = plan.contains("TEMP B-TREE");
-                // Few rows: what has stalled; what changed within the same ten seconds.
-                // Few rows, too: the plans of one directory; what a list has found already.
+                // Sorting is acceptable for few rows: stalled steps, plans changed within the same
+                // ten seconds, plans of one directory, results of a subquery.
                 let few = [
                     "steps_stalled",
                     "plans_in",
@@ -253,12 +256,12 @@ async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
                 .contains(&hot);
                 assert!(!sorts || few, "{hot}:\n{plan}");
             }
-            Kind::Postgres => {
+            Backend::Postgres => {
                 let execute = match params.as_str() {
                     "" => "EXECUTE hot".to_owned(),
                     params => format!("EXECUTE hot({params})"),
                 };
-                let plan = desk.sql(&format!(
+                let plan = harness.sql(&format!(
                     "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; \
                      SET onward.tenant = 't'; SET ROLE onward_tenant; \
                      PREPARE hot AS {text}; EXPLAIN {execute}"
@@ -272,6 +275,6 @@ async fn what_every_call_needs_is_found_by_an_index(desk: &Desk) {
 }
 
 on_both_databases![
-    every_statement_can_be_prepared,
-    what_every_call_needs_is_found_by_an_index,
+    every_statement_can_be_prepared_with_the_bound_types,
+    frequent_statements_use_an_index,
 ];

@@ -1,243 +1,261 @@
-//! Tokens: shown once, stored as a hash, good until they end or are taken back.
+//! Access tokens: returned once, stored as a hash, valid until they expire or are revoked.
 
 use std::time::Duration;
 
 use onward_core::Role;
-use onward_engine::{Entrance, Error};
+use onward_engine::{Error, SignInMethod};
 
-use crate::desk::Desk;
+use crate::database::TestDatabase;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::place::Place;
-use crate::verbs::{code, error};
+use crate::operations::{code, error};
 
-const REFUSED: &str = "the token is unknown, expired or revoked";
-
-async fn a_token_lets_its_holder_in_with_its_role(desk: &Desk) {
+async fn a_token_authenticates_with_its_role(harness: &Harness) {
     for role in Role::ALL {
         let name = format!("for the {role}");
-        let made = desk.engine.create_token(&desk.me, &name, role, None).await;
-        let (secret, token) = made.unwrap();
+        let created = harness
+            .engine
+            .create_token(&harness.me, &name, role, None)
+            .await;
+        let (secret, token) = created.unwrap();
         assert_eq!((secret.len(), &secret[..4]), (44, "onw_"));
         assert!(secret[4..].chars().all(|char| char.is_ascii_hexdigit()));
         assert_eq!(token.prefix, secret[..12]);
-        let caller = desk.engine.authenticate(&secret).await.unwrap();
-        assert_eq!((caller.role, &caller.tenant), (role, &desk.me.tenant));
+        let caller = harness.engine.authenticate(&secret).await.unwrap();
+        assert_eq!((caller.role, &caller.tenant), (role, &harness.me.tenant));
         assert_eq!(caller.name, format!("token:{name}"));
-        let listed = desk.engine.list_plans(&caller, Default::default()).await;
+        let listed = harness.engine.list_plans(&caller, Default::default()).await;
         assert!(listed.is_ok());
     }
 }
 
-async fn a_token_that_is_unknown_expired_or_revoked_is_refused_in_the_same_words(desk: &Desk) {
-    let ends = desk.now().checked_add(Duration::from_secs(60));
-    let short = desk
+async fn rejects_unknown_expired_and_revoked_tokens_with_the_same_error(harness: &Harness) {
+    let expires_at = harness.now().checked_add(Duration::from_secs(60));
+    let short = harness
         .engine
-        .create_token(&desk.me, "short", Role::Agent, ends)
+        .create_token(&harness.me, "short", Role::Agent, expires_at)
         .await
         .unwrap()
         .0;
-    let taken = desk
+    let revoked = harness
         .engine
-        .create_token(&desk.me, "taken", Role::Agent, None)
+        .create_token(&harness.me, "revoked", Role::Agent, None)
         .await
         .unwrap()
         .0;
-    desk.engine.authenticate(&taken).await.unwrap();
-    desk.engine.revoke_token(&desk.me, "taken").await.unwrap();
-    desk.advance(Duration::from_millis(59_999));
-    desk.engine
+    harness.engine.authenticate(&revoked).await.unwrap();
+    harness
+        .engine
+        .revoke_token(&harness.me, "revoked")
+        .await
+        .unwrap();
+    harness.advance(Duration::from_millis(59_999));
+    harness
+        .engine
         .authenticate(&short)
         .await
-        .expect("until it ends it is good");
-    desk.advance(Duration::from_millis(1));
+        .expect("token has not expired");
+    harness.advance(Duration::from_millis(1));
     let unknown = format!("onw_{}", "0".repeat(40));
+    let expected = error(harness.engine.authenticate(&unknown).await).to_string();
     for secret in [
         &short,
-        &taken,
+        &revoked,
         &unknown,
         "",
         "onw_",
         &short[..43],
         &short.to_uppercase(),
     ] {
-        let why = error(desk.engine.authenticate(secret).await);
-        assert_eq!(why.code().as_str(), "unauthorized", "{secret}");
-        assert_eq!(why.to_string(), REFUSED, "{secret}");
+        let err = error(harness.engine.authenticate(secret).await);
+        assert_eq!(err.code().as_str(), "unauthorized", "{secret}");
+        assert_eq!(err.to_string(), expected, "{secret}");
     }
 }
 
-async fn a_token_is_taken_back_by_name_id_or_beginning_once(desk: &Desk) {
-    let make = async |name: &str| {
-        desk.engine
-            .create_token(&desk.me, name, Role::Agent, None)
+async fn revokes_a_token_by_name_id_or_prefix_once(harness: &Harness) {
+    let create = async |name: &str| {
+        harness
+            .engine
+            .create_token(&harness.me, name, Role::Agent, None)
             .await
             .unwrap()
             .1
     };
-    make("a").await;
-    let (b, c) = (make("b").await, make("c").await);
-    for named in ["a", &b.id.to_string(), &c.prefix] {
-        desk.engine.revoke_token(&desk.me, named).await.unwrap();
-        let again = desk.engine.revoke_token(&desk.me, named).await;
+    create("a").await;
+    let (b, c) = (create("b").await, create("c").await);
+    for reference in ["a", &b.id.to_string(), &c.prefix] {
+        harness
+            .engine
+            .revoke_token(&harness.me, reference)
+            .await
+            .unwrap();
+        let again = harness.engine.revoke_token(&harness.me, reference).await;
         assert!(matches!(again, Err(Error::NotFound { .. })), "{again:?}");
     }
-    let tokens = desk.engine.tokens(&desk.me).await.unwrap();
+    let tokens = harness.engine.tokens(&harness.me).await.unwrap();
     assert!(
         tokens
             .iter()
-            .all(|token| token.revoked_at == Some(desk.now()))
+            .all(|token| token.revoked_at == Some(harness.now()))
     );
-    assert_eq!(tokens.len(), 3, "they stay in the list");
+    assert_eq!(tokens.len(), 3, "revoked tokens stay in the list");
 }
 
-async fn of_two_tokens_with_one_name_none_is_taken_back(desk: &Desk) {
+async fn rejects_revoking_an_ambiguous_name(harness: &Harness) {
     for _ in 0..2 {
-        let made = desk
+        let created = harness
             .engine
-            .create_token(&desk.me, "twice", Role::Agent, None)
+            .create_token(&harness.me, "same", Role::Agent, None)
             .await;
-        made.unwrap();
+        created.unwrap();
     }
-    let refused = desk.engine.revoke_token(&desk.me, "twice").await;
-    assert!(matches!(refused, Err(Error::Ambiguous(_))), "{refused:?}");
+    let rejected = harness.engine.revoke_token(&harness.me, "same").await;
+    assert!(matches!(rejected, Err(Error::Ambiguous(_))), "{rejected:?}");
 }
 
-async fn a_name_and_an_end_must_fit(desk: &Desk) {
-    let make = async |name: &str, ends| {
-        desk.engine
-            .create_token(&desk.me, name, Role::Agent, ends)
+async fn rejects_invalid_names_and_expiry_times(harness: &Harness) {
+    let create = async |name: &str, expires_at| {
+        harness
+            .engine
+            .create_token(&harness.me, name, Role::Agent, expires_at)
             .await
     };
-    assert_eq!(code(make(" ", None).await), "invalid_input");
-    assert_eq!(code(make(&"x".repeat(101), None).await), "invalid_input");
-    assert_eq!(code(make("now", Some(desk.now())).await), "invalid_input");
-    make(&"🌊".repeat(100), Some(desk.now().next()))
+    assert_eq!(code(create(" ", None).await), "invalid_input");
+    assert_eq!(code(create(&"x".repeat(101), None).await), "invalid_input");
+    assert_eq!(
+        code(create("now", Some(harness.now())).await),
+        "invalid_input"
+    );
+    create(&"🌊".repeat(100), Some(harness.now().next()))
         .await
         .unwrap();
 }
 
-async fn the_last_use_is_noted_once_a_minute(desk: &Desk) {
-    let secret = desk
+async fn records_the_last_use_at_most_once_a_minute(harness: &Harness) {
+    let secret = harness
         .engine
-        .create_token(&desk.me, "t", Role::Agent, None)
+        .create_token(&harness.me, "t", Role::Agent, None)
         .await
         .unwrap()
         .0;
-    let noted = async || desk.engine.tokens(&desk.me).await.unwrap()[0].last_used_at;
-    assert_eq!(noted().await, None);
-    let first = desk.now();
-    desk.engine.authenticate(&secret).await.unwrap();
-    assert_eq!(noted().await, Some(first));
-    desk.advance(Duration::from_millis(59_999));
-    desk.engine.authenticate(&secret).await.unwrap();
-    assert_eq!(noted().await, Some(first));
-    desk.advance(Duration::from_millis(1));
-    desk.engine.authenticate(&secret).await.unwrap();
-    assert_eq!(noted().await, Some(desk.now()));
+    let last_used = async || harness.engine.tokens(&harness.me).await.unwrap()[0].last_used_at;
+    assert_eq!(last_used().await, None);
+    let first = harness.now();
+    harness.engine.authenticate(&secret).await.unwrap();
+    assert_eq!(last_used().await, Some(first));
+    harness.advance(Duration::from_millis(59_999));
+    harness.engine.authenticate(&secret).await.unwrap();
+    assert_eq!(last_used().await, Some(first));
+    harness.advance(Duration::from_millis(1));
+    harness.engine.authenticate(&secret).await.unwrap();
+    assert_eq!(last_used().await, Some(harness.now()));
 }
 
-/// All that the database holds, as bytes or as text.
-fn dump(place: &Place) -> Vec<u8> {
-    match place {
-        Place::File(folder) => {
-            let files = std::fs::read_dir(folder.path()).unwrap();
+/// The whole content of the database, as bytes or as text.
+fn dump(database: &TestDatabase) -> Vec<u8> {
+    match database {
+        TestDatabase::File(dir) => {
+            let files = std::fs::read_dir(dir.path()).unwrap();
             files
                 .flat_map(|file| std::fs::read(file.unwrap().path()).unwrap())
                 .collect()
         }
-        Place::Server(_) => {
-            let tables = place.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
+        TestDatabase::Server(_) => {
+            let tables =
+                database.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
             let rows = |table: &str| format!("SELECT t::text FROM {table} AS t;");
             let all: String = tables.unwrap().lines().map(rows).collect();
-            place.sql(&all).unwrap().into_bytes()
+            database.sql(&all).unwrap().into_bytes()
         }
     }
 }
 
-async fn only_the_hash_of_a_token_is_stored(desk: &Desk) {
-    let made = desk
+async fn stores_only_the_hash_of_a_token(harness: &Harness) {
+    let created = harness
         .engine
-        .create_token(&desk.me, "secret", Role::Owner, None)
+        .create_token(&harness.me, "secret", Role::Owner, None)
         .await;
-    let (secret, token) = made.unwrap();
-    let caller = desk.engine.authenticate(&secret).await.unwrap();
-    desk.create_for(&caller, desk.draft(1)).await;
-    let stored = dump(&desk.place);
-    let holds = |text: &str| {
+    let (secret, token) = created.unwrap();
+    let caller = harness.engine.authenticate(&secret).await.unwrap();
+    harness.create_for(&caller, harness.draft(1)).await;
+    let stored = dump(&harness.database);
+    let contains = |text: &str| {
         stored
             .windows(text.len())
             .any(|window| window == text.as_bytes())
     };
-    assert!(holds(&token.prefix), "what is shown of it is stored");
-    assert!(!holds(&secret), "the secret is stored");
-    assert!(!holds(&secret[4..]), "the secret is stored");
-    assert!(!holds(&secret[12..]), "the secret is stored");
+    assert!(contains(&token.prefix), "the prefix is stored");
+    assert!(!contains(&secret), "the secret is stored");
+    assert!(!contains(&secret[4..]), "the secret is stored");
+    assert!(!contains(&secret[12..]), "the secret is stored");
 }
 
-async fn what_is_done_with_tokens_stands_in_the_log(desk: &Desk) {
-    desk.engine
-        .create_token(&desk.me, "t", Role::Agent, None)
+async fn logs_creation_and_revocation_of_tokens(harness: &Harness) {
+    harness
+        .engine
+        .create_token(&harness.me, "t", Role::Agent, None)
         .await
         .unwrap();
-    desk.advance(Duration::from_millis(1));
-    desk.engine.revoke_token(&desk.me, "t").await.unwrap();
-    let log = desk.engine.tenant_log(&desk.me, 9).await.unwrap();
+    harness.advance(Duration::from_millis(1));
+    harness.engine.revoke_token(&harness.me, "t").await.unwrap();
+    let log = harness.engine.tenant_log(&harness.me, 9).await.unwrap();
     let actions: Vec<&str> = log.iter().map(|line| line.action.as_str()).collect();
     assert_eq!(actions, ["token_revoked", "token_created"]);
     assert_eq!(log[0].details["role"], "agent");
 }
 
-async fn members_hold_a_good_token_or_came_through_the_provider(desk: &Desk) {
-    let engine = &desk.engine;
-    for name in ["ann", "gone"] {
-        let made = engine.create_token(&desk.me, name, Role::Member, None);
-        made.await.unwrap();
+async fn lists_holders_of_valid_tokens_and_users_of_the_identity_provider(harness: &Harness) {
+    let engine = &harness.engine;
+    for name in ["ann", "revoked"] {
+        let created = engine.create_token(&harness.me, name, Role::Member, None);
+        created.await.unwrap();
     }
-    let soon = desk.now().checked_add(Duration::from_secs(60));
-    let brief = engine.create_token(&desk.me, "brief", Role::Agent, soon);
-    brief.await.unwrap();
-    engine.revoke_token(&desk.me, "gone").await.unwrap();
-    desk.advance(Duration::from_secs(61));
-    let mut bob = desk.me.clone();
+    let soon = harness.now().checked_add(Duration::from_secs(60));
+    let expiring = engine.create_token(&harness.me, "expiring", Role::Agent, soon);
+    expiring.await.unwrap();
+    engine.revoke_token(&harness.me, "revoked").await.unwrap();
+    harness.advance(Duration::from_secs(61));
+    let mut bob = harness.me.clone();
     bob.name = "user:bob".to_owned();
     bob.role = Role::Admin;
-    engine.note_sign_in(&bob).await.unwrap();
-    desk.advance(Duration::from_secs(1));
+    engine.record_sign_in(&bob).await.unwrap();
+    harness.advance(Duration::from_secs(1));
     bob.role = Role::Viewer;
-    engine.note_sign_in(&bob).await.unwrap();
-    let last = desk.now();
-    let members = engine.members(&desk.me).await.unwrap();
-    let told: Vec<_> = members
+    engine.record_sign_in(&bob).await.unwrap();
+    let last = harness.now();
+    let members = engine.members(&harness.me).await.unwrap();
+    let listed: Vec<_> = members
         .iter()
-        .map(|member| (member.name.as_str(), member.role, member.by))
+        .map(|member| (member.name.as_str(), member.role, member.sign_in_method))
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
-            ("token:ann", Role::Member, Entrance::Token),
-            ("user:bob", Role::Viewer, Entrance::Provider),
+            ("token:ann", Role::Member, SignInMethod::Token),
+            ("user:bob", Role::Viewer, SignInMethod::Provider),
         ],
-        "nobody who is gone, and what the provider said last"
+        "no revoked or expired tokens; the role of the last sign-in"
     );
     assert_eq!(members[0].last_seen_at, None);
     assert_eq!(members[1].last_seen_at, Some(last));
-    let elsewhere = desk.tenant("members").await;
-    assert_eq!(engine.members(&elsewhere).await.unwrap(), []);
+    let other = harness.create_tenant("members").await;
+    assert_eq!(engine.members(&other).await.unwrap(), []);
 }
 
 on_both_databases![
-    members_hold_a_good_token_or_came_through_the_provider,
-    a_token_lets_its_holder_in_with_its_role,
-    a_token_that_is_unknown_expired_or_revoked_is_refused_in_the_same_words,
-    a_token_is_taken_back_by_name_id_or_beginning_once,
-    of_two_tokens_with_one_name_none_is_taken_back,
-    a_name_and_an_end_must_fit,
-    the_last_use_is_noted_once_a_minute,
-    what_is_done_with_tokens_stands_in_the_log,
+    lists_holders_of_valid_tokens_and_users_of_the_identity_provider,
+    a_token_authenticates_with_its_role,
+    rejects_unknown_expired_and_revoked_tokens_with_the_same_error,
+    revokes_a_token_by_name_id_or_prefix_once,
+    rejects_revoking_an_ambiguous_name,
+    rejects_invalid_names_and_expiry_times,
+    records_the_last_use_at_most_once_a_minute,
+    logs_creation_and_revocation_of_tokens,
 ];
 
-/// All that the database holds is looked through.
-mod alone {
-    use super::only_the_hash_of_a_token_is_stored;
-    crate::on_both_databases![alone: only_the_hash_of_a_token_is_stored];
+/// Reads the whole database.
+mod exclusive {
+    use super::stores_only_the_hash_of_a_token;
+    crate::on_both_databases![exclusive: stores_only_the_hash_of_a_token];
 }

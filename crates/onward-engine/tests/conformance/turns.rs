@@ -1,97 +1,151 @@
-//! Where a turn begins and ends, and what only looks like it: what agents tell as if a person had
-//! written, or as if they had answered themselves.
+//! Turn boundaries: agents also report prompts and final answers that do not start or end a turn.
 
 use onward_core::turn::TurnEnd;
-use onward_core::turn::ladder::Gate;
-use onward_engine::ledger::NewCall;
-use onward_engine::session::{Fingerprint, Heard, SeenCall};
+use onward_core::turn::escalation::ToolGate;
+use onward_engine::session::{Fingerprint, HookSource, ObservedCall};
+use onward_engine::tool_calls::NewCall;
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::sessions::{CONTROL, alone, call, heard, step};
+use crate::sessions::{call, control, single_call, source, step};
 
-async fn a_task_that_ends_opens_the_turn_and_begins_none(desk: &Desk) {
-    let named = |turn: &str| Heard {
+async fn a_finished_background_task_reopens_the_turn_without_starting_one(harness: &Harness) {
+    let named = |turn: &str| HookSource {
         turn: Some(turn.to_owned()),
-        ..heard()
+        ..source()
     };
     let task_ended = async |turn| {
-        let print = Fingerprint::Of("same".to_owned());
-        let told = desk
-            .engine
-            .hear_of_task(&desk.me, named(turn), None, print, CONTROL());
-        told.await.unwrap();
+        let fingerprint = Fingerprint::Value("same".to_owned());
+        let recorded = harness.engine.record_task_message(
+            &harness.me,
+            named(turn),
+            None,
+            fingerprint,
+            control(),
+        );
+        recorded.await.unwrap();
     };
-    desk.prompt(named("a")).await;
-    let news =
-        "A line that is long enough to be news, and that nobody has read before in this turn.";
-    let look = |id: &str| step(vec![call(id, "cat tides.md", news)]);
-    desk.see(named("a"), look("first")).await;
-    desk.idle(named("a"), 0..4).await;
-    assert_eq!(desk.asks(named("a"), "x").await.gate, Gate::Refused);
+    harness.begin_turn(named("a")).await;
+    let output =
+        "A line that is long enough to count as new information the first time it is read.";
+    let read = |id: &str| step(vec![call(id, "cat tides.md", output)]);
+    harness.observe(named("a"), read("first")).await;
+    harness.idle_steps(named("a"), 0..4).await;
+    assert_eq!(harness.gate(named("a"), "x").await.gate, ToolGate::Reject);
     task_ended("a").await;
-    assert_eq!(desk.asks(named("a"), "y").await.gate, Gate::Open);
-    let view = desk.view().await;
+    assert_eq!(harness.gate(named("a"), "y").await.gate, ToolGate::Allow);
+    let view = harness.session_view().await;
     assert_eq!(view.turns.len(), 1);
     assert_eq!(view.turns[0].0.standing.idle_steps, 0);
-    // What was read before is known: the turn is the same.
-    desk.see(named("a"), look("again")).await;
-    assert_eq!(desk.view().await.turns[0].0.standing.idle_steps, 1);
-    // Under another name, or when the turn is over, it is the beginning of one.
+    // The turn has not restarted: output read earlier is not new.
+    harness.observe(named("a"), read("again")).await;
+    assert_eq!(
+        harness.session_view().await.turns[0].0.standing.idle_steps,
+        1
+    );
+    // With another turn id, or after the turn has ended, it starts a turn.
     task_ended("b").await;
-    desk.engine.end_turn(&desk.me, named("b")).await.unwrap();
+    harness
+        .engine
+        .end_turn(&harness.me, named("b"))
+        .await
+        .unwrap();
     task_ended("b").await;
-    assert_eq!(desk.view().await.turns.len(), 3);
+    assert_eq!(harness.session_view().await.turns.len(), 3);
 }
 
-async fn a_turn_that_is_told_of_twice_at_its_beginning_begins_once(desk: &Desk) {
-    let named = Heard {
+async fn a_turn_reported_twice_at_its_start_starts_once(harness: &Harness) {
+    let named = HookSource {
         turn: Some("a".to_owned()),
-        subagent: "sent".to_owned(),
-        ..heard()
+        subagent: "subagent".to_owned(),
+        ..source()
     };
-    desk.prompt(named.clone()).await;
-    desk.prompt(named.clone()).await;
-    assert_eq!(desk.view().await.turns.len(), 1);
-    // In the middle of it a person has written.
-    desk.idle(named.clone(), 0..1).await;
-    desk.prompt(named).await;
-    assert_eq!(desk.view().await.turns.len(), 2);
+    harness.begin_turn(named.clone()).await;
+    harness.begin_turn(named.clone()).await;
+    assert_eq!(harness.session_view().await.turns.len(), 1);
+    // A prompt during the turn starts another turn.
+    harness.idle_steps(named.clone(), 0..1).await;
+    harness.begin_turn(named).await;
+    assert_eq!(harness.session_view().await.turns.len(), 2);
 }
 
-async fn while_a_subagent_is_waited_for_the_turn_does_not_end(desk: &Desk) {
-    let ends = async || {
-        let ended = desk
+async fn a_turn_does_not_end_while_a_subagent_call_is_running(harness: &Harness) {
+    let end_turn = async || {
+        let ended = harness
             .engine
-            .end_turn_outside_of(&desk.me, heard(), &["Agent"]);
+            .end_turn_unless_running(&harness.me, source(), &["Agent"]);
         ended.await.unwrap();
     };
     let begin = async |id: &str, tool: &str| {
-        let call = NewCall::seen(Some(id.to_owned()), tool.to_owned(), json!({}), None);
-        let gated = desk
+        let call = NewCall::from_hook(Some(id.to_owned()), tool.to_owned(), json!({}), None);
+        let gated = harness
             .engine
-            .gate_call(&desk.me, heard(), call, true, CONTROL());
-        assert_eq!(gated.await.unwrap().gate, Gate::Open);
+            .admit_call(&harness.me, source(), call, true, control());
+        assert_eq!(gated.await.unwrap().gate, ToolGate::Allow);
     };
-    desk.prompt(heard()).await;
+    harness.begin_turn(source()).await;
     begin("sub", "Agent").await;
-    ends().await;
-    assert_eq!(desk.view().await.turns[0].0.ended, None);
-    let answer = SeenCall {
+    end_turn().await;
+    assert_eq!(harness.session_view().await.turns[0].0.ended, None);
+    let result = ObservedCall {
         tool: "Agent".to_owned(),
         ..call("sub", "", "done")
     };
-    desk.see(heard(), alone(answer)).await;
-    // Another tool that still runs keeps nobody from answering.
+    harness.observe(source(), single_call(result)).await;
+    // A running call of another tool does not prevent the end of the turn.
     begin("other", "Bash").await;
-    ends().await;
-    let ended = desk.view().await.turns[0].0.ended;
-    assert_eq!(ended.map(|(_, why)| why), Some(TurnEnd::Answered));
+    end_turn().await;
+    let ended = harness.session_view().await.turns[0].0.ended;
+    assert_eq!(ended.map(|(_, reason)| reason), Some(TurnEnd::Answered));
+}
+
+async fn subagents_have_separate_turns(harness: &Harness) {
+    let sub = HookSource {
+        subagent: "scout".to_owned(),
+        ..source()
+    };
+    harness.begin_turn(source()).await;
+    harness.begin_turn(sub.clone()).await;
+    harness.idle_steps(sub.clone(), 0..4).await;
+    assert_eq!(harness.gate(sub.clone(), "a").await.gate, ToolGate::Reject);
+    assert_eq!(harness.gate(source(), "b").await.gate, ToolGate::Allow);
+    harness
+        .engine
+        .end_turn(&harness.me, sub.clone())
+        .await
+        .unwrap();
+    assert_eq!(harness.gate(sub, "c").await.gate, ToolGate::Allow);
+    let view = harness.session_view().await;
+    let ends: Vec<_> = (view.turns.iter())
+        .map(|(turn, _)| (turn.agent.as_str(), turn.ended.map(|(_, reason)| reason)))
+        .collect();
+    assert_eq!(ends, [("", None), ("scout", Some(TurnEnd::Answered))]);
+}
+
+async fn a_different_turn_id_starts_another_turn(harness: &Harness) {
+    let named = |turn: &str| HookSource {
+        turn: Some(turn.to_owned()),
+        ..source()
+    };
+    harness.idle_steps(named("p1"), 0..4).await;
+    assert_eq!(harness.gate(named("p1"), "a").await.gate, ToolGate::Reject);
+    assert_eq!(harness.gate(named("p2"), "b").await.gate, ToolGate::Allow);
+    harness.idle_steps(named("p2"), 4..5).await;
+    let view = harness.session_view().await;
+    let ends: Vec<_> = (view.turns.iter())
+        .map(|(turn, _)| (turn.key.as_deref(), turn.ended.map(|(_, reason)| reason)))
+        .collect();
+    assert_eq!(
+        ends,
+        [(Some("p1"), Some(TurnEnd::NextPrompt)), (Some("p2"), None)]
+    );
 }
 
 on_both_databases![
-    a_task_that_ends_opens_the_turn_and_begins_none,
-    a_turn_that_is_told_of_twice_at_its_beginning_begins_once,
-    while_a_subagent_is_waited_for_the_turn_does_not_end,
+    subagents_have_separate_turns,
+    a_different_turn_id_starts_another_turn,
+    a_finished_background_task_reopens_the_turn_without_starting_one,
+    a_turn_reported_twice_at_its_start_starts_once,
+    a_turn_does_not_end_while_a_subagent_call_is_running,
 ];

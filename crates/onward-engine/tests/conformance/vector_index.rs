@@ -1,57 +1,58 @@
-//! Whoever has many chunks, on a server that has pgvector, is searched by an index: what is found is the
-//! same, filters hold, and a small tenant beside a large one finds what it has.
+//! The pgvector index: created for tenants with many chunks. Results and filters are the same as
+//! without it, and small tenants in the same database are searched without it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use onward_engine::embed::Embedder;
 use onward_engine::engine::Settings;
-use onward_engine::search::Wanted;
+use onward_engine::search::SearchRequest;
 use onward_engine::{Address, Caller, Engine, Indexed, MANY};
 use onward_testbed::{Cluster, PGVECTOR, psql};
 use tokio::sync::watch;
 
-use crate::meaning::Model;
+use crate::embedder::TestEmbedder;
 use crate::research::finding;
 
-/// Chunks of the tenant `local` that lie in all directions but the one that is asked for.
-fn crowd(url: &str, chunks: u64) {
+/// Inserts chunks of the tenant `local` with vectors unrelated to the query.
+fn insert_unrelated(url: &str, chunks: u64) {
     let id = "('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid";
     let rows = format!("generate_series(1, {chunks}) AS n");
-    let crowd = format!(
-        "SET onward.tenant = 'local'; INSERT INTO chunk_signs SELECT 'local', {id}, 0, 'meaning', \
+    let insert = format!(
+        "SET onward.tenant = 'local'; INSERT INTO chunk_signs SELECT 'local', {id}, 0, 'test', \
          (n * 7919)::bit(12) FROM {rows}; INSERT INTO vectors SELECT 'local', {id}, 0, \
          '\\x810101010101010101010101' FROM {rows}"
     );
-    psql(url, &crowd).unwrap();
+    psql(url, &insert).unwrap();
 }
 
-fn by_index(url: &str, tenant: &str) -> u64 {
-    let question = format!(
-        "SET onward.tenant = '{tenant}'; SELECT count(*) FROM onward_near('meaning', '100000000000', 1000)"
+/// The number of candidates that the index returns.
+fn index_candidates(url: &str, tenant: &str) -> u64 {
+    let query = format!(
+        "SET onward.tenant = '{tenant}'; SELECT count(*) FROM onward_near('test', '100000000000', 1000)"
     );
-    psql(url, &question).unwrap().trim().parse().unwrap()
+    psql(url, &query).unwrap().trim().parse().unwrap()
 }
 
 async fn titles(engine: &Engine, caller: &Caller, kind: Option<&str>) -> Vec<String> {
-    let wanted = Wanted {
+    let request = SearchRequest {
         query: "cetacean".to_owned(),
         kind: kind.map(str::to_owned),
-        ..Wanted::default()
+        ..SearchRequest::default()
     };
-    let found = engine.search(caller, wanted).await.unwrap().found;
+    let found = engine.search(caller, request).await.unwrap().results;
     found.into_iter().map(|found| found.hit.title).collect()
 }
 
 #[tokio::test]
-async fn a_large_tenant_finds_the_same_by_an_index_and_a_small_one_what_it_has() {
+async fn large_tenants_use_the_index_and_small_tenants_do_not() {
     let Some(cluster) = Cluster::start_by(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
     let address = Address::Server(url.clone());
     let open = Engine::open(&address, Settings::default()).await;
-    let model: Arc<dyn Embedder> = Arc::new(Model::named("meaning"));
+    let model: Arc<dyn Embedder> = Arc::new(TestEmbedder::new("test"));
     let engine = open.unwrap().with_embedder(model);
     let me = Caller::local("me");
     engine.create_tenant("small").await.unwrap();
@@ -65,10 +66,10 @@ async fn a_large_tenant_finds_the_same_by_an_index_and_a_small_one_what_it_has()
         finding.kind = kind.map(str::to_owned);
         engine.store_research(caller, finding).await.unwrap();
     }
-    engine.embed_waiting().await.unwrap();
-    crowd(&url, MANY - 3);
-    let one_too_few = engine.index_signs().await.unwrap();
-    assert_eq!(one_too_few, Indexed::default());
+    engine.embed_pending().await.unwrap();
+    insert_unrelated(&url, MANY - 3);
+    let indexed = engine.update_indexes().await.unwrap();
+    assert_eq!(indexed, Indexed::default(), "one chunk too few");
     let before = titles(&engine, &me, None).await;
     assert_eq!(before, ["Orcas", "Dolphins"]);
 
@@ -76,35 +77,34 @@ async fn a_large_tenant_finds_the_same_by_an_index_and_a_small_one_what_it_has()
         .store_research(&me, finding("Loaves", "A loaf of the bakery."))
         .await
         .unwrap();
-    engine.embed_waiting().await.unwrap();
+    engine.embed_pending().await.unwrap();
     let (stop, stopped) = watch::channel(false);
-    let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
-    let kept = engine.clone();
-    let keeping = tokio::spawn(async move {
-        let tell = |done: &Result<Indexed, onward_engine::Error>| {
-            told.send(done.as_ref().unwrap().made)
-                .expect("somebody listens");
+    let (sender, mut rounds) = tokio::sync::mpsc::unbounded_channel();
+    let indexer = engine.clone();
+    let indexing = tokio::spawn(async move {
+        let report = |done: &Result<Indexed, onward_engine::Error>| {
+            sender
+                .send(done.as_ref().unwrap().made)
+                .expect("channel is open");
         };
-        kept.keep_indexing(stopped, tell).await;
+        indexer.run_indexer(stopped, report).await;
     });
-    let made = tokio::time::timeout(Duration::from_secs(120), tells.recv()).await;
-    assert_eq!(made.expect("it is built"), Some(1));
-    assert_eq!(
-        (by_index(&url, "local"), by_index(&url, "small")),
-        (1_000, 0)
-    );
+    let created = tokio::time::timeout(Duration::from_secs(120), rounds.recv()).await;
+    assert_eq!(created.expect("index was created"), Some(1));
+    assert_eq!(index_candidates(&url, "local"), 1_000);
+    assert_eq!(index_candidates(&url, "small"), 0);
     assert_eq!(titles(&engine, &me, None).await[..2], before);
     assert_eq!(titles(&engine, &me, Some("quote")).await, ["Orcas"]);
     assert_eq!(titles(&engine, &small, None).await, ["Whales"]);
-    // What is stored while there is an index is found as soon as it is embedded.
+    // A text stored after the index was created is found as soon as it is embedded.
     engine
         .store_research(&me, finding("More", "cetacean cetacean cetacean"))
         .await
         .unwrap();
-    engine.embed_waiting().await.unwrap();
+    engine.embed_pending().await.unwrap();
     assert_eq!(titles(&engine, &me, None).await[0], "More");
     stop.send(true).unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(10), keeping).await;
-    ended.expect("it stops when it is told to").unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(10), indexing).await;
+    ended.expect("task has stopped").unwrap();
     engine.close().await;
 }

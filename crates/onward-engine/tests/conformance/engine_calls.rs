@@ -1,63 +1,59 @@
-//! Every call of the engine that is made for somebody, in one table: what it needs permission for, and
-//! how to make it about given ids. `roles.rs` makes them in every role, `tenants.rs` with the ids of
-//! another tenant.
+//! A table of all engine calls that take a caller: the required permissions and a function that
+//! makes the call with given ids. `roles.rs` makes each call in every role; `tenants.rs` makes each
+//! call with the ids of another tenant.
 
 use std::fmt::Debug;
 use std::pin::Pin;
 
 use onward_core::command::{CreatePlan, Modification, ReportSkill, StepSpec};
-use onward_core::event::{Decision, Sign};
+use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
 use onward_core::turn::LoopControl;
 use onward_core::{Code, PlanId, Role, StepId, StepType, Timestamp};
-use onward_engine::feedback::Opinion;
-use onward_engine::ledger::{Asked, Begins, Change, NewCall, Said};
+use onward_engine::feedback::NewFeedback;
 use onward_engine::list::PlanQuery;
-use onward_engine::search::Wanted;
-use onward_engine::session::{Fingerprint, Heard, SeenStep};
+use onward_engine::search::SearchRequest;
+use onward_engine::session::{Fingerprint, HookSource, ObservedStep};
 use onward_engine::skill::SkillQuery;
-use onward_engine::step::{Progress, Question};
+use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::tool_calls::{Approval, CallRef, Change, InitialState, NewCall};
 use onward_engine::{CallKey, Caller, Engine, Error};
 
+use crate::operations::submission_without_token;
 use crate::research::{deliverable, finding};
-use crate::verbs::result_without_token;
 
-/// What a call is about.
+/// The ids that a call refers to.
 #[derive(Debug, Clone)]
 pub(crate) struct Ids {
     pub(crate) plan: PlanId,
     pub(crate) step: StepId,
-    /// The id of a token.
     pub(crate) token: String,
-    /// A skill's execution.
     pub(crate) skill: SkillExecutionId,
-    /// An agent's session.
     pub(crate) session: String,
 }
 
-/// What came of a call: its answer as text.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<String, Error>> + Send>>;
+/// A call in progress; returns the response as text.
+pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<String, Error>> + Send>>;
 
-/// One call.
 pub(crate) struct Call {
     pub(crate) name: &'static str,
-    pub(crate) needs: &'static [Permission],
-    pub(crate) make: fn(Engine, Caller, Ids) -> Answer,
+    pub(crate) permissions: &'static [Permission],
+    pub(crate) make: fn(Engine, Caller, Ids) -> CallFuture,
 }
 
-fn shown<T: Debug>(answer: Result<T, Error>) -> Result<String, Error> {
-    answer.map(|answer| format!("{answer:?}"))
+fn describe<T: Debug>(result: Result<T, Error>) -> Result<String, Error> {
+    result.map(|response| format!("{response:?}"))
 }
 
 macro_rules! call {
-    ($name:literal, [$($needs:ident),+], |$engine:ident, $caller:ident, $ids:ident| $call:expr) => {
+    ($name:literal, [$($needed:ident),+], |$engine:ident, $caller:ident, $ids:ident| $call:expr) => {
         Call {
             name: $name,
-            needs: &[$(Permission::$needs),+],
-            #[allow(unused_variables, reason = "not every call is about an id")]
-            make: |$engine, $caller, $ids| Box::pin(async move { shown($call.await) }),
+            permissions: &[$(Permission::$needed),+],
+            #[allow(unused_variables, reason = "not every call takes an id")]
+            make: |$engine, $caller, $ids| Box::pin(async move { describe($call.await) }),
         }
     };
 }
@@ -66,8 +62,8 @@ fn session() -> Option<SessionId> {
     Some(SessionId::new("session"))
 }
 
-fn progress(step: StepId) -> Progress {
-    Progress {
+fn progress(step: StepId) -> ProgressReport {
+    ProgressReport {
         step,
         note: None,
         percent: None,
@@ -76,10 +72,10 @@ fn progress(step: StepId) -> Progress {
     }
 }
 
-fn question(step: StepId) -> Question {
-    Question {
+fn question(step: StepId) -> ReviewRequest {
+    ReviewRequest {
         step,
-        summary: "Is it so?".to_owned(),
+        summary: "Is this correct?".to_owned(),
         questions: Vec::new(),
         token: None,
         session: session(),
@@ -97,15 +93,15 @@ fn report(status: SkillStatus, plan: Option<PlanId>) -> ReportSkill {
     }
 }
 
-fn words() -> Wanted {
-    Wanted {
-        query: "words theirs".to_owned(),
-        ..Wanted::default()
+fn search_query() -> SearchRequest {
+    SearchRequest {
+        query: "text theirs".to_owned(),
+        ..SearchRequest::default()
     }
 }
 
-fn opinion(plan: PlanId) -> Opinion {
-    Opinion {
+fn opinion(plan: PlanId) -> NewFeedback {
+    NewFeedback {
         plan,
         rating: Some(1),
         comment: None,
@@ -113,29 +109,29 @@ fn opinion(plan: PlanId) -> Opinion {
     }
 }
 
-fn heard() -> Heard {
-    Heard {
+fn source() -> HookSource {
+    HookSource {
         session: "session".to_owned(),
         agent: "claude-code".to_owned(),
-        ..Heard::default()
+        ..HookSource::default()
     }
 }
 
-fn nothing_seen() -> SeenStep {
-    SeenStep {
+fn empty_step() -> ObservedStep {
+    ObservedStep {
         calls: Vec::new(),
-        whole: true,
-        fingerprint: Fingerprint::None,
+        is_batch: true,
+        fingerprint: Fingerprint::Unavailable,
         plans: Vec::new(),
     }
 }
 
 fn draft(engine: &Engine) -> CreatePlan {
-    let steps = vec![StepSpec::new(engine.fresh_step(), StepType::Custom, "do")];
-    CreatePlan::new(engine.fresh_plan(), "name", "question", steps)
+    let steps = vec![StepSpec::new(engine.new_step_id(), StepType::Custom, "do")];
+    CreatePlan::new(engine.new_plan_id(), "name", "question", steps)
 }
 
-fn everything() -> PlanQuery {
+fn all_plans() -> PlanQuery {
     PlanQuery {
         limit: 100,
         finished: true,
@@ -143,83 +139,86 @@ fn everything() -> PlanQuery {
     }
 }
 
-/// Calls that make something, under ids of their own or those of a document.
-pub(crate) fn makers() -> Vec<Call> {
+/// Calls that create something; they do not refer to existing objects.
+pub(crate) fn create_calls() -> Vec<Call> {
     vec![
         call!("create_plan", [CreatePlan], |e, c, ids| e.create_plan(
             &c,
             draft(&e),
             None
         )),
-        call!("note_sign_in", [Read], |e, c, ids| e.note_sign_in(&c)),
+        call!("record_sign_in", [Read], |e, c, ids| e.record_sign_in(&c)),
         call!("log_skill without a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, None))
         }),
         call!("store_research", [Work], |e, c, ids| {
-            e.store_research(&c, finding("Found", "words"))
+            e.store_research(&c, finding("Found", "text"))
         }),
-        call!("keep_unread", [Work], |e, c, ids| {
-            let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "words" }));
-            async move { e.keep_unread(&c, &step, work, Code::InvalidInput).await }
+        call!("store_unparsed_result", [Work], |e, c, ids| {
+            let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "text" }));
+            async move {
+                e.store_unparsed_result(&c, &step, work, Code::InvalidInput)
+                    .await
+            }
         }),
         call!("begin_session", [Record], |e, c, ids| e.begin_session(
             &c,
-            heard(),
+            source(),
             true
         )),
         call!("begin_turn", [Record], |e, c, ids| {
             let control = LoopControl::default();
-            e.begin_turn(&c, heard(), Fingerprint::None, control)
+            e.begin_turn(&c, source(), Fingerprint::Unavailable, control)
         }),
         call!("observe_step", [Record], |e, c, ids| {
             let control = LoopControl::default();
-            e.observe_step(&c, heard(), nothing_seen(), control)
+            e.observe_step(&c, source(), empty_step(), control)
         }),
-        call!("before_call", [Record], |e, c, ids| {
+        call!("check_call", [Record], |e, c, ids| {
             let control = LoopControl::default();
-            e.before_call(&c, heard(), None, true, control)
+            e.check_call(&c, source(), None, true, control)
         }),
-        call!("gate_call", [Record], |e, c, ids| {
+        call!("admit_call", [Record], |e, c, ids| {
             let control = LoopControl::default();
-            e.gate_call(&c, heard(), some_call(), true, control)
+            e.admit_call(&c, source(), some_call(), true, control)
         }),
         call!("record_call", [Record], |e, c, ids| {
-            e.record_call(&c, heard(), None, some_call(), Begins::Running)
+            e.record_call(&c, source(), None, some_call(), InitialState::Running)
         }),
-        call!("call_asked", [Record], |e, c, ids| {
-            let asked = Asked {
+        call!("record_approval", [Record], |e, c, ids| {
+            let request = CallRef {
                 id: None,
                 tool: "Bash".to_owned(),
                 input: serde_json::Value::Null,
             };
-            e.call_asked(&c, heard(), asked, Said::Nothing)
+            e.record_approval(&c, source(), request, Approval::Pending)
         }),
-        call!("settle_calls", [Record], |e, c, ids| e.settle_calls(
+        call!("record_results", [Record], |e, c, ids| e.record_results(
             &c,
-            heard(),
+            source(),
             Vec::new()
         )),
-        call!("tell_interrupted", [Record], |e, c, ids| async move {
-            e.tell_interrupted(&c, &heard()).await
+        call!("take_interrupted_calls", [Record], |e, c, ids| async move {
+            e.take_interrupted_calls(&c, &source()).await
         }),
-        call!("end_turn", [Record], |e, c, ids| e.end_turn(&c, heard())),
+        call!("end_turn", [Record], |e, c, ids| e.end_turn(&c, source())),
         call!("end_session", [Record], |e, c, ids| e
-            .end_session(&c, heard())),
+            .end_session(&c, source())),
         call!("import", [CreatePlan], |e, c, ids| e
             .import(&c, &serde_json::Value::Null)),
         call!("create_token", [ManageTokens], |e, c, ids| {
             e.create_token(&c, "a token", Role::Viewer, None)
         }),
         call!(
-            "create_token of an owner",
+            "create_token for an owner",
             [ManageTokens, ManageTenant],
             |e, c, ids| { e.create_token(&c, "a token", Role::Owner, None) }
         ),
     ]
 }
 
-/// Calls about something that must be there.
-pub(crate) fn changes() -> Vec<Call> {
+/// Calls that require an existing object; most of them modify it.
+pub(crate) fn update_calls() -> Vec<Call> {
     vec![
         call!("next_step", [Work], |e, c, ids| e.next_step(
             &c,
@@ -228,13 +227,13 @@ pub(crate) fn changes() -> Vec<Call> {
             true
         )),
         call!("submit", [Work], |e, c, ids| {
-            e.submit(&c, result_without_token(ids.step, "words"))
+            e.submit(&c, submission_without_token(ids.step, "text"))
         }),
         call!("report_progress", [Work], |e, c, ids| {
             e.report_progress(&c, progress(ids.step))
         }),
-        call!("notice", [Record], |e, c, ids| {
-            e.notice(&c, ids.step, Sign::Written, session())
+        call!("record_activity", [Record], |e, c, ids| {
+            e.record_activity(&c, ids.step, ProgressSource::Written, session())
         }),
         call!("request_review", [Work], |e, c, ids| e
             .request_review(&c, question(ids.step))),
@@ -262,29 +261,29 @@ pub(crate) fn changes() -> Vec<Call> {
             .resume_plan(&c, ids.plan)),
         call!("abandon_plan", [AbandonPlan], |e, c, ids| e
             .abandon_plan(&c, ids.plan, None)),
-        call!("take_up", [Work], |e, c, ids| {
-            e.take_up(&c, ids.plan, SessionId::new("another"))
+        call!("record_session_resume", [Work], |e, c, ids| {
+            e.record_session_resume(&c, ids.plan, SessionId::new("another"))
         }),
         call!("log_skill with a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, Some(ids.plan)))
         }),
         call!("skill_execution", [Read], |e, c, ids| e
             .skill_execution(&c, ids.skill)),
-        call!("log_skill of an execution", [Work], |e, c, ids| {
+        call!("log_skill for an execution", [Work], |e, c, ids| {
             e.log_skill(&c, Some(ids.skill), report(SkillStatus::Completed, None))
         }),
         call!("store_research with a plan", [Work], |e, c, ids| {
-            let mut found = finding("Found", "words");
+            let mut found = finding("Found", "text");
             found.plan = Some(ids.plan);
             e.store_research(&c, found)
         }),
         call!("store_research with a step", [Work], |e, c, ids| {
-            let mut found = finding("Found", "words");
+            let mut found = finding("Found", "text");
             found.step = Some(ids.step);
             e.store_research(&c, found)
         }),
         call!("store_output", [Work], |e, c, ids| {
-            e.store_output(&c, deliverable(ids.plan, "Answer", "words"))
+            e.store_output(&c, deliverable(ids.plan, "Answer", "text"))
         }),
         call!("submit_feedback", [Work], |e, c, ids| e
             .submit_feedback(&c, opinion(ids.plan))),
@@ -299,8 +298,8 @@ pub(crate) fn changes() -> Vec<Call> {
         call!("change_call", [Record], |e, c, ids| {
             e.change_call(&c, first_call(&ids.session), Change::Progress)
         }),
-        call!("close_call", [Intervene], |e, c, ids| {
-            e.close_call(&c, first_call(&ids.session))
+        call!("interrupt_call", [Intervene], |e, c, ids| {
+            e.interrupt_call(&c, first_call(&ids.session))
         }),
         call!("revoke_token", [ManageTokens], |e, c, ids| e
             .revoke_token(&c, &ids.token)),
@@ -317,41 +316,42 @@ fn first_call(session: &str) -> CallKey {
 }
 
 fn some_call() -> NewCall {
-    NewCall::seen(None, "Bash".to_owned(), serde_json::Value::Null, None)
+    NewCall::from_hook(None, "Bash".to_owned(), serde_json::Value::Null, None)
 }
 
-/// Calls that read something which must be there.
-pub(crate) fn reads() -> Vec<Call> {
+/// Calls that read an existing object.
+pub(crate) fn read_calls() -> Vec<Call> {
     vec![
         call!("peek", [Read], |e, c, ids| e.peek(&c, ids.plan)),
         call!("status", [Read], |e, c, ids| e.status(&c, ids.plan, None)),
         call!("list_steps", [Read], |e, c, ids| e
             .list_steps(&c, ids.plan, None, 0, 9)),
         call!("sheet", [Read], |e, c, ids| e.sheet(&c, ids.plan)),
-        call!("trail", [Read], |e, c, ids| e.trail(&c, ids.plan, 0, 9)),
-        call!("whole_plan", [Read], |e, c, ids| e.whole_plan(&c, ids.plan)),
+        call!("audit_trail", [Read], |e, c, ids| e
+            .audit_trail(&c, ids.plan, 0, 9)),
+        call!("full_plan", [Read], |e, c, ids| e.full_plan(&c, ids.plan)),
         call!("export", [Read], |e, c, ids| e.export(&c, ids.plan)),
         call!("step_context", [Read], |e, c, ids| e
             .step_context(&c, ids.step, None)),
         call!("plan_context", [Read], |e, c, ids| {
             e.plan_context(&c, ids.plan, None, None)
         }),
-        call!("plan_context of a session", [Read], |e, c, ids| {
+        call!("plan_context for a session", [Read], |e, c, ids| {
             e.plan_context(&c, ids.plan, session(), None)
         }),
-        call!("search of a plan", [Read], |e, c, ids| {
-            let wanted = Wanted {
+        call!("search in a plan", [Read], |e, c, ids| {
+            let request = SearchRequest {
                 plan: Some(ids.plan),
-                ..words()
+                ..search_query()
             };
-            e.search(&c, wanted)
+            e.search(&c, request)
         }),
-        call!("search_both of a plan", [Read], |e, c, ids| {
-            let wanted = Wanted {
+        call!("search_all_candidates in a plan", [Read], |e, c, ids| {
+            let request = SearchRequest {
                 plan: Some(ids.plan),
-                ..words()
+                ..search_query()
             };
-            e.search_both(&c, wanted)
+            e.search_all_candidates(&c, request)
         }),
         call!("outputs", [Read], |e, c, ids| e.outputs(&c, ids.plan, 9)),
         call!("extractions", [Read], |e, c, ids| e
@@ -360,9 +360,10 @@ pub(crate) fn reads() -> Vec<Call> {
         call!("branches", [Read], |e, c, ids| e.branches(&c, ids.plan)),
         call!("artifacts", [Read], |e, c, ids| e
             .artifacts(&c, ids.plan, 9)),
-        call!("recent", [Read], |e, c, ids| e.recent(&c, ids.plan, 9)),
-        call!("trail_back", [Read], |e, c, ids| e
-            .trail_back(&c, ids.plan, None, None, 9)),
+        call!("recent_events", [Read], |e, c, ids| e
+            .recent_events(&c, ids.plan, 9)),
+        call!("audit_trail_backwards", [Read], |e, c, ids| e
+            .audit_trail_backwards(&c, ids.plan, None, None, 9)),
         call!("find_plan", [Read], |e, c, ids| {
             let id = ids.plan.to_string();
             async move { e.find_plan(&c, &id).await }
@@ -383,17 +384,17 @@ pub(crate) fn reads() -> Vec<Call> {
     ]
 }
 
-/// Calls that read whatever is there.
-pub(crate) fn lists() -> Vec<Call> {
+/// Calls that list or count objects; they succeed if there are none.
+pub(crate) fn list_calls() -> Vec<Call> {
     vec![
         call!("list_plans", [Read], |e, c, ids| e
-            .list_plans(&c, everything())),
+            .list_plans(&c, all_plans())),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
         call!("list_skills", [Read], |e, c, ids| {
             e.list_skills(&c, SkillQuery::default())
         }),
         call!("count_skills", [Read], |e, c, ids| e.count_skills(&c)),
-        call!("search", [Read], |e, c, ids| e.search(&c, words())),
+        call!("search", [Read], |e, c, ids| e.search(&c, search_query())),
         call!("search_health", [Read], |e, c, ids| e.search_health(&c)),
         call!("open_reviews", [Read], |e, c, ids| e.open_reviews(&c, 9)),
         call!("verify", [Read], |e, c, ids| e.verify(&c)),
@@ -402,7 +403,8 @@ pub(crate) fn lists() -> Vec<Call> {
         call!("tokens", [ManageTokens], |e, c, ids| e.tokens(&c)),
         call!("members", [ManageMembers], |e, c, ids| e.members(&c)),
         call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
-        call!("calls", [Read], |e, c, ids| e.calls(&c, 9)),
+        call!("logged_requests", [Read], |e, c, ids| e
+            .logged_requests(&c, 9)),
         call!("list_sessions", [Read], |e, c, ids| e.list_sessions(&c, 9)),
         call!("sessions_changed", [Read], |e, c, ids| e.sessions_changed(
             &c,

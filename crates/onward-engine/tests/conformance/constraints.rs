@@ -1,50 +1,64 @@
-//! The database refuses by itself what the law forbids, whoever asks it: rows that fit no state,
-//! changes of the audit trail, other tenants' rows.
+//! Database constraints: the schema itself rejects invalid states, changes to the audit trail and,
+//! on PostgreSQL, access to rows of other tenants.
 
 use onward_core::turn::LoopControl;
-use onward_engine::ledger::{Begins, NewCall};
-use onward_engine::session::{Fingerprint, Heard};
+use onward_engine::session::{Fingerprint, HookSource};
+use onward_engine::tool_calls::{InitialState, NewCall};
 
-use crate::desk::Desk;
+use crate::database::Backend;
+use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::place::Kind;
+use crate::operations::{error, submission_without_token};
 
-/// Tries each statement as one who may do everything. All of them must be refused, by a constraint.
-fn all_are_refused(desk: &Desk, statements: &[String]) {
-    match desk.place.kind() {
-        Kind::Sqlite => {
+/// Conditions of the `CHECK`, `NOT NULL`, `UNIQUE` and primary key constraints on PostgreSQL.
+const CONSTRAINT: &str = "check_violation OR not_null_violation OR unique_violation";
+/// Condition of the triggers that protect the audit trail on PostgreSQL.
+const AUDIT_TRIGGER: &str = "restrict_violation";
+/// Condition of row security and missing privileges on PostgreSQL.
+const PRIVILEGE: &str = "insufficient_privilege";
+
+/// Runs each statement as a superuser and asserts that a constraint or trigger rejects it. On
+/// PostgreSQL the error must match `conditions`.
+fn assert_rejected(harness: &Harness, conditions: &str, statements: &[String]) {
+    match harness.database.backend() {
+        Backend::Sqlite => {
             for statement in statements {
-                let why = desk.sql(statement).expect_err(statement);
-                let by_law = why.contains("constraint failed") || why.contains("the audit trail");
-                assert!(by_law, "{statement}: {why}");
+                let error = harness.sql(statement).expect_err(statement);
+                let by_constraint = error.starts_with("ConstraintViolation");
+                assert!(by_constraint, "{statement}: {error}");
             }
         }
-        Kind::Postgres => {
-            let quoted: Vec<String> = statements
-                .iter()
-                .map(|statement| format!("$statement${statement}$statement$"))
-                .collect();
-            // All in one go: every call of `psql` is a process of its own.
-            let tried = desk.sql(&format!(
-                "DO $$ DECLARE tried text; BEGIN
-                 FOREACH tried IN ARRAY ARRAY[{}] LOOP BEGIN
-                     EXECUTE tried;
-                     RAISE EXCEPTION 'it was accepted: %', tried;
-                 EXCEPTION WHEN check_violation OR not_null_violation OR unique_violation THEN
-                     NULL;
-                 END; END LOOP; END $$",
-                quoted.join(", ")
-            ));
-            tried.expect("each of them is refused");
+        Backend::Postgres => {
+            let checked = harness.sql(&rejection_check(conditions, statements));
+            checked.expect("each statement is rejected");
         }
     }
 }
 
-async fn a_plan_that_fits_no_state_cannot_be_written(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    desk.take(plan.id).await;
-    let (tenant, id) = (&desk.me.tenant, desk.literal(plan.id));
-    let step = desk.literal(plan.steps[0]);
+/// A `DO` block that fails unless each statement raises one of the conditions. One block for all
+/// statements, because each `psql` call starts a process.
+fn rejection_check(conditions: &str, statements: &[String]) -> String {
+    let quoted: Vec<String> = statements
+        .iter()
+        .map(|statement| format!("$statement${statement}$statement$"))
+        .collect();
+    format!(
+        "DO $$ DECLARE tried text; BEGIN
+         FOREACH tried IN ARRAY ARRAY[{}] LOOP BEGIN
+             EXECUTE tried;
+             RAISE EXCEPTION 'statement was accepted: %', tried;
+         EXCEPTION WHEN {conditions} THEN
+             NULL;
+         END; END LOOP; END $$",
+        quoted.join(", ")
+    )
+}
+
+async fn rejects_plan_rows_in_invalid_states(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    harness.claim(plan.id).await;
+    let (tenant, id) = (&harness.me.tenant, harness.id_literal(plan.id));
+    let step = harness.id_literal(plan.steps[0]);
     let statements = [
         "status = 'paused'".to_owned(),
         "status = NULL".to_owned(),
@@ -71,23 +85,24 @@ async fn a_plan_that_fits_no_state_cannot_be_written(desk: &Desk) {
         "name = NULL".to_owned(),
     ]
     .map(|set| format!("UPDATE plans SET {set} WHERE tenant_id = '{tenant}' AND plan_id = {id}"));
-    all_are_refused(desk, &statements);
+    assert_rejected(harness, CONSTRAINT, &statements);
 }
 
-async fn a_step_that_fits_no_state_cannot_be_written(desk: &Desk) {
-    let plan = desk.plan(3).await;
-    desk.work_off(plan.id, 1).await;
-    desk.take(plan.id).await;
-    let (tenant, other) = (&desk.me.tenant, desk.literal(plan.steps[0]));
-    let [completed, in_progress, pending] = [0, 1, 2].map(|place| desk.literal(plan.steps[place]));
-    let of = |step: &str, sets: &[&str]| -> Vec<String> {
+async fn rejects_step_rows_in_invalid_states(harness: &Harness) {
+    let plan = harness.plan(3).await;
+    harness.complete_steps(plan.id, 1).await;
+    harness.claim(plan.id).await;
+    let (tenant, other) = (&harness.me.tenant, harness.id_literal(plan.steps[0]));
+    let [completed, in_progress, pending] =
+        [0, 1, 2].map(|index| harness.id_literal(plan.steps[index]));
+    let updates = |step: &str, sets: &[&str]| -> Vec<String> {
         let sets = sets.iter().map(|set| set.replace("{other}", &other));
         sets.map(|set| {
             format!("UPDATE steps SET {set} WHERE tenant_id = '{tenant}' AND step_id = {step}")
         })
         .collect()
     };
-    let pending = of(
+    let pending = updates(
         &pending,
         &[
             "status = 'paused'",
@@ -116,7 +131,7 @@ async fn a_step_that_fits_no_state_cannot_be_written(desk: &Desk) {
             "depends_on = NULL",
         ],
     );
-    let in_progress = of(
+    let in_progress = updates(
         &in_progress,
         &[
             "started_at = NULL",
@@ -126,46 +141,56 @@ async fn a_step_that_fits_no_state_cannot_be_written(desk: &Desk) {
             "status = 'completed', result_summary = 'x'",
         ],
     );
-    let completed = of(
+    let completed = updates(
         &completed,
         &["ended_at = NULL", "result_summary = NULL", "stalls_at = 1"],
     );
-    all_are_refused(desk, &[pending, in_progress, completed].concat());
+    assert_rejected(
+        harness,
+        CONSTRAINT,
+        &[pending, in_progress, completed].concat(),
+    );
 }
 
-async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
-    let plan = desk.branching(
+async fn rejects_invalid_rows_in_other_tables(harness: &Harness) {
+    let plan = harness.plan_with_branches(
         2,
-        vec![desk.branch(1, "true", onward_core::command::ActionSpec::Continue)],
+        vec![harness.branch(1, "true", onward_core::command::ActionSpec::Continue)],
     );
     let plan = plan.await;
-    desk.work_off(plan.id, 1).await;
-    let late = crate::verbs::result_without_token(plan.steps[0], "late");
-    crate::verbs::error(desk.submit(late).await);
-    let token = desk
+    harness.complete_steps(plan.id, 1).await;
+    let late = submission_without_token(plan.steps[0], "late");
+    error(harness.submit(late).await);
+    let token = harness
         .engine
-        .create_token(&desk.me, "t", onward_core::Role::Agent, None)
+        .create_token(&harness.me, "t", onward_core::Role::Agent, None)
         .await;
     token.unwrap();
-    desk.start_skill(&desk.me, "survey", "s", None).await;
-    let (tenant, id) = (&desk.me.tenant, desk.literal(plan.id));
+    harness.start_skill(&harness.me, "survey", "s", None).await;
+    let (tenant, id) = (&harness.me.tenant, harness.id_literal(plan.id));
     let skill =
         |set: &str| format!("UPDATE skill_executions SET {set} WHERE tenant_id = '{tenant}'");
-    let heard = Heard {
-        session: "one".to_owned(),
+    let source = |session: &str| HookSource {
+        session: session.to_owned(),
         agent: "codex".to_owned(),
-        ..Heard::default()
+        ..HookSource::default()
     };
-    let (engine, control) = (&desk.engine, LoopControl::default());
-    let begun = engine.begin_turn(&desk.me, heard, Fingerprint::None, control);
+    let (engine, control) = (&harness.engine, LoopControl::default());
+    let begun = engine.begin_turn(
+        &harness.me,
+        source("one"),
+        Fingerprint::Unavailable,
+        control,
+    );
     begun.await.unwrap();
-    let heard = Heard {
-        session: "law".to_owned(),
-        agent: "codex".to_owned(),
-        ..Heard::default()
-    };
-    let some = NewCall::seen(None, "Bash".to_owned(), serde_json::Value::Null, None);
-    let recorded = engine.record_call(&desk.me, heard, None, some, Begins::Running);
+    let some = NewCall::from_hook(None, "Bash".to_owned(), serde_json::Value::Null, None);
+    let recorded = engine.record_call(
+        &harness.me,
+        source("two"),
+        None,
+        some,
+        InitialState::Running,
+    );
     recorded.await.unwrap();
     let call = |set: &str| format!("UPDATE session_calls SET {set} WHERE tenant_id = '{tenant}'");
     let turn = |set: &str| format!("UPDATE turns SET {set} WHERE tenant_id = '{tenant}'");
@@ -181,8 +206,9 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
              VALUES ('{tenant}', {id}, {seq}, {commit}, 1, 'me', 'plan_completed', '{{}}')"
         )
     };
-    all_are_refused(
-        desk,
+    assert_rejected(
+        harness,
+        CONSTRAINT,
         &[
             event(1, 1),
             event(0, 0),
@@ -229,11 +255,11 @@ async fn other_rows_that_cannot_be_cannot_be_written(desk: &Desk) {
     );
 }
 
-async fn the_audit_trail_takes_no_update_and_no_delete(desk: &Desk) {
-    let plan = desk.plan(2).await;
-    desk.work_off(plan.id, 1).await;
-    let before = desk.trail(plan.id).await;
-    let only = format!("WHERE plan_id = {}", desk.literal(plan.id));
+async fn rejects_update_delete_and_truncate_of_the_audit_trail(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    harness.complete_steps(plan.id, 1).await;
+    let before = harness.audit_trail(plan.id).await;
+    let only = format!("WHERE plan_id = {}", harness.id_literal(plan.id));
     let mut statements = vec![
         format!("UPDATE events SET actor = 'another' {only}"),
         format!("UPDATE events SET details = details {only}"),
@@ -241,42 +267,39 @@ async fn the_audit_trail_takes_no_update_and_no_delete(desk: &Desk) {
         format!("DELETE FROM events {only} AND seq = 3"),
         "DELETE FROM events".to_owned(),
     ];
-    if desk.place.kind() == Kind::Postgres {
+    if harness.database.backend() == Backend::Postgres {
         statements.push("TRUNCATE events".to_owned());
         statements.push("TRUNCATE plans, events CASCADE".to_owned());
     }
-    for statement in statements {
-        let why = desk.sql(&statement).expect_err(&statement);
-        assert!(why.contains("the audit trail"), "{statement}: {why}");
-    }
-    assert_eq!(desk.trail(plan.id).await, before);
+    assert_rejected(harness, AUDIT_TRIGGER, &statements);
+    assert_eq!(harness.audit_trail(plan.id).await, before);
 }
 
-async fn a_trail_is_not_overwritten_by_an_insert(desk: &Desk) {
-    let plan = desk.plan(1).await;
-    let (tenant, id) = (&desk.me.tenant, desk.literal(plan.id));
+async fn an_upsert_cannot_overwrite_the_audit_trail(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let (tenant, id) = (&harness.me.tenant, harness.id_literal(plan.id));
     let columns = "tenant_id, plan_id, seq, commit_seq, at, actor, name, details";
     let values = format!("'{tenant}', {id}, 1, 1, 1, 'another', 'plan_completed', '{{}}'");
-    let statement = match desk.place.kind() {
-        Kind::Sqlite => format!("INSERT OR REPLACE INTO events ({columns}) VALUES ({values})"),
-        Kind::Postgres => format!(
+    let statement = match harness.database.backend() {
+        Backend::Sqlite => format!("INSERT OR REPLACE INTO events ({columns}) VALUES ({values})"),
+        Backend::Postgres => format!(
             "INSERT INTO events ({columns}) VALUES ({values}) \
              ON CONFLICT (tenant_id, plan_id, seq) DO UPDATE SET actor = 'another'"
         ),
     };
-    let tried = desk.sql(&statement);
+    let executed = harness.sql(&statement);
     assert_eq!(
-        desk.trail(plan.id).await,
+        harness.audit_trail(plan.id).await,
         ["plan_modified created"],
-        "{tried:?}"
+        "{executed:?}"
     );
-    assert!(tried.is_err());
+    assert!(executed.is_err());
 }
 
-/// Row security is PostgreSQL's; on SQLite a statement's own text binds it.
-async fn a_query_that_forgets_its_tenant_sees_nothing(desk: &Desk) {
-    desk.plan(1).await;
-    let tenant = &desk.me.tenant;
+/// PostgreSQL only: SQLite has no row security, so each statement filters by tenant itself.
+async fn row_security_hides_all_rows_without_a_tenant_setting(harness: &Harness) {
+    harness.plan(1).await;
+    let tenant = &harness.me.tenant;
     let tables = "tenants plans steps dependencies branches branch_needs events resumed_sessions \
                   idempotency_keys artifacts tenant_log tool_calls tokens skill_executions feedback \
                   sessions session_agents turns turn_steps directory_plans \
@@ -287,7 +310,7 @@ async fn a_query_that_forgets_its_tenant_sees_nothing(desk: &Desk) {
         .collect();
     let sum = format!("SELECT ({})", counts.join(") + ("));
     let as_tenant = |setting: &str, query: &str| {
-        desk.sql(&format!(
+        harness.sql(&format!(
             "BEGIN; SET LOCAL ROLE onward_tenant; {setting} {query}; ROLLBACK"
         ))
     };
@@ -301,26 +324,25 @@ async fn a_query_that_forgets_its_tenant_sees_nothing(desk: &Desk) {
         as_tenant(&own, "SELECT count(*) FROM plans").as_deref(),
         Ok("1")
     );
-    for statement in [
+    let statements = [
         "INSERT INTO tenants VALUES ('another', 0, 1)",
         "UPDATE plans SET tenant_id = 'another'",
-    ] {
-        let why = as_tenant(&own, statement).expect_err(statement);
-        assert!(why.contains("row-level security"), "{why}");
-    }
-    let why = as_tenant(&own, "TRUNCATE plans").expect_err("nobody empties a table");
-    assert!(why.contains("permission denied"), "{why}");
+        "TRUNCATE plans",
+    ]
+    .map(str::to_owned);
+    let rejected = as_tenant(&own, &rejection_check(PRIVILEGE, &statements));
+    rejected.expect("each statement is rejected");
 }
 
 on_both_databases![
-    a_plan_that_fits_no_state_cannot_be_written,
-    a_step_that_fits_no_state_cannot_be_written,
-    other_rows_that_cannot_be_cannot_be_written,
-    the_audit_trail_takes_no_update_and_no_delete,
-    a_trail_is_not_overwritten_by_an_insert,
+    rejects_plan_rows_in_invalid_states,
+    rejects_step_rows_in_invalid_states,
+    rejects_invalid_rows_in_other_tables,
+    rejects_update_delete_and_truncate_of_the_audit_trail,
+    an_upsert_cannot_overwrite_the_audit_trail,
 ];
 
 mod row_security {
-    use super::a_query_that_forgets_its_tenant_sees_nothing;
-    crate::on_postgres![a_query_that_forgets_its_tenant_sees_nothing];
+    use super::row_security_hides_all_rows_without_a_tenant_setting;
+    crate::on_postgres![row_security_hides_all_rows_without_a_tenant_setting];
 }

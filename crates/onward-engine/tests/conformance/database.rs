@@ -1,0 +1,174 @@
+//! Test databases: a file in a temporary directory, or a database on the testbed's PostgreSQL
+//! server. Creating a PostgreSQL database takes a quarter of a second, so databases are shared or
+//! reused.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use onward_engine::Address;
+use onward_testbed::{Cluster, psql};
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::types::ValueRef;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+/// Whether other tests may use the same database concurrently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    Shared,
+    Exclusive,
+}
+
+pub(crate) enum TestDatabase {
+    File(TestDir),
+    Server(String),
+}
+
+/// Exclusive databases that no test is using at the moment.
+static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl TestDatabase {
+    /// A new file on SQLite; a shared or released database on PostgreSQL.
+    pub(crate) fn acquire(backend: Backend, isolation: Isolation) -> Self {
+        static SHARED: OnceLock<String> = OnceLock::new();
+        match (backend, isolation) {
+            (Backend::Sqlite, _) => TestDatabase::File(TestDir::new()),
+            (Backend::Postgres, Isolation::Shared) => {
+                let url = SHARED.get_or_init(create_without_sync);
+                TestDatabase::Server(url.clone())
+            }
+            (Backend::Postgres, Isolation::Exclusive) => {
+                let free = FREE.lock().expect("lock is not poisoned").pop();
+                TestDatabase::Server(free.unwrap_or_else(create_without_sync))
+            }
+        }
+    }
+
+    /// Creates an empty database without a schema.
+    pub(crate) fn create(backend: Backend) -> Self {
+        match backend {
+            Backend::Sqlite => TestDatabase::File(TestDir::new()),
+            Backend::Postgres => TestDatabase::Server(Cluster::shared().database()),
+        }
+    }
+
+    /// Makes an exclusive database available to other tests.
+    pub(crate) fn release(self, isolation: Isolation) {
+        if let (TestDatabase::Server(url), Isolation::Exclusive) = (self, isolation) {
+            FREE.lock().expect("lock is not poisoned").push(url);
+        }
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            TestDatabase::File(_) => Backend::Sqlite,
+            TestDatabase::Server(_) => Backend::Postgres,
+        }
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        match self {
+            TestDatabase::File(dir) => Address::File(dir.database_path()),
+            TestDatabase::Server(url) => Address::Server(url.clone()),
+        }
+    }
+
+    /// Runs SQL directly on the database as a superuser. Returns one line per row, columns
+    /// separated by `|`. An SQLite error starts with its result code, for example
+    /// `ConstraintViolation`.
+    pub(crate) fn sql(&self, statements: &str) -> Result<String, String> {
+        match self {
+            TestDatabase::File(dir) => {
+                run(&dir.database_path(), statements).map_err(|error| match error.sqlite_error() {
+                    Some(code) => format!("{:?}: {error}", code.code),
+                    None => error.to_string(),
+                })
+            }
+            TestDatabase::Server(url) => psql(url, statements),
+        }
+    }
+}
+
+/// Creates a database with `synchronous_commit = off`. Durability is tested elsewhere; here it
+/// would only cost time.
+fn create_without_sync() -> String {
+    let url = Cluster::shared().database();
+    let set = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', \
+               current_database()); END $$";
+    psql(&url, set).expect("database settings were changed");
+    url
+}
+
+fn run(file: &Path, statements: &str) -> rusqlite::Result<String> {
+    let connection = rusqlite::Connection::open(file)?;
+    connection.busy_timeout(Duration::from_secs(20))?;
+    let mut lines = Vec::new();
+    let mut batch = rusqlite::Batch::new(&connection, statements);
+    while let Some(mut statement) = batch.next()? {
+        // Only `EXPLAIN` statements have parameters; NULL is good enough for them.
+        let values = vec![rusqlite::types::Null; statement.parameter_count()];
+        let values = rusqlite::params_from_iter(values);
+        if statement.column_count() == 0 {
+            statement.execute(values)?;
+            continue;
+        }
+        let width = statement.column_count();
+        let mut rows = statement.query(values)?;
+        while let Some(row) = rows.next()? {
+            let cells: rusqlite::Result<Vec<String>> = (0..width)
+                .map(|column| row.get_ref(column).map(cell_text))
+                .collect();
+            lines.push(cells?.join("|"));
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+fn cell_text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(int) => int.to_string(),
+        ValueRef::Real(real) => real.to_string(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        ValueRef::Blob(bytes) => bytes.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+            text
+        }),
+    }
+}
+
+/// A temporary directory, removed on drop.
+pub(crate) struct TestDir(PathBuf);
+
+impl TestDir {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("onward-conformance-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("temporary directory was created");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn database_path(&self) -> PathBuf {
+        self.0.join("onward.db")
+    }
+}
+
+impl Drop for TestDir {
+    fn drop(&mut self) {
+        // A failure leaves files in the system's temporary directory, which is harmless.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

@@ -1,0 +1,130 @@
+//! A simulated environment: a clock that only moves when a test advances it, a seeded random number
+//! generator, and a host with processes that start and exit.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use onward_core::Timestamp;
+use onward_core::call::Owner;
+use onward_core::call::owner::{ProcessObservation, ProcessState};
+use onward_engine::environment::Environment;
+
+/// Start time of every test: 2026-09-21.
+const START_MILLIS: i64 = 1_790_000_000_000;
+
+pub(crate) struct SimulatedEnvironment {
+    now: AtomicI64,
+    rng_state: AtomicU64,
+    machine: Mutex<Machine>,
+}
+
+/// The simulated host. Each test has a different one, because tests share a database.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    pub(crate) host: String,
+    pub(crate) boot: String,
+    /// Running processes: process id and start time.
+    pub(crate) processes: BTreeMap<u32, u64>,
+}
+
+impl Machine {
+    fn new(seed: &str) -> Self {
+        Self {
+            host: format!("host {:016x}", fnv1a(seed)),
+            boot: "first".to_owned(),
+            processes: BTreeMap::new(),
+        }
+    }
+}
+
+impl SimulatedEnvironment {
+    pub(crate) fn new(seed: &str) -> Self {
+        Self {
+            now: AtomicI64::new(START_MILLIS),
+            rng_state: AtomicU64::new(fnv1a(seed)),
+            machine: Mutex::new(Machine::new(seed)),
+        }
+    }
+
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().expect("machine lock is not poisoned")
+    }
+
+    /// Starts a process and returns it as the owner of tool calls.
+    pub(crate) fn start_process(&self, process: u32, started: u64) -> Owner {
+        let mut machine = self.machine();
+        machine.processes.insert(process, started);
+        Owner {
+            host: machine.host.clone(),
+            boot: Some(machine.boot.clone()),
+            process,
+            process_started: Some(started),
+        }
+    }
+
+    /// Restores the initial state.
+    pub(crate) fn reset(&self, seed: &str) {
+        self.now.store(START_MILLIS, Ordering::SeqCst);
+        self.rng_state.store(fnv1a(seed), Ordering::SeqCst);
+        *self.machine() = Machine::new(seed);
+    }
+
+    /// Advances the clock.
+    pub(crate) fn advance(&self, span: Duration) {
+        let millis = i64::try_from(span.as_millis()).expect("duration fits i64 milliseconds");
+        self.now.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    /// Sets the clock, forward or back.
+    pub(crate) fn set(&self, now: Timestamp) {
+        self.now.store(now.as_millis(), Ordering::SeqCst);
+    }
+
+    /// A random number below `bound`.
+    pub(crate) fn random_below(&self, bound: u64) -> u64 {
+        self.next_u64() % bound
+    }
+
+    /// One step of splitmix64.
+    fn next_u64(&self) -> u64 {
+        let state = self
+            .rng_state
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// FNV-1a: the same on every machine.
+pub(crate) fn fnv1a(text: &str) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+impl Environment for SimulatedEnvironment {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.load(Ordering::SeqCst))
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let random = self.next_u64().to_le_bytes();
+            chunk.copy_from_slice(&random[..chunk.len()]);
+        }
+    }
+
+    fn process_state(&self, process: u32) -> ProcessObservation {
+        let machine = self.machine();
+        let started = machine.processes.get(&process);
+        ProcessObservation {
+            host: machine.host.clone(),
+            boot: Some(machine.boot.clone()),
+            process: started.map_or(ProcessState::Missing, |started| {
+                ProcessState::Running(Some(*started))
+            }),
+        }
+    }
+}

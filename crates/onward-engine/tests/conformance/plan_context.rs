@@ -1,0 +1,417 @@
+//! Plan context for a session that resumes a plan: step states, results, interrupted steps and the
+//! next call.
+
+use std::time::Duration;
+
+use onward_core::command::Modification;
+use onward_core::event::Decision;
+use onward_core::id::SessionId;
+use onward_core::{PlanId, Role};
+use onward_engine::context::{MAX_CHARS, PLAN_CHARS, PlanContext};
+use onward_engine::step::ReviewRequest;
+use serde_json::{Value, json};
+
+use crate::harness::Harness;
+use crate::on_both_databases;
+use crate::operations::{code, error, submission_without_token};
+use crate::step_context::{excerpt_json, step_json};
+
+/// The response as the JSON that clients receive, to measure its length.
+fn to_json(context: &PlanContext) -> String {
+    let (head, brief) = (&context.sheet.head, &context.sheet.brief);
+    let steps: Vec<Value> = context
+        .steps
+        .iter()
+        .map(|step| {
+            let mut json = step_json(step);
+            json["title"] = step.step.title.clone().into();
+            json["status"] = step.step.status.as_str().into();
+            json["attempt"] = step.step.attempt.into();
+            json["reason"] = step.step.failure.as_ref().map(ToString::to_string).into();
+            json
+        })
+        .collect();
+    let interrupted: Vec<Value> = context
+        .interrupted
+        .iter()
+        .map(|working| {
+            json!({
+                "stepId": working.step.to_string(),
+                "stepOrder": working.order,
+                "elapsedMs": working.elapsed.as_millis() as u64,
+                "stalled": working.stalled,
+                "sessionId": working.session.as_ref().map(SessionId::as_str),
+            })
+        })
+        .collect();
+    let recent: Vec<Value> = context
+        .recent
+        .iter()
+        .map(|entry| {
+            json!({
+                "seq": entry.seq,
+                "at": entry.at.to_string(),
+                "eventType": entry.name,
+                "stepId": entry.step.map(|step| step.to_string()),
+                "actor": entry.actor,
+                "sessionId": entry.session.as_ref().map(SessionId::as_str),
+                "details": entry.details,
+            })
+        })
+        .collect();
+    let review = context.review.as_ref().map(|(step, review)| {
+        json!({
+            "reviewId": review.id.to_string(),
+            "stepId": step.to_string(),
+            "summary": review.summary,
+            "questions": review.questions,
+            "requestedAt": review.requested_at.to_string(),
+        })
+    });
+    let counts = &head.counts;
+    let response = json!({
+        "plan": {
+            "planId": head.id.to_string(),
+            "name": brief.name,
+            "researchQuestion": brief.research_question,
+            "planDesignRationale": brief.design_rationale,
+            "outputFormattingNotes": brief.output_formatting_notes,
+            "status": head.status().as_str(),
+            "progress": counts.progress(),
+            "totalSteps": counts.total(),
+            "counts": {
+                "pending": counts.pending, "inProgress": counts.in_progress,
+                "awaitingInput": counts.awaiting_input, "completed": counts.completed,
+                "skipped": counts.skipped, "failed": counts.failed,
+            },
+            "createdAt": context.sheet.created_at.to_string(),
+            "updatedAt": context.sheet.updated_at.to_string(),
+        },
+        "steps": steps,
+        "stepsOmitted": context.steps_omitted,
+        "artifacts": context.artifacts.iter().map(excerpt_json).collect::<Vec<_>>(),
+        "outputs": [],
+        "review": review,
+        "interruptedSteps": interrupted,
+        "recentEvents": recent,
+        "truncated": context.truncated,
+        "next": context.next,
+    });
+    response.to_string()
+}
+
+impl Harness {
+    /// Reads a plan's context and asserts that it fits into the budget.
+    async fn plan_context(
+        &self,
+        plan: PlanId,
+        session: Option<&str>,
+        max_chars: impl Into<Option<usize>>,
+    ) -> PlanContext {
+        let max_chars = max_chars.into();
+        let session = session.map(SessionId::new);
+        let read = self.engine.plan_context(&self.me, plan, session, max_chars);
+        let context = read.await.expect("context was read");
+        let (length, limit) = (
+            to_json(&context).chars().count(),
+            max_chars.unwrap_or(PLAN_CHARS).max(1_200),
+        );
+        assert!(length <= limit, "{length} characters exceed {limit}");
+        context
+    }
+
+    async fn claim_in_session(&self, plan: PlanId, session: &str) {
+        let session = Some(SessionId::new(session));
+        let next = self.engine.next_step(&self.me, plan, session, false).await;
+        crate::operations::claimed_step(next.unwrap());
+    }
+}
+
+fn orders(context: &PlanContext) -> Vec<u32> {
+    let steps = context.steps.iter();
+    steps.map(|included| included.step.order).collect()
+}
+
+async fn includes_all_steps_of_a_small_plan(harness: &Harness) {
+    let plan = harness.plan(5).await;
+    harness.complete_steps(plan.id, 2).await;
+    let fail = Modification::FailStep {
+        step: plan.steps[3],
+        reason: Some("no boat".to_owned()),
+    };
+    harness.modify(plan.id, fail).await.unwrap();
+    let late = submission_without_token(plan.steps[0], "late");
+    error(harness.submit(late).await);
+    let context = harness.plan_context(plan.id, None, None).await;
+    assert!(!context.truncated);
+    assert_eq!(context.sheet.brief.name, "Tides");
+    assert_eq!(orders(&context), [1, 2, 3, 4, 5], "in order");
+    let statuses: Vec<&str> = context
+        .steps
+        .iter()
+        .map(|included| included.step.status.as_str())
+        .collect();
+    let expected = ["completed", "completed", "pending", "failed", "pending"];
+    assert_eq!(statuses, expected);
+    assert_eq!(context.steps[1].summary.as_deref(), Some("done"));
+    assert_eq!(context.steps[2].summary, None);
+    let failure = context.steps[3].step.failure.as_ref().unwrap();
+    assert_eq!(failure.to_string(), "no boat");
+    assert_eq!(context.artifacts.len(), 1);
+    assert_eq!((context.steps_omitted, context.review), (0, None));
+    let events: Vec<(u64, &str)> = context
+        .recent
+        .iter()
+        .map(|entry| (entry.seq, entry.name.as_str()))
+        .collect();
+    assert_eq!(events.first(), Some(&(1, "plan_modified")));
+    assert_eq!(events.last(), Some(&(8, "late_result_kept")));
+    let started = &context.recent[1];
+    assert_eq!(started.name, "step_started");
+    let details = started
+        .details
+        .as_ref()
+        .expect("short details are included");
+    assert_eq!(details["to"], "in_progress");
+    assert_eq!(details.get("claimToken"), None, "claim tokens are secret");
+}
+
+async fn records_that_a_session_resumes_a_plan_once(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    harness.claim_in_session(plan.id, "first").await;
+    let recorded = async || harness.audit_trail_after(plan.id, 2).await;
+    harness.plan_context(plan.id, None, None).await;
+    harness.plan_context(plan.id, Some("first"), None).await;
+    assert_eq!(
+        recorded().await,
+        [""; 0],
+        "the working session does not resume"
+    );
+    let context = harness.plan_context(plan.id, Some("second"), None).await;
+    let last = context.recent.last().unwrap();
+    assert_eq!(last.name, "session_resumed");
+    for session in ["second", "first", "second"] {
+        harness.plan_context(plan.id, Some(session), None).await;
+    }
+    assert_eq!(recorded().await, ["session_resumed"]);
+    let viewer = harness.caller_with_role(Role::Viewer);
+    let session = Some(SessionId::new("third"));
+    let read = harness.engine.plan_context(&viewer, plan.id, session, None);
+    read.await.expect("a viewer may read the context");
+    assert_eq!(
+        recorded().await,
+        ["session_resumed"],
+        "a viewer does not resume"
+    );
+    harness
+        .engine
+        .abandon_plan(&harness.me, plan.id, None)
+        .await
+        .unwrap();
+    harness.plan_context(plan.id, Some("fourth"), None).await;
+    assert_eq!(recorded().await, ["session_resumed", "plan_failed"]);
+}
+
+async fn lists_interrupted_steps_of_other_sessions_with_their_elapsed_time(harness: &Harness) {
+    let mut draft = harness.draft(4);
+    draft.steps[1].stall_threshold = Some(Duration::from_secs(1));
+    let plan = harness.create(draft).await;
+    for session in ["mine", "theirs"] {
+        harness.claim_in_session(plan.id, session).await;
+    }
+    harness.claim(plan.id).await;
+    harness.advance(Duration::from_secs(1) + Duration::from_millis(1));
+    let context = harness.plan_context(plan.id, Some("mine"), None).await;
+    let interrupted: Vec<(u32, u128, bool, Option<&str>)> = context
+        .interrupted
+        .iter()
+        .map(|step| {
+            let session = step.session.as_ref().map(SessionId::as_str);
+            (step.order, step.elapsed.as_millis(), step.stalled, session)
+        })
+        .collect();
+    assert_eq!(
+        interrupted,
+        [(2, 1_001, true, Some("theirs")), (3, 1_001, false, None)]
+    );
+    let no_session = harness.plan_context(plan.id, None, None).await;
+    assert_eq!(
+        no_session.interrupted.len(),
+        3,
+        "without a session id no step is the caller's"
+    );
+    harness
+        .engine
+        .abandon_plan(&harness.me, plan.id, None)
+        .await
+        .unwrap();
+    let failed = harness.plan_context(plan.id, None, None).await;
+    assert_eq!(
+        failed.interrupted,
+        [],
+        "a terminal plan has no interrupted steps"
+    );
+    assert!(!failed.truncated);
+}
+
+/// Asserts that the text names these tools, parameters and step numbers.
+fn assert_contains(text: &str, names: &[&str]) {
+    for name in names {
+        assert!(text.contains(name), "{name} is not in: {text}");
+    }
+}
+
+async fn names_the_next_tool_to_call(harness: &Harness) {
+    let mut draft = harness.draft(2);
+    draft.stall_threshold = Some(Duration::from_secs(1));
+    let plan = harness.create(draft).await.id;
+    let next = async |session| harness.plan_context(plan, session, None).await.next;
+    assert_contains(&next(None).await, &["`get_next_step`", "step 1"]);
+    harness.claim_in_session(plan, "mine").await;
+    assert_contains(
+        &next(Some("mine")).await,
+        &["`submit_step_result`", "step 1"],
+    );
+    assert_contains(&next(Some("another")).await, &["`get_next_step`", "step 2"]);
+    harness.claim_in_session(plan, "theirs").await;
+    assert_contains(&next(Some("another")).await, &["`get_plan_status`"]);
+    harness.advance(Duration::from_secs(2));
+    let stalled = next(Some("another")).await;
+    assert_contains(&stalled, &["`includeStalled`", "step 1"]);
+    let step = harness.take_over(plan).await;
+    let question = ReviewRequest {
+        step: step.step,
+        summary: "Is this correct?".to_owned(),
+        questions: vec!["Any objections?".to_owned()],
+        token: None,
+        session: None,
+    };
+    harness
+        .engine
+        .request_review(&harness.me, question)
+        .await
+        .unwrap();
+    let context = harness.plan_context(plan, None, None).await;
+    let (reviewed, review) = context.review.expect("review is pending");
+    assert_eq!(reviewed, step.step);
+    assert_eq!(review.summary, "Is this correct?");
+    assert_eq!(review.questions, ["Any objections?"]);
+    assert_contains(&context.next, &["`submit_user_decision`", "step 1"]);
+    let decided = harness
+        .engine
+        .decide_review(&harness.me, step.step, Decision::Approve, None);
+    decided.await.unwrap();
+    let last = harness.take_over(plan).await;
+    harness.complete(&last, "done").await;
+    assert_contains(&next(None).await, &["`get_next_step`"]);
+    let failed = harness.plan(1).await.id;
+    harness
+        .engine
+        .abandon_plan(&harness.me, failed, None)
+        .await
+        .unwrap();
+    let next = harness.plan_context(failed, None, None).await.next;
+    assert_contains(&next, &["`create_research_plan`"]);
+}
+
+async fn includes_the_steps_near_the_current_one_of_a_long_plan(harness: &Harness) {
+    let plan = harness.plan(1_000).await;
+    let (id, summary) = (harness.id_literal(plan.id), "text ".repeat(150));
+    harness.corrupt(&format!(
+        "UPDATE steps SET status = 'completed', claim_token = 'x', started_at = 1, ended_at = 1, \
+         ended_commit = 1, result_summary = '{summary}', \
+         result = CASE WHEN step_order < 700 THEN 'not json' ELSE '{{\"of\":1}}' END \
+         WHERE plan_id = {id} AND step_order <= 800"
+    ));
+    let context = harness.plan_context(plan.id, None, None).await;
+    assert!(context.truncated);
+    assert_contains(&context.next, &["`get_next_step`", "step 801"]);
+    let included = orders(&context);
+    let (first, last) = (included[0], included[included.len() - 1]);
+    assert!(first > 700 && last < 900, "{first} to {last}");
+    let gapless: Vec<u32> = (first..=last).collect();
+    assert_eq!(included, gapless);
+    assert!(first < 780 && last > 820, "{first} to {last}");
+    let omitted = 1_000 - u32::try_from(included.len()).unwrap();
+    assert_eq!(context.steps_omitted, omitted);
+    let has_summary = |order: u32| {
+        let mut steps = context.steps.iter();
+        let step = steps.find(|included| included.step.order == order);
+        step.is_some_and(|included| included.summary.is_some())
+    };
+    assert!(
+        has_summary(800) && has_summary(790) && !has_summary(first),
+        "nearest steps first"
+    );
+    // A larger budget reads all steps, including the corrupt ones.
+    let all = harness
+        .engine
+        .plan_context(&harness.me, plan.id, None, Some(MAX_CHARS));
+    let found = crate::corrupt::corrupt_cell(all.await);
+    assert_eq!((found.table, found.column), ("steps", "result"));
+    let step = harness
+        .engine
+        .step_context(&harness.me, plan.steps[900], None)
+        .await;
+    let step = step.unwrap();
+    assert_eq!(step.results[0].step.order, 800);
+}
+
+async fn respects_any_character_budget(harness: &Harness) {
+    let mut draft = harness.draft(30);
+    draft.research_question = "why? ".repeat(1_000);
+    draft.design_rationale = Some("since ".repeat(1_000));
+    draft.output_formatting_notes = Some("in verse ".repeat(1_000));
+    let plan = harness.create(draft).await;
+    for _ in 0..20 {
+        let step = harness.claim(plan.id).await;
+        let mut submission =
+            crate::operations::submission_for(&step, &"a \"quoted\" line\n".repeat(20));
+        submission.result.data = Some(json!({ "data": "x".repeat(300) }));
+        harness.submit(submission).await.unwrap();
+    }
+    let under_review = harness.claim(plan.id).await;
+    let question = ReviewRequest {
+        step: under_review.step,
+        summary: "Is this correct? ".repeat(300),
+        questions: vec!["Or not? ".repeat(450); 10],
+        token: None,
+        session: None,
+    };
+    harness
+        .engine
+        .request_review(&harness.me, question)
+        .await
+        .unwrap();
+    for max_chars in [1, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000] {
+        let context = harness.plan_context(plan.id, None, max_chars).await;
+        assert!(context.truncated, "{max_chars}");
+        assert!(context.review.is_some());
+    }
+    let all = harness.plan_context(plan.id, None, 200_000).await;
+    assert!(!all.truncated);
+    assert!(all.steps[..20].iter().all(|step| step.data.is_some()));
+    for max_chars in [0, MAX_CHARS + 1] {
+        let rejected = harness
+            .engine
+            .plan_context(&harness.me, plan.id, None, Some(max_chars))
+            .await;
+        assert_eq!(code(rejected), "invalid_input");
+    }
+    let missing = PlanId::from_u128(7);
+    for session in [None, Some(SessionId::new("s"))] {
+        let rejected = harness
+            .engine
+            .plan_context(&harness.me, missing, session, None);
+        assert_eq!(code(rejected.await), "plan_not_found");
+    }
+}
+
+on_both_databases![
+    includes_all_steps_of_a_small_plan,
+    records_that_a_session_resumes_a_plan_once,
+    lists_interrupted_steps_of_other_sessions_with_their_elapsed_time,
+    names_the_next_tool_to_call,
+    includes_the_steps_near_the_current_one_of_a_long_plan,
+    respects_any_character_budget,
+];
