@@ -1,7 +1,6 @@
-"""Asks a running `onward serve` about collections whose answers people have judged, with a model beside it.
+"""Queries a running `onward serve` over collections with relevance judgements, with a local model.
 
-Three rankings of one answer are compared: by words and by meaning alone, as the ranks say that stand with
-every result, and as they are fused. Run by `bench/quality`.
+Compares three rankings of each query: full-text, semantic and combined. Run by `bench/quality`.
 """
 
 import argparse
@@ -20,25 +19,25 @@ import urllib.request
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Several threads for such small rows of numbers wait for each other more than they work.
+# Multi-threading slows down operations on such small matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-# How long a text may wait for the model without any other having been seen.
-PATIENCE = 120
-# A label that fewer texts have is no question: hardly anything could be right.
-LEAST = 5
-# A text that says less than this is a link, not a text.
-SHORTEST = 100
-# How many results are looked at.
+# Seconds without progress after which waiting for the embeddings fails.
+TIMEOUT_SECONDS = 120
+# A label needs at least this many texts to be used as a query.
+MIN_TEXTS_PER_LABEL = 5
+# Shorter texts are skipped; they are mostly links.
+MIN_TEXT_CHARS = 100
+# Number of results that are evaluated.
 DEPTH = 10
 
 
-class Words:
-    """A static table: the mean of the numbers of a text's words, as its package does it."""
+class WordTable:
+    """A static embedding table: the mean of the word vectors of a text, as in its package."""
 
     name = "wordllama-256"
 
@@ -54,7 +53,7 @@ class Words:
 
 
 class MiniLm:
-    """all-MiniLM-L6-v2: six layers of a BERT, the mean of what comes out, on numpy alone."""
+    """all-MiniLM-L6-v2 in numpy: a BERT with six layers and mean pooling."""
 
     name = "all-MiniLM-L6-v2"
 
@@ -93,19 +92,19 @@ class MiniLm:
             .transpose(1, 0, 2)
         )
         query, key, value = heads("query"), heads("key"), heads("value")
-        looks = query @ key.transpose(0, 2, 1) / math.sqrt(query.shape[-1])
-        looks = numpy.exp(looks - looks.max(-1, keepdims=True))
-        looks /= looks.sum(-1, keepdims=True)
-        seen = (looks @ value).transpose(1, 0, 2).reshape(len(rows), -1)
-        seen = self.linear(seen, f"{name}.attention.output.dense")
-        rows = self.norm(rows + seen, f"{name}.attention.output.LayerNorm")
-        more = gelu(self.linear(rows, f"{name}.intermediate.dense"))
-        more = self.linear(more, f"{name}.output.dense")
-        return self.norm(rows + more, f"{name}.output.LayerNorm")
+        attention = query @ key.transpose(0, 2, 1) / math.sqrt(query.shape[-1])
+        attention = numpy.exp(attention - attention.max(-1, keepdims=True))
+        attention /= attention.sum(-1, keepdims=True)
+        attended = (attention @ value).transpose(1, 0, 2).reshape(len(rows), -1)
+        attended = self.linear(attended, f"{name}.attention.output.dense")
+        rows = self.norm(rows + attended, f"{name}.attention.output.LayerNorm")
+        hidden = gelu(self.linear(rows, f"{name}.intermediate.dense"))
+        hidden = self.linear(hidden, f"{name}.output.dense")
+        return self.norm(rows + hidden, f"{name}.output.LayerNorm")
 
 
 def gelu(x):
-    """By the error function, as BERT has it (Abramowitz and Stegun 7.1.26: right to seven digits)."""
+    """Exact GELU by the error function, as in BERT (Abramowitz and Stegun 7.1.26; accurate to seven digits)."""
     z = numpy.abs(x) / math.sqrt(2)
     t = 1 / (1 + 0.3275911 * z)
     sum = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
@@ -113,7 +112,7 @@ def gelu(x):
     return 0.5 * x * (1 + erf)
 
 
-MODELS = {"minilm": MiniLm, "words": Words}
+MODELS = {"minilm": MiniLm, "words": WordTable}
 
 
 def semanlink(data):
@@ -123,28 +122,28 @@ def semanlink(data):
 
 
 def topics(data, _):
-    """Texts; for each label that enough of them have, the texts that have it."""
+    """The texts; for each label with enough texts, the texts with that label."""
     documents, _, labels = semanlink(data)
-    said = lambda document: "\n\n".join(filter(None, [document["arxiv_summary"], document["comment"]]))
-    documents = [document for document in documents if len(said(document)) >= SHORTEST]
-    texts = [(document["title"], said(document)) for document in documents]
-    having = defaultdict(set)
+    body_text = lambda document: "\n\n".join(filter(None, [document["arxiv_summary"], document["comment"]]))
+    documents = [document for document in documents if len(body_text(document)) >= MIN_TEXT_CHARS]
+    texts = [(document["title"], body_text(document)) for document in documents]
+    texts_with = defaultdict(set)
     for number, document in enumerate(documents):
         for label in document["tag"]:
-            having[label].add(number)
+            texts_with[label].add(number)
     questions = [
-        (labels[label]["prefLabel"][0], {number: 1.0 for number in having[label]}, None)
-        for label in sorted(having)
-        if len(having[label]) >= LEAST and label in labels and labels[label]["prefLabel"]
+        (labels[label]["prefLabel"][0], {number: 1.0 for number in texts_with[label]}, None)
+        for label in sorted(texts_with)
+        if len(texts_with[label]) >= MIN_TEXTS_PER_LABEL and label in labels and labels[label]["prefLabel"]
     ]
     return texts, questions
 
 
 def papers(data, _):
-    """Labels with what stands above them; for each paper, by its title, those that it has."""
+    """The labels with their broader labels; for each paper title, the labels of the paper."""
     _, documents, labels = semanlink(data)
     used = sorted({label for document in documents for label in document["tag"]})
-    number = {label: place for place, label in enumerate(used)}
+    number = {label: rank for rank, label in enumerate(used)}
 
     def text(label):
         label = labels[label]
@@ -160,17 +159,17 @@ def papers(data, _):
 
 
 def lee(data, words):
-    """Texts; for each, by its first words, how alike the others are. It is not an answer itself."""
+    """The texts; for the beginning of each, the similarity of the others. A text is not a result for itself."""
     folder = data / "gensim/test/test_data"
     texts = (folder / "lee.cor").read_text(encoding="latin-1").splitlines()
     rows = (folder / "similarities0-1.txt").read_text(encoding="utf-8").splitlines()
-    # A triangle: each pair stands once.
-    alike = [[float(cell) for cell in row.split()] for row in rows]
+    # Triangular: each pair occurs once.
+    similarity = [[float(cell) for cell in row.split()] for row in rows]
     questions = [
         (
             " ".join(text.split()[:words]),
             {
-                other: max(alike[number][other], alike[other][number])
+                other: max(similarity[number][other], similarity[other][number])
                 for other in range(len(texts))
                 if other != number
             },
@@ -185,21 +184,21 @@ COLLECTIONS = {"topics": topics, "papers": papers, "lee": lee}
 
 
 def serve(model):
-    """A server on this machine that speaks as OpenAI's embeddings do."""
-    # One text at a time: what it does uses all processors already.
-    alone = threading.Lock()
-    known = {}
+    """A local server with OpenAI's embeddings API."""
+    # One text at a time: a single request already uses all CPUs.
+    lock = threading.Lock()
+    cache = {}
 
     def numbers(text):
-        with alone:
-            if text not in known:
-                known[text] = model.numbers(text).tolist()
-            return known[text]
+        with lock:
+            if text not in cache:
+                cache[text] = model.numbers(text).tolist()
+            return cache[text]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            data = [{"index": i, "embedding": numbers(t)} for i, t in enumerate(asked["input"])]
+            args = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            data = [{"index": i, "embedding": numbers(t)} for i, t in enumerate(args["input"])]
             body = json.dumps({"data": data}).encode()
             self.send_response(200)
             self.send_header("content-length", str(len(body)))
@@ -215,65 +214,65 @@ def serve(model):
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return answer.read().decode()
+    with urllib.request.urlopen(url, timeout=30) as response:
+        return response.read().decode()
 
 
 def store(url, title, content):
     body = json.dumps({"title": title[:500] or "Untitled", "content": content}).encode()
     request = urllib.request.Request(f"{url}/api/v1/artifacts", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)["artifactId"]
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return json.load(response)["artifactId"]
 
 
-def wait_until_seen(url):
-    """Until the model has seen every text; it may take long, but not without going on."""
-    left, until = None, time.monotonic() + PATIENCE
+def wait_until_embedded(url):
+    """Waits until every text is embedded; fails if there is no progress."""
+    left, until = None, time.monotonic() + TIMEOUT_SECONDS
     while left != 0:
         page = get(f"{url}/search")
-        waiting = int(re.search(r'Waiting</dt><dd class="figures">([\d,]+)<', page).group(1).replace(",", ""))
+        waiting = int(re.search(r'id="index-pending">([\d,]+)<', page).group(1).replace(",", ""))
         if waiting != left:
-            left, until = waiting, time.monotonic() + PATIENCE
+            left, until = waiting, time.monotonic() + TIMEOUT_SECONDS
         if time.monotonic() > until:
-            sys.exit(f"the model has not seen {left} of the texts")
+            sys.exit(f"{left} texts are not embedded")
         time.sleep(0.2)
 
 
-def ndcg(ranked, worth):
-    gain = lambda values: sum(v / math.log2(place + 2) for place, v in enumerate(values[:DEPTH]))
-    return gain([worth.get(text, 0.0) for text in ranked]) / gain(sorted(worth.values(), reverse=True))
+def ndcg(ranked, relevance):
+    gain = lambda values: sum(v / math.log2(rank + 2) for rank, v in enumerate(values[:DEPTH]))
+    return gain([relevance.get(text, 0.0) for text in ranked]) / gain(sorted(relevance.values(), reverse=True))
 
 
 def column(page, name):
-    """The artifacts of a column of the page that shows both rankings."""
+    """The artifacts in one column of the page that shows both rankings."""
     part = re.search(rf'<h2 id="{name}">.*?</section>', page, re.DOTALL).group()
     return re.findall(r'href="/artifacts/([0-9a-f-]+)"', part)
 
 
-def rankings(url, question, itself):
-    """The three rankings of one question: each half by itself, and fused, as an agent gets it."""
-    # One more, where one will be taken out.
-    limit = DEPTH if itself is None else DEPTH + 1
+def rankings(url, question, own_text):
+    """The three rankings of one query: full-text, semantic, and combined as an agent receives it."""
+    # One more if the query's own text will be removed.
+    limit = DEPTH if own_text is None else DEPTH + 1
     query = question[:1000]
-    asked = urllib.parse.urlencode({"limit": limit, "query": query})
-    found = json.loads(get(f"{url}/api/v1/search?{asked}"))
+    args = urllib.parse.urlencode({"limit": limit, "query": query})
+    found = json.loads(get(f"{url}/api/v1/search?{args}"))
     if found["mode"] != "hybrid":
-        sys.exit("the model did not take part")
+        sys.exit("the search did not use the model")
     page = get(f"{url}/search?" + urllib.parse.urlencode({"q": query}))
     fused = [result["artifactId"] for result in found["results"]]
     return column(page, "keyword"), column(page, "semantic"), fused
 
 
 def measure(binary, model, server, texts, questions):
-    """The nDCG of each half and of both, for every question."""
+    """The nDCG of the three rankings, for every query."""
     url, numbers = server
     environment = {
         **os.environ,
-        "ONWARD_EMBEDDINGS_URL": url,
-        "ONWARD_EMBEDDINGS_MODEL": model.name,
-        "ONWARD_EMBEDDINGS_BATCH_SIZE": "8",
-        "ONWARD_EMBEDDINGS_TIMEOUT_SECONDS": str(PATIENCE),
-        "ONWARD_LIMITS_TENANT_CALLS_PER_SECOND": "100000",
+        "ONWARD_EMBEDDINGS__URL": url,
+        "ONWARD_EMBEDDINGS__MODEL": model.name,
+        "ONWARD_EMBEDDINGS__BATCH_SIZE": "8",
+        "ONWARD_EMBEDDINGS__TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
+        "ONWARD_LIMITS__TENANT_CALLS_PER_SECOND": "100000",
     }
     with tempfile.TemporaryDirectory() as folder:
         command = [binary, "--database", f"{folder}/onward.db", "serve", "--bind", "127.0.0.1:0"]
@@ -283,15 +282,15 @@ def measure(binary, model, server, texts, questions):
         try:
             at = re.search(r"http://\S+", server.stdout.readline()).group()
             ids = {store(at, *text): number for number, text in enumerate(texts)}
-            wait_until_seen(at)
-            figures = []
-            for question, worth, itself in questions:
-                # Known before it is asked, so that a busy machine does not turn it into words alone.
+            wait_until_embedded(at)
+            scores = []
+            for question, relevance, own_text in questions:
+                # Embed the query first, so that a slow model does not turn the search into full-text only.
                 numbers(question[:1000])
-                three = ([ids[one] for one in ranked] for ranked in rankings(at, question, itself))
-                three = ([text for text in ranked if text != itself] for ranked in three)
-                figures.append([ndcg(ranked, worth) for ranked in three])
-            return numpy.array(figures)
+                by_kind = ([ids[one] for one in ranked] for ranked in rankings(at, question, own_text))
+                by_kind = ([text for text in ranked if text != own_text] for ranked in by_kind)
+                scores.append([ndcg(ranked, relevance) for ranked in by_kind])
+            return numpy.array(scores)
         finally:
             server.terminate()
             server.wait(timeout=30)
@@ -304,20 +303,20 @@ def main():
     flags.add_argument("--collection", action="append", choices=COLLECTIONS)
     flags.add_argument("--model", action="append", choices=MODELS)
     flags.add_argument("--words", type=int, default=12)
-    asked = flags.parse_args()
-    print(f"{'nDCG@10':<18} {'collection':<10} {'texts':>6} {'questions':>9}", end="")
-    print(f" {'words':>8} {'meaning':>8} {'fused':>8}  fused against the better half, with its error", flush=True)
-    for chosen in asked.model or MODELS:
-        model = MODELS[chosen](asked.data)
+    args = flags.parse_args()
+    print(f"{'nDCG@10':<18} {'collection':<10} {'texts':>6} {'queries':>9}", end="")
+    print(f" {'full-text':>9} {'semantic':>8} {'combined':>8}  combined minus the better one, standard error", flush=True)
+    for chosen in args.model or MODELS:
+        model = MODELS[chosen](args.data)
         server = serve(model)
-        for name in asked.collection or COLLECTIONS:
-            texts, questions = COLLECTIONS[name](asked.data, asked.words)
-            figures = measure(asked.binary, model, server, texts, questions)
-            words, meaning, fused = figures.mean(axis=0)
-            better = figures[:, 2] - figures[:, 0 if words > meaning else 1]
+        for name in args.collection or COLLECTIONS:
+            texts, questions = COLLECTIONS[name](args.data, args.words)
+            scores = measure(args.binary, model, server, texts, questions)
+            words, meaning, fused = scores.mean(axis=0)
+            better = scores[:, 2] - scores[:, 0 if words > meaning else 1]
             error = better.std(ddof=1) / math.sqrt(len(better))
             print(f"{model.name:<18} {name:<10} {len(texts):>6} {len(questions):>9}", end="")
-            print(f" {words:>8.3f} {meaning:>8.3f} {fused:>8.3f}  {better.mean():+.3f} ± {error:.3f}", flush=True)
+            print(f" {words:>9.3f} {meaning:>8.3f} {fused:>8.3f}  {better.mean():+.3f} ± {error:.3f}", flush=True)
 
 
 main()

@@ -1,8 +1,8 @@
-//! How fast DBOS for Rust advances workflows of ten trivial steps: the peer beside Onward's own
-//! figures on PostgreSQL. It is built by `bench/peers/dbos` outside of the workspace.
+//! Throughput of DBOS for Rust with workflows of ten trivial steps, to compare with Onward on PostgreSQL.
+//! `bench/peers/dbos` builds it outside of the workspace.
 //!
-//! Arguments: the database's URL, the seconds to run for, then how many callers at once, once or
-//! several times. A caller runs one workflow after the other. Prints one line per number of callers.
+//! Arguments: the database URL, the duration in seconds, and one or more numbers of concurrent callers. A
+//! caller runs one workflow after another. Prints one line per number of callers.
 
 use std::time::{Duration, Instant};
 
@@ -20,30 +20,30 @@ async fn workflow(_: ()) -> dbos::Result<u32> {
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
-    let mut words = std::env::args().skip(1);
-    let url = words.next().expect("the database's URL");
-    let seconds: f64 = words.next().expect("seconds").parse().expect("a number");
+    let mut args = std::env::args().skip(1);
+    let url = args.next().expect("database URL argument");
+    let seconds: f64 = args.next().expect("seconds argument").parse().expect("seconds is a number");
     let config = Config {
         app_version: Some("1".to_owned()),
         ..Config::new("onward-bench", url)
     };
     let dbos = DBOS::new(config);
-    let advance = dbos.register_workflow("advance", workflow).expect("a workflow");
-    dbos.launch().await.expect("a launch");
+    let advance = dbos.register_workflow("advance", workflow).expect("workflow registered");
+    dbos.launch().await.expect("DBOS launched");
     for _ in 0..20 {
-        advance.run(()).await.expect("a workflow that runs");
+        advance.run(()).await.expect("workflow completed");
     }
-    for callers in words {
-        let callers: u32 = callers.parse().expect("a number of callers");
-        let span = Duration::from_secs_f64(seconds);
+    for callers in args {
+        let callers: u32 = callers.parse().expect("callers is a number");
+        let duration = Duration::from_secs_f64(seconds);
         let began = Instant::now();
         let tasks: Vec<_> = (0..callers)
             .map(|_| {
                 let advance = advance.clone();
                 tokio::spawn(async move {
                     let mut steps = 0u64;
-                    while began.elapsed() < span {
-                        advance.run(()).await.expect("a workflow that runs");
+                    while began.elapsed() < duration {
+                        advance.run(()).await.expect("workflow completed");
                         steps += u64::from(STEPS);
                     }
                     steps
@@ -52,7 +52,7 @@ async fn main() {
             .collect();
         let mut steps = 0;
         for task in tasks {
-            steps += task.await.expect("a caller");
+            steps += task.await.expect("caller finished");
         }
         println!("{callers} {:.0}", steps as f64 / began.elapsed().as_secs_f64());
     }

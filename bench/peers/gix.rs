@@ -1,7 +1,7 @@
-//! What has changed in a checkout, by gix: the peer beside `git status`, which Onward's fingerprint waits
-//! for. It is built by `bench/peers/gix` outside of the workspace.
+//! Prints the changes in a checkout with gix, to compare with `git status`, which Onward's fingerprint
+//! uses. `bench/peers/gix` builds it outside of the workspace.
 //!
-//! Argument: the checkout. Prints a name per line; folders that are not known as one.
+//! Argument: the checkout. Prints one path per line; untracked directories are collapsed.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use gix::progress::Discard;
 use gix::status::UntrackedFiles;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let checkout = std::env::args_os().nth(1).ok_or("name a checkout")?;
+    let checkout = std::env::args_os().nth(1).ok_or("missing argument: the checkout")?;
     let repository = gix::open(std::path::PathBuf::from(checkout))?;
     println!("{}", repository.head_id()?);
     let status = repository

@@ -1,7 +1,7 @@
 //! Tenants and tokens.
 //!
-//! A token is `onw_` and 40 hexadecimal characters. It is shown once; only its SHA-256 is stored. One
-//! that is unknown, expired or revoked is refused in the same words.
+//! A token is `onw_` followed by 40 hexadecimal characters. It is displayed once; only its SHA-256
+//! is stored. Unknown, expired and revoked tokens are rejected with the same message.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,16 +17,16 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
+use crate::environment::hex;
 use crate::error::Error;
-use crate::world::hex;
 
-/// How often at most it is noted that a token was used.
-const NOTED: Duration = Duration::from_secs(60);
-const LONGEST_NAME: usize = 100;
-const LONGEST_TENANT: usize = 64;
-const REFUSED: &str = "the token is unknown, expired or revoked";
+/// Minimum interval between updates of a token's `last_used_at`.
+const LAST_USED_INTERVAL: Duration = Duration::from_secs(60);
+const MAX_NAME_CHARS: usize = 100;
+const MAX_TENANT_CHARS: usize = 64;
+const INVALID_TOKEN: &str = "the token is unknown, expired or revoked";
 
-/// Which token, without its secret.
+/// The id of a token; not secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenId(Uuid);
 
@@ -45,7 +45,7 @@ impl FromStr for TokenId {
 }
 
 impl Engine {
-    /// Makes a token, and gives it away: it is not shown again.
+    /// Creates a token and returns its secret, which cannot be retrieved again.
     pub async fn create_token(
         &self,
         caller: &Caller,
@@ -55,21 +55,21 @@ impl Engine {
     ) -> Result<(String, Token), Error> {
         caller.allow(Permission::ManageTokens)?;
         if role == Role::Owner {
-            // Whoever could make an owner would be one.
+            // Creating an owner token is equivalent to being an owner.
             caller.allow(Permission::ManageTenant)?;
         }
         let characters = name.chars().count();
-        if name.trim().is_empty() || characters > LONGEST_NAME {
-            let message = format!("must have 1 to {LONGEST_NAME} characters");
+        if name.trim().is_empty() || characters > MAX_NAME_CHARS {
+            let message = format!("must have 1 to {MAX_NAME_CHARS} characters");
             return Err(Error::invalid("name", message));
         }
         let now = self.now();
         if expires_at.is_some_and(|at| at <= now) {
-            return Err(Error::invalid("expiresAt", "must lie in the future"));
+            return Err(Error::invalid("expiresAt", "must be in the future"));
         }
-        let secret = format!("onw_{}", self.fresh.hex::<20>());
+        let secret = format!("onw_{}", self.ids.hex::<20>());
         let token = Token {
-            id: self.fresh.id(),
+            id: self.ids.random_id(),
             prefix: secret.chars().take(12).collect(),
             name: name.replace('\0', "\u{FFFD}"),
             role,
@@ -78,13 +78,13 @@ impl Engine {
             last_used_at: None,
             revoked_at: None,
         };
-        let line = self.line(caller, "token_created", &token);
+        let line = self.token_log_entry(caller, "token_created", &token);
         let (stored, hash) = (token.clone(), hash(&secret));
         let made = self.store.write(&caller.tenant, move |tx| {
             let (stored, hash, line) = (stored.clone(), hash.clone(), line.clone());
             Box::pin(async move {
                 if tx.own_tenant().await?.is_none() {
-                    return Err(unknown_tenant(tx.tenant()));
+                    return Err(tenant_not_found(tx.tenant()));
                 }
                 tx.add_token(&stored, &hash);
                 tx.log_line(&line);
@@ -95,7 +95,7 @@ impl Engine {
         Ok((secret, token))
     }
 
-    /// The tenant's tokens, the oldest first.
+    /// The tenant's tokens, oldest first.
     pub async fn tokens(&self, caller: &Caller) -> Result<Vec<Token>, Error> {
         caller.allow(Permission::ManageTokens)?;
         let tokens = self
@@ -104,30 +104,32 @@ impl Engine {
         Ok(tokens.await?)
     }
 
-    /// Takes a token back, named by its name, its id, or the beginning that is shown of it.
-    pub async fn revoke_token(&self, caller: &Caller, named: &str) -> Result<Token, Error> {
+    /// Revokes a token, identified by its name, its displayed prefix, or an id prefix.
+    pub async fn revoke_token(&self, caller: &Caller, identifier: &str) -> Result<Token, Error> {
         caller.allow(Permission::ManageTokens)?;
         let tokens = self.tokens(caller).await?;
-        let fits = |token: &&Token| {
+        let matches = |token: &&Token| {
             let by_id = token.id.to_string();
             token.revoked_at.is_none()
-                && (token.name == named || token.prefix == named || by_id.starts_with(named))
+                && (token.name == identifier
+                    || token.prefix == identifier
+                    || by_id.starts_with(identifier))
         };
-        let mut fitting = tokens.iter().filter(fits);
-        let token = match (fitting.next(), fitting.next()) {
+        let mut matching = tokens.iter().filter(matches);
+        let token = match (matching.next(), matching.next()) {
             (Some(token), None) => token.clone(),
-            (Some(_), Some(_)) => return Err(Error::Ambiguous(named.to_owned())),
+            (Some(_), Some(_)) => return Err(Error::Ambiguous(identifier.to_owned())),
             (None, _) => {
                 return Err(Error::NotFound {
-                    what: "token",
-                    name: named.to_owned(),
+                    kind: "token",
+                    name: identifier.to_owned(),
                 });
             }
         };
         if token.role == Role::Owner {
             caller.allow(Permission::ManageTenant)?;
         }
-        let line = self.line(caller, "token_revoked", &token);
+        let line = self.token_log_entry(caller, "token_revoked", &token);
         let (id, now) = (token.id, self.now());
         let revoked = self.store.write(&caller.tenant, move |tx| {
             let line = line.clone();
@@ -141,27 +143,27 @@ impl Engine {
         Ok(token)
     }
 
-    /// Who comes with this token.
+    /// The caller that a token secret belongs to.
     pub async fn authenticate(&self, secret: &str) -> Result<Caller, Error> {
-        let (tenant, id) = self.token_of(secret).await?;
-        self.caller_of_token(&tenant, id).await
+        let (tenant, id) = self.find_token(secret).await?;
+        self.caller_for_token(&tenant, id).await
     }
 
-    /// Which token of which tenant this is, whatever it is still good for.
-    pub async fn token_of(&self, secret: &str) -> Result<(Arc<str>, TokenId), Error> {
+    /// Looks up a token by its secret, without checking expiry or revocation.
+    pub async fn find_token(&self, secret: &str) -> Result<(Arc<str>, TokenId), Error> {
         let hash = hash(secret);
-        // Whose token it is, is not known before: this is the one question outside of all tenants.
-        let nobody = Arc::from("");
-        let found = self.store.read(&nobody, move |tx| {
+        // The tenant is unknown until the token is found, so this read is outside of any tenant.
+        let no_tenant = Arc::from("");
+        let found = self.store.read(&no_tenant, move |tx| {
             let hash = hash.clone();
             Box::pin(async move { tx.token_of_hash(&hash).await })
         });
-        let (tenant, id) = found.await?.ok_or(Error::Unauthorized(REFUSED))?;
+        let (tenant, id) = found.await?.ok_or(Error::Unauthorized(INVALID_TOKEN))?;
         Ok((tenant, TokenId(id)))
     }
 
-    /// Who comes with a token that was shown before, as long as it is good.
-    pub async fn caller_of_token(
+    /// The caller for a token that was looked up before. Rejects expired and revoked tokens.
+    pub async fn caller_for_token(
         &self,
         tenant: &Arc<str>,
         TokenId(id): TokenId,
@@ -172,21 +174,24 @@ impl Engine {
             })
         });
         let (Some(token), Some(settings)) = known.await? else {
-            return Err(Error::Unauthorized(REFUSED));
+            return Err(Error::Unauthorized(INVALID_TOKEN));
         };
         let now = self.now();
         let expired = token.expires_at.is_some_and(|at| now >= at);
         if expired || token.revoked_at.is_some() {
-            return Err(Error::Unauthorized(REFUSED));
+            return Err(Error::Unauthorized(INVALID_TOKEN));
         }
-        if token.last_used_at.is_none_or(|at| now.since(at) >= NOTED) {
-            let noted = self.store.write(tenant, move |tx| {
+        if token
+            .last_used_at
+            .is_none_or(|at| now.since(at) >= LAST_USED_INTERVAL)
+        {
+            let recorded = self.store.write(tenant, move |tx| {
                 Box::pin(async move {
                     tx.token_used(id, now);
                     Ok::<(), onward_store::Error>(())
                 })
             });
-            noted.await?;
+            recorded.await?;
         }
         Ok(Caller {
             tenant: Arc::clone(tenant),
@@ -198,11 +203,11 @@ impl Engine {
         })
     }
 
-    /// Makes a tenant. For whoever runs the server.
+    /// Creates a tenant. For the server's operator.
     pub async fn create_tenant(&self, name: &str) -> Result<Tenant, Error> {
         if !is_tenant_name(name) {
             let message =
-                format!("must be 1 to {LONGEST_TENANT} lower-case letters, digits and hyphens");
+                format!("must be 1 to {MAX_TENANT_CHARS} lower-case letters, digits and hyphens");
             return Err(Error::invalid("name", message));
         }
         let tenant: Arc<str> = Arc::from(name);
@@ -211,7 +216,7 @@ impl Engine {
             Box::pin(async move {
                 if tx.own_tenant().await?.is_some() {
                     return Err(Error::Conflict {
-                        message: format!("there is a tenant `{}` already", tx.tenant()),
+                        message: format!("tenant `{}` already exists", tx.tenant()),
                         hint: "choose another name",
                     });
                 }
@@ -227,25 +232,25 @@ impl Engine {
         })
     }
 
-    /// Every tenant. For whoever runs the server.
+    /// All tenants. For the server's operator.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
-        let nobody = Arc::from("");
+        let no_tenant = Arc::from("");
         let tenants = self
             .store
-            .read(&nobody, |tx| Box::pin(async { tx.all_tenants().await }));
+            .read(&no_tenant, |tx| Box::pin(async { tx.all_tenants().await }));
         Ok(tenants.await?)
     }
 
-    /// Whoever runs the server, acting for one of its tenants.
+    /// A caller for the server's operator, acting for one tenant.
     pub async fn operator(&self, tenant: &str, name: &str) -> Result<Caller, Error> {
         if !is_tenant_name(tenant) {
-            return Err(unknown_tenant(&Arc::from(tenant)));
+            return Err(tenant_not_found(&Arc::from(tenant)));
         }
         let tenant: Arc<str> = Arc::from(tenant);
         let known = self
             .store
             .read(&tenant, |tx| Box::pin(async { tx.own_tenant().await }));
-        let known = known.await?.ok_or_else(|| unknown_tenant(&tenant))?;
+        let known = known.await?.ok_or_else(|| tenant_not_found(&tenant))?;
         Ok(Caller {
             tenant,
             name: name.to_owned(),
@@ -256,7 +261,7 @@ impl Engine {
         })
     }
 
-    /// The last lines of the tenant's log, newest first.
+    /// The most recent entries of the tenant's log, newest first.
     pub async fn tenant_log(&self, caller: &Caller, limit: u32) -> Result<Vec<LogLine>, Error> {
         caller.allow(Permission::Read)?;
         let lines = self.store.read(&caller.tenant, move |tx| {
@@ -265,12 +270,12 @@ impl Engine {
         Ok(lines.await?)
     }
 
-    fn line(&self, caller: &Caller, action: &str, token: &Token) -> LogLine {
+    fn token_log_entry(&self, caller: &Caller, action: &str, token: &Token) -> LogLine {
         let at = self.now();
         LogLine {
-            id: self.fresh.timely_id(at),
+            id: self.ids.ordered_id(at),
             at,
-            actor: caller.signature(),
+            actor: caller.actor(),
             action: action.to_owned(),
             details: json!({
                 "tokenId": token.id.to_string(),
@@ -282,18 +287,18 @@ impl Engine {
 }
 
 fn is_tenant_name(name: &str) -> bool {
-    let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
-    !name.is_empty() && name.len() <= LONGEST_TENANT && name.chars().all(fits)
+    let matches = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    !name.is_empty() && name.len() <= MAX_TENANT_CHARS && name.chars().all(matches)
 }
 
-fn unknown_tenant(name: &Arc<str>) -> Error {
+fn tenant_not_found(name: &Arc<str>) -> Error {
     Error::NotFound {
-        what: "tenant",
+        kind: "tenant",
         name: name.to_string(),
     }
 }
 
-/// What is stored of a token.
+/// The stored form of a token.
 fn hash(secret: &str) -> String {
     hex(&Sha256::digest(secret.as_bytes()))
 }

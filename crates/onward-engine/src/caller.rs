@@ -1,4 +1,4 @@
-//! Who asks, for which tenant, in which role. Every use case asks here whether they may.
+//! The caller of a command: tenant, name, role and permission checks.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use onward_core::id::SessionId;
 use onward_core::role::{Forbidden, Permission, TenantPolicy};
 use onward_store::Author;
 
-use crate::clean;
+use crate::sanitize;
 
-/// The tenant of a machine that has one person.
+/// The tenant of a single-user installation.
 pub const LOCAL: &str = "local";
 
-/// Who asks.
+/// The authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Whose data.
+    /// The tenant whose data the caller accesses.
     pub tenant: Arc<str>,
-    /// Who, in the audit trail: a user, a token, a part of Onward.
+    /// Name in the audit trail: a user, a token or a component of Onward.
     pub name: String,
-    /// In which role.
+    /// The caller's role.
     pub role: Role,
-    /// What the tenant allows beyond the roles.
+    /// Tenant settings that extend the roles.
     pub policy: TenantPolicy,
 }
 
 impl Caller {
-    /// The user of this machine, who may do everything.
+    /// The user of this machine, with all permissions.
     pub fn local(name: impl Into<String>) -> Self {
         Self {
             tenant: LOCAL.into(),
@@ -36,31 +36,31 @@ impl Caller {
         }
     }
 
-    /// A part of Onward that acts by itself for a tenant, such as the sweep.
-    pub(crate) fn onward(tenant: Arc<str>, part: &str) -> Self {
+    /// A component of Onward that acts on behalf of a tenant, such as the sweep.
+    pub(crate) fn internal(tenant: Arc<str>, component: &str) -> Self {
         Self {
             tenant,
-            name: part.to_owned(),
+            name: component.to_owned(),
             role: Role::Owner,
             policy: TenantPolicy::default(),
         }
     }
 
-    /// Whether they may.
+    /// Checks a permission.
     pub fn allow(&self, permission: Permission) -> Result<(), Forbidden> {
         self.role.allow(permission, self.policy)
     }
 
-    /// Their name as it is stored.
-    pub(crate) fn signature(&self) -> String {
+    /// The caller's name, sanitized for storage.
+    pub(crate) fn actor(&self) -> String {
         let mut name = self.name.clone();
-        clean::text(&mut name);
+        sanitize::text(&mut name);
         name
     }
 
     pub(crate) fn author(&self, session: Option<&SessionId>) -> Author {
         Author {
-            name: self.signature(),
+            name: self.actor(),
             session: session.cloned(),
         }
     }

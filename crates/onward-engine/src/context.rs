@@ -1,13 +1,13 @@
-//! What somebody who takes up a step, or a whole plan, needs to know, in no more characters than they
-//! can take. It reads; only that a session takes a plan up is noted, in the plan's trail.
+//! Context for an agent that starts a step or resumes a plan, within a character budget. Read-only,
+//! except that a session resuming a plan is recorded in the plan's audit trail.
 //!
-//! How much room there is decides what is read: what would be cut off is not loaded, so a plan of
-//! 10,000 steps costs what its answer costs. The room is that of the answer as JSON, names of fields
-//! and ids included; `budget.rs` spends it, `of_step.rs` and `of_plan.rs` say on what.
+//! The budget limits what is loaded, so a plan with 10,000 steps costs no more than its response.
+//! It counts the characters of the JSON response, including field names and ids. `budget.rs` tracks
+//! it; `step.rs` and `plan.rs` decide how to spend it.
 
 mod budget;
-mod of_plan;
-mod of_step;
+mod plan;
+mod step;
 
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
@@ -17,109 +17,109 @@ use onward_store::{Excerpt, OutputExcerpt, Recent, Sheet, StepBrief, Tx};
 use serde_json::Value;
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::next::Working;
-use budget::{Budget, cost, cost_of_data};
+use crate::next_step::StepInProgress;
+use crate::sanitize;
+use budget::{Budget, cost, json_cost};
 
-/// Characters that a step's context has, where nobody said otherwise.
+/// Default budget of a step's context, in characters.
 pub const STEP_CHARS: usize = 20_000;
-/// Characters that a plan's context has, where nobody said otherwise.
+/// Default budget of a plan's context, in characters.
 pub const PLAN_CHARS: usize = 40_000;
-/// The most characters that can be asked for.
+/// Maximum budget, in characters.
 pub const MAX_CHARS: usize = 1_000_000;
 
-/// What an entry of a list costs beside its texts: its ids, its numbers, the names of its fields.
-const ENTRY: usize = 170;
-/// How many artifacts, or outputs, are named at most.
-const ARTIFACTS: u32 = 50;
-/// How many steps are looked up at once.
-const PAGE: u32 = 32;
+/// Cost of a list entry apart from its texts: ids, numbers and field names.
+const ENTRY_COST: usize = 170;
+/// Maximum number of artifacts, and of outputs.
+const MAX_EXCERPTS: u32 = 50;
+/// Number of steps per query.
+const PAGE_SIZE: u32 = 32;
 
-/// What an agent needs to know to work on a step.
+/// Context for working on a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepContext {
     /// The step.
-    pub step: StepAtHand,
+    pub step: StepDetails,
     /// Its plan.
     pub plan: PlanId,
     /// The plan's name.
     pub name: String,
     /// The plan's question.
     pub research_question: String,
-    /// What came out of steps before: of those that it waited for, then of the others in front of
-    /// it, each time the nearest first.
-    pub results: Vec<StepTold>,
-    /// What was found or made: for this step, then for the plan, each time the newest first.
+    /// Results of earlier steps: first of its dependencies, then of the other steps before it, each
+    /// nearest first.
+    pub results: Vec<StepWithResult>,
+    /// Artifacts: first of this step, then of the plan, each newest first.
     pub artifacts: Vec<Excerpt>,
-    /// What the plan has delivered so far, the newest first.
+    /// Outputs of the plan so far, newest first.
     pub outputs: Vec<OutputExcerpt>,
-    /// What people said: about this step, then about the plan, each time the newest first.
+    /// Feedback: first on this step, then on the plan, each newest first.
     pub feedback: Vec<String>,
-    /// Whether something was cut or left out.
+    /// Whether anything was truncated or omitted.
     pub truncated: bool,
 }
 
-/// A step that is to be worked on.
+/// The step to work on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepAtHand {
-    /// Which step.
+pub struct StepDetails {
+    /// The step's id.
     pub id: StepId,
-    /// Its place.
+    /// Position in the plan.
     pub order: u32,
-    /// What kind of work.
+    /// Type of work.
     pub step_type: StepType,
-    /// A short name for people.
+    /// Display title.
     pub title: Option<String>,
-    /// Where it stands.
+    /// The step's status.
     pub status: StepStatus,
-    /// The attempt that it is in.
+    /// The current attempt number.
     pub attempt: u32,
-    /// What to do.
+    /// Instructions for the agent.
     pub instructions: String,
-    /// The steps that it waits for, or waited for.
+    /// The steps it depends on.
     pub depends_on: Vec<StepId>,
 }
 
-/// A step, with as much of its result as there is room for.
+/// A step with as much of its result as the budget allows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StepTold {
+pub struct StepWithResult {
     /// The step.
     pub step: StepBrief,
-    /// What came out, in words.
+    /// Summary of the result.
     pub summary: Option<String>,
-    /// What came out, as data: all of it or nothing.
+    /// Structured data of the result: complete or absent.
     pub data: Option<Value>,
 }
 
-/// What a session needs to know to take a plan up.
+/// Context for resuming a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanContext {
     /// The plan.
     pub sheet: Sheet,
-    /// Its steps in their order. Where not all have room, those next to where the work stands.
-    pub steps: Vec<StepTold>,
-    /// How many steps had no room.
+    /// Steps in order; if the budget does not allow all, those nearest to the current position.
+    pub steps: Vec<StepWithResult>,
+    /// Number of steps omitted.
     pub steps_omitted: u32,
-    /// What was found or made, the newest first.
+    /// Artifacts, newest first.
     pub artifacts: Vec<Excerpt>,
-    /// What the plan has delivered so far, the newest first.
+    /// Outputs so far, newest first.
     pub outputs: Vec<OutputExcerpt>,
-    /// What a person is asked, and about which step.
+    /// The step under review and the review request.
     pub review: Option<(StepId, Review)>,
-    /// The steps that others left in progress.
-    pub interrupted: Vec<Working>,
-    /// What happened last, oldest first.
+    /// Steps in progress of other sessions.
+    pub interrupted: Vec<StepInProgress>,
+    /// The most recent events, oldest first.
     pub recent: Vec<Recent>,
-    /// Whether something was cut or left out.
+    /// Whether anything was truncated or omitted.
     pub truncated: bool,
-    /// What to call next.
+    /// The recommended next tool call.
     pub next: String,
 }
 
 impl Engine {
-    /// What an agent needs to know to work on a step.
+    /// Context for working on a step.
     pub async fn step_context(
         &self,
         caller: &Caller,
@@ -127,15 +127,15 @@ impl Engine {
         max_chars: Option<usize>,
     ) -> Result<StepContext, Error> {
         caller.allow(Permission::Read)?;
-        let room = room(max_chars, STEP_CHARS)?;
+        let budget_chars = budget_chars(max_chars, STEP_CHARS)?;
         let context = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(of_step::read(tx, step, room))
+            Box::pin(step::read(tx, step, budget_chars))
         });
         context.await
     }
 
-    /// What a session needs to know to take a plan up. That it does is noted once, where another one
-    /// worked on the plan last; who may only read takes nothing up.
+    /// Context for resuming a plan. If another session worked on the plan last, this session's
+    /// resumption is recorded once, provided the caller may work on the plan.
     pub async fn plan_context(
         &self,
         caller: &Caller,
@@ -144,31 +144,32 @@ impl Engine {
         max_chars: Option<usize>,
     ) -> Result<PlanContext, Error> {
         caller.allow(Permission::Read)?;
-        let room = room(max_chars, PLAN_CHARS)?;
-        let session = clean::session(session);
+        let budget_chars = budget_chars(max_chars, PLAN_CHARS)?;
+        let session = sanitize::session(session);
         if let Some(session) = &session
             && caller.allow(Permission::Work).is_ok()
         {
-            self.take_up(caller, plan, session.clone()).await?;
+            self.record_session_resume(caller, plan, session.clone())
+                .await?;
         }
         let now = self.now();
         let context = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(of_plan::read(tx, plan, session.clone(), room, now))
+            Box::pin(plan::read(tx, plan, session.clone(), budget_chars, now))
         });
         context.await
     }
 }
 
-fn room(asked: Option<usize>, usual: usize) -> Result<usize, Error> {
-    let room = asked.unwrap_or(usual);
-    if room == 0 || room > MAX_CHARS {
-        let message = format!("must be 1 to {MAX_CHARS}");
+fn budget_chars(requested: Option<usize>, default: usize) -> Result<usize, Error> {
+    let budget_chars = requested.unwrap_or(default);
+    if budget_chars == 0 || budget_chars > MAX_CHARS {
+        let message = format!("must be between 1 and {MAX_CHARS}");
         return Err(Error::invalid("maxChars", message));
     }
-    Ok(room)
+    Ok(budget_chars)
 }
 
-/// Beginnings of artifacts, as many as there is room for.
+/// Excerpts of artifacts, within the budget.
 async fn artifacts(
     tx: &mut Tx,
     plan: PlanId,
@@ -176,85 +177,85 @@ async fn artifacts(
     budget: &mut Budget,
 ) -> Result<Vec<Excerpt>, Error> {
     let mut found = tx
-        .excerpts(plan, step, ARTIFACTS.saturating_add(1))
+        .excerpts(plan, step, MAX_EXCERPTS.saturating_add(1))
         .await?
         .into_iter();
-    let mut named = Vec::new();
-    for mut artifact in found.by_ref().take(count(ARTIFACTS)) {
-        let beside = ENTRY.saturating_add(cost(&artifact.title));
-        if !budget.entry(beside, &mut artifact.excerpt) {
-            return Ok(named);
+    let mut listed = Vec::new();
+    for mut artifact in found.by_ref().take(count(MAX_EXCERPTS)) {
+        let fixed_cost = ENTRY_COST.saturating_add(cost(&artifact.title));
+        if !budget.entry(fixed_cost, &mut artifact.excerpt) {
+            return Ok(listed);
         }
-        named.push(artifact);
+        listed.push(artifact);
     }
     if found.next().is_some() {
-        budget.cut();
+        budget.mark_truncated();
     }
-    Ok(named)
+    Ok(listed)
 }
 
-/// Beginnings of outputs, as many as there is room for.
+/// Excerpts of outputs, within the budget.
 async fn outputs(
     tx: &mut Tx,
     plan: PlanId,
     budget: &mut Budget,
 ) -> Result<Vec<OutputExcerpt>, Error> {
-    let most = ARTIFACTS.saturating_add(1);
+    let most = MAX_EXCERPTS.saturating_add(1);
     let mut found = tx.output_excerpts(plan, most).await?.into_iter();
-    let mut named = Vec::new();
-    for mut output in found.by_ref().take(count(ARTIFACTS)) {
+    let mut listed = Vec::new();
+    for mut output in found.by_ref().take(count(MAX_EXCERPTS)) {
         let texts = cost(&output.title).saturating_add(cost(&output.media_type));
-        if !budget.entry(ENTRY.saturating_add(texts), &mut output.excerpt) {
-            return Ok(named);
+        if !budget.entry(ENTRY_COST.saturating_add(texts), &mut output.excerpt) {
+            return Ok(listed);
         }
-        named.push(output);
+        listed.push(output);
     }
     if found.next().is_some() {
-        budget.cut();
+        budget.mark_truncated();
     }
-    Ok(named)
+    Ok(listed)
 }
 
-/// The first of these steps, as far as there may be room for their summaries, each with what it
-/// costs beside. No character has more than four bytes.
+/// The leading steps whose summaries may fit, at a fixed cost per step. A lower bound: a character
+/// has at most four bytes.
 fn may_fit<'t>(
     briefs: impl Iterator<Item = &'t StepBrief>,
-    beside: usize,
+    fixed_cost: usize,
     mut left: usize,
 ) -> Vec<StepId> {
     let fit = briefs.take_while(|brief| {
-        let fits = left > beside;
+        let fits = left > fixed_cost;
         let bytes = usize::try_from(brief.summary_bytes.unwrap_or(0)).unwrap_or(usize::MAX);
-        left = left.saturating_sub(beside).saturating_sub(bytes / 4);
+        left = left.saturating_sub(fixed_cost).saturating_sub(bytes / 4);
         fits
     });
     fit.map(|brief| brief.id).collect()
 }
 
-/// Reads the structured results for which there is room, of the first steps first.
+/// Loads structured results within the budget, in the order of the steps.
 async fn add_data<'t>(
     tx: &mut Tx,
-    steps: impl Iterator<Item = &'t mut StepTold>,
+    steps: impl Iterator<Item = &'t mut StepWithResult>,
     budget: &mut Budget,
 ) -> Result<(), Error> {
-    let with_data = steps.filter(|told| told.step.data_bytes.is_some());
-    let mut wanted = Vec::new();
+    let with_data = steps.filter(|entry| entry.step.data_bytes.is_some());
+    let mut selected = Vec::new();
     let mut left = budget.left();
-    for told in with_data {
-        // No text has fewer bytes than characters.
-        let bytes = told.step.data_bytes.unwrap_or(0);
+    for entry in with_data {
+        // A text has at least as many bytes as characters.
+        let bytes = entry.step.data_bytes.unwrap_or(0);
         match left.checked_sub(usize::try_from(bytes).unwrap_or(usize::MAX)) {
             Some(rest) => {
                 left = rest;
-                wanted.push(told);
+                selected.push(entry);
             }
-            None => budget.cut(),
+            None => budget.mark_truncated(),
         }
     }
-    for piece in wanted.chunks_mut(count(PAGE)) {
-        let ids: Vec<StepId> = piece.iter().map(|told| told.step.id).collect();
-        for (told, data) in piece.iter_mut().zip(tx.data(&ids).await?) {
-            told.data = data.filter(|data| budget.take(cost_of_data(data)));
+    for page in selected.chunks_mut(count(PAGE_SIZE)) {
+        let ids: Vec<StepId> = page.iter().map(|entry| entry.step.id).collect();
+        for (entry, data) in page.iter_mut().zip(tx.data(&ids).await?) {
+            entry.data = data.filter(|data| budget.spend(json_cost(data)));
         }
     }
     Ok(())

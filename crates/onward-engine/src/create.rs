@@ -1,5 +1,5 @@
-//! Make a plan. The same key from the same tenant gives the same plan; with other content it is a
-//! conflict.
+//! Creates plans. With an idempotency key, a repeated request returns the existing plan; a request
+//! with the same key and different content is a conflict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,41 +13,41 @@ use onward_store::{Entry, Tx};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
+use crate::environment::hex;
 use crate::error::Error;
+use crate::sanitize;
 use crate::skill;
-use crate::world::hex;
 
-/// How long an idempotency key may be.
-const LONGEST_KEY: usize = 200;
+/// Maximum length of an idempotency key.
+const MAX_KEY_CHARS: usize = 200;
 
-/// A plan that was made.
+/// A created plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPlan {
-    /// The plan, as it came into being.
+    /// The plan as created.
     pub created: Box<Created>,
-    /// The skill's execution that it was linked to, as it came into being.
+    /// The skill execution that was linked to the plan at creation.
     pub skill: Option<SkillExecutionId>,
 }
 
 impl Engine {
-    /// A fresh id for a plan.
-    pub fn fresh_plan(&self) -> PlanId {
-        PlanId::new(self.fresh.id())
+    /// Generates a plan id.
+    pub fn new_plan_id(&self) -> PlanId {
+        PlanId::new(self.ids.random_id())
     }
 
-    /// A fresh id for a step.
-    pub fn fresh_step(&self) -> StepId {
-        StepId::new(self.fresh.timely_id(self.now()))
+    /// Generates a step id.
+    pub fn new_step_id(&self) -> StepId {
+        StepId::new(self.ids.ordered_id(self.now()))
     }
 
-    /// A fresh id for a branch.
-    pub fn fresh_branch(&self) -> BranchId {
-        BranchId::new(self.fresh.timely_id(self.now()))
+    /// Generates a branch id.
+    pub fn new_branch_id(&self) -> BranchId {
+        BranchId::new(self.ids.ordered_id(self.now()))
     }
 
-    /// Makes a plan, or gives the one that was made under the same key before, as it was then.
+    /// Creates a plan, or returns the plan created earlier with the same key, as it was then.
     pub async fn create_plan(
         &self,
         caller: &Caller,
@@ -55,61 +55,61 @@ impl Engine {
         key: Option<String>,
     ) -> Result<NewPlan, Error> {
         caller.allow(Permission::CreatePlan)?;
-        clean::plan(&mut command);
+        sanitize::plan(&mut command);
         let mut key = key;
-        clean::maybe(&mut key);
+        sanitize::optional_text(&mut key);
         let characters = key.as_ref().map_or(1, |key| key.chars().count());
-        if characters == 0 || characters > LONGEST_KEY {
-            let message = format!("has {characters} characters, must have 1 to {LONGEST_KEY}");
+        if characters == 0 || characters > MAX_KEY_CHARS {
+            let message = format!("has {characters} characters, must have 1 to {MAX_KEY_CHARS}");
             return Err(Error::invalid("idempotencyKey", message));
         }
         let digest = key.as_ref().map(|_| digest(&command));
-        // Decided before the transaction: a plan that comes into being depends on nothing.
+        // Decided before the transaction: creating a plan depends on no stored facts.
         let event = first(decide::create::decide(&command)?)?;
         let session = command.session;
-        let moment = self.moment(caller, session.as_ref());
+        let ctx = self.command_context(caller, session.as_ref());
         let entry = Arc::new(Entry {
             seq: 1,
             commit_seq: 1,
-            at: moment.now,
-            author: moment.author.clone(),
+            at: ctx.now,
+            author: ctx.author.clone(),
             event,
         });
-        let keyed = key.zip(digest);
-        let made = self.store.write(&caller.tenant, move |tx| {
-            let (entry, keyed) = (Arc::clone(&entry), keyed.clone());
-            let (session, moment) = (session.clone(), moment.clone());
+        let key_and_digest = key.zip(digest);
+        let result = self.store.write(&caller.tenant, move |tx| {
+            let (entry, key_and_digest) = (Arc::clone(&entry), key_and_digest.clone());
+            let (session, ctx) = (session.clone(), ctx.clone());
             Box::pin(async move {
-                let made = created(&entry.event)?;
-                if let Some((key, digest)) = &keyed {
-                    if let Some((plan, known)) = tx.plan_of_key(key).await? {
-                        if *known != **digest {
-                            return Err(other_content());
+                let creation = created(&entry.event)?;
+                if let Some((key, digest)) = &key_and_digest {
+                    if let Some((existing, stored_digest)) = tx.plan_of_key(key).await? {
+                        if *stored_digest != **digest {
+                            return Err(different_content());
                         }
-                        return before(tx, plan).await;
+                        return existing_plan(tx, existing).await;
                     }
-                    tx.remember_key(key, made.plan, digest, entry.at);
+                    tx.remember_key(key, creation.plan, digest, entry.at);
                 }
-                tx.create(made, &entry);
+                tx.create(creation, &entry);
                 let skill = match &session {
-                    Some(session) => skill::link(tx, session, made.plan, &moment, 1).await?,
+                    Some(session) => skill::link(tx, session, creation.plan, &ctx, 1).await?,
                     None => None,
                 };
-                let created = Box::new(made.clone());
+                let created = Box::new(creation.clone());
                 Ok(NewPlan { created, skill })
             })
         });
-        made.await
+        result.await
     }
 }
 
-/// A plan that was made before, as it was then. What its first commit says beside its creation is
-/// the skill that it was linked to.
-async fn before(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
-    let mut trail = tx.trail(plan, 0, 2).await?.into_iter();
-    let first = trail.next();
+/// A plan that was created earlier, as it was then. A second event in its first commit is the link
+/// to a skill execution.
+async fn existing_plan(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
+    let mut entries = tx.trail(plan, 0, 2).await?.into_iter();
+    let first = entries.next();
     let first = first.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-    let linked = trail.next().filter(|entry| entry.commit_seq == 1);
+    let linked = entries.next().filter(|entry| entry.commit_seq == 1);
     let skill = linked.and_then(|entry| {
         let Event::SkillStarted { execution, .. } = entry.event else {
             return None;
@@ -120,10 +120,10 @@ async fn before(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
     Ok(NewPlan { created, skill })
 }
 
-fn other_content() -> Error {
+fn different_content() -> Error {
     Error::Conflict {
-        message: "`idempotencyKey` was used before, for a plan with other content".to_owned(),
-        hint: "send the same content again, or use another `idempotencyKey`",
+        message: "`idempotencyKey` was already used for a plan with different content".to_owned(),
+        hint: "send the same content again, or use a new `idempotencyKey`",
     }
 }
 
@@ -145,52 +145,52 @@ fn created(event: &Event) -> Result<&Created, Error> {
 
 fn not_created() -> Error {
     Error::Store(onward_store::Error::Refused(
-        "a plan does not begin with its creation".to_owned(),
+        "the plan's first event is not its creation".to_owned(),
     ))
 }
 
-/// What a plan is made from, but for the ids, which are fresh each time.
+/// Digest of a plan's content, without ids, which differ in every request.
 fn digest(command: &CreatePlan) -> String {
-    let mut seen = Seen(Sha256::new());
-    seen.text(&command.name);
-    seen.text(&command.research_question);
-    seen.maybe(command.design_rationale.as_deref());
-    seen.maybe(command.output_formatting_notes.as_deref());
-    seen.maybe_span(command.stall_threshold);
-    seen.text(command.on_stall.as_str());
-    seen.maybe(command.session.as_ref().map(SessionId::as_str));
-    seen.steps(&command.steps);
-    seen.number(command.branches.len());
+    let mut hasher = ContentHasher(Sha256::new());
+    hasher.text(&command.name);
+    hasher.text(&command.research_question);
+    hasher.optional_text(command.design_rationale.as_deref());
+    hasher.optional_text(command.output_formatting_notes.as_deref());
+    hasher.optional_duration(command.stall_threshold);
+    hasher.text(command.on_stall.as_str());
+    hasher.optional_text(command.session.as_ref().map(SessionId::as_str));
+    hasher.steps(&command.steps);
+    hasher.number(command.branches.len());
     for branch in &command.branches {
-        seen.number(usize::try_from(branch.after_order).unwrap_or(usize::MAX));
-        seen.text(&branch.condition);
+        hasher.number(usize::try_from(branch.after_order).unwrap_or(usize::MAX));
+        hasher.text(&branch.condition);
         match &branch.action {
-            ActionSpec::Continue => seen.text("continue"),
+            ActionSpec::Continue => hasher.text("continue"),
             ActionSpec::SkipTo(target) => {
-                seen.text("skip_to");
+                hasher.text("skip_to");
                 match target {
-                    StepRef::Order(order) => seen.text(&order.to_string()),
-                    // The id of a step that does not exist yet names nothing; it is refused.
-                    StepRef::Id(id) => seen.text(&id.to_string()),
+                    StepRef::Order(order) => hasher.text(&order.to_string()),
+                    // Rejected later: a plan that is being created has no step ids to refer to.
+                    StepRef::Id(id) => hasher.text(&id.to_string()),
                 }
             }
             ActionSpec::AddSteps(steps) => {
-                seen.text("add_steps");
-                seen.steps(steps);
+                hasher.text("add_steps");
+                hasher.steps(steps);
             }
             ActionSpec::Fail { reason } => {
-                seen.text("fail");
-                seen.maybe(reason.as_deref());
+                hasher.text("fail");
+                hasher.optional_text(reason.as_deref());
             }
         }
     }
-    hex(&seen.0.finalize())
+    hex(&hasher.0.finalize())
 }
 
-/// A digest of texts and numbers, each with its length, so that no two contents look alike.
-struct Seen(Sha256);
+/// Hashes texts and numbers with their lengths, so that different contents have different digests.
+struct ContentHasher(Sha256);
 
-impl Seen {
+impl ContentHasher {
     fn number(&mut self, number: usize) {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         self.0.update(number.to_le_bytes());
@@ -201,7 +201,7 @@ impl Seen {
         self.0.update(text.as_bytes());
     }
 
-    fn maybe(&mut self, text: Option<&str>) {
+    fn optional_text(&mut self, text: Option<&str>) {
         match text {
             Some(text) => {
                 self.number(1);
@@ -211,18 +211,18 @@ impl Seen {
         }
     }
 
-    fn maybe_span(&mut self, span: Option<Duration>) {
-        self.maybe(span.map(|span| span.as_millis().to_string()).as_deref());
+    fn optional_duration(&mut self, span: Option<Duration>) {
+        self.optional_text(span.map(|span| span.as_millis().to_string()).as_deref());
     }
 
     fn steps(&mut self, steps: &[StepSpec]) {
         self.number(steps.len());
         for step in steps {
             self.text(step.step_type.as_str());
-            self.maybe(step.title.as_deref());
+            self.optional_text(step.title.as_deref());
             self.text(&step.instructions);
-            self.maybe_span(step.stall_threshold);
-            self.maybe(step.max_attempts.map(|most| most.to_string()).as_deref());
+            self.optional_duration(step.stall_threshold);
+            self.optional_text(step.max_attempts.map(|most| most.to_string()).as_deref());
             self.number(step.depends_on.len());
             for order in &step.depends_on {
                 self.number(usize::try_from(*order).unwrap_or(usize::MAX));

@@ -1,9 +1,9 @@
-//! What chunks mean: asked of a model, in batches, by one of the processes on a database, for as long as
-//! there are chunks that the model of today has not seen.
+//! Embeds chunks: one process per database sends them to the embedding model in batches, while
+//! there are chunks that the current model has not embedded.
 //!
-//! Those chunks are the queue, and there is no other: whoever takes over after a crash, or after a change
-//! of the model, finds what is left to do in the database. How a model is asked is not known here; a
-//! model that does not answer stops nothing but this, and is asked again later.
+//! The chunks themselves are the queue, so a process that takes over after a crash or a change of
+//! model finds the remaining work in the database. [`Embedder`] implementations call the model. If
+//! the model is unavailable, only embedding stops, and it is retried with backoff.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,180 +20,190 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// How long chunks that another process has stored can stay unnoticed.
-const LOOK: Duration = Duration::from_secs(2);
-/// After trouble the model is asked again this much later, then twice as much, up to the longest.
-const AGAIN: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(120);
-/// So long after trouble a search does not wait for the model.
-const SPARED: Duration = Duration::from_secs(30);
-/// How many artifacts and outputs are cut anew in one transaction.
-const PIECE: u32 = 16;
-/// A text that every model takes.
-const PLAIN: &str = "onward";
+/// Interval at which chunks stored by other processes are polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Initial delay after a failure; doubles up to `MAX_RETRY_DELAY`.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(120);
+/// After a failure, searches skip the model for this long.
+const SKIP_AFTER_FAILURE: Duration = Duration::from_secs(30);
+/// Number of artifacts and outputs per transaction when reindexing.
+const REINDEX_BATCH: u32 = 16;
+/// A text that every model accepts, to detect a misconfigured model.
+const PLAIN_TEXT: &str = "onward";
 
-/// What a text is embedded for: some models want to know.
+/// Purpose of an embedding; some models distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Somebody looks for something, and waits.
+    /// A search query; a user is waiting.
     Query,
-    /// It is to be found.
+    /// Stored text.
     Chunk,
 }
 
-/// Why there are no numbers.
+/// An embedding error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotEmbedded {
-    /// The model does not answer, or not with what was asked for. Later it may.
-    Away(String),
-    /// It does not take these texts.
-    Refused(String),
+pub enum EmbedderError {
+    /// The model does not respond, or responds with something unexpected. Retried later.
+    Unavailable(String),
+    /// The model rejects these texts.
+    Rejected(String),
 }
 
-/// The numbers of each text, in their order.
+/// One vector per text, in order.
 pub type Embedding<'a> =
-    Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, NotEmbedded>> + Send + 'a>>;
+    Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, EmbedderError>> + Send + 'a>>;
 
-/// A model that says what texts mean.
+/// An embedding model.
 pub trait Embedder: Send + Sync {
-    /// Its name. What it said under another name is not compared with what it says under this one.
+    /// The model's name. Embeddings of models with different names are not compared.
     fn model(&self) -> &str;
-    /// How many texts it takes at once.
+    /// Maximum number of texts per request.
     fn batch(&self) -> u32;
-    /// Asks it. Ends within a bounded time.
+    /// Embeds texts. Completes within a bounded time.
     fn embed(&self, texts: Vec<String>, purpose: Purpose) -> Embedding<'_>;
 }
 
-/// What went wrong last.
+/// The most recent failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
-    /// When.
+pub struct EmbedderFailure {
+    /// When it happened.
     pub at: Timestamp,
-    /// What.
-    pub why: String,
+    /// The error.
+    pub error: String,
 }
 
-/// A model, and how it does.
-pub(crate) struct Meaning {
+/// The embedding model and its last failure.
+pub(crate) struct EmbeddingState {
     embedder: Arc<dyn Embedder>,
-    bell: Notify,
-    trouble: Mutex<Option<Trouble>>,
+    notify: Notify,
+    last_failure: Mutex<Option<EmbedderFailure>>,
 }
 
-impl Meaning {
-    /// The name of the model.
+impl EmbeddingState {
+    /// The model's name.
     pub(crate) fn model(&self) -> &str {
         self.embedder.model()
     }
 
-    fn note(&self, trouble: Option<Trouble>) {
-        // Whoever panicked held it for an assignment: it is whole.
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    fn set_failure(&self, last_failure: Option<EmbedderFailure>) {
+        // Only assignments happen under the lock, so a poisoned value is still valid.
+        *self
+            .last_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = last_failure;
     }
 
-    fn trouble(&self) -> Option<Trouble> {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.clone()
+    fn last_failure(&self) -> Option<EmbedderFailure> {
+        let last_failure = self
+            .last_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        last_failure.clone()
     }
 }
 
-/// What one round did.
+/// Result of one embedding round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EmbedRound {
-    /// Chunks that can be found by what they mean from now on.
+    /// Chunks that were embedded.
     pub embedded: u64,
-    /// Chunks that the model does not take.
-    pub refused: u64,
+    /// Chunks that the model rejected.
+    pub rejected: u64,
 }
 
-/// Why a round ended early.
+/// Why a round stopped early.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EmbedError {
-    /// The model does not answer.
-    #[error("the embedding model does not answer: {0}")]
+    /// The model is unavailable.
+    #[error("the embedding model is unavailable: {0}")]
     Model(String),
-    /// The database does not.
+    /// The engine failed, for example because the database is unavailable.
     #[error(transparent)]
     Engine(#[from] Error),
 }
 
 impl From<onward_store::Error> for EmbedError {
-    fn from(why: onward_store::Error) -> Self {
-        EmbedError::Engine(why.into())
+    fn from(error: onward_store::Error) -> Self {
+        EmbedError::Engine(error.into())
     }
 }
 
-/// How much of what is stored can be found, and by what.
+/// State of the search index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHealth {
     /// The chunks.
     pub index: IndexHealth,
-    /// The model; none where only words are searched.
+    /// The embedding model; `None` if only full-text search is available.
     pub model: Option<String>,
-    /// What went wrong last, if nothing went right since, as far as this process knows.
-    pub trouble: Option<Trouble>,
+    /// The last failure in this process, unless a later request succeeded.
+    pub last_failure: Option<EmbedderFailure>,
 }
 
-/// What was cut anew.
+/// Result of a reindex.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reindexed {
-    /// Artifacts and outputs.
+pub struct ReindexReport {
+    /// Number of artifacts and outputs.
     pub sources: u64,
-    /// The chunks that they have now.
+    /// Number of their chunks.
     pub chunks: u64,
 }
 
 impl Engine {
-    /// The same engine, with a model that says what texts mean.
+    /// Sets the embedding model.
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        self.meaning = Some(Arc::new(Meaning {
+        self.embeddings = Some(Arc::new(EmbeddingState {
             embedder,
-            bell: Notify::new(),
-            trouble: Mutex::default(),
+            notify: Notify::new(),
+            last_failure: Mutex::default(),
         }));
         self
     }
 
-    /// Something was stored.
-    pub(crate) fn ring_for_meaning(&self) {
-        if let Some(meaning) = &self.meaning {
-            meaning.bell.notify_one();
+    /// Wakes the embedder after chunks were stored.
+    pub(crate) fn wake_embedder(&self) {
+        if let Some(embeddings) = &self.embeddings {
+            embeddings.notify.notify_one();
         }
     }
 
-    /// What a query means, and by which model; nothing where no model says so in time.
-    pub(crate) async fn meaning_of(&self, query: &str) -> Option<(Vector, Arc<str>)> {
-        let meaning = self.meaning.as_ref()?;
-        let spared = |trouble: &Trouble| self.now().since(trouble.at) < SPARED;
-        if meaning.trouble().as_ref().is_some_and(spared) {
+    /// The embedding of a query and the model's name. `None` if there is no model or it failed
+    /// recently.
+    pub(crate) async fn embed_query(&self, query: &str) -> Option<(Vector, Arc<str>)> {
+        let embeddings = self.embeddings.as_ref()?;
+        let is_recent =
+            |last_failure: &EmbedderFailure| self.now().since(last_failure.at) < SKIP_AFTER_FAILURE;
+        if embeddings.last_failure().as_ref().is_some_and(is_recent) {
             return None;
         }
-        let asked = vec![query.to_owned()];
-        let embedded = meaning.embedder.embed(asked, Purpose::Query).await;
+        let texts = vec![query.to_owned()];
+        let embedded = embeddings.embedder.embed(texts, Purpose::Query).await;
         let vector = match embedded {
-            Ok(numbers) => numbers.first().and_then(|numbers| Vector::of(numbers)),
-            Err(NotEmbedded::Refused(_)) => None,
-            Err(NotEmbedded::Away(why)) => {
+            Ok(numbers) => numbers
+                .first()
+                .and_then(|numbers| Vector::quantize(numbers)),
+            Err(EmbedderError::Rejected(_)) => None,
+            Err(EmbedderError::Unavailable(error)) => {
                 let at = self.now();
-                meaning.note(Some(Trouble { at, why }));
+                embeddings.set_failure(Some(EmbedderFailure { at, error }));
                 return None;
             }
         };
-        meaning.note(None);
-        Some((vector?, Arc::from(meaning.embedder.model())))
+        embeddings.set_failure(None);
+        Some((vector?, Arc::from(embeddings.embedder.model())))
     }
 
-    /// Asks the model about chunks until it is told to stop: as soon as no other process on the database
-    /// does. Ends at once where there is no model.
-    pub async fn keep_embedding(
+    /// Embeds chunks until stopped, whenever no other process on the database does. Returns
+    /// immediately if there is no model.
+    pub async fn run_embedder(
         &self,
         mut stop: watch::Receiver<bool>,
-        mut tell: impl FnMut(&Result<EmbedRound, EmbedError>) + Send,
+        mut on_round: impl FnMut(&Result<EmbedRound, EmbedError>) + Send,
     ) {
-        let Some(meaning) = self.meaning.clone() else {
+        let Some(embeddings) = self.embeddings.clone() else {
             return;
         };
-        let mut pause = AGAIN;
+        let mut pause = RETRY_DELAY;
         while !*stop.borrow() {
             let leading = tokio::select! {
                 leading = self.store.lead(Lead::Embed) => leading,
@@ -201,29 +211,29 @@ impl Engine {
             };
             let Ok(mut leading) = leading else {
                 tokio::select! {
-                    () = tokio::time::sleep(AGAIN) => continue,
+                    () = tokio::time::sleep(RETRY_DELAY) => continue,
                     _ = stop.wait_for(|stop| *stop) => return,
                 }
             };
             while !leading.is_lost() {
                 let round = tokio::select! {
-                    round = self.embed_waiting() => round,
+                    round = self.embed_pending() => round,
                     _ = stop.wait_for(|stop| *stop) => return,
                 };
-                tell(&round);
-                let nap = match &round {
-                    Ok(_) => LOOK,
+                on_round(&round);
+                let delay = match &round {
+                    Ok(_) => POLL_INTERVAL,
                     Err(_) => pause,
                 };
                 pause = if round.is_ok() {
-                    AGAIN
+                    RETRY_DELAY
                 } else {
-                    LONGEST.min(pause * 2)
+                    MAX_RETRY_DELAY.min(pause * 2)
                 };
                 tokio::select! {
-                    () = tokio::time::sleep(nap) => {}
-                    // What is stored while the model is away waits with the rest.
-                    () = meaning.bell.notified(), if round.is_ok() => {}
+                    () = tokio::time::sleep(delay) => {}
+                    // While the model is unavailable, new chunks wait for the retry.
+                    () = embeddings.notify.notified(), if round.is_ok() => {}
                     () = leading.lost() => {}
                     _ = stop.wait_for(|stop| *stop) => return,
                 }
@@ -231,16 +241,16 @@ impl Engine {
         }
     }
 
-    /// Asks the model about every chunk of every tenant that it has not seen.
-    pub async fn embed_waiting(&self) -> Result<EmbedRound, EmbedError> {
+    /// Embeds all chunks of all tenants that the model has not embedded.
+    pub async fn embed_pending(&self) -> Result<EmbedRound, EmbedError> {
         let mut round = EmbedRound::default();
-        let Some(meaning) = &self.meaning else {
+        let Some(embeddings) = &self.embeddings else {
             return Ok(round);
         };
-        let model: Arc<str> = Arc::from(meaning.embedder.model());
+        let model: Arc<str> = Arc::from(embeddings.embedder.model());
         for tenant in self.tenants().await? {
             loop {
-                let (of, batch) = (Arc::clone(&model), meaning.embedder.batch());
+                let (of, batch) = (Arc::clone(&model), embeddings.embedder.batch());
                 let waiting = self.store.read(&tenant.name, move |tx| {
                     let of = Arc::clone(&of);
                     Box::pin(async move { tx.chunks_waiting(&of, batch).await })
@@ -249,21 +259,24 @@ impl Engine {
                 if waiting.is_empty() {
                     break;
                 }
-                let embedded = match ask(&*meaning.embedder, &waiting).await {
+                let embedded = match embed_chunks(&*embeddings.embedder, &waiting).await {
                     Ok(embedded) => embedded,
-                    Err(why) => {
+                    Err(error) => {
                         let at = self.now();
-                        let trouble = Trouble {
+                        let last_failure = EmbedderFailure {
                             at,
-                            why: why.clone(),
+                            error: error.clone(),
                         };
-                        meaning.note(Some(trouble));
-                        return Err(EmbedError::Model(why));
+                        embeddings.set_failure(Some(last_failure));
+                        return Err(EmbedError::Model(error));
                     }
                 };
-                meaning.note(None);
-                let refused = embedded.iter().filter(|(_, has)| !has).count();
-                round.refused += u64::try_from(refused).unwrap_or(u64::MAX);
+                embeddings.set_failure(None);
+                let refused = embedded
+                    .iter()
+                    .filter(|(_, is_embedded)| !is_embedded)
+                    .count();
+                round.rejected += u64::try_from(refused).unwrap_or(u64::MAX);
                 round.embedded += u64::try_from(embedded.len() - refused).unwrap_or(u64::MAX);
                 let (of, embedded) = (Arc::clone(&model), Arc::new(embedded));
                 let kept = self.store.write(&tenant.name, move |tx| {
@@ -281,11 +294,11 @@ impl Engine {
         Ok(round)
     }
 
-    /// How much of what is stored can be found, and by what.
+    /// State of the tenant's search index.
     pub async fn search_health(&self, caller: &Caller) -> Result<SearchHealth, Error> {
         caller.allow(Permission::Read)?;
-        let meaning = self.meaning.as_ref();
-        let model = meaning.map(|meaning| meaning.embedder.model().to_owned());
+        let embeddings = self.embeddings.as_ref();
+        let model = embeddings.map(|embeddings| embeddings.embedder.model().to_owned());
         let of = model.clone();
         let index = self.store.read(&caller.tenant, move |tx| {
             let of = of.clone();
@@ -294,16 +307,16 @@ impl Engine {
         Ok(SearchHealth {
             index: index.await?,
             model,
-            trouble: meaning.and_then(|meaning| meaning.trouble()),
+            last_failure: embeddings.and_then(|embeddings| embeddings.last_failure()),
         })
     }
 
-    /// Cuts everything that is searched into chunks anew, words and all. What it meant is forgotten, and
-    /// the model is asked about it again.
-    pub async fn reindex(&self, caller: &Caller) -> Result<Reindexed, Error> {
+    /// Splits all searchable texts into chunks again. Deletes their embeddings, which are then
+    /// computed again.
+    pub async fn reindex(&self, caller: &Caller) -> Result<ReindexReport, Error> {
         caller.allow(Permission::ManageTenant)?;
-        let mut done = Reindexed::default();
-        // First, for it would be in the way of what is made anew.
+        let mut done = ReindexReport::default();
+        // Orphaned index rows are deleted first: they would conflict with the new ones.
         let lost = self.store.write(&caller.tenant, |tx| {
             Box::pin(async {
                 tx.drop_lost_index();
@@ -311,30 +324,30 @@ impl Engine {
             })
         });
         lost.await?;
-        let mut behind = Uuid::nil();
+        let mut after = Uuid::nil();
         loop {
             let page = self.store.write(&caller.tenant, move |tx| {
-                Box::pin(async move { tx.reindex_page(behind, PIECE).await })
+                Box::pin(async move { tx.reindex_page(after, REINDEX_BATCH).await })
             });
             let page: Option<(Uuid, u64, u64)> = page.await.map_err(Error::Store)?;
             let Some((last, sources, chunks)) = page else {
                 break;
             };
-            behind = last;
+            after = last;
             done.sources += sources;
             done.chunks += chunks;
         }
-        self.ring_for_meaning();
+        self.wake_embedder();
         Ok(done)
     }
 }
 
-/// What the model says of each of these chunks, and whether it said anything.
-async fn ask(
+/// Embeds chunks. The flag is false for a chunk that the model rejected.
+async fn embed_chunks(
     embedder: &dyn Embedder,
     waiting: &[Waiting],
 ) -> Result<Vec<(Embedded, bool)>, String> {
-    let texts: Vec<String> = waiting.iter().map(spoken).collect();
+    let texts: Vec<String> = waiting.iter().map(chunk_text).collect();
     let numbers = match embedder.embed(texts.clone(), Purpose::Chunk).await {
         Ok(numbers) if numbers.len() == texts.len() => numbers.into_iter().map(Some).collect(),
         Ok(numbers) => {
@@ -344,41 +357,45 @@ async fn ask(
                 texts.len()
             ));
         }
-        Err(NotEmbedded::Away(why)) => return Err(why),
-        Err(NotEmbedded::Refused(why)) => apart(embedder, texts, why).await?,
+        Err(EmbedderError::Unavailable(error)) => return Err(error),
+        Err(EmbedderError::Rejected(error)) => embed_one_by_one(embedder, texts, error).await?,
     };
-    let vectors = numbers.into_iter().map(|numbers| Vector::of(&numbers?));
-    let said = waiting.iter().zip(vectors);
-    let said = said.map(|(chunk, vector)| {
-        let has = vector.is_some();
-        (chunk.embedded(vector), has)
+    let vectors = numbers
+        .into_iter()
+        .map(|numbers| Vector::quantize(&numbers?));
+    let embedded = waiting.iter().zip(vectors);
+    let embedded = embedded.map(|(chunk, vector)| {
+        let is_embedded = vector.is_some();
+        (chunk.embedded(vector), is_embedded)
     });
-    Ok(said.collect())
+    Ok(embedded.collect())
 }
 
-/// One after the other: which of them does it refuse? One that refuses even the plainest text is set up
-/// wrongly, and no chunk is to blame.
-async fn apart(
+/// Embeds the texts one by one, to find those that the model rejects. If it also rejects a plain
+/// text, the model is misconfigured, and no chunk is marked as rejected.
+async fn embed_one_by_one(
     embedder: &dyn Embedder,
     texts: Vec<String>,
-    why: String,
+    error: String,
 ) -> Result<Vec<Option<Vec<f32>>>, String> {
-    let plain = embedder.embed(vec![PLAIN.to_owned()], Purpose::Chunk).await;
+    let plain = embedder
+        .embed(vec![PLAIN_TEXT.to_owned()], Purpose::Chunk)
+        .await;
     if plain.is_err() {
-        return Err(why);
+        return Err(error);
     }
     let mut all = Vec::with_capacity(texts.len());
     for text in texts {
         all.push(match embedder.embed(vec![text], Purpose::Chunk).await {
             Ok(numbers) => numbers.into_iter().next(),
-            Err(NotEmbedded::Refused(_)) => None,
-            Err(NotEmbedded::Away(why)) => return Err(why),
+            Err(EmbedderError::Rejected(_)) => None,
+            Err(EmbedderError::Unavailable(error)) => return Err(error),
         });
     }
     Ok(all)
 }
 
-/// A chunk as the model is shown it: what it belongs to says half of what it means.
-fn spoken(chunk: &Waiting) -> String {
+/// The text sent to the model: the chunk with the title of its source.
+fn chunk_text(chunk: &Waiting) -> String {
     format!("{}\n\n{}", chunk.title, chunk.text)
 }

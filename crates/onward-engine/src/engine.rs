@@ -1,4 +1,4 @@
-//! The engine: a store, a world, and what they need beside each other.
+//! The engine: an open database, its clock and its background state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,33 +8,33 @@ use onward_store::{Address, Changed, Faults, Options, Store};
 use tokio::sync::broadcast;
 
 use crate::caller::LOCAL;
-use crate::calls::CallLog;
-use crate::embed::Meaning;
+use crate::embed::EmbeddingState;
+use crate::environment::{Environment, IdGenerator, SystemEnvironment};
 use crate::error::Error;
-use crate::sweep::Alarm;
-use crate::world::{Fresh, System, World};
+use crate::request_log::RequestLog;
+use crate::sweep::SweepWaker;
 
-/// By how much a clock may differ from the database's, in milliseconds, before that matters.
-const TOLERATED: i64 = 1_000;
+/// Clock differences up to this many milliseconds are ignored.
+const CLOCK_TOLERANCE_MS: i64 = 1_000;
 
-/// How to open a database.
+/// Options for opening a database.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where time and chance come from.
-    pub world: Arc<dyn World>,
-    /// Faults on purpose, for tests.
+    /// Source of time and randomness.
+    pub environment: Arc<dyn Environment>,
+    /// Fault injection, for tests.
     pub faults: Faults,
-    /// Refuse a database whose schema is older, instead of bringing it up to date.
+    /// Reject a database with an older schema instead of migrating it.
     pub keep_schema: bool,
-    /// Write to a file where one is asked to, without a thread for it: for a process that asks once,
-    /// and has somebody who ends it where a turn to write never comes.
+    /// Write on the calling task, without a writer thread. For a process that writes once and is
+    /// terminated from outside if the database stays locked.
     pub in_place: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            world: Arc::new(System),
+            environment: Arc::new(SystemEnvironment),
             faults: Faults::default(),
             keep_schema: false,
             in_place: false,
@@ -42,24 +42,24 @@ impl Default for Settings {
     }
 }
 
-/// Onward on one database. A handle: clones share everything.
+/// A handle to one open database. Clones share all state.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) store: Store,
-    pub(crate) fresh: Fresh,
-    /// By how much the database's clock is ahead of the world's, in milliseconds.
-    ahead: Arc<AtomicI64>,
-    pub(crate) alarm: Arc<Alarm>,
-    pub(crate) calls: CallLog,
-    /// What says what texts mean; nothing where only words are searched.
-    pub(crate) meaning: Option<Arc<Meaning>>,
+    pub(crate) ids: IdGenerator,
+    /// Milliseconds by which the database's clock is ahead of the local clock.
+    clock_offset_ms: Arc<AtomicI64>,
+    pub(crate) sweep_waker: Arc<SweepWaker>,
+    pub(crate) calls: RequestLog,
+    /// The embedding model; `None` if only full-text search is available.
+    pub(crate) embeddings: Option<Arc<EmbeddingState>>,
 }
 
 impl Engine {
-    /// Opens a database. A file is made where there is none; the tenant `local` is there afterwards.
+    /// Opens a database. Creates the file and the tenant `local` if they do not exist.
     pub async fn open(address: &Address, settings: Settings) -> Result<Self, Error> {
         let Settings {
-            world,
+            environment,
             faults,
             keep_schema,
             in_place,
@@ -73,12 +73,12 @@ impl Engine {
         let store = Store::open(address, options).await?;
         let knows = store.knows();
         let engine = Self {
-            calls: CallLog::start(store.clone()),
+            calls: RequestLog::start(store.clone()),
             store,
-            fresh: Fresh::of(world),
-            ahead: Arc::default(),
-            alarm: Arc::default(),
-            meaning: None,
+            ids: IdGenerator::new(environment),
+            clock_offset_ms: Arc::default(),
+            sweep_waker: Arc::default(),
+            embeddings: None,
         };
         if !knows {
             engine.make_local_tenant().await?;
@@ -86,66 +86,66 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The instant that it is: for all who use one database the same, however their clocks differ. What
-    /// one of them wrote down is judged by another, and must not be younger or older for that.
+    /// The current time. All processes on one database use the database's clock, so that timestamps
+    /// written by one process are comparable in another.
     pub fn now(&self) -> Timestamp {
-        let now = self.fresh.world.now().as_millis();
-        Timestamp::from_millis(now.saturating_add(self.ahead.load(Ordering::Relaxed)))
+        let now = self.ids.environment.now().as_millis();
+        Timestamp::from_millis(now.saturating_add(self.clock_offset_ms.load(Ordering::Relaxed)))
     }
 
-    /// How many milliseconds the database's clock is ahead of this machine's, which is made up for.
-    pub fn ahead(&self) -> i64 {
-        self.ahead.load(Ordering::Relaxed)
+    /// The correction applied to this machine's clock: how far the database's clock is ahead, in
+    /// milliseconds.
+    pub fn clock_offset_ms(&self) -> i64 {
+        self.clock_offset_ms.load(Ordering::Relaxed)
     }
 
-    /// Takes over the time of the database, which was asked for at `asked_at` by the world's clock. A
-    /// difference that is small, or that asking itself may have made, is none.
-    fn set_clock(&self, asked_at: Timestamp, clock: Option<Timestamp>) {
-        let Some(clock) = clock.filter(|_| self.fresh.world.shares_time()) else {
+    /// Adopts the database's clock, which was requested at `requested_at` local time. Differences
+    /// within the tolerance or the round-trip time are ignored.
+    fn set_clock(&self, requested_at: Timestamp, clock: Option<Timestamp>) {
+        let Some(clock) = clock.filter(|_| self.ids.environment.is_wall_clock()) else {
             return;
         };
-        let took = self.fresh.world.now().since(asked_at).as_millis();
-        let half = i64::try_from(took / 2).unwrap_or(i64::MAX);
-        let here = asked_at.as_millis().saturating_add(half);
+        let round_trip = self.ids.environment.now().since(requested_at).as_millis();
+        let half = i64::try_from(round_trip / 2).unwrap_or(i64::MAX);
+        let here = requested_at.as_millis().saturating_add(half);
         let ahead = clock.as_millis().saturating_sub(here);
-        let known = self.ahead.load(Ordering::Relaxed);
-        if ahead.abs_diff(known) > TOLERATED.saturating_add(half).unsigned_abs() {
-            self.ahead.store(ahead, Ordering::Relaxed);
+        let current = self.clock_offset_ms.load(Ordering::Relaxed);
+        if ahead.abs_diff(current) > CLOCK_TOLERANCE_MS.saturating_add(half).unsigned_abs() {
+            self.clock_offset_ms.store(ahead, Ordering::Relaxed);
         }
     }
 
-    /// Looks again what time the database has: clocks are set while a server runs.
-    pub(crate) async fn look_at_clock(&self) -> Result<(), Error> {
-        if !self.fresh.world.shares_time() {
+    /// Reads the database's clock again: clocks may be adjusted while a server runs.
+    pub(crate) async fn refresh_clock(&self) -> Result<(), Error> {
+        if !self.ids.environment.is_wall_clock() {
             return Ok(());
         }
-        let asked_at = self.fresh.world.now();
-        let nobody = Arc::from("");
+        let requested_at = self.ids.environment.now();
+        let no_tenant = Arc::from("");
         let clock = self
             .store
-            .read(&nobody, |tx| Box::pin(async { tx.clock().await }));
-        self.set_clock(asked_at, clock.await?);
+            .read(&no_tenant, |tx| Box::pin(async { tx.clock().await }));
+        self.set_clock(requested_at, clock.await?);
         Ok(())
     }
 
-    /// Hears of every plan that changes from now on.
-    pub fn watch(&self) -> broadcast::Receiver<Changed> {
+    /// Subscribes to plan changes.
+    pub fn subscribe(&self) -> broadcast::Receiver<Changed> {
         self.store.watch()
     }
 
-    /// A number that is another one whenever somebody has changed the database, also another process on
-    /// the same file. None where [`Self::watch`] hears of everything.
+    /// A number that differs after every change to the database, including changes by other
+    /// processes on the same file. `None` if [`Self::subscribe`] reports all changes.
     pub async fn version(&self) -> Result<Option<i64>, Error> {
         Ok(self.store.version().await?)
     }
 
-    /// Copies an SQLite database to a file that does not exist yet, while it is in use.
+    /// Copies an SQLite database to a new file while it is in use.
     pub async fn back_up(&self, to: std::path::PathBuf) -> Result<(), Error> {
         Ok(self.store.back_up(to).await?)
     }
 
-    /// Writes what is still to be written, and closes the database. What was answered is on disk
-    /// already.
+    /// Flushes the request log and closes the database. Acknowledged commands are already on disk.
     pub async fn close(self) {
         let Self { store, calls, .. } = self;
         calls.close().await;
@@ -154,15 +154,15 @@ impl Engine {
 
     async fn make_local_tenant(&self) -> Result<(), Error> {
         let tenant = Arc::from(LOCAL);
-        let asked_at = self.fresh.world.now();
-        let (known, clock) = self
+        let requested_at = self.ids.environment.now();
+        let (current, clock) = self
             .store
             .read(&tenant, |tx| {
                 Box::pin(async { tx.own_tenant_and_clock().await })
             })
             .await?;
-        self.set_clock(asked_at, clock);
-        if known.is_some() {
+        self.set_clock(requested_at, clock);
+        if current.is_some() {
             return Ok(());
         }
         let now = self.now();

@@ -1,73 +1,73 @@
-//! Why a call was not done: refused by a rule, not found, or the database is away.
+//! Engine errors: a rejected command, a missing object, or an unavailable database.
 //!
-//! Every error has a code of the one list that all surfaces share, a message that names what is
-//! wrong, and a hint at what helps.
+//! Every error has a stable code, a message that names the value, and a hint with the next action.
 
-use onward_core::call::IllegalCallMove;
+use onward_core::call::IllegalCallTransition;
 use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
 use onward_core::role::Forbidden;
 use onward_core::{Code, Refusal};
 use onward_store as store;
 
-/// Why not.
+/// An engine error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rule forbids it. What was submitted is kept, where anything was.
+    /// A rule rejects the command. A submitted result is stored as an artifact.
     #[error("{refusal}")]
-    Refused {
-        /// Which rule.
+    Rejected {
+        /// The violated rule.
         refusal: Refusal,
-        /// Where what was submitted is kept.
+        /// The artifact that contains the submitted result.
         kept: Option<ArtifactId>,
     },
-    /// There is no such plan, or it is another tenant's.
-    #[error("no plan `{0}`")]
+    /// The plan does not exist or belongs to another tenant.
+    #[error("plan `{0}` not found")]
     PlanNotFound(String),
-    /// There is no such step, or it is another tenant's. What was submitted is kept.
-    #[error("no step `{step}`")]
+    /// The step does not exist or belongs to another tenant. A submitted result is stored as an
+    /// artifact.
+    #[error("step `{step}` not found")]
     StepNotFound {
-        /// What was named.
+        /// The id from the request.
         step: String,
-        /// Where what was submitted is kept.
+        /// The artifact that contains the submitted result.
         kept: Option<ArtifactId>,
     },
-    /// The beginning of an id that fits more than one.
-    #[error("`{0}` is the beginning of more than one id")]
+    /// An id prefix that matches more than one id.
+    #[error("id prefix `{0}` is ambiguous")]
     Ambiguous(String),
-    /// Something else is in the way.
+    /// The request conflicts with existing data.
     #[error("{message}")]
     Conflict {
-        /// What.
+        /// The conflict.
         message: String,
-        /// What helps.
+        /// The next action.
         hint: &'static str,
     },
-    /// There is no such thing of the kind that is named.
-    #[error("no {what} `{name}`")]
+    /// An object of another kind was not found.
+    #[error("{kind} `{name}` not found")]
     NotFound {
-        /// A token, a tenant, a skill's execution.
-        what: &'static str,
-        /// What was named.
+        /// Kind of object: `token`, `tenant`, `skill execution`, and so on.
+        kind: &'static str,
+        /// The id or name from the request.
         name: String,
     },
-    /// A call of an agent cannot go there from where it stands.
+    /// The tool call cannot make this transition in its current state.
     #[error("{0}")]
-    IllegalCall(IllegalCallMove),
-    /// Who is it?
+    IllegalCall(IllegalCallTransition),
+    /// Authentication failed.
     #[error("{0}")]
     Unauthorized(&'static str),
-    /// The database is away, or damaged.
+    /// The database is unavailable or damaged.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Error {
-    /// The stable name.
+    /// The stable error code.
     pub fn code(&self) -> Code {
         match self {
-            Error::Refused { refusal, .. } => refusal.code(),
+            Error::Rejected { refusal, .. } => refusal.code(),
             Error::PlanNotFound(_) => Code::PlanNotFound,
             Error::StepNotFound { .. } => Code::StepNotFound,
             Error::Ambiguous(_) | Error::NotFound { .. } => Code::InvalidInput,
@@ -78,44 +78,39 @@ impl Error {
         }
     }
 
-    /// What to do next.
+    /// The next action.
     pub fn hint(&self) -> &'static str {
         match self {
-            Error::Refused { refusal, .. } => refusal.hint(),
-            Error::PlanNotFound(_) => "`list_active_plans` shows the plans that there are",
-            Error::StepNotFound { .. } => {
-                "`list_plan_steps` shows the steps of the plan with their ids and orders"
-            }
-            Error::Ambiguous(_) => "give more characters of the id",
+            Error::Rejected { refusal, .. } => refusal.hint(),
+            Error::PlanNotFound(_) => "list the plans with `list_active_plans`",
+            Error::StepNotFound { .. } => "list the plan's steps with `list_plan_steps`",
+            Error::Ambiguous(_) => "use more characters of the id",
             Error::Conflict { hint, .. } => hint,
             Error::NotFound {
-                what: "skill execution",
+                kind: "skill execution",
                 ..
-            } => "`log_skill_execution` without `executionId` starts one, and names it",
+            } => "call `log_skill_execution` without `executionId` to start an execution",
             Error::NotFound {
-                what: "artifact", ..
-            } => "`search_sources` finds artifacts and names them",
-            Error::NotFound { what: "output", .. } => {
-                "`get_research_context` shows the outputs of the plan with their ids"
+                kind: "artifact", ..
+            } => "find the artifact with `search_sources`",
+            Error::NotFound { kind: "output", .. } => {
+                "list the plan's outputs with `get_research_context`"
             }
             Error::NotFound {
-                what: "session" | "call",
+                kind: "session" | "call",
                 ..
-            } => {
-                "a session is known from the first that its agent tells of it; \
-                 `onward session list` shows all"
-            }
-            Error::IllegalCall(_) => "read the call: it has gone on without you",
-            Error::NotFound { .. } => "list what there is, and name one of it",
+            } => "list the sessions with `onward session list`",
+            Error::IllegalCall(_) => "the call's state has changed; fetch it again",
+            Error::NotFound { .. } => "list the available items and use one of their ids",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",
-            Error::Store(why) => why.hint(),
+            Error::Store(error) => error.hint(),
         }
     }
 
-    /// Where what was submitted is kept, although it was refused.
+    /// The artifact that contains the rejected result.
     pub fn kept(&self) -> Option<ArtifactId> {
         match self {
-            Error::Refused { kept, .. } | Error::StepNotFound { kept, .. } => *kept,
+            Error::Rejected { kept, .. } | Error::StepNotFound { kept, .. } => *kept,
             Error::PlanNotFound(_)
             | Error::Ambiguous(_)
             | Error::Conflict { .. }
@@ -126,7 +121,7 @@ impl Error {
         }
     }
 
-    /// The input does not fit.
+    /// An invalid input value.
     pub(crate) fn invalid(path: &str, message: impl Into<String>) -> Self {
         Refusal::InvalidInput(vec![Issue {
             path: path.to_owned(),
@@ -138,7 +133,7 @@ impl Error {
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        Error::Refused {
+        Error::Rejected {
             refusal,
             kept: None,
         }

@@ -1,5 +1,5 @@
-//! What models take out of texts is kept with what they were asked for. Who is asked, and how, is not
-//! known here: this gives the text of an artifact, and takes in what came of it.
+//! Stores structured data that models extract from texts, with the schema it was extracted for. The
+//! model is called elsewhere; this module loads artifacts and stores extractions.
 
 use onward_core::id::{ArtifactId, ExtractionId};
 use onward_core::refusal::Issue;
@@ -9,78 +9,78 @@ use onward_store::{Artifact, Extraction};
 use serde_json::Value;
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::sanitize;
 
-/// What a model took out of a text.
+/// Data extracted from a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Extracted {
-    /// Out of which artifact; nothing where the text came with the call.
+pub struct NewExtraction {
+    /// The source artifact; `None` if the text was part of the request.
     pub artifact: Option<ArtifactId>,
-    /// What was asked for, as JSON Schema.
+    /// The requested JSON Schema.
     pub schema: Value,
-    /// What the model was told beside that.
+    /// Additional instructions for the model.
     pub instructions: Option<String>,
-    /// What it found.
+    /// The extracted data.
     pub data: Value,
-    /// Where that does not fit what was asked for.
+    /// Where the data does not match the schema.
     pub issues: Vec<Issue>,
-    /// Which model.
+    /// The model.
     pub model: String,
 }
 
 impl Engine {
-    /// Something that was found or made.
+    /// An artifact.
     pub async fn artifact(&self, caller: &Caller, id: ArtifactId) -> Result<Artifact, Error> {
         caller.allow(Permission::Read)?;
         let artifact = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move { tx.artifact(id).await })
         });
-        artifact.await?.ok_or_else(|| no_artifact(id))
+        artifact.await?.ok_or_else(|| artifact_not_found(id))
     }
 
-    /// Whether the caller may have something extracted: it costs what a model costs.
+    /// Whether the caller may extract data, which incurs model costs.
     pub fn may_extract(&self, caller: &Caller) -> Result<(), Error> {
         Ok(caller.allow(Permission::Work)?)
     }
 
-    /// Keeps what a model took out of a text.
+    /// Stores extracted data.
     pub async fn store_extraction(
         &self,
         caller: &Caller,
-        mut extracted: Extracted,
+        mut extracted: NewExtraction,
     ) -> Result<Extraction, Error> {
         caller.allow(Permission::Work)?;
-        clean::maybe(&mut extracted.instructions);
-        clean::text(&mut extracted.model);
+        sanitize::optional_text(&mut extracted.instructions);
+        sanitize::text(&mut extracted.model);
         let now: Timestamp = self.now();
         let mut extraction = Extraction {
-            id: ExtractionId::new(self.fresh.timely_id(now)),
+            id: ExtractionId::new(self.ids.ordered_id(now)),
             artifact: extracted.artifact,
             schema: extracted.schema,
             instructions: extracted.instructions,
             data: extracted.data,
             issues: extracted.issues,
             model: extracted.model,
-            actor: caller.signature(),
+            actor: caller.actor(),
             created_at: now,
         };
-        clean::value(&mut extraction.schema);
-        clean::value(&mut extraction.data);
+        sanitize::value(&mut extraction.schema);
+        sanitize::value(&mut extraction.data);
         for issue in &mut extraction.issues {
-            clean::text(&mut issue.path);
-            clean::text(&mut issue.message);
+            sanitize::text(&mut issue.path);
+            sanitize::text(&mut issue.message);
         }
-        let kept = extraction.clone();
+        let record = extraction.clone();
         let stored = self.store.write(&caller.tenant, move |tx| {
-            let kept = kept.clone();
+            let record = record.clone();
             Box::pin(async move {
-                if let Some(id) = kept.artifact {
-                    let known = tx.artifact(id).await?;
-                    known.ok_or_else(|| no_artifact(id))?;
+                if let Some(id) = record.artifact {
+                    let found = tx.artifact(id).await?;
+                    found.ok_or_else(|| artifact_not_found(id))?;
                 }
-                tx.add_extraction(&kept);
+                tx.add_extraction(&record);
                 Ok::<(), Error>(())
             })
         });
@@ -88,7 +88,7 @@ impl Engine {
         Ok(extraction)
     }
 
-    /// What was taken out of a plan's artifacts, the oldest first.
+    /// Extractions from a plan's artifacts, oldest first.
     pub async fn extractions(
         &self,
         caller: &Caller,
@@ -98,8 +98,8 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let found = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let known = tx.sheet(plan).await?;
-                known.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                let found = tx.sheet(plan).await?;
+                found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 Ok::<_, Error>(tx.extractions_of(plan, limit).await?)
             })
         });
@@ -107,9 +107,9 @@ impl Engine {
     }
 }
 
-fn no_artifact(id: ArtifactId) -> Error {
+fn artifact_not_found(id: ArtifactId) -> Error {
     Error::NotFound {
-        what: "artifact",
+        kind: "artifact",
         name: id.to_string(),
     }
 }

@@ -1,7 +1,7 @@
-//! What somebody says about a plan as a whole, be it over or not: a rating, a comment, or both.
+//! Feedback on a plan, finished or not: a rating, a comment, or both.
 //!
-//! It changes nothing about the plan, so its trail does not hold it; and it goes when the plan goes.
-//! A person's words about one step are a review's, in `step.rs`.
+//! Feedback does not change the plan and is not in its audit trail; it is deleted with the plan.
+//! Feedback on a single step is part of a review, in `step.rs`.
 
 use onward_core::PlanId;
 use onward_core::id::{FeedbackId, OutputId};
@@ -11,84 +11,84 @@ use onward_core::role::Permission;
 use onward_store::{Feedback, Tx};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::sanitize;
 
-/// The ratings that there are.
+/// Valid ratings.
 const RATINGS: std::ops::RangeInclusive<u32> = 1..=5;
 
-/// What somebody says.
+/// Feedback on a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opinion {
-    /// About which plan.
+pub struct NewFeedback {
+    /// The plan.
     pub plan: PlanId,
     /// 1 to 5.
     pub rating: Option<u32>,
-    /// In their words.
+    /// The comment.
     pub comment: Option<String>,
-    /// About which of the plan's outputs, as the caller names it.
+    /// The id of the plan output that the feedback is about, unvalidated.
     pub output: Option<String>,
 }
 
 impl Engine {
-    /// Keeps what somebody says about a plan.
+    /// Stores feedback on a plan.
     pub async fn submit_feedback(
         &self,
         caller: &Caller,
-        opinion: Opinion,
+        new_feedback: NewFeedback,
     ) -> Result<FeedbackId, Error> {
         caller.allow(Permission::Work)?;
-        let Opinion {
+        let NewFeedback {
             plan,
             rating,
             mut comment,
             output,
-        } = opinion;
-        clean::maybe(&mut comment);
-        let comment = comment.filter(|words| !words.trim().is_empty());
+        } = new_feedback;
+        sanitize::optional_text(&mut comment);
+        let comment = comment.filter(|comment| !comment.trim().is_empty());
         check(rating, comment.as_deref())?;
         let now = self.now();
         let feedback = Feedback {
-            id: FeedbackId::new(self.fresh.timely_id(now)),
+            id: FeedbackId::new(self.ids.ordered_id(now)),
             plan,
             rating,
             comment,
             output: None,
-            actor: caller.signature(),
+            actor: caller.actor(),
             created_at: now,
         };
         let id = feedback.id;
-        let kept = self.store.write(&caller.tenant, move |tx| {
+        let stored = self.store.write(&caller.tenant, move |tx| {
             let (mut feedback, output) = (feedback.clone(), output.clone());
             Box::pin(async move {
-                // Held until the commit, so that nobody deletes it meanwhile.
+                // Locks the plan, so that it is not deleted before the commit.
                 let found = tx.plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 if let Some(name) = output {
-                    feedback.output = Some(output_of(tx, plan, name).await?);
+                    feedback.output = Some(find_output(tx, plan, name).await?);
                 }
                 tx.add_feedback(&feedback);
                 Ok::<(), Error>(())
             })
         });
-        kept.await?;
+        stored.await?;
         Ok(id)
     }
 }
 
-/// The output of this plan that is named. One of another plan is as unknown as none.
-async fn output_of(tx: &mut Tx, plan: PlanId, name: String) -> Result<OutputId, Error> {
+/// Finds an output of this plan. An output of another plan counts as not found.
+async fn find_output(tx: &mut Tx, plan: PlanId, name: String) -> Result<OutputId, Error> {
     if let Ok(id) = name.parse()
         && tx.plan_of_output(id).await? == Some(plan)
     {
         return Ok(id);
     }
-    let what = "output";
-    Err(Error::NotFound { what, name })
+    let kind = "output";
+    Err(Error::NotFound { kind, name })
 }
 
-/// Whether it says something, and not too much.
+/// Validates feedback: a rating or a comment is required, within limits.
 pub(crate) fn check(rating: Option<u32>, comment: Option<&str>) -> Result<(), Refusal> {
     let mut issues = Vec::new();
     let mut issue = |path: &str, message: String| {
@@ -96,7 +96,7 @@ pub(crate) fn check(rating: Option<u32>, comment: Option<&str>) -> Result<(), Re
         issues.push(Issue { path, message });
     };
     if rating.is_some_and(|rating| !RATINGS.contains(&rating)) {
-        issue("rating", "must be 1 to 5".to_owned());
+        issue("rating", "must be between 1 and 5".to_owned());
     }
     let characters = comment.map_or(0, |comment| comment.chars().count());
     if characters > MAX_REMARK {
@@ -104,10 +104,11 @@ pub(crate) fn check(rating: Option<u32>, comment: Option<&str>) -> Result<(), Re
         issue("comment", message);
     }
     if rating.is_none() && comment.is_none() {
-        issue("rating", "is missing, and so is `comment`".to_owned());
+        issue("rating", "is required if `comment` is missing".to_owned());
     }
-    match issues.is_empty() {
-        true => Ok(()),
-        false => Err(Refusal::InvalidInput(issues)),
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::InvalidInput(issues))
     }
 }

@@ -1,8 +1,8 @@
-//! Indexes of what chunks mean, on a PostgreSQL with pgvector: who has so many chunks that one is worth its
-//! cost gets one, and whoever has no use for it any more loses it.
+//! Vector indexes on PostgreSQL with pgvector: created for tenants with enough chunks to justify
+//! the cost, and dropped when no longer needed.
 //!
-//! Nothing is found by them that would not be found without, only sooner. So nobody waits for this, and
-//! what fails here is tried again later. What an index is, and how it is built, is the store's business.
+//! An index only makes search faster; it finds nothing that a scan would miss. Indexing runs in the
+//! background, and failures are retried. The store decides what an index is and how it is built.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,43 +13,45 @@ use tokio::sync::watch;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// How often is looked whether somebody has many chunks by now.
-const LOOK: Duration = Duration::from_secs(600);
+/// Interval between checks.
+const CHECK_INTERVAL: Duration = Duration::from_secs(600);
 
 impl Engine {
-    /// Sees to the indexes until it is told to stop. Ends at once on a file, or where there is no model.
-    pub async fn keep_indexing(
+    /// Maintains the indexes until stopped. Returns immediately on SQLite or without an embedding
+    /// model.
+    pub async fn run_indexer(
         &self,
         mut stop: watch::Receiver<bool>,
-        mut tell: impl FnMut(&Result<Indexed, Error>) + Send,
+        mut on_round: impl FnMut(&Result<Indexed, Error>) + Send,
     ) {
-        if self.meaning.is_none() || self.store.file().is_some() {
+        if self.embeddings.is_none() || self.store.file().is_some() {
             return;
         }
         while !*stop.borrow() {
             tokio::select! {
-                done = self.index_signs() => tell(&done),
+                done = self.update_indexes() => on_round(&done),
                 _ = stop.wait_for(|stop| *stop) => return,
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
         }
     }
 
-    /// Sees to the indexes of all tenants, once. It may take minutes, and nobody is in its way.
-    pub async fn index_signs(&self) -> Result<Indexed, Error> {
-        let Some(meaning) = &self.meaning else {
+    /// Creates and drops indexes for all tenants, once. May take minutes; does not block other
+    /// work.
+    pub async fn update_indexes(&self) -> Result<Indexed, Error> {
+        let Some(embeddings) = &self.embeddings else {
             return Ok(Indexed::default());
         };
-        let model: Arc<str> = Arc::from(meaning.model());
+        let model: Arc<str> = Arc::from(embeddings.model());
         let mut many = Vec::new();
         for tenant in self.tenants().await? {
-            let of = Arc::clone(&model);
+            let model_name = Arc::clone(&model);
             let counted = self.store.read(&tenant.name, move |tx| {
-                let of = Arc::clone(&of);
-                Box::pin(async move { tx.many(&of).await })
+                let model_name = Arc::clone(&model_name);
+                Box::pin(async move { tx.many(&model_name).await })
             });
             let counted: Option<Many> = counted.await.map_err(Error::Store)?;
             many.extend(counted);
@@ -57,7 +59,7 @@ impl Engine {
         Ok(self.store.index_signs(&many).await?)
     }
 
-    /// Whether the server can have such indexes; none for a file.
+    /// Whether the server supports vector indexes; `None` on SQLite.
     pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
         Ok(self.store.pgvector().await?)
     }

@@ -1,56 +1,56 @@
-//! What Onward does: load the facts, ask the core, commit what it decided.
+//! Onward's execution layer: load the facts, call the core, commit its decision.
 //!
-//! This crate holds that one loop, the clock that the core does not have, the source of fresh ids and
-//! claim tokens, the queries that the surfaces show, and the sweep that turns findings into commands.
+//! This crate contains that loop, the clock, the generator for ids and claim tokens, the queries
+//! behind the user interfaces, and the sweep that turns stalls into commands.
 //!
-//! The wall it stands behind: it depends on `onward-core` and `onward-store` and on nothing
-//! that speaks a protocol. It decides nothing (the core does), writes no SQL (the store does),
-//! and knows neither MCP nor HTTP nor a terminal (`onward` does).
+//! It depends on `onward-core` and `onward-store` only. The rules are in the core, the SQL is in
+//! the store, and MCP, HTTP and the command line are in `onward`.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`engine`] | open a database; what all else hangs on |
-//! | [`caller`] | who asks, and what they may |
-//! | [`create`], [`next`], [`submit`], [`step`], [`modify`], [`plan`] | the use cases that change plans |
-//! | [`skill`], [`feedback`] | what agents' skills do; what people say about plans |
-//! | [`research`], [`search`] | what is found and delivered is kept, and found again |
-//! | [`embed`], [`extract`] | what texts mean; what models take out of them |
-//! | [`indexing`] | indexes of what texts mean, on servers that can have them |
-//! | [`status`], [`list`], [`trail`] | what is shown of them |
-//! | [`context`] | what somebody needs to know who takes up a step or a plan |
-//! | [`sweep`] | acts on stalls, by the plans' policies |
-//! | [`notice`] | what people are told of when nobody looks |
-//! | [`session`] | agents' sessions: turns, steps, what is done about a turn that gets nowhere |
-//! | [`ledger`] | agents' tool calls: recorded before their effect, given up where none will answer |
-//! | [`calls`] | the log of tool calls |
-//! | [`access`], [`member`] | tenants and tokens; who belongs to a tenant |
-//! | [`transfer`], [`verify`], [`retention`] | export and import; checks; forgetting |
-//! | [`world`], [`machine`] | the clock and the dice; who lives on this machine |
+//! | [`engine`] | opens a database; the handle for everything else |
+//! | [`caller`] | tenant, name, role and permissions of a caller |
+//! | [`create`], [`next_step`], [`submit`], [`step`], [`modify`], [`plan`] | commands that change plans |
+//! | [`skill`], [`feedback`] | skill executions; ratings and comments on plans |
+//! | [`research`], [`search`] | stores artifacts and plan outputs, and searches them |
+//! | [`embed`], [`extract`] | embeddings of chunks; structured data extracted by models |
+//! | [`indexing`] | vector indexes on PostgreSQL |
+//! | [`status`], [`list`], [`audit`] | queries: plan status, lists, audit trail |
+//! | [`context`] | context for an agent that starts a step or resumes a plan |
+//! | [`sweep`] | acts on stalls according to the plans' policies |
+//! | [`notification`] | the queue of notifications and their delivery state |
+//! | [`session`] | agent sessions: turns, steps, stall detection and escalation |
+//! | [`tool_calls`] | agents' tool calls: recorded before they run, interrupted when no result can arrive |
+//! | [`request_log`] | the log of MCP requests |
+//! | [`access`], [`member`] | tenants and tokens; members of a tenant |
+//! | [`transfer`], [`verify`], [`retention`] | export and import; consistency checks; deletion of old data |
+//! | [`environment`], [`machine`] | clock, randomness and process lookup; their implementation for this host |
 
 pub mod access;
+pub mod audit;
 pub mod caller;
-pub mod calls;
-mod clean;
 pub mod context;
 pub mod create;
 pub mod embed;
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod extract;
 pub mod feedback;
 pub mod indexing;
-mod late;
-pub mod ledger;
+mod late_results;
 pub mod list;
 pub mod machine;
 pub mod member;
 pub mod modify;
-pub mod next;
-pub mod notice;
+pub mod next_step;
+pub mod notification;
 pub mod plan;
+pub mod request_log;
 pub mod research;
 pub mod retention;
 mod run;
+mod sanitize;
 pub mod search;
 pub mod session;
 pub mod skill;
@@ -58,15 +58,14 @@ pub mod status;
 pub mod step;
 pub mod submit;
 pub mod sweep;
-pub mod trail;
+pub mod tool_calls;
 pub mod transfer;
 pub mod verify;
-pub mod world;
 
 pub use caller::Caller;
 pub use engine::Engine;
 pub use error::Error;
-pub use member::{Entrance, Member};
+pub use member::{Member, SignInMethod};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, DueSession, Entry,
     Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice, Output,
@@ -75,7 +74,7 @@ pub use onward_store::{
     ToolCall, Turn, TurnStep, WholePlan, schema,
 };
 
-/// What can go wrong with a database.
+/// Database errors.
 pub mod store {
     pub use onward_store::{Corrupt, Error};
 }

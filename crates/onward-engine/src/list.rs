@@ -1,5 +1,4 @@
-//! Lists, a page at a time: plans, steps, open reviews; and the way from the beginning of an id to
-//! the id.
+//! Paginated lists of plans, steps and open reviews, single objects, and lookup by id prefix.
 
 use onward_core::branch::Branch;
 use onward_core::id::{OutputId, ReviewId};
@@ -16,33 +15,34 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// What so many plans hold is looked for among the newest, and not in the index of words.
-const MANY: u32 = 5_000;
-/// They are read in pieces, each twice as large as the one before, up to this.
-const PIECE: u32 = 500;
+/// Text that at least this many plans match is searched by scanning the newest plans instead of the
+/// full-text index.
+const SCAN_THRESHOLD: u32 = 5_000;
+/// The scan reads batches, each twice as large as the previous one, up to this size.
+const MAX_BATCH: u32 = 500;
 
-/// Which plans.
+/// A query for plans.
 #[derive(Debug, Clone, Default)]
 pub struct PlanQuery {
-    /// How many at most.
+    /// Maximum number of plans.
     pub limit: u32,
-    /// Where the page before ended.
-    pub behind: Option<PlanCursor>,
-    /// Those that are over, too.
+    /// Cursor: the last plan of the previous page.
+    pub after: Option<PlanCursor>,
+    /// Include finished plans.
     pub finished: bool,
-    /// Only those in this status, which says by itself whether they are over.
+    /// Only plans in this status; overrides `finished`.
     pub status: Option<PlanStatus>,
-    /// Only those whose name and question hold all words of this text, each as the beginning
-    /// of a word or all of it.
+    /// Only plans whose name and question contain all words of this text, each as a whole word or a
+    /// word prefix.
     pub text: Option<String>,
 }
 
 /// A page of plans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanPage {
-    /// From the newest change on.
+    /// Most recently changed first.
     pub plans: Vec<Listed>,
-    /// Where the next page begins, if there is one.
+    /// Cursor for the next page, if there is one.
     pub next: Option<PlanCursor>,
 }
 
@@ -51,29 +51,29 @@ pub struct PlanPage {
 pub struct StepPage {
     /// In their order.
     pub steps: Vec<StepLine>,
-    /// Behind which order the next page begins, if there is one.
+    /// Order after which the next page begins, if there is one.
     pub next: Option<u32>,
 }
 
-/// A question that a person has not answered yet.
+/// A pending review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenReview {
-    /// Which review.
+    /// The review.
     pub id: ReviewId,
-    /// Of which plan.
+    /// The plan.
     pub plan: PlanId,
-    /// About which step.
+    /// The step under review.
     pub step: StepId,
-    /// Its place.
+    /// The step's position.
     pub order: u32,
-    /// Its short name.
+    /// The step's title.
     pub title: Option<String>,
-    /// What is asked.
+    /// The review request.
     pub review: Review,
 }
 
 impl Engine {
-    /// Plans, from the newest change on.
+    /// Plans, most recently changed first.
     pub async fn list_plans(&self, caller: &Caller, query: PlanQuery) -> Result<PlanPage, Error> {
         caller.allow(Permission::Read)?;
         let now = self.now();
@@ -84,7 +84,7 @@ impl Engine {
         Ok(page.await?)
     }
 
-    /// How many plans are in each status.
+    /// Number of plans per status.
     pub async fn count_plans(&self, caller: &Caller) -> Result<Vec<PlanCount>, Error> {
         caller.allow(Permission::Read)?;
         let counts = self.store.read(&caller.tenant, |tx| {
@@ -93,13 +93,13 @@ impl Engine {
         Ok(counts.await?)
     }
 
-    /// Steps of a plan behind an order.
+    /// Steps of a plan after an order.
     pub async fn list_steps(
         &self,
         caller: &Caller,
         plan: PlanId,
         status: Option<StepStatus>,
-        behind: u32,
+        after: u32,
         limit: u32,
     ) -> Result<StepPage, Error> {
         caller.allow(Permission::Read)?;
@@ -108,8 +108,8 @@ impl Engine {
             Box::pin(async move {
                 let found = tx.sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                let more = limit.saturating_add(1);
-                let mut steps = tx.step_lines(plan, which, behind, more).await?;
+                let limit_plus_one = limit.saturating_add(1);
+                let mut steps = tx.step_lines(plan, which, after, limit_plus_one).await?;
                 let full = steps.len() > usize::try_from(limit).unwrap_or(usize::MAX);
                 steps.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
                 let next = steps.last().map(|last| last.order).filter(|_| full);
@@ -119,7 +119,7 @@ impl Engine {
         page.await
     }
 
-    /// Questions that wait for a person, the longest waiting first.
+    /// Pending reviews, oldest first.
     pub async fn open_reviews(
         &self,
         caller: &Caller,
@@ -160,7 +160,7 @@ impl Engine {
         sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))
     }
 
-    /// A plan's branches, in the order in which they are tried, and the steps that they name.
+    /// A plan's branches in evaluation order, and the steps they refer to.
     pub async fn branches(
         &self,
         caller: &Caller,
@@ -172,21 +172,21 @@ impl Engine {
                 let found = tx.sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let branches = tx.branches_of(plan).await?;
-                let mut named: Vec<StepId> = Vec::new();
+                let mut referenced: Vec<StepId> = Vec::new();
                 for branch in &branches {
-                    named.push(branch.after);
-                    named.extend(branch.references());
+                    referenced.push(branch.after);
+                    referenced.extend(branch.references());
                 }
-                named.sort();
-                named.dedup();
-                let lines = tx.lines_of(&named).await?;
+                referenced.sort();
+                referenced.dedup();
+                let lines = tx.lines_of(&referenced).await?;
                 Ok::<_, Error>((branches, lines))
             })
         });
         branches.await
     }
 
-    /// The beginnings of what was found or made for a plan, newest first.
+    /// Excerpts of a plan's artifacts, newest first.
     pub async fn artifacts(
         &self,
         caller: &Caller,
@@ -204,7 +204,7 @@ impl Engine {
         artifacts.await
     }
 
-    /// The beginnings of what a plan delivers, the last version of each, newest first.
+    /// Excerpts of a plan's outputs, the latest version of each, newest first.
     pub async fn outputs(
         &self,
         caller: &Caller,
@@ -222,19 +222,19 @@ impl Engine {
         outputs.await
     }
 
-    /// One version of what a plan delivers, all of it.
+    /// One version of a plan output, complete.
     pub async fn output(&self, caller: &Caller, id: OutputId) -> Result<Output, Error> {
         caller.allow(Permission::Read)?;
         let output = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move { tx.output(id).await })
         });
         output.await?.ok_or_else(|| Error::NotFound {
-            what: "output",
+            kind: "output",
             name: id.to_string(),
         })
     }
 
-    /// A step, and its plan.
+    /// A step and its plan.
     pub async fn step(&self, caller: &Caller, step: StepId) -> Result<(Sheet, Step), Error> {
         caller.allow(Permission::Read)?;
         let found = self.store.read(&caller.tenant, move |tx| {
@@ -247,7 +247,7 @@ impl Engine {
         found.await?.ok_or_else(missing)
     }
 
-    /// The plan whose id is this, or begins with it.
+    /// Finds a plan by id or id prefix.
     pub async fn find_plan(&self, caller: &Caller, id: &str) -> Result<PlanId, Error> {
         caller.allow(Permission::Read)?;
         let Some((from, to)) = bounds(id) else {
@@ -263,7 +263,7 @@ impl Engine {
         }
     }
 
-    /// The step whose id is this, or begins with it.
+    /// Finds a step by id or id prefix.
     pub async fn find_step(&self, caller: &Caller, id: &str) -> Result<StepId, Error> {
         caller.allow(Permission::Read)?;
         let missing = || Error::StepNotFound {
@@ -290,55 +290,63 @@ async fn plans(
     now: onward_core::Timestamp,
 ) -> Result<PlanPage, onward_store::Error> {
     let is_wanted = |status: &PlanStatus| match query.status {
-        Some(wanted) => *status == wanted,
+        Some(requested) => *status == requested,
         None => query.finished || !status.is_terminal(),
     };
     let statuses: Vec<PlanStatus> = PlanStatus::ALL.into_iter().filter(is_wanted).collect();
-    let more = query.limit.saturating_add(1);
+    let limit_plus_one = query.limit.saturating_add(1);
     let text = query.text.as_deref().map(str::trim);
-    let asked = text.filter(|text| !text.is_empty()).map(Query::of);
-    let mut plans = match &asked {
-        None => tx.list_plans(&statuses, query.behind, now, more).await?,
-        Some(asked) if asked.words().is_empty() => Vec::new(),
-        Some(asked) => match tx.count_plans_with(asked.words(), MANY).await? < u64::from(MANY) {
-            true => {
-                let words = asked.words();
-                tx.plans_with(words, &statuses, query.behind, now, more)
+    let text_query = text.filter(|text| !text.is_empty()).map(Query::parse);
+    let mut plans = match &text_query {
+        None => {
+            tx.list_plans(&statuses, query.after, now, limit_plus_one)
+                .await?
+        }
+        Some(text_query) if text_query.words().is_empty() => Vec::new(),
+        Some(text_query) => {
+            if tx
+                .count_plans_with(text_query.words(), SCAN_THRESHOLD)
+                .await?
+                < u64::from(SCAN_THRESHOLD)
+            {
+                let words = text_query.words();
+                tx.plans_with(words, &statuses, query.after, now, limit_plus_one)
                     .await?
+            } else {
+                scan_recent(tx, text_query, &statuses, &query, now).await?
             }
-            false => walk(tx, asked, &statuses, &query, now).await?,
-        },
+        }
     };
-    let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let is_full = plans.len() > wanted;
-    plans.truncate(wanted);
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let is_full = plans.len() > limit;
+    plans.truncate(limit);
     let next = plans.last().map(cursor).filter(|_| is_full);
     Ok(PlanPage { plans, next })
 }
 
-/// Looks through the plans from the newest change on, until there are enough that fit: what many plans
-/// hold is soon met.
-async fn walk(
+/// Scans the plans, most recently changed first, until enough match. Fast for text that many plans
+/// contain.
+async fn scan_recent(
     tx: &mut Tx,
-    asked: &Query,
+    text_query: &Query,
     statuses: &[PlanStatus],
     query: &PlanQuery,
     now: onward_core::Timestamp,
 ) -> Result<Vec<Listed>, onward_store::Error> {
-    let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let mut behind = query.behind;
-    let mut piece = query.limit.saturating_add(1);
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let mut after = query.after;
+    let mut batch = query.limit.saturating_add(1);
     let mut plans: Vec<Listed> = Vec::new();
     loop {
-        let read = tx.list_plans(statuses, behind, now, piece).await?;
-        let ended = read.len() < usize::try_from(piece).unwrap_or(usize::MAX);
-        piece = piece.saturating_mul(2).min(PIECE.max(piece));
-        behind = read.last().map(cursor).or(behind);
+        let read = tx.list_plans(statuses, after, now, batch).await?;
+        let ended = read.len() < usize::try_from(batch).unwrap_or(usize::MAX);
+        batch = batch.saturating_mul(2).min(MAX_BATCH.max(batch));
+        after = read.last().map(cursor).or(after);
         plans.extend(read.into_iter().filter(|listed| {
             let brief = &listed.sheet.brief;
-            asked.fits(&[&brief.name, &brief.research_question])
+            text_query.matches(&[&brief.name, &brief.research_question])
         }));
-        if ended || plans.len() > wanted {
+        if ended || plans.len() > limit {
             return Ok(plans);
         }
     }
@@ -351,13 +359,13 @@ fn cursor(listed: &Listed) -> PlanCursor {
     }
 }
 
-/// The first and the last id that begin with this text; none where no id does.
-fn bounds(beginning: &str) -> Option<(Uuid, Uuid)> {
-    let digits: String = beginning.chars().filter(|char| *char != '-').collect();
+/// The first and last id with this prefix. `None` if it is not the prefix of a UUID.
+fn bounds(prefix: &str) -> Option<(Uuid, Uuid)> {
+    let digits: String = prefix.chars().filter(|char| *char != '-').collect();
     if digits.is_empty() || digits.len() > 32 {
         return None;
     }
-    let fill = |digit: char| {
+    let pad = |digit: char| {
         let all: String = digits
             .chars()
             .chain(std::iter::repeat(digit))
@@ -365,5 +373,5 @@ fn bounds(beginning: &str) -> Option<(Uuid, Uuid)> {
             .collect();
         Uuid::try_parse(&all).ok()
     };
-    Some((fill('0')?, fill('f')?))
+    Some((pad('0')?, pad('f')?))
 }

@@ -1,64 +1,67 @@
-//! The machine that this runs on, as far as it tells who lives: its name, its boot, its processes.
+//! Host identity and process liveness, from `/proc`.
 //!
-//! Everything comes from `/proc`. A system that has none, or hides the processes of others, tells
-//! nothing: then nobody is proven dead, and only the clock is left. A process that is dead and was not
-//! buried yet (a zombie) is gone. The name of a host is where a process id means something: machines
-//! may share a name, and containers a machine, so all three are in it.
+//! On a system without `/proc`, or one that hides other users' processes, nothing is known: no
+//! process can be proven to have exited, and only timeouts apply. A zombie counts as exited. A
+//! process id is only meaningful on its host, so the host name includes the machine id and the PID
+//! namespace: machines may share a name, and containers a machine.
 
 use std::fs;
 use std::sync::OnceLock;
 
 use onward_core::call::Owner;
-use onward_core::call::owner::{Process, Sight};
+use onward_core::call::owner::{ProcessObservation, ProcessState};
 use sha2::{Digest, Sha256};
 
-use crate::world::hex;
+use crate::environment::hex;
 
-/// How far up somebody is looked for.
-const HIGHEST: usize = 32;
-/// The namespace that the machine itself is in, the same on every Linux.
-const OUTERMOST: &str = "pid:[4026531836]";
+/// Maximum number of ancestors that are searched.
+const MAX_ANCESTORS: usize = 32;
+/// The initial PID namespace, the same on every Linux system.
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Programs that only start others.
+/// Shells, which only start other programs.
 const SHELLS: [&str; 12] = [
     "ash", "bash", "busybox", "cmd", "csh", "dash", "fish", "ksh", "nu", "sh", "tcsh", "zsh",
 ];
 
-/// What stands under a process id.
-pub fn look(process: u32) -> Sight {
+/// The state of a process.
+pub fn process_state(process: u32) -> ProcessObservation {
     let Some(host) = host() else {
-        return blind();
+        return no_information();
     };
     let seen = match stat(process) {
-        Ok(Some(stat)) if stat.is_dead => Process::Gone,
-        Ok(Some(stat)) => Process::Started(Some(stat.started)),
-        // What is readable but not understood is alive.
-        Ok(None) => Process::Started(None),
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound && sees_others() => Process::Gone,
-        Err(_) => Process::Unknown,
+        Ok(Some(stat)) if stat.is_dead => ProcessState::Missing,
+        Ok(Some(stat)) => ProcessState::Running(Some(stat.started)),
+        // An entry that cannot be parsed belongs to a live process.
+        Ok(None) => ProcessState::Running(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && lists_other_processes() => {
+            ProcessState::Missing
+        }
+        Err(_) => ProcessState::Unknown,
     };
-    Sight {
+    ProcessObservation {
         host: host.to_owned(),
         boot: boot(),
         process: seen,
     }
 }
 
-/// A machine that tells nothing.
-pub(crate) fn blind() -> Sight {
-    Sight {
+/// No information.
+pub(crate) fn no_information() -> ProcessObservation {
+    ProcessObservation {
         host: String::new(),
         boot: None,
-        process: Process::Unknown,
+        process: ProcessState::Unknown,
     }
 }
 
-/// A process of this machine as an owner, if it lives.
+/// A live process of this host as the owner of a call. `None` if it has exited or cannot be
+/// inspected.
 pub fn owner(process: u32) -> Option<Owner> {
-    let sight = look(process);
+    let sight = process_state(process);
     let process_started = match sight.process {
-        Process::Started(started) => started,
-        Process::Gone | Process::Unknown => return None,
+        ProcessState::Running(started) => started,
+        ProcessState::Missing | ProcessState::Unknown => return None,
     };
     Some(Owner {
         host: sight.host,
@@ -68,10 +71,10 @@ pub fn owner(process: u32) -> Option<Owner> {
     })
 }
 
-/// The program that had this one started: the nearest ancestor that is no shell.
-pub fn starter() -> Option<Owner> {
+/// The program that started this process: the nearest ancestor that is not a shell.
+pub fn launcher() -> Option<Owner> {
     let mut process = stat(std::process::id()).ok()??.parent;
-    for _ in 0..HIGHEST {
+    for _ in 0..MAX_ANCESTORS {
         let stat = stat(process).ok()??;
         if !SHELLS.contains(&stat.name.trim_start_matches('-')) {
             return owner(process);
@@ -81,7 +84,7 @@ pub fn starter() -> Option<Owner> {
     None
 }
 
-/// A line of `/proc`.
+/// The fields used from `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
@@ -95,7 +98,8 @@ fn stat(process: u32) -> std::io::Result<Option<Stat>> {
     Ok(parse(&String::from_utf8_lossy(&line)))
 }
 
-/// `PID (NAME) STATE PARENT …`, where the name may hold anything, and the start is the 22nd field.
+/// Parses `PID (NAME) STATE PARENT …`. The name may contain any characters; the start time is
+/// field 22.
 fn parse(line: &str) -> Option<Stat> {
     let (head, rest) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -111,8 +115,8 @@ fn parse(line: &str) -> Option<Stat> {
     })
 }
 
-/// Whether processes of others are shown at all: the first one always lives.
-fn sees_others() -> bool {
+/// Whether `/proc` lists other users' processes: process 1 always exists.
+fn lists_other_processes() -> bool {
     fs::metadata("/proc/1/stat").is_ok()
 }
 
@@ -122,15 +126,15 @@ fn boot() -> Option<String> {
     (!boot.is_empty()).then(|| boot.to_owned())
 }
 
-/// Where process ids mean what they mean here.
+/// Name of the host, within which process ids are unique.
 fn host() -> Option<&'static str> {
     static HOST: OnceLock<Option<String>> = OnceLock::new();
     let host = HOST.get_or_init(|| {
         let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-        let space = fs::read_link("/proc/self/ns/pid").ok()?;
-        let space = space.to_str()?;
+        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+        let namespace = namespace.to_str()?;
         let mut host = name.trim().to_owned();
-        // The machine's own id is not for others to see, so it is hashed.
+        // The machine id is confidential, so it is hashed.
         if let Ok(machine) = fs::read_to_string("/etc/machine-id")
             && !machine.trim().is_empty()
         {
@@ -138,10 +142,10 @@ fn host() -> Option<&'static str> {
             host.push('-');
             host.push_str(digest.get(..6).map(hex).unwrap_or_default().as_str());
         }
-        if space != OUTERMOST {
-            let inside = space.trim_start_matches("pid:[").trim_end_matches(']');
+        if namespace != INITIAL_PID_NAMESPACE {
+            let namespace_id = namespace.trim_start_matches("pid:[").trim_end_matches(']');
             host.push('-');
-            host.push_str(inside);
+            host.push_str(namespace_id);
         }
         (!host.is_empty()).then_some(host)
     });
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn parses_names_with_any_characters() {
         let line = "42 (a (b) c) S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 10 20";
         assert_eq!(
             parse(line),
@@ -164,41 +168,48 @@ mod tests {
                 started: 987_654,
             })
         );
-        for odd in ["", "42", "42 (x", "42 (x) S", "42 (x) S seven"] {
-            assert_eq!(parse(odd), None, "{odd}");
+        for malformed in ["", "42", "42 (x", "42 (x) S", "42 (x) S seven"] {
+            assert_eq!(parse(malformed), None, "{malformed}");
         }
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_lives_and_one_that_was_waited_for_does_not() {
-        let own = owner(std::process::id()).expect("this process lives");
+    fn detects_live_killed_and_reaped_processes() {
+        let own = owner(std::process::id()).expect("this process is alive");
         assert_eq!(
-            onward_core::call::owner::death(Some(&own), &look(own.process)),
+            onward_core::call::owner::owner_exit(Some(&own), &process_state(own.process)),
             None
         );
         let mut child = std::process::Command::new("sleep")
             .arg("600")
             .spawn()
-            .expect("a child can be started");
-        let owner = owner(child.id()).expect("the child lives");
-        child.kill().expect("it can be killed");
-        let death = || onward_core::call::owner::death(Some(&owner), &look(owner.process));
-        // Dead, and not buried yet: a killed process takes a moment to become one.
+            .expect("child process started");
+        let owner = owner(child.id()).expect("child process is alive");
+        child.kill().expect("child process killed");
+        let death =
+            || onward_core::call::owner::owner_exit(Some(&owner), &process_state(owner.process));
+        // The child becomes a zombie shortly after the kill.
         let began = std::time::Instant::now();
         while death().is_none() {
-            assert!(began.elapsed().as_secs() < 60, "it was killed");
+            assert!(
+                began.elapsed().as_secs() < 60,
+                "the child was killed but is still alive"
+            );
             std::thread::yield_now();
         }
-        child.wait().expect("it is dead");
+        child.wait().expect("child process reaped");
         assert!(death().is_some());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn whoever_started_a_test_is_no_shell() {
-        let starter = starter().expect("somebody started it");
-        let stat = stat(starter.process).ok().flatten().expect("it lives");
+    fn the_launcher_of_a_test_is_not_a_shell() {
+        let launcher = launcher().expect("launcher found");
+        let stat = stat(launcher.process)
+            .ok()
+            .flatten()
+            .expect("launcher is alive");
         assert!(!SHELLS.contains(&stat.name.as_str()), "{stat:?}");
     }
 }

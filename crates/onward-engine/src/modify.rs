@@ -1,4 +1,4 @@
-//! Change a plan's list of steps and branches, or one step in it.
+//! Modifies a plan's list of steps and branches, or one of its steps.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use onward_core::{Command, PlanHead, StepId};
 use onward_store::{Lookup, StepLine, Which};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{Outcome, Target, run};
+use crate::run::{CommandOutcome, Target, run};
+use crate::sanitize;
 
-/// Over this many steps an answer holds only those that were touched.
-const SHOWN: u32 = 500;
+/// For plans with more steps, a response contains only the affected steps.
+const MAX_LISTED: u32 = 500;
 
-/// What a modification led to.
+/// Response to a modification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Modified {
-    /// The plan, afterwards.
+    /// The plan after the modification.
     pub head: PlanHead,
-    /// Its steps, or, of a long plan, those that were touched.
+    /// All steps; for a long plan, the affected steps.
     pub steps: Vec<StepLine>,
-    /// How many steps were left out.
+    /// Number of steps not included.
     pub omitted: u32,
 }
 
 impl Engine {
-    /// Modifies a plan. A person who acts on a stalled plan resumes it in the same breath.
+    /// Modifies a plan. With `resume`, also resumes a stalled plan in the same transaction.
     pub async fn modify_plan(
         &self,
         caller: &Caller,
@@ -42,37 +42,38 @@ impl Engine {
         if resume {
             caller.allow(Permission::Intervene)?;
         }
-        clean::modification(&mut modification);
-        clean::maybe(&mut rationale);
-        let touched = touched(&modification);
+        sanitize::modification(&mut modification);
+        sanitize::optional_text(&mut rationale);
+        let affected = affected(&modification);
         let command = ModifyPlan {
             modification,
             rationale,
             resume,
         };
-        let moment = self.moment(caller, None);
+        let ctx = self.command_context(caller, None);
         let command = Arc::new(Command::from(command));
-        let answer = self.store.write(&caller.tenant, move |tx| {
-            let (command, moment) = (Arc::clone(&command), moment.clone());
-            let touched = touched.clone();
+        let modified = self.store.write(&caller.tenant, move |tx| {
+            let (command, ctx) = (Arc::clone(&command), ctx.clone());
+            let affected = affected.clone();
             Box::pin(async move {
-                let done = match run(tx, Target::Plan(plan), &command, &moment, None).await? {
-                    Outcome::Done(done) => done,
-                    Outcome::Refused { refusal, .. } => return Err(refusal.into()),
-                    Outcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
+                let done = match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
+                    CommandOutcome::Applied(done) => done,
+                    CommandOutcome::Rejected { refusal, .. } => return Err(refusal.into()),
+                    CommandOutcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
                 };
-                // Before the commit: an error after it would say that nothing was done.
-                let lines = match done.head.counts.total() > SHOWN {
-                    true => tx.lines_of(&touched).await?,
-                    false => tx.step_lines(plan, Which::All, 0, SHOWN).await?,
+                // Read before the commit: an error after it would suggest that nothing was changed.
+                let lines = if done.head.counts.total() > MAX_LISTED {
+                    tx.lines_of(&affected).await?
+                } else {
+                    tx.step_lines(plan, Which::All, 0, MAX_LISTED).await?
                 };
                 Ok((done, lines))
             })
         });
-        let (done, steps) = answer.await?;
-        self.alarm.ring(done.due);
-        let shown = u32::try_from(steps.len()).unwrap_or(u32::MAX);
-        let omitted = done.head.counts.total().saturating_sub(shown);
+        let (done, steps) = modified.await?;
+        self.sweep_waker.wake_by(done.due);
+        let listed = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+        let omitted = done.head.counts.total().saturating_sub(listed);
         Ok(Modified {
             head: done.head,
             steps,
@@ -82,8 +83,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Moves a step to another place among the others, which keep their order; past the end is the end.
-    /// A stalled plan is resumed in the same breath.
+    /// Moves a step to another position. The other steps keep their order; a position past the end
+    /// means the end. Also resumes a stalled plan.
     pub async fn move_step(
         &self,
         caller: &Caller,
@@ -93,11 +94,11 @@ impl Engine {
     ) -> Result<(), Error> {
         caller.allow(Permission::Work)?;
         caller.allow(Permission::Intervene)?;
-        let moment = self.moment(caller, None);
+        let ctx = self.command_context(caller, None);
         let moved = self.store.write(&caller.tenant, move |tx| {
-            let moment = moment.clone();
+            let ctx = ctx.clone();
             Box::pin(async move {
-                // Held from here on, so that the list is still this one when it is changed.
+                // Locks the plan, so that the list does not change until the commit.
                 let found = tx.plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let list = Lookup {
@@ -117,19 +118,19 @@ impl Engine {
                     rationale: None,
                     resume: true,
                 });
-                match run(tx, Target::Plan(plan), &command, &moment, None).await? {
-                    Outcome::Done(done) => Ok(done.due),
-                    Outcome::Refused { refusal, .. } => Err(refusal.into()),
-                    Outcome::NotFound => Err(Error::PlanNotFound(plan.to_string())),
+                match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
+                    CommandOutcome::Applied(done) => Ok(done.due),
+                    CommandOutcome::Rejected { refusal, .. } => Err(refusal.into()),
+                    CommandOutcome::NotFound => Err(Error::PlanNotFound(plan.to_string())),
                 }
             })
         });
-        self.alarm.ring(moved.await?);
+        self.sweep_waker.wake_by(moved.await?);
         Ok(())
     }
 }
 
-fn touched(modification: &Modification) -> Vec<StepId> {
+fn affected(modification: &Modification) -> Vec<StepId> {
     match modification {
         Modification::AddSteps { steps, .. } => steps.iter().map(|step| step.id).collect(),
         Modification::UpdateInstructions { step, .. }

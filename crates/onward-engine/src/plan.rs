@@ -1,5 +1,4 @@
-//! What people do to a plan as a whole: go on with it, give it up, delete it; and a session that
-//! takes it up.
+//! Commands on a whole plan: resume, abandon, delete; and a session that takes over a plan.
 
 use std::sync::Arc;
 
@@ -11,21 +10,21 @@ use onward_store::{Author, LogLine, Sheet};
 use serde_json::json;
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{Done, Moment, Outcome, Target, run};
+use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
+use crate::sanitize;
 
 impl Engine {
-    /// Goes on with a stalled plan.
+    /// Resumes a stalled plan.
     pub async fn resume_plan(&self, caller: &Caller, plan: PlanId) -> Result<PlanStatus, Error> {
         caller.allow(Permission::Intervene)?;
-        let moment = self.moment(caller, None);
-        let done = self.on_plan(caller, plan, Command::ResumePlan, moment);
+        let ctx = self.command_context(caller, None);
+        let done = self.execute_on_plan(caller, plan, Command::ResumePlan, ctx);
         Ok(done.await?.head.status())
     }
 
-    /// Gives a plan up.
+    /// Abandons a plan.
     pub async fn abandon_plan(
         &self,
         caller: &Caller,
@@ -33,50 +32,51 @@ impl Engine {
         mut reason: Option<String>,
     ) -> Result<PlanStatus, Error> {
         caller.allow(Permission::AbandonPlan)?;
-        clean::maybe(&mut reason);
-        let moment = self.moment(caller, None);
+        sanitize::optional_text(&mut reason);
+        let ctx = self.command_context(caller, None);
         let command = AbandonPlan { reason };
-        let done = self.on_plan(caller, plan, command.into(), moment);
+        let done = self.execute_on_plan(caller, plan, command.into(), ctx);
         Ok(done.await?.head.status())
     }
 
-    /// Notes that a session takes a plan up which another one worked on. Once per session.
-    pub async fn take_up(
+    /// Records that a session continues a plan that another session worked on. Once per session.
+    pub async fn record_session_resume(
         &self,
         caller: &Caller,
         plan: PlanId,
         session: SessionId,
     ) -> Result<(), Error> {
         caller.allow(Permission::Work)?;
-        let Some(session) = clean::session(Some(session)) else {
+        let Some(session) = sanitize::session(Some(session)) else {
             return Ok(());
         };
-        let moment = self.moment(caller, Some(&session));
+        let ctx = self.command_context(caller, Some(&session));
         let command = ResumeSession { session };
-        self.on_plan(caller, plan, command.into(), moment).await?;
+        self.execute_on_plan(caller, plan, command.into(), ctx)
+            .await?;
         Ok(())
     }
 
-    /// Deletes a plan with its steps and its trail. Its artifacts stay; the tenant's log says that
-    /// it was there.
+    /// Deletes a plan with its steps and audit trail. Its artifacts remain, and the tenant's log
+    /// records the deletion.
     pub async fn delete_plan(&self, caller: &Caller, plan: PlanId) -> Result<Sheet, Error> {
         caller.allow(Permission::DeletePlan)?;
         self.delete(caller, plan, "plan_deleted").await
     }
 
-    /// Deletes a plan, for the reason that the log shall give.
+    /// Deletes a plan; `action` is the log entry's action.
     pub(crate) async fn delete(
         &self,
         caller: &Caller,
         plan: PlanId,
         action: &'static str,
     ) -> Result<Sheet, Error> {
-        let (now, actor) = (self.now(), caller.signature());
-        let id = self.fresh.timely_id(now);
+        let (now, actor) = (self.now(), caller.actor());
+        let id = self.ids.ordered_id(now);
         let deleted = self.store.write(&caller.tenant, move |tx| {
             let actor = actor.clone();
             Box::pin(async move {
-                // Held until the commit, so that nobody adds to the trail meanwhile.
+                // Locks the plan, so that no events are added before the commit.
                 tx.plan(plan).await?;
                 let sheet = tx.sheet(plan).await?;
                 let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
@@ -99,33 +99,37 @@ impl Engine {
         deleted.await
     }
 
-    /// Runs a command about a whole plan.
-    pub(crate) async fn on_plan(
+    /// Executes a command on a plan.
+    pub(crate) async fn execute_on_plan(
         &self,
         caller: &Caller,
         plan: PlanId,
         command: Command,
-        moment: Moment,
-    ) -> Result<Done, Error> {
+        ctx: CommandContext,
+    ) -> Result<Applied, Error> {
         let command = Arc::new(command);
         let done = self.store.write(&caller.tenant, move |tx| {
-            let (command, moment) = (Arc::clone(&command), moment.clone());
+            let (command, ctx) = (Arc::clone(&command), ctx.clone());
             Box::pin(async move {
-                match run(tx, Target::Plan(plan), &command, &moment, None).await? {
-                    Outcome::Done(done) => Ok(done),
-                    Outcome::Refused { refusal, .. } => Err(refusal.into()),
-                    Outcome::NotFound => Err(Error::PlanNotFound(plan.to_string())),
+                match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
+                    CommandOutcome::Applied(done) => Ok(done),
+                    CommandOutcome::Rejected { refusal, .. } => Err(refusal.into()),
+                    CommandOutcome::NotFound => Err(Error::PlanNotFound(plan.to_string())),
                 }
             })
         });
         let done = done.await?;
-        self.alarm.ring(done.due);
+        self.sweep_waker.wake_by(done.due);
         Ok(done)
     }
 
-    pub(crate) fn moment(&self, caller: &Caller, session: Option<&SessionId>) -> Moment {
+    pub(crate) fn command_context(
+        &self,
+        caller: &Caller,
+        session: Option<&SessionId>,
+    ) -> CommandContext {
         let author: Author = caller.author(session);
-        Moment {
+        CommandContext {
             now: self.now(),
             author,
             watcher: None,

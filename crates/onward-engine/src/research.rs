@@ -1,11 +1,11 @@
-//! What was found or made during research is kept, and what a plan delivers, in versions. Both can be
-//! searched as soon as they are stored: their words are written in the same transaction.
+//! Stores artifacts and plan outputs (in versions). Both are searchable when the transaction
+//! commits: the full-text index is written with them.
 //!
-//! Neither changes a plan. An artifact that names a step is a sign that somebody works on it; an
-//! output belongs to its plan and goes with it, while an artifact outlives the plan.
+//! Neither changes a plan. An artifact stored for a step counts as activity on that step. An output
+//! is deleted with its plan; an artifact is not.
 
 use onward_core::command::ReportProgress;
-use onward_core::event::Sign;
+use onward_core::event::ProgressSource;
 use onward_core::id::{ArtifactId, ClaimToken, OutputId, SessionId};
 use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_URL};
 use onward_core::refusal::{Issue, Refusal};
@@ -15,136 +15,137 @@ use onward_store::{Artifact, Due, Output, Tx, With};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{Moment, Outcome, Target, run};
+use crate::run::{CommandContext, CommandOutcome, Target, run};
+use crate::sanitize;
 
-/// What an output is, where nobody said otherwise.
-pub const MEDIA_TYPE: &str = "text/markdown";
-/// Characters of a media type.
+/// Default media type of an output.
+pub const DEFAULT_MEDIA_TYPE: &str = "text/markdown";
+/// Maximum length of a media type, in characters.
 const MAX_MEDIA_TYPE: usize = 200;
 
-/// Something found or made, as an agent brings it.
+/// A new artifact.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    /// A short name.
+pub struct NewArtifact {
+    /// The title.
     pub title: String,
-    /// All of it.
+    /// The complete content.
     pub content: String,
-    /// One of [`Artifact::KINDS`]; a note where nobody said otherwise.
+    /// One of [`Artifact::KINDS`]; the default is `note`.
     pub kind: Option<String>,
-    /// The plan that it belongs to.
+    /// The plan it belongs to.
     pub plan: Option<PlanId>,
-    /// The step that it belongs to.
+    /// The step it belongs to.
     pub step: Option<StepId>,
-    /// Where it came from.
+    /// The source's URL.
     pub source_url: Option<String>,
-    /// Whatever else is known.
+    /// Additional metadata.
     pub metadata: Map<String, Value>,
-    /// The claim under which it was found.
+    /// The claim token of the step.
     pub token: Option<ClaimToken>,
-    /// Who found it.
+    /// The storing session.
     pub session: Option<SessionId>,
 }
 
-/// An artifact that was stored.
+/// A stored artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// Which one.
+pub struct StoredArtifact {
+    /// The artifact's id.
     pub id: ArtifactId,
-    /// Its name, as it is stored.
+    /// The stored title.
     pub title: String,
-    /// How many pieces it is searched in.
+    /// Number of searchable chunks.
     pub chunks: usize,
 }
 
-/// What a plan delivers, as an agent brings it.
+/// A new plan output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deliverable {
-    /// Which plan.
+pub struct NewOutput {
+    /// The plan.
     pub plan: PlanId,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// All of it.
+    /// The complete content.
     pub content: String,
-    /// What its content is; [`MEDIA_TYPE`] where nobody said otherwise.
+    /// The media type; the default is [`DEFAULT_MEDIA_TYPE`].
     pub media_type: Option<String>,
 }
 
-/// An output that was stored.
+/// A stored plan output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivered {
-    /// Which one.
+pub struct StoredOutput {
+    /// The output's id.
     pub id: OutputId,
-    /// Of which plan.
+    /// Its plan.
     pub plan: PlanId,
-    /// The how many-th of this title.
+    /// The version number of this title.
     pub version: u32,
 }
 
 impl Engine {
-    /// Keeps something that was found or made.
+    /// Stores an artifact.
     pub async fn store_research(
         &self,
         caller: &Caller,
-        mut finding: Finding,
-    ) -> Result<Stored, Error> {
+        mut draft: NewArtifact,
+    ) -> Result<StoredArtifact, Error> {
         caller.allow(Permission::Work)?;
-        tidy(&mut finding)?;
-        let moment = self.moment(caller, finding.session.as_ref());
-        let id = ArtifactId::new(self.fresh.timely_id(moment.now));
+        sanitize_and_validate(&mut draft)?;
+        let ctx = self.command_context(caller, draft.session.as_ref());
+        let id = ArtifactId::new(self.ids.ordered_id(ctx.now));
         let stored = self.store.write(&caller.tenant, move |tx| {
-            let (finding, moment) = (finding.clone(), moment.clone());
-            Box::pin(async move { keep(tx, id, finding, &moment).await })
+            let (draft, ctx) = (draft.clone(), ctx.clone());
+            Box::pin(async move { insert(tx, id, draft, &ctx).await })
         });
         let (stored, due) = stored.await?;
-        self.alarm.ring(due);
-        self.ring_for_meaning();
+        self.sweep_waker.wake_by(due);
+        self.wake_embedder();
         Ok(stored)
     }
 
-    /// Keeps what a plan delivers: the first version of its title, or the next.
+    /// Stores a plan output, as the first or next version of its title.
     pub async fn store_output(
         &self,
         caller: &Caller,
-        deliverable: Deliverable,
-    ) -> Result<Delivered, Error> {
+        deliverable: NewOutput,
+    ) -> Result<StoredOutput, Error> {
         caller.allow(Permission::Work)?;
-        let Deliverable {
+        let NewOutput {
             plan,
             mut title,
             mut content,
             media_type,
         } = deliverable;
-        let mut media_type = media_type.unwrap_or_else(|| MEDIA_TYPE.to_owned());
+        let mut media_type = media_type.unwrap_or_else(|| DEFAULT_MEDIA_TYPE.to_owned());
         for text in [&mut title, &mut content, &mut media_type] {
-            clean::text(text);
+            sanitize::text(text);
         }
         let mut issues = check(&title, &content);
         check_length(&mut issues, "mediaType", &media_type, MAX_MEDIA_TYPE);
-        refuse(issues)?;
+        reject_if_any(issues)?;
         let now = self.now();
         let output = Output {
-            id: OutputId::new(self.fresh.timely_id(now)),
+            id: OutputId::new(self.ids.ordered_id(now)),
             plan,
             title,
             version: 0,
             media_type,
             content,
-            actor: caller.signature(),
+            actor: caller.actor(),
             created_at: now,
         };
         let delivered = self.store.write(&caller.tenant, move |tx| {
             let mut output = output.clone();
             Box::pin(async move {
-                // Held until the commit: nobody deletes it meanwhile, or counts to the same version.
+                // Locks the plan, so that it is not deleted and the version number stays free until
+                // the commit.
                 let found = tx.plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let last = tx.last_version(plan, &output.title).await?;
                 output.version = last.saturating_add(1);
                 tx.add_output(&output);
-                Ok::<Delivered, Error>(Delivered {
+                Ok::<StoredOutput, Error>(StoredOutput {
                     id: output.id,
                     plan,
                     version: output.version,
@@ -152,85 +153,88 @@ impl Engine {
             })
         });
         let delivered = delivered.await?;
-        self.ring_for_meaning();
+        self.wake_embedder();
         Ok(delivered)
     }
 }
 
-/// Keeps an artifact, with the sign of life that it is.
-async fn keep(
+/// Stores an artifact and records it as activity on its step.
+async fn insert(
     tx: &mut Tx,
     id: ArtifactId,
-    finding: Finding,
-    moment: &Moment,
-) -> Result<(Stored, Due), Error> {
-    let (plan, due) = belongs(tx, &finding, moment).await?;
+    draft: NewArtifact,
+    ctx: &CommandContext,
+) -> Result<(StoredArtifact, Due), Error> {
+    let (plan, due) = resolve_plan(tx, &draft, ctx).await?;
     let artifact = Artifact {
         id,
         plan,
-        step: finding.step,
-        kind: finding.kind.unwrap_or_else(|| "note".to_owned()),
-        title: finding.title,
-        content: finding.content,
-        source_url: finding.source_url,
-        metadata: Value::Object(finding.metadata),
-        created_at: moment.now,
+        step: draft.step,
+        kind: draft.kind.unwrap_or_else(|| "note".to_owned()),
+        title: draft.title,
+        content: draft.content,
+        source_url: draft.source_url,
+        metadata: Value::Object(draft.metadata),
+        created_at: ctx.now,
     };
     let chunks = tx.keep(&artifact);
     let title = artifact.title;
-    Ok((Stored { id, title, chunks }, due))
+    Ok((StoredArtifact { id, title, chunks }, due))
 }
 
-/// The plan that a finding belongs to, held until the commit.
-async fn belongs(
+/// The plan that an artifact belongs to, locked until the commit.
+async fn resolve_plan(
     tx: &mut Tx,
-    finding: &Finding,
-    moment: &Moment,
+    draft: &NewArtifact,
+    ctx: &CommandContext,
 ) -> Result<(Option<PlanId>, Due), Error> {
-    let Some(step) = finding.step else {
-        if let Some(plan) = finding.plan {
+    let Some(step) = draft.step else {
+        if let Some(plan) = draft.plan {
             let found = tx.plan(plan).await?;
             found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
         }
-        return Ok((finding.plan, Due::Unchanged));
+        return Ok((draft.plan, Due::Unchanged));
     };
-    let unknown = || Error::StepNotFound {
+    let step_not_found = || Error::StepNotFound {
         step: step.to_string(),
         kept: None,
     };
-    let facts = tx.step(step, With::Head).await?.ok_or_else(unknown)?;
+    let facts = tx
+        .step(step, With::Head)
+        .await?
+        .ok_or_else(step_not_found)?;
     let plan = facts.head.id;
-    if finding.plan.is_some_and(|named| named != plan) {
+    if draft.plan.is_some_and(|requested| requested != plan) {
         return Err(Error::invalid("stepId", "is a step of another plan"));
     }
-    let sign = Command::from(ReportProgress {
+    let activity = Command::from(ReportProgress {
         step,
-        sign: Sign::Written,
+        source: ProgressSource::Written,
         note: None,
         percent: None,
-        token: finding.token.clone(),
-        session: finding.session.clone(),
+        token: draft.token.clone(),
+        session: draft.session.clone(),
     });
-    match run(tx, Target::Step(step), &sign, moment, None).await? {
-        Outcome::Done(done) => Ok((Some(plan), done.due)),
-        // Such a sign is never refused; and what was found is worth keeping all the same.
-        Outcome::Refused { .. } => Ok((Some(plan), Due::Unchanged)),
-        Outcome::NotFound => Err(unknown()),
+    match run(tx, Target::Step(step), &activity, ctx, None).await? {
+        CommandOutcome::Applied(done) => Ok((Some(plan), done.due)),
+        // Not expected, and the artifact is worth storing regardless.
+        CommandOutcome::Rejected { .. } => Ok((Some(plan), Due::Unchanged)),
+        CommandOutcome::NotFound => Err(step_not_found()),
     }
 }
 
-/// The texts as they are stored, if they fit.
-fn tidy(finding: &mut Finding) -> Result<(), Refusal> {
-    clean::text(&mut finding.title);
-    clean::text(&mut finding.content);
-    clean::maybe(&mut finding.source_url);
-    clean::metadata(&mut finding.metadata)?;
-    finding.session = clean::session(finding.session.take());
-    finding.token = clean::token(finding.token.take());
-    let url = finding.source_url.take();
-    finding.source_url = url.filter(|url| !url.trim().is_empty());
-    let mut issues = check(&finding.title, &finding.content);
-    if let Some(kind) = &finding.kind
+/// Sanitizes and validates a new artifact.
+fn sanitize_and_validate(draft: &mut NewArtifact) -> Result<(), Refusal> {
+    sanitize::text(&mut draft.title);
+    sanitize::text(&mut draft.content);
+    sanitize::optional_text(&mut draft.source_url);
+    sanitize::metadata(&mut draft.metadata)?;
+    draft.session = sanitize::session(draft.session.take());
+    draft.token = sanitize::token(draft.token.take());
+    let url = draft.source_url.take();
+    draft.source_url = url.filter(|url| !url.trim().is_empty());
+    let mut issues = check(&draft.title, &draft.content);
+    if let Some(kind) = &draft.kind
         && !Artifact::KINDS.contains(&kind.as_str())
     {
         let kinds = Artifact::KINDS.map(|kind| format!("`{kind}`")).join(", ");
@@ -240,19 +244,19 @@ fn tidy(finding: &mut Finding) -> Result<(), Refusal> {
             format!("must be one of {kinds}"),
         );
     }
-    if let Some(url) = &finding.source_url {
+    if let Some(url) = &draft.source_url {
         check_length(&mut issues, "sourceUrl", url, MAX_URL);
     }
-    let bytes = serde_json::to_string(&finding.metadata).map_or(0, |json| json.len());
+    let bytes = serde_json::to_string(&draft.metadata).map_or(0, |json| json.len());
     if bytes > MAX_METADATA_BYTES {
         let message =
             format!("has {bytes} bytes as JSON, at most {MAX_METADATA_BYTES} are allowed");
         issue(&mut issues, "metadata", message);
     }
-    refuse(issues)
+    reject_if_any(issues)
 }
 
-/// What is wrong with a title and a content.
+/// Validates a title and content.
 pub(crate) fn check(title: &str, content: &str) -> Vec<Issue> {
     let mut issues = Vec::new();
     check_length(&mut issues, "title", title, MAX_ARTIFACT_TITLE);
@@ -267,12 +271,12 @@ pub(crate) fn check(title: &str, content: &str) -> Vec<Issue> {
     issues
 }
 
-fn check_length(issues: &mut Vec<Issue>, path: &str, text: &str, most: usize) {
+fn check_length(issues: &mut Vec<Issue>, path: &str, text: &str, max_chars: usize) {
     let characters = text.chars().count();
     if text.trim().is_empty() {
         issue(issues, path, "must not be empty".to_owned());
-    } else if characters > most {
-        let message = format!("has {characters} characters, at most {most} are allowed");
+    } else if characters > max_chars {
+        let message = format!("has {characters} characters, at most {max_chars} are allowed");
         issue(issues, path, message);
     }
 }
@@ -282,9 +286,10 @@ fn issue(issues: &mut Vec<Issue>, path: &str, message: String) {
     issues.push(Issue { path, message });
 }
 
-fn refuse(issues: Vec<Issue>) -> Result<(), Refusal> {
-    match issues.is_empty() {
-        true => Ok(()),
-        false => Err(Refusal::InvalidInput(issues)),
+fn reject_if_any(issues: Vec<Issue>) -> Result<(), Refusal> {
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::InvalidInput(issues))
     }
 }

@@ -1,6 +1,7 @@
-//! Forgetting what nobody wants to keep. Off unless somebody asks for it; it says what it did.
+//! Deletes old data. Off by default; every run reports what it deleted.
 //!
-//! Several servers may do it at once: what another one has forgotten meanwhile is gone, and that is all.
+//! Several servers may run it concurrently; data that another server has already deleted is
+//! skipped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,45 +13,45 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// How many plans are looked up at once.
-const PIECE: u32 = 100;
+/// Number of plans per query.
+const BATCH_SIZE: u32 = 100;
 
-/// How often a server forgets.
-const OFTEN: Duration = Duration::from_secs(3600);
+/// Interval between runs.
+const INTERVAL: Duration = Duration::from_secs(3600);
 
-/// How long things are kept.
+/// Retention periods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Plans that are over; for ever where nothing is said.
+    /// Finished plans; `None` keeps them forever.
     pub finished_plans: Option<Duration>,
-    /// The log of tool calls, and what was extracted out of texts that came with one; for ever where
-    /// nothing is said.
+    /// The request log, and extractions from texts that were part of a request; `None` keeps them
+    /// forever.
     pub tool_calls: Option<Duration>,
-    /// Sessions of agents, from when they were last heard of; for ever where nothing is said.
+    /// Agent sessions, counted from their last activity; `None` keeps them forever.
     pub sessions: Option<Duration>,
 }
 
-/// What was forgotten.
+/// What a run deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Forgotten {
-    /// Plans, each with its trail.
+pub struct RetentionReport {
+    /// Plans, with their audit trails.
     pub plans: Vec<PlanId>,
-    /// Calls in the log.
+    /// Entries of the request log.
     pub tool_calls: u64,
-    /// Extractions out of texts that came with their call.
+    /// Extractions from texts that were part of a request.
     pub extractions: u64,
-    /// Sessions of agents, each with its turns.
+    /// Agent sessions, with their turns.
     pub sessions: u64,
 }
 
 impl Engine {
-    /// Forgets at once and then every hour, of every tenant, until the end is told. What came of it
-    /// is told for each tenant.
-    pub async fn keep_forgetting(
+    /// Runs immediately and then every hour, for all tenants, until stopped. Calls `on_result` with
+    /// the result for each tenant.
+    pub async fn run_retention(
         &self,
         retention: Retention,
         mut stop: watch::Receiver<bool>,
-        mut tell: impl FnMut(&str, Result<Forgotten, Error>),
+        mut on_result: impl FnMut(&str, Result<RetentionReport, Error>),
     ) {
         if retention == Retention::default() {
             return;
@@ -59,30 +60,33 @@ impl Engine {
             match self.tenants().await {
                 Ok(tenants) => {
                     for tenant in tenants {
-                        tell(&tenant.name, self.forget(&tenant.name, retention).await);
+                        on_result(
+                            &tenant.name,
+                            self.apply_retention(&tenant.name, retention).await,
+                        );
                     }
                 }
-                Err(why) => tell("", Err(why)),
+                Err(error) => on_result("", Err(error)),
             }
             tokio::select! {
-                () = tokio::time::sleep(OFTEN) => {}
+                () = tokio::time::sleep(INTERVAL) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
         }
     }
 
-    /// Forgets what is older than it may be, of one tenant.
-    pub async fn forget(
+    /// Deletes a tenant's data that has exceeded its retention period.
+    pub async fn apply_retention(
         &self,
         tenant: &Arc<str>,
         retention: Retention,
-    ) -> Result<Forgotten, Error> {
-        let caller = Caller::onward(Arc::clone(tenant), "retention");
-        let mut forgotten = Forgotten::default();
-        if let Some(before) = retention.finished_plans.map(|kept| self.before(kept)) {
+    ) -> Result<RetentionReport, Error> {
+        let caller = Caller::internal(Arc::clone(tenant), "retention");
+        let mut forgotten = RetentionReport::default();
+        if let Some(cutoff) = retention.finished_plans.map(|period| self.cutoff(period)) {
             loop {
                 let old = self.store.read(tenant, move |tx| {
-                    Box::pin(async move { tx.plans_ended_before(before, PIECE).await })
+                    Box::pin(async move { tx.plans_ended_before(cutoff, BATCH_SIZE).await })
                 });
                 let old = old.await?;
                 if old.is_empty() {
@@ -92,32 +96,32 @@ impl Engine {
                     match self.delete(&caller, plan, "plan_forgotten").await {
                         Ok(_) => forgotten.plans.push(plan),
                         Err(Error::PlanNotFound(_)) => {}
-                        Err(why) => return Err(why),
+                        Err(error) => return Err(error),
                     }
                 }
             }
         }
-        if let Some(before) = retention.tool_calls.map(|kept| self.before(kept)) {
+        if let Some(cutoff) = retention.tool_calls.map(|period| self.cutoff(period)) {
             let calls = self.store.write(tenant, move |tx| {
                 Box::pin(async move {
-                    let calls = tx.forget_calls(before).await?;
-                    let extractions = tx.forget_extractions(before).await?;
+                    let calls = tx.forget_calls(cutoff).await?;
+                    let extractions = tx.forget_extractions(cutoff).await?;
                     Ok::<_, onward_store::Error>((calls, extractions))
                 })
             });
             (forgotten.tool_calls, forgotten.extractions) = calls.await?;
         }
-        if let Some(before) = retention.sessions.map(|kept| self.before(kept)) {
+        if let Some(cutoff) = retention.sessions.map(|period| self.cutoff(period)) {
             let sessions = self.store.write(tenant, move |tx| {
-                Box::pin(async move { tx.forget_sessions(before).await })
+                Box::pin(async move { tx.forget_sessions(cutoff).await })
             });
             forgotten.sessions = sessions.await?;
         }
         Ok(forgotten)
     }
 
-    fn before(&self, kept: Duration) -> Timestamp {
-        let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.now().as_millis().saturating_sub(kept))
+    fn cutoff(&self, period: Duration) -> Timestamp {
+        let period = i64::try_from(period.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.now().as_millis().saturating_sub(period))
     }
 }

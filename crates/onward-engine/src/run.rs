@@ -1,11 +1,13 @@
-//! The one loop: load the facts that a command looks at, ask the core, commit what it decided.
+//! The execution loop: load the facts for a command, call the core, write its events.
 //!
-//! All of it happens in one transaction that holds the plan, so nobody changes the facts meanwhile.
-//! What the rows become is what the core's own `apply` makes of them, event by event: nothing about
-//! a plan is decided here.
+//! On PostgreSQL, a transition (`Store::advance`) locks nothing while the core decides: the commit
+//! checks the plan's version, and if another writer has changed the plan, the store runs the work
+//! again. Other commands (`Store::write`) lock the plan when they load its facts. On SQLite, all of
+//! it runs in the one write transaction. The core's `apply` computes the new rows from the events;
+//! this module contains no plan rules.
 
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
-use onward_core::decide::{self, Settled};
+use onward_core::decide;
 use onward_core::watcher::Watcher;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
 use onward_store::{Author, Due, Lookup, Tx, With};
@@ -17,129 +19,136 @@ mod write;
 use write::commit;
 pub(crate) use write::stalls_at;
 
-/// What a command is about.
+/// The plan or step that a command applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Plan(PlanId),
     Step(StepId),
 }
 
-/// When a command is run, by whom, and as part of which transaction.
+/// Time, author and monitor of a command.
 #[derive(Debug, Clone)]
-pub(crate) struct Moment {
+pub(crate) struct CommandContext {
     pub(crate) now: Timestamp,
     pub(crate) author: Author,
-    /// Who watches, where a command comes from a watch that may have slept.
+    /// The monitor that issued the command, if it may have been asleep.
     pub(crate) watcher: Option<Watcher>,
 }
 
-/// What became of a command.
+/// Result of executing a command.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    /// It was done; no events where there was nothing to change.
-    Done(Done),
-    /// A rule forbids it. Nothing was written.
-    Refused { refusal: Refusal, head: PlanHead },
-    /// There is no such plan, or no such step.
+pub(crate) enum CommandOutcome {
+    /// The core accepted the command. `events` is empty if there was nothing to change.
+    Applied(Applied),
+    /// A rule rejects the command. Nothing was written.
+    Rejected { refusal: Refusal, head: PlanHead },
+    /// The plan or step does not exist.
     NotFound,
 }
 
-/// A command that was done.
+/// An accepted command.
 #[derive(Debug)]
-pub(crate) struct Done {
-    /// The plan's head, afterwards.
+pub(crate) struct Applied {
+    /// The plan's head after the command.
     pub(crate) head: PlanHead,
-    /// The steps that were looked at, afterwards.
+    /// The loaded steps after the command.
     pub(crate) steps: Vec<Step>,
-    /// What happened.
+    /// The events of the command.
     pub(crate) events: Vec<Event>,
-    /// The number of the first event of the transaction.
+    /// Sequence number of the transaction's first event.
     pub(crate) commit_seq: u64,
-    /// When the sweep must look at the plan.
+    /// When the sweep must check the plan next.
     pub(crate) due: Due,
 }
 
-impl Done {
+impl Applied {
     pub(crate) fn step(&self, id: StepId) -> Option<&Step> {
         self.steps.iter().find(|step| step.id() == id)
     }
 }
 
-/// The facts, and what the core made of them.
-struct Decided {
+/// The loaded facts and the core's decision.
+struct Evaluation {
     head: PlanHead,
     steps: Vec<Step>,
-    /// It is known that no step waits for the first of these.
-    frees_nobody: bool,
-    /// What could be handed out before any of this, where it was looked up.
+    /// No other step depends on the first step in `steps`.
+    no_dependents: bool,
+    /// The step that was ready before the command, if it was loaded.
     ready: Option<Step>,
     events: Result<Vec<Event>, Refusal>,
 }
 
-/// Runs a command in a transaction. `commit_seq` is the number of the transaction's first event,
-/// where this is not its first command.
+/// Executes a command in a transaction. `commit_seq` is the sequence number of the transaction's
+/// first event if this is not the transaction's first command.
 pub(crate) async fn run(
     tx: &mut Tx,
     target: Target,
     command: &Command,
-    moment: &Moment,
+    ctx: &CommandContext,
     commit_seq: Option<u64>,
-) -> Result<Outcome, Error> {
-    let Some(decided) = decide(tx, target, command, moment).await? else {
-        return Ok(Outcome::NotFound);
+) -> Result<CommandOutcome, Error> {
+    let Some(evaluation) = evaluate(tx, target, command, ctx).await? else {
+        return Ok(CommandOutcome::NotFound);
     };
-    if let Err(refusal) = decided.events {
-        let head = decided.head;
-        return Ok(Outcome::Refused { refusal, head });
+    if let Err(refusal) = evaluation.events {
+        let head = evaluation.head;
+        return Ok(CommandOutcome::Rejected { refusal, head });
     }
-    let done = commit(tx, decided, moment, commit_seq)?;
-    Ok(Outcome::Done(done))
+    let done = commit(tx, evaluation, ctx, commit_seq)?;
+    Ok(CommandOutcome::Applied(done))
 }
 
-/// Runs a command on a step, and hands out the next one in the same commit where what was looked up
-/// with the step says already which that is. Whether it was handed out is the second answer; where
-/// not, whoever wants the next step asks for it once more.
+/// Executes a command on a step, and assigns the next step in the same commit if the facts loaded
+/// with the step determine it. The second value is true if a step was assigned. Otherwise the
+/// caller requests the next step separately.
 pub(crate) async fn run_and_claim(
     tx: &mut Tx,
     step: StepId,
     command: &Command,
     next: &StartNext,
-    moment: &Moment,
-) -> Result<(Outcome, bool), Error> {
-    let Some(mut decided) = on_step(tx, step, command, moment.now, With::Ready).await? else {
-        return Ok((Outcome::NotFound, false));
+    ctx: &CommandContext,
+) -> Result<(CommandOutcome, bool), Error> {
+    let Some(mut evaluation) = evaluate_step(tx, step, command, ctx.now, With::Ready).await? else {
+        return Ok((CommandOutcome::NotFound, false));
     };
-    let claimed = claim_ready(&mut decided, next, moment.now)?;
-    match decided.events {
+    let claimed = claim_ready(&mut evaluation, next, ctx.now)?;
+    match evaluation.events {
         Err(refusal) => {
-            let head = decided.head;
-            Ok((Outcome::Refused { refusal, head }, false))
+            let head = evaluation.head;
+            Ok((CommandOutcome::Rejected { refusal, head }, false))
         }
-        Ok(_) => Ok((Outcome::Done(commit(tx, decided, moment, None)?), claimed)),
+        Ok(_) => Ok((
+            CommandOutcome::Applied(commit(tx, evaluation, ctx, None)?),
+            claimed,
+        )),
     }
 }
 
-/// Adds the claim of the ready step to what was decided, unless that could have changed what is ready:
-/// a branch was taken, somebody waited for the step, or somebody else may have to be told of a
-/// person's feedback first.
-fn claim_ready(decided: &mut Decided, next: &StartNext, now: Timestamp) -> Result<bool, Error> {
-    let (Ok(events), Some(ready)) = (&mut decided.events, decided.ready.take()) else {
+/// Adds the claim of the ready step to the decision, unless the command may have changed which step
+/// is ready: a branch was taken, other steps depend on this step, or undelivered review feedback
+/// takes precedence.
+fn claim_ready(
+    evaluation: &mut Evaluation,
+    next: &StartNext,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let (Ok(events), Some(ready)) = (&mut evaluation.events, evaluation.ready.take()) else {
         return Ok(false);
     };
-    let keeps_what_is_ready = |event: &Event| {
+    let preserves_readiness = |event: &Event| {
         matches!(
             event,
             Event::PlanResumed { .. } | Event::StepStarted { .. } | Event::StepCompleted { .. }
         )
     };
-    let is_new = decided.steps.iter().all(|step| step.id() != ready.id());
-    let stays = !events.is_empty() && events.iter().all(keeps_what_is_ready);
-    if !(is_new && decided.frees_nobody && stays) {
+    let is_new = evaluation.steps.iter().all(|step| step.id() != ready.id());
+    let readiness_preserved = !events.is_empty() && events.iter().all(preserves_readiness);
+    if !(is_new && evaluation.no_dependents && readiness_preserved) {
         return Ok(false);
     }
-    let mut head = decided.head.clone();
+    let mut head = evaluation.head.clone();
     for event in events.iter() {
-        head.apply(event, now).map_err(misfit)?;
+        head.apply(event, now).map_err(inconsistent_decision)?;
     }
     if head.counts.in_progress > 0 || head.counts.awaiting_input > 0 {
         return Ok(false);
@@ -151,71 +160,72 @@ fn claim_ready(decided: &mut Decided, next: &StartNext, now: Timestamp) -> Resul
         ready: Some(&ready),
     };
     events.extend(decide::start_next::decide(&facts, next, now)?);
-    decided.steps.push(ready);
+    evaluation.steps.push(ready);
     Ok(true)
 }
 
-async fn decide(
+async fn evaluate(
     tx: &mut Tx,
     target: Target,
     command: &Command,
-    moment: &Moment,
-) -> Result<Option<Decided>, Error> {
+    ctx: &CommandContext,
+) -> Result<Option<Evaluation>, Error> {
     match (target, command) {
         (Target::Plan(plan), Command::StartNext(command)) => {
-            start_next(tx, plan, command, moment.now).await
+            start_next(tx, plan, command, ctx.now).await
         }
         (Target::Plan(plan), Command::ModifyPlan(command)) => {
-            modify(tx, plan, command, moment.now).await
+            modify(tx, plan, command, ctx.now).await
         }
         (Target::Plan(plan), Command::HandleStalls(command)) => {
-            handle_stalls(tx, plan, command, moment).await
+            handle_stalls(tx, plan, command, ctx).await
         }
         (Target::Plan(plan), Command::ResumeSession(command)) => {
             resume_session(tx, plan, command).await
         }
         (Target::Plan(plan), Command::ResumePlan) => {
             let head = tx.plan(plan).await?;
-            Ok(head.map(|head| of_head(decide::resume::decide(&head, moment.now), head)))
+            Ok(head.map(|head| evaluate_head(decide::resume::decide(&head, ctx.now), head)))
         }
         (Target::Plan(plan), Command::AbandonPlan(command)) => {
             let head = tx.plan(plan).await?;
-            Ok(head.map(|head| of_head(decide::abandon::decide(&head, command, moment.now), head)))
+            Ok(head
+                .map(|head| evaluate_head(decide::abandon::decide(&head, command, ctx.now), head)))
         }
         (Target::Plan(plan), Command::LogSkill(command)) => {
             let head = tx.plan(plan).await?;
-            Ok(head.map(|head| of_head(Ok(decide::log_skill::decide(command)), head)))
+            Ok(head.map(|head| evaluate_head(Ok(decide::log_skill::decide(command)), head)))
         }
         (Target::Plan(plan), Command::KeepLateResult(command)) => {
             let head = tx.plan(plan).await?;
-            Ok(head.map(|head| of_head(Ok(decide::keep_late_result::decide(command)), head)))
+            Ok(head.map(|head| evaluate_head(Ok(decide::keep_late_result::decide(command)), head)))
         }
         (Target::Step(step), command) => {
             let may_end = matches!(command, Command::SubmitResult(_) | Command::DecideReview(_));
             let with = if may_end { With::Branches } else { With::Head };
-            on_step(tx, step, command, moment.now, with).await
+            evaluate_step(tx, step, command, ctx.now, with).await
         }
         (Target::Plan(_), _) => Ok(None),
     }
 }
 
-fn of_head(events: Result<Vec<Event>, Refusal>, head: PlanHead) -> Decided {
-    Decided {
+fn evaluate_head(events: Result<Vec<Event>, Refusal>, head: PlanHead) -> Evaluation {
+    Evaluation {
         head,
         steps: Vec::new(),
-        frees_nobody: false,
+        no_dependents: false,
         ready: None,
         events,
     }
 }
 
-async fn on_step(
+async fn evaluate_step(
     tx: &mut Tx,
     id: StepId,
     command: &Command,
     now: Timestamp,
     with: With,
-) -> Result<Option<Decided>, Error> {
+) -> Result<Option<Evaluation>, Error> {
     let Some(facts) = tx.step(id, with).await? else {
         return Ok(None);
     };
@@ -239,11 +249,11 @@ async fn on_step(
         }
         Command::ReportProgress(command) => {
             let facts = decide::report_progress::Facts { plan, step };
-            decide::report_progress::decide(&facts, command, now).map(Settled::Events)
+            decide::report_progress::decide(&facts, command, now).map(decide::Outcome::Events)
         }
         Command::RequestReview(command) => {
             let facts = decide::request_review::Facts { plan, step };
-            decide::request_review::decide(&facts, command, now).map(Settled::Events)
+            decide::request_review::decide(&facts, command, now).map(decide::Outcome::Events)
         }
         Command::StartNext(_)
         | Command::ModifyPlan(_)
@@ -257,18 +267,18 @@ async fn on_step(
     let mut steps = vec![facts.step];
     let events = match settled {
         Err(refusal) => Err(refusal),
-        Ok(Settled::Events(events)) => Ok(events),
-        Ok(Settled::Skips(skip)) => {
+        Ok(decide::Outcome::Events(events)) => Ok(events),
+        Ok(decide::Outcome::SkipTo(skip)) => {
             let order = steps.first().map_or(0, |step| step.order);
             let (landing, passed) = tx.landing(facts.head.id, order, skip.target()).await?;
             steps.extend(passed);
-            skip.land(landing)
+            skip.resolve(landing)
         }
     };
-    Ok(Some(Decided {
+    Ok(Some(Evaluation {
         head: facts.head,
         steps,
-        frees_nobody: !facts.needed,
+        no_dependents: !facts.needed,
         ready: facts.ready,
         events,
     }))
@@ -279,7 +289,7 @@ async fn start_next(
     plan: PlanId,
     command: &StartNext,
     now: Timestamp,
-) -> Result<Option<Decided>, Error> {
+) -> Result<Option<Evaluation>, Error> {
     let Some(mut facts) = tx
         .next_of(plan, command.include_stalled.then_some(now))
         .await?
@@ -287,10 +297,10 @@ async fn start_next(
         return Ok(None);
     };
     let stalled: Vec<&Step> = facts.stalled.iter().collect();
-    let used_up = decide::start_next::used_up(&stalled);
-    if !used_up.is_empty() {
-        // What will fail in the same breath holds nobody up any more.
-        let freed = tx.ready_without(&used_up).await?;
+    let exhausted = decide::start_next::exhausted(&stalled);
+    if !exhausted.is_empty() {
+        // Steps that fail in this commit no longer block the steps that depend on them.
+        let freed = tx.ready_without(&exhausted).await?;
         let ready = facts.ready.take().into_iter().chain(freed);
         facts.ready = ready.min_by_key(|step| step.order);
     }
@@ -311,10 +321,10 @@ async fn start_next(
             steps.push(step);
         }
     }
-    Ok(Some(Decided {
+    Ok(Some(Evaluation {
         head: facts.head,
         steps,
-        frees_nobody: false,
+        no_dependents: false,
         ready: None,
         events,
     }))
@@ -325,7 +335,7 @@ async fn modify(
     plan: PlanId,
     command: &ModifyPlan,
     now: Timestamp,
-) -> Result<Option<Decided>, Error> {
+) -> Result<Option<Evaluation>, Error> {
     let Some(head) = tx.plan(plan).await? else {
         return Ok(None);
     };
@@ -345,7 +355,7 @@ async fn modify(
             step: found.step.as_ref(),
             dependents: &found.dependents,
             needed_by: &found.needed_by,
-            // The engine makes the ids itself, so none of them is taken.
+            // The engine generates the ids, so none of them exists yet.
             taken: &[],
             orders: &found.orders,
             target: found.target,
@@ -355,10 +365,10 @@ async fn modify(
         command,
         now,
     );
-    Ok(Some(Decided {
+    Ok(Some(Evaluation {
         head,
         steps: found.step.into_iter().collect(),
-        frees_nobody: false,
+        no_dependents: false,
         ready: None,
         events,
     }))
@@ -368,12 +378,12 @@ async fn handle_stalls(
     tx: &mut Tx,
     plan: PlanId,
     command: &HandleStalls,
-    moment: &Moment,
-) -> Result<Option<Decided>, Error> {
-    let Some((head, stalled)) = tx.stalls_of(plan, moment.now).await? else {
+    ctx: &CommandContext,
+) -> Result<Option<Evaluation>, Error> {
+    let Some((head, stalled)) = tx.stalls_of(plan, ctx.now).await? else {
         return Ok(None);
     };
-    // With another threshold than their own, any of them may be past it.
+    // With an overriding threshold, any step in progress may be stalled.
     let steps = match command.threshold {
         Some(_) => tx.in_progress(plan).await?,
         None => stalled,
@@ -382,13 +392,13 @@ async fn handle_stalls(
     let facts = decide::handle_stalls::Facts {
         plan: &head,
         in_progress: &in_progress,
-        watcher: moment.watcher.as_ref(),
+        watcher: ctx.watcher.as_ref(),
     };
-    let events = decide::handle_stalls::decide(&facts, command, moment.now);
-    Ok(Some(Decided {
+    let events = decide::handle_stalls::decide(&facts, command, ctx.now);
+    Ok(Some(Evaluation {
         head,
         steps,
-        frees_nobody: false,
+        no_dependents: false,
         ready: None,
         events,
     }))
@@ -398,18 +408,21 @@ async fn resume_session(
     tx: &mut Tx,
     plan: PlanId,
     command: &ResumeSession,
-) -> Result<Option<Decided>, Error> {
+) -> Result<Option<Evaluation>, Error> {
     let Some(head) = tx.plan(plan).await? else {
         return Ok(None);
     };
     let seen = tx.has_resumed(plan, &command.session).await?;
-    let facts = decide::resume_session::Facts { plan: &head, seen };
+    let facts = decide::resume_session::Facts {
+        plan: &head,
+        recorded: seen,
+    };
     let events = decide::resume_session::decide(&facts, command);
-    Ok(Some(of_head(Ok(events), head)))
+    Ok(Some(evaluate_head(Ok(events), head)))
 }
 
-fn misfit(why: impl std::fmt::Display) -> Error {
+fn inconsistent_decision(error: impl std::fmt::Display) -> Error {
     Error::Store(onward_store::Error::Refused(format!(
-        "what was decided does not fit what was loaded: {why}"
+        "the decision does not match the loaded facts: {error}"
     )))
 }

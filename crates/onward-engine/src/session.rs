@@ -1,21 +1,20 @@
-//! Agents' sessions, as their hooks tell of them: turns, steps, and where each stands on the ladder.
+//! Agent sessions reported by hooks: turns, steps, and the escalation state of each turn.
 //!
-//! What a step is worth the core's detector says, and what is done about it the core's ladder; here
-//! the state is loaded, asked and kept, in one transaction that holds the session, so that hooks that
-//! run at once take turns. One state per agent and subagent; it lives outside of the model's context,
-//! which compaction erases.
+//! The core judges steps and decides on escalation. This module loads and stores the state in one
+//! transaction that locks the session, so concurrent hooks run one after another. There is one
+//! state per agent and subagent; compaction of the model's context does not affect it.
 //!
-//! How steps are taken in stands in `session/watch.rs`, how somebody goes on with a turn in
-//! `session/recall.rs`; here is what is shown.
+//! Hook events are in `turns.rs`, checks before a tool call in `admission.rs`, and the state for
+//! the proxy in `snapshot.rs`. This file contains the types and queries.
 
-mod gate;
-mod recall;
-mod watch;
+mod admission;
+mod snapshot;
+mod turns;
 
-pub(crate) use gate::{gate, turn_of};
+pub(crate) use admission::{admit, resolve_turn};
 
 use onward_core::role::Permission;
-use onward_core::turn::ladder::Gate;
+use onward_core::turn::escalation::ToolGate;
 use onward_core::{PlanId, Timestamp};
 use onward_store::{CallRecord, Session, SessionLine, Sheet, Turn, TurnStep};
 use serde_json::Value;
@@ -24,108 +23,109 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-pub use recall::Recalled;
-/// How many calls of a session are shown.
-const CALLS: u32 = 500;
+pub use snapshot::SessionSnapshot;
+/// Maximum number of a session's calls in a response.
+const MAX_CALLS: u32 = 500;
 
-/// Who tells of something.
+/// The session, agent and turn that a hook event belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// The session's id, which the agent gives.
+pub struct HookSource {
+    /// The session id assigned by the agent.
     pub session: String,
-    /// Which agent.
+    /// The agent.
     pub agent: String,
-    /// Where it works.
+    /// The working directory.
     pub directory: Option<String>,
-    /// Which subagent; the agent itself where it is empty.
+    /// The subagent; empty for the main agent.
     pub subagent: String,
-    /// What the agent calls the turn, where it does.
+    /// The agent's own id of the turn, if it has one.
     pub turn: Option<String>,
 }
 
-/// What the world outside looks like, as far as somebody looked.
+/// Fingerprint of the external state (the working tree), if it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fingerprint {
-    /// There is no such signal.
-    None,
-    /// Looking took too long.
-    Late,
-    /// It looks like this.
-    Of(String),
+    /// No fingerprint is available.
+    Unavailable,
+    /// Taking the fingerprint timed out.
+    TimedOut,
+    /// The fingerprint.
+    Value(String),
 }
 
-/// A step, as a hook saw it.
+/// A step reported by a hook.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SeenStep {
-    /// The calls of it.
-    pub calls: Vec<SeenCall>,
-    /// Whether they are all the calls of one model response; else the agent tells of each alone.
-    pub whole: bool,
-    /// What the world outside looks like after it.
+pub struct ObservedStep {
+    /// The step's tool calls.
+    pub calls: Vec<ObservedCall>,
+    /// Whether `calls` are all calls of one model response. If false, the agent reports each call
+    /// separately.
+    pub is_batch: bool,
+    /// Fingerprint of the external state after the step.
     pub fingerprint: Fingerprint,
-    /// Plans that the calls were about.
+    /// Plans that the calls refer to.
     pub plans: Vec<PlanId>,
 }
 
-/// A call with its result.
+/// A tool call with its result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SeenCall {
-    /// The id that the agent gives.
+pub struct ObservedCall {
+    /// The id assigned by the agent.
     pub id: Option<String>,
-    /// Which tool.
+    /// The tool.
     pub tool: String,
-    /// What it was asked.
+    /// The tool's input.
     pub input: Value,
-    /// Whether it succeeded, where somebody said.
+    /// Whether the call succeeded, if reported.
     pub ok: Option<bool>,
     /// The raw result.
     pub output: String,
 }
 
-/// What is to be said after a step, or nothing.
+/// Messages after a step, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// To the agent.
+pub struct StepMessages {
+    /// For the agent.
     pub to_agent: Option<String>,
-    /// To the person.
-    pub to_person: Option<String>,
-    /// Why what was remembered of the turn could not be read, and was begun anew.
+    /// For the user.
+    pub to_user: Option<String>,
+    /// Why the stored state of the turn could not be read; it was reset.
     pub unreadable: Option<String>,
 }
 
-/// Whether a call may be made.
+/// Whether a tool call may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gated {
-    /// Whether.
-    pub gate: Gate,
-    /// Why not, for the agent.
+pub struct Admission {
+    /// The decision.
+    pub gate: ToolGate,
+    /// The reason for a rejection, for the agent.
     pub to_agent: String,
-    /// Why not, for the person.
-    pub to_person: String,
+    /// The reason for a rejection, for the user.
+    pub to_user: String,
 }
 
-/// What a session that begins has to know.
+/// Information for a session that starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Begun {
-    /// The open plan that was worked on last from its directory.
+pub struct SessionStart {
+    /// The open plan that was most recently worked on from the session's directory.
     pub plan: Option<Sheet>,
-    /// Calls of it that were given up without its agent knowing.
+    /// Interrupted calls of the session that have not been reported to the agent.
     pub interrupted: Vec<CallRecord>,
 }
 
-/// A session with its turns, each with its steps.
+/// A session with its turns and their steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionView {
     /// The session.
     pub session: Session,
-    /// Its last turns, in the order in which they began.
+    /// The most recent turns, in the order in which they began.
     pub turns: Vec<(Turn, Vec<TurnStep>)>,
-    /// Its last calls, in the order in which they were asked for.
+    /// The most recent calls, in request order.
     pub calls: Vec<CallRecord>,
 }
 
 impl Engine {
-    /// The sessions that were heard of last.
+    /// Sessions, most recent activity first.
     pub async fn list_sessions(
         &self,
         caller: &Caller,
@@ -138,7 +138,7 @@ impl Engine {
         Ok(sessions.await?)
     }
 
-    /// The session whose id is this, or begins with it.
+    /// Finds a session by id or id prefix.
     pub async fn find_session(&self, caller: &Caller, id: &str) -> Result<Session, Error> {
         caller.allow(Permission::Read)?;
         let name = id.to_owned();
@@ -147,18 +147,18 @@ impl Engine {
             Box::pin(async move { tx.sessions_beginning(&name).await })
         });
         let mut found = found.await?;
-        // An id that is the beginning of another one still names its own session.
+        // An exact match wins, even if it is also the prefix of another id.
         match found.iter().position(|session| session.id == id) {
             Some(exact) => Ok(found.swap_remove(exact)),
             None if found.len() > 1 => Err(Error::Ambiguous(id.to_owned())),
             None => found.pop().ok_or_else(|| Error::NotFound {
-                what: "session",
+                kind: "session",
                 name: id.to_owned(),
             }),
         }
     }
 
-    /// A session with its last turns, each with its last steps.
+    /// A session with its most recent turns and their most recent steps.
     pub async fn show_session(
         &self,
         caller: &Caller,
@@ -175,7 +175,7 @@ impl Engine {
                     let steps = tx.turn_steps(&session.id, &turn, steps).await?;
                     all.push((turn, steps));
                 }
-                let calls = tx.calls_of_session(&session.id, CALLS).await?;
+                let calls = tx.calls_of_session(&session.id, MAX_CALLS).await?;
                 Ok::<_, onward_store::Error>(SessionView {
                     session,
                     turns: all,
@@ -186,7 +186,7 @@ impl Engine {
         Ok(view.await?)
     }
 
-    /// The sessions that have changed since an instant, each with how often it has ever changed.
+    /// Sessions that have changed since an instant, each with its change counter.
     pub async fn sessions_changed(
         &self,
         caller: &Caller,
@@ -200,7 +200,7 @@ impl Engine {
         Ok(changed.await?)
     }
 
-    /// Has a session left alone, or watched again.
+    /// Turns monitoring of a session off or on.
     pub async fn switch_session(
         &self,
         caller: &Caller,

@@ -1,15 +1,15 @@
-//! Executions of agents' skills: when they began, how they ended, and the plan that they belong to.
+//! Skill executions: their start, their end, and the plan they are linked to.
 //!
-//! Where an execution is linked to a plan, the plan's trail says when it began and ended, in the same
-//! transaction. A plan that is made in a session is linked to the skill that the session has started
-//! and not yet linked; `create.rs` asks for that here.
+//! The audit trail of a linked plan records the start and the end in the same transaction. A plan
+//! created in a session is linked to the session's unlinked running skill execution; `create.rs`
+//! calls [`link`] for that.
 
-mod shown;
+mod queries;
 
 use std::time::Duration;
 
 use onward_core::command::{LogSkill, ReportSkill};
-use onward_core::decide::report_skill::{self, Reported};
+use onward_core::decide::report_skill::{self, SkillReportOutcome};
 use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::{SkillExecution, SkillStatus};
@@ -17,59 +17,59 @@ use onward_core::{Command, Event, PlanId};
 use onward_store::{Entry, Tx};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{Moment, Outcome, Target, run};
-pub use shown::{SkillFigures, SkillPage, SkillQuery};
+use crate::run::{CommandContext, CommandOutcome, Target, run};
+use crate::sanitize;
+pub use queries::{SkillPage, SkillQuery, SkillStats};
 
-/// How many of a plan's executions are asked how its output should look.
-pub(crate) const ASKED: u32 = 20;
+/// Maximum number of a plan's skill executions that are read for output formatting.
+pub(crate) const MAX_FORMATTING_SKILLS: u32 = 20;
 
-/// What became of a report.
+/// Response to a skill report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkillLogged {
-    /// Which execution.
+pub struct SkillResponse {
+    /// The execution.
     pub execution: SkillExecutionId,
-    /// Where it stands.
+    /// Its status.
     pub status: SkillStatus,
-    /// The plan that it is linked to.
+    /// The linked plan.
     pub plan: Option<PlanId>,
-    /// How long it took, once it has ended.
+    /// Duration, once the execution has ended.
     pub duration: Option<Duration>,
 }
 
 impl Engine {
-    /// Notes a report about a skill's execution; without an execution, it starts one.
+    /// Records a report about a skill execution. Without `execution`, starts one.
     pub async fn log_skill(
         &self,
         caller: &Caller,
         execution: Option<SkillExecutionId>,
         mut report: ReportSkill,
-    ) -> Result<SkillLogged, Error> {
+    ) -> Result<SkillResponse, Error> {
         caller.allow(Permission::Work)?;
-        clean::skill(&mut report)?;
-        let moment = self.moment(caller, report.session.as_ref());
-        let fresh = SkillExecutionId::new(self.fresh.timely_id(moment.now));
+        sanitize::skill(&mut report)?;
+        let ctx = self.command_context(caller, report.session.as_ref());
+        let fresh = SkillExecutionId::new(self.ids.ordered_id(ctx.now));
         let logged = self.store.write(&caller.tenant, move |tx| {
-            let (report, moment) = (report.clone(), moment.clone());
+            let (report, ctx) = (report.clone(), ctx.clone());
             Box::pin(async move {
                 let Some(id) = execution else {
-                    let reported = report_skill::start(fresh, &report, moment.now)?;
+                    let reported = report_skill::start(fresh, &report, ctx.now)?;
                     tx.add_skill(&reported.execution);
-                    return note(tx, reported, &moment, None).await;
+                    return append_events(tx, reported, &ctx, None).await;
                 };
                 let known = tx.skill(id).await?.ok_or_else(|| Error::NotFound {
-                    what: "skill execution",
+                    kind: "skill execution",
                     name: id.to_string(),
                 })?;
-                let reported = report_skill::go_on(&known, &report, moment.now)?;
+                let reported = report_skill::update(&known, &report, ctx.now)?;
                 tx.change_skill(&reported.execution);
-                note(tx, reported, &moment, None).await
+                append_events(tx, reported, &ctx, None).await
             })
         });
         let execution = logged.await?;
-        Ok(SkillLogged {
+        Ok(SkillResponse {
             execution: execution.id,
             status: execution.status(),
             plan: execution.plan,
@@ -78,31 +78,31 @@ impl Engine {
     }
 }
 
-/// Links a plan that was just made to what its session has started, where there is anything.
+/// Links a new plan to the skill execution that its session has started, if there is one.
 pub(crate) async fn link(
     tx: &mut Tx,
     session: &SessionId,
     plan: PlanId,
-    moment: &Moment,
+    ctx: &CommandContext,
     commit_seq: u64,
 ) -> Result<Option<SkillExecutionId>, Error> {
     let Some(known) = tx.free_skill(session).await? else {
         return Ok(None);
     };
-    let linked = report_skill::link(&known, plan, moment.now);
+    let linked = report_skill::link(&known, plan, ctx.now);
     tx.change_skill(&linked.execution);
-    let linked = note(tx, linked, moment, Some(commit_seq)).await?;
+    let linked = append_events(tx, linked, ctx, Some(commit_seq)).await?;
     Ok(Some(linked.id))
 }
 
-/// Writes into the trail of the plan what it must say about the execution.
-async fn note(
+/// Appends the execution's events to the linked plan's audit trail.
+async fn append_events(
     tx: &mut Tx,
-    reported: Reported,
-    moment: &Moment,
+    reported: SkillReportOutcome,
+    ctx: &CommandContext,
     mut commit_seq: Option<u64>,
 ) -> Result<SkillExecution, Error> {
-    let Reported { execution, phases } = reported;
+    let SkillReportOutcome { execution, phases } = reported;
     let Some(plan) = execution.plan else {
         return Ok(execution);
     };
@@ -112,19 +112,22 @@ async fn note(
             skill: execution.skill.clone(),
             phase,
         });
-        match run(tx, Target::Plan(plan), &command, moment, commit_seq).await? {
-            Outcome::Done(done) => commit_seq = Some(done.commit_seq),
-            Outcome::Refused { refusal, .. } => return Err(refusal.into()),
-            Outcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
+        match run(tx, Target::Plan(plan), &command, ctx, commit_seq).await? {
+            CommandOutcome::Applied(done) => commit_seq = Some(done.commit_seq),
+            CommandOutcome::Rejected { refusal, .. } => return Err(refusal.into()),
+            CommandOutcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
         }
     }
     Ok(execution)
 }
 
-/// Where an execution says something else than the trail of the plan that it is linked to.
-pub(crate) fn unlike_trail(execution: &SkillExecution, trail: &[Entry]) -> Option<&'static str> {
-    let (mut began, mut ended) = (false, false);
-    for entry in trail {
+/// How an execution differs from the audit trail of its linked plan. `None` if it matches.
+pub(crate) fn audit_mismatch(
+    execution: &SkillExecution,
+    entries: &[Entry],
+) -> Option<&'static str> {
+    let (mut started, mut ended) = (false, false);
+    for entry in entries {
         let (Event::SkillStarted {
             execution: id,
             skill,
@@ -139,27 +142,28 @@ pub(crate) fn unlike_trail(execution: &SkillExecution, trail: &[Entry]) -> Optio
         };
         if *id == execution.id {
             if *skill != execution.skill {
-                return Some("is of another skill than the trail says");
+                return Some("has a different skill name than its events in the audit trail");
             }
-            began |= matches!(entry.event, Event::SkillStarted { .. });
+            started |= matches!(entry.event, Event::SkillStarted { .. });
             ended |= matches!(entry.event, Event::SkillCompleted { .. });
         }
     }
-    if !began {
-        return Some("has no start in the trail");
+    if !started {
+        return Some("has no start event in the audit trail");
     }
-    (ended != execution.status().is_terminal()).then_some("ended otherwise than the trail says")
+    (ended != execution.status().is_terminal())
+        .then_some("has a status that does not match the audit trail")
 }
 
-/// What the skills of a plan say about its output: its media type, and how it should look. Of
-/// several that say something, the one that started last is heard: they come in that order.
-pub(crate) fn output(skills: &[SkillExecution]) -> (Option<String>, Option<String>) {
-    let said = |what: fn(&SkillExecution) -> Option<&str>| {
-        let said = skills.iter().find_map(what);
-        said.map(str::to_owned)
+/// Media type and formatting instructions for a plan's output, from its skills. `skills` is ordered
+/// by start time, most recent first; the first skill that specifies a value wins.
+pub(crate) fn output_formatting(skills: &[SkillExecution]) -> (Option<String>, Option<String>) {
+    let first = |field: fn(&SkillExecution) -> Option<&str>| {
+        let first = skills.iter().find_map(field);
+        first.map(str::to_owned)
     };
     (
-        said(SkillExecution::output_media_type),
-        said(SkillExecution::output_formatting),
+        first(SkillExecution::output_media_type),
+        first(SkillExecution::output_formatting),
     )
 }

@@ -1,5 +1,4 @@
-//! Where a plan stands, as `get_plan_status` and `onward plan show` tell it. It reads; it never
-//! changes a status.
+//! Plan status, as returned by `get_plan_status` and `onward plan show`. Read-only.
 
 use std::time::Duration;
 
@@ -12,19 +11,19 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// How many steps a list in the answer holds.
-pub const SHOWN: u32 = 50;
+/// Maximum number of steps in each list of a response.
+pub const MAX_LISTED: u32 = 50;
 
-/// Where a plan stands.
+/// A plan's status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     /// The plan.
     pub sheet: Sheet,
-    /// The status that its steps add up to.
+    /// The status derived from the steps' statuses.
     pub derived: PlanStatus,
-    /// Steps past their threshold, lowest order first; the first [`SHOWN`].
+    /// Stalled steps, lowest order first; the first [`SHOWN`].
     pub stalled: Vec<StalledStep>,
-    /// The first step that is in progress or waits for a person.
+    /// The first step that is in progress or awaiting review.
     pub current: Option<StepLine>,
     /// Completed and skipped steps; the first [`SHOWN`].
     pub completed: Vec<StepLine>,
@@ -32,27 +31,27 @@ pub struct Status {
     pub pending: Vec<StepLine>,
     /// Failed steps; the first [`SHOWN`].
     pub failed: Vec<StepLine>,
-    /// When the next step will be past its threshold, if nothing happens.
+    /// When the next step will exceed its threshold without further activity.
     pub next_stall_at: Option<Timestamp>,
 }
 
-/// A step past its threshold.
+/// A stalled step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StalledStep {
-    /// Which step.
+    /// The step.
     pub step: StepId,
-    /// Its place.
+    /// Position in the plan.
     pub order: u32,
-    /// Since when it is silent.
+    /// Time of the last activity.
     pub since: Timestamp,
-    /// How long that is.
+    /// Time since the last activity.
     pub elapsed: Duration,
-    /// How long it may be.
+    /// The threshold.
     pub threshold: Duration,
 }
 
 impl Engine {
-    /// Where a plan stands; with another threshold than its own, if one is given.
+    /// A plan's status, optionally with another stall threshold.
     pub async fn status(
         &self,
         caller: &Caller,
@@ -60,8 +59,11 @@ impl Engine {
         threshold: Option<Duration>,
     ) -> Result<Status, Error> {
         caller.allow(Permission::Read)?;
-        if threshold.is_some_and(|threshold| threshold.is_zero() || threshold > YEAR) {
-            return Err(Error::invalid("thresholdMs", "must be 1 ms to 365 days"));
+        if threshold.is_some_and(|threshold| threshold.is_zero() || threshold > MAX_THRESHOLD) {
+            return Err(Error::invalid(
+                "thresholdMs",
+                "must be between 1 ms and 365 days",
+            ));
         }
         let now = self.now();
         let status = self.store.read(&caller.tenant, move |tx| {
@@ -71,7 +73,7 @@ impl Engine {
     }
 }
 
-const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_THRESHOLD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 async fn read(
     tx: &mut Tx,
@@ -81,16 +83,16 @@ async fn read(
 ) -> Result<Status, Error> {
     let sheet = tx.sheet(plan).await?;
     let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-    let over = sheet.head.status().is_terminal();
-    let own = sheet.head.stall_threshold;
+    let is_terminal = sheet.head.status().is_terminal();
+    let plan_threshold = sheet.head.stall_threshold;
     let (mut stalled, mut next_stall_at) = (Vec::new(), None);
-    if !over && threshold.is_some() {
-        // Any of them may be past a threshold that is not its own.
+    if !is_terminal && threshold.is_some() {
+        // With an overriding threshold, any step in progress may be stalled.
         let in_progress = Which::In(StepStatus::InProgress);
         let lines = tx.step_lines(plan, in_progress, 0, u32::MAX >> 1).await?;
         for line in &lines {
             let times = times(line);
-            let limit = stall_threshold(threshold, line.stall_threshold, own);
+            let limit = stall_threshold(threshold, line.stall_threshold, plan_threshold);
             if times.is_stalled(now, limit) {
                 stalled.push(stalled_step(line, limit, now));
             } else {
@@ -98,10 +100,12 @@ async fn read(
                 next_stall_at = [next_stall_at, at].into_iter().flatten().min();
             }
         }
-        stalled.truncate(usize::try_from(SHOWN).unwrap_or(usize::MAX));
-    } else if !over {
-        let lines = tx.step_lines(plan, Which::StalledAt(now), 0, SHOWN).await?;
-        let limit = |line: &StepLine| stall_threshold(None, line.stall_threshold, own);
+        stalled.truncate(usize::try_from(MAX_LISTED).unwrap_or(usize::MAX));
+    } else if !is_terminal {
+        let lines = tx
+            .step_lines(plan, Which::StalledAt(now), 0, MAX_LISTED)
+            .await?;
+        let limit = |line: &StepLine| stall_threshold(None, line.stall_threshold, plan_threshold);
         stalled = lines
             .iter()
             .map(|line| stalled_step(line, limit(line), now))
@@ -116,19 +120,19 @@ async fn read(
         derived: sheet.head.counts.derived_status(),
         stalled,
         current: open.into_iter().min_by_key(|line| line.order),
-        completed: tx.step_lines(plan, Which::Done, 0, SHOWN).await?,
+        completed: tx.step_lines(plan, Which::Done, 0, MAX_LISTED).await?,
         pending: tx
-            .step_lines(plan, Which::In(StepStatus::Pending), 0, SHOWN)
+            .step_lines(plan, Which::In(StepStatus::Pending), 0, MAX_LISTED)
             .await?,
         failed: tx
-            .step_lines(plan, Which::In(StepStatus::Failed), 0, SHOWN)
+            .step_lines(plan, Which::In(StepStatus::Failed), 0, MAX_LISTED)
             .await?,
         next_stall_at,
         sheet,
     })
 }
 
-/// What the detector looks at.
+/// The timestamps that the stall detector uses.
 fn times(line: &StepLine) -> StepTimestamp {
     StepTimestamp {
         id: line.id,
@@ -139,13 +143,13 @@ fn times(line: &StepLine) -> StepTimestamp {
     }
 }
 
-/// Since when a step is silent.
-pub(crate) fn silent_since(line: &StepLine) -> Timestamp {
+/// Time of a step's last activity.
+pub(crate) fn last_activity_at(line: &StepLine) -> Timestamp {
     times(line).reference()
 }
 
 fn stalled_step(line: &StepLine, threshold: Duration, now: Timestamp) -> StalledStep {
-    let since = silent_since(line);
+    let since = last_activity_at(line);
     StalledStep {
         step: line.id,
         order: line.order,

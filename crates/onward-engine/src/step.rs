@@ -1,122 +1,124 @@
-//! What happens to a step while it is worked on: progress, a question to a person, their decision.
+//! Commands on a step in progress: progress reports, review requests and review decisions.
 
 use std::sync::Arc;
 
 use onward_core::command::{DecideReview, ReportProgress, RequestReview};
-use onward_core::event::{Decision, Sign};
+use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, ReviewId, SessionId};
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::{Command, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::late;
-use crate::run::{Done, Moment, Outcome, Target, run, stalls_at};
+use crate::late_results;
+use crate::run::{Applied, CommandContext, CommandOutcome, Target, run, stalls_at};
+use crate::sanitize;
 
-/// A sign of life, as an agent reports it.
+/// A progress report from an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    /// Of which step.
+pub struct ProgressReport {
+    /// The step.
     pub step: StepId,
-    /// In the agent's words.
+    /// The agent's note.
     pub note: Option<String>,
-    /// How far it is, 0 to 100.
+    /// Completion in percent, 0 to 100.
     pub percent: Option<f64>,
-    /// The claim that it is reported under.
+    /// The claim token.
     pub token: Option<ClaimToken>,
-    /// Who reports.
+    /// The reporting session.
     pub session: Option<SessionId>,
 }
 
-/// A sign of life that was recorded.
+/// Response to a progress report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progressed {
-    /// Of which step.
+pub struct ProgressResponse {
+    /// The step.
     pub step: StepId,
-    /// When.
+    /// Time of the recorded activity.
     pub last_progress_at: Timestamp,
-    /// When it will be past its threshold again.
+    /// When the step will exceed its threshold without further activity.
     pub stalls_at: Option<Timestamp>,
-    /// Where the plan stands.
+    /// The plan's status.
     pub plan_status: PlanStatus,
 }
 
-/// A question to a person.
+/// A request for review by a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// About which step.
+pub struct ReviewRequest {
+    /// The step.
     pub step: StepId,
-    /// What the person reads; on approval it becomes the step's result.
+    /// Summary for the reviewer; becomes the step's result on approval.
     pub summary: String,
-    /// What the agent wants to know.
+    /// The agent's questions.
     pub questions: Vec<String>,
-    /// The claim that it is asked under.
+    /// The claim token.
     pub token: Option<ClaimToken>,
-    /// Who asks.
+    /// The requesting session.
     pub session: Option<SessionId>,
 }
 
-/// A question that was put to a person.
+/// Response to a review request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Which review it is.
+pub struct OpenedReview {
+    /// The review.
     pub review: ReviewId,
-    /// About which step.
+    /// The step.
     pub step: StepId,
-    /// Of which plan.
+    /// Its plan.
     pub plan: PlanId,
 }
 
-/// What a person's decision led to.
+/// Response to a review decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reviewed {
-    /// About which step.
+pub struct ReviewResponse {
+    /// The step.
     pub step: StepId,
-    /// Where the step stands.
+    /// The step's status.
     pub step_status: StepStatus,
-    /// Of which plan.
+    /// Its plan.
     pub plan: PlanId,
-    /// Where the plan stands.
+    /// The plan's status.
     pub plan_status: PlanStatus,
-    /// What the agent is to do, where that was changed.
+    /// The modified instructions, if the decision changed them.
     pub instructions: Option<String>,
 }
 
 impl Engine {
-    /// Records that somebody works on a step.
+    /// Records progress on a step.
     pub async fn report_progress(
         &self,
         caller: &Caller,
-        progress: Progress,
-    ) -> Result<Progressed, Error> {
+        progress: ProgressReport,
+    ) -> Result<ProgressResponse, Error> {
         caller.allow(Permission::Work)?;
-        let Progress {
+        let ProgressReport {
             step,
             mut note,
             percent,
             token,
             session,
         } = progress;
-        clean::maybe(&mut note);
-        let (token, session) = (clean::token(token), clean::session(session));
-        let moment = self.moment(caller, session.as_ref());
+        sanitize::optional_text(&mut note);
+        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let ctx = self.command_context(caller, session.as_ref());
         let command = ReportProgress {
             step,
-            sign: Sign::Reported,
+            source: ProgressSource::Reported,
             note,
             percent,
             token,
             session,
         };
-        let done = self.on_step(caller, step, command.into(), moment).await?;
+        let done = self
+            .execute_on_step(caller, step, command.into(), ctx)
+            .await?;
         let after = done.step(step);
-        let own = after.and_then(|step| step.spec.stall_threshold);
-        let threshold = stall_threshold(None, own, done.head.stall_threshold);
+        let step_threshold = after.and_then(|step| step.spec.stall_threshold);
+        let threshold = stall_threshold(None, step_threshold, done.head.stall_threshold);
         let last = after.and_then(|step| step.work()?.last_progress_at);
-        Ok(Progressed {
+        Ok(ProgressResponse {
             step,
             last_progress_at: last.unwrap_or(Timestamp::MIN),
             stalls_at: after.and_then(|step| stalls_at(step, threshold)),
@@ -124,49 +126,50 @@ impl Engine {
         })
     }
 
-    /// Notes a sign of life that nobody reported: something was written about the step, or the
-    /// guard saw the session that holds it. Recorded now and then; never refused.
-    pub async fn notice(
+    /// Records activity that the agent did not report itself: an artifact stored for the step, or a
+    /// hook event of the session that holds it. Throttled, and never rejected.
+    pub async fn record_activity(
         &self,
         caller: &Caller,
         step: StepId,
-        sign: Sign,
+        sign: ProgressSource,
         session: Option<SessionId>,
     ) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
-        let session = clean::session(session);
-        let moment = self.moment(caller, session.as_ref());
+        let session = sanitize::session(session);
+        let ctx = self.command_context(caller, session.as_ref());
         let command = ReportProgress {
             step,
-            sign,
+            source: sign,
             note: None,
             percent: None,
             token: None,
             session,
         };
-        self.on_step(caller, step, command.into(), moment).await?;
+        self.execute_on_step(caller, step, command.into(), ctx)
+            .await?;
         Ok(())
     }
 
-    /// Puts a question to a person; the step waits until they decide.
+    /// Requests a review. The step waits for the decision.
     pub async fn request_review(
         &self,
         caller: &Caller,
-        question: Question,
-    ) -> Result<Asked, Error> {
+        question: ReviewRequest,
+    ) -> Result<OpenedReview, Error> {
         caller.allow(Permission::Work)?;
-        let Question {
+        let ReviewRequest {
             step,
             mut summary,
             mut questions,
             token,
             session,
         } = question;
-        clean::text(&mut summary);
-        questions.iter_mut().for_each(clean::text);
-        let (token, session) = (clean::token(token), clean::session(session));
-        let moment = self.moment(caller, session.as_ref());
-        let review = ReviewId::new(self.fresh.timely_id(moment.now));
+        sanitize::text(&mut summary);
+        questions.iter_mut().for_each(sanitize::text);
+        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let ctx = self.command_context(caller, session.as_ref());
+        let review = ReviewId::new(self.ids.ordered_id(ctx.now));
         let command = RequestReview {
             step,
             review,
@@ -175,31 +178,35 @@ impl Engine {
             token,
             session,
         };
-        let done = self.on_step(caller, step, command.into(), moment).await?;
+        let done = self
+            .execute_on_step(caller, step, command.into(), ctx)
+            .await?;
         let plan = done.head.id;
-        Ok(Asked { review, step, plan })
+        Ok(OpenedReview { review, step, plan })
     }
 
-    /// A person decides.
+    /// Records a reviewer's decision.
     pub async fn decide_review(
         &self,
         caller: &Caller,
         step: StepId,
         decision: Decision,
         mut feedback: Option<String>,
-    ) -> Result<Reviewed, Error> {
+    ) -> Result<ReviewResponse, Error> {
         caller.allow(Permission::DecideReview)?;
-        clean::maybe(&mut feedback);
-        let moment = self.moment(caller, None);
+        sanitize::optional_text(&mut feedback);
+        let ctx = self.command_context(caller, None);
         let command = DecideReview {
             step,
             decision,
             feedback,
         };
-        let done = self.on_step(caller, step, command.into(), moment).await?;
+        let done = self
+            .execute_on_step(caller, step, command.into(), ctx)
+            .await?;
         let after = done.step(step);
         let instructions = after.map(|step| step.spec.instructions.clone());
-        Ok(Reviewed {
+        Ok(ReviewResponse {
             step,
             step_status: after.map_or(StepStatus::AwaitingInput, |step| step.status()),
             plan: done.head.id,
@@ -208,37 +215,42 @@ impl Engine {
         })
     }
 
-    /// Runs a command about one step. What is refused is kept, and the refusal says where.
-    pub(crate) async fn on_step(
+    /// Executes a command on a step. A rejected result is stored as an artifact, which the error
+    /// names.
+    pub(crate) async fn execute_on_step(
         &self,
         caller: &Caller,
         step: StepId,
         command: Command,
-        moment: Moment,
-    ) -> Result<Done, Error> {
+        ctx: CommandContext,
+    ) -> Result<Applied, Error> {
         let command = Arc::new(command);
         let outcome = self.store.advance(&caller.tenant, move |tx| {
-            let (command, moment) = (Arc::clone(&command), moment.clone());
+            let (command, ctx) = (Arc::clone(&command), ctx.clone());
             Box::pin(async move {
-                let outcome = run(tx, Target::Step(step), &command, &moment, None).await?;
+                let outcome = run(tx, Target::Step(step), &command, &ctx, None).await?;
                 Ok::<_, Error>(match outcome {
-                    Outcome::Done(done) => Ok(done),
-                    Outcome::NotFound => {
+                    CommandOutcome::Applied(done) => Ok(done),
+                    CommandOutcome::NotFound => {
                         let code = onward_core::Code::StepNotFound;
-                        let kept = late::keep(tx, &command, None, code, &moment, None).await?;
+                        let kept =
+                            late_results::store_rejected(tx, &command, None, code, &ctx, None)
+                                .await?;
                         let step = step.to_string();
                         Err(Error::StepNotFound { step, kept })
                     }
-                    Outcome::Refused { refusal, head } => {
+                    CommandOutcome::Rejected { refusal, head } => {
                         let (plan, code) = (Some(head.id), refusal.code());
-                        let kept = late::keep(tx, &command, plan, code, &moment, None).await?;
-                        Err(Error::Refused { refusal, kept })
+                        let kept =
+                            late_results::store_rejected(tx, &command, plan, code, &ctx, None)
+                                .await?;
+                        Err(Error::Rejected { refusal, kept })
                     }
                 })
             })
         });
         let done = outcome.await??;
-        self.alarm.ring(done.due);
+        self.sweep_waker.wake_by(done.due);
         Ok(done)
     }
 }

@@ -1,11 +1,12 @@
-//! Submit a step's result. Submitted again, the same result gets the same answer again, with the same
-//! next step and token: it is made anew from the plan as it was right after the first time.
+//! Submits step results. A repeated submission of the same result gets the same response, including
+//! the next step and its token: it is rebuilt by replaying the audit trail up to the first
+//! submission.
 
 use std::sync::Arc;
 
-use onward_core::branch::{Effect, Verdict};
+use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::command::{StartNext, SubmitResult};
-use onward_core::decide::start_next::handed_out;
+use onward_core::decide::start_next::assigned_step;
 use onward_core::id::{BranchId, ClaimToken, SessionId};
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
@@ -13,62 +14,62 @@ use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, S
 use onward_store::{Due, Entry, Tx, With};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::late;
-use crate::next::{Next, hand_out, handed};
-use crate::run::{Done, Outcome, Target, run, run_and_claim};
+use crate::late_results;
+use crate::next_step::{NextStep, assign_next, to_assigned_step};
+use crate::run::{Applied, CommandOutcome, Target, run, run_and_claim};
+use crate::sanitize;
 
-/// A result, as an agent submits it.
+/// A step result from an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
-    /// For which step.
+    /// The step.
     pub step: StepId,
-    /// What came out.
+    /// The result.
     pub result: StepResult,
-    /// The claim that it is submitted under; agents forget it.
+    /// The claim token, if the agent sent it.
     pub token: Option<ClaimToken>,
-    /// Who submits it.
+    /// The submitting session.
     pub session: Option<SessionId>,
-    /// Hand out the next step in the same transaction.
+    /// Assign the next step in the same transaction.
     pub claim_next: bool,
 }
 
-/// What a result led to.
+/// Response to a submission.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Submitted {
-    /// Which step was completed.
+pub struct SubmitResponse {
+    /// The completed step.
     pub step: StepId,
-    /// Of which plan.
+    /// Its plan.
     pub plan: PlanId,
-    /// Where the plan stands.
+    /// The plan's status.
     pub plan_status: PlanStatus,
-    /// How far it is, in percent.
+    /// The plan's progress in percent.
     pub progress: u32,
-    /// What came of each branch that was tried.
-    pub verdicts: Vec<Verdict>,
-    /// The branch that was taken, and what it did.
-    pub taken: Option<(BranchId, Effect)>,
-    /// The next step, where it was asked for.
-    pub next_step: Option<Next>,
+    /// The verdict on each evaluated branch.
+    pub verdicts: Vec<BranchVerdict>,
+    /// The branch that was taken and its effect.
+    pub taken_branch: Option<(BranchId, Effect)>,
+    /// The next step, if it was requested.
+    pub next_step: Option<NextStep>,
 }
 
-/// What the transaction led to.
-enum Answer {
-    New(Box<Submitted>, Due),
-    /// The same result was accepted before.
-    Repeated(PlanId),
-    Refused(Error),
+/// Result of the transaction.
+enum TxOutcome {
+    Accepted(Box<SubmitResponse>, Due),
+    /// The same result was accepted earlier.
+    Duplicate(PlanId),
+    Rejected(Error),
 }
 
 impl Engine {
-    /// Submits a result. What is refused is kept, and the refusal says where.
+    /// Submits a result. A rejected result is stored as an artifact, which the error names.
     pub async fn submit(
         &self,
         caller: &Caller,
         submission: Submission,
-    ) -> Result<Submitted, Error> {
+    ) -> Result<SubmitResponse, Error> {
         caller.allow(Permission::Work)?;
         let Submission {
             step,
@@ -77,152 +78,166 @@ impl Engine {
             session,
             claim_next,
         } = submission;
-        let (token, session) = (clean::token(token), clean::session(session));
+        let (token, session) = (sanitize::token(token), sanitize::session(session));
         let mut result = Arc::new(result);
-        // Refused in the transaction that keeps it.
-        let unfit = clean::result(&mut result).err();
-        let moment = self.moment(caller, session.as_ref());
+        // Rejected inside the transaction, which also stores the rejected result.
+        let invalid = sanitize::result(&mut result).err();
+        let ctx = self.command_context(caller, session.as_ref());
         let command = Command::from(SubmitResult {
             step,
             result,
             token,
-            fresh_token: self.fresh.claim_token(),
+            fresh_token: self.ids.claim_token(),
             session: session.clone(),
         });
         let next = claim_next.then(|| StartNext {
-            token: self.fresh.claim_token(),
+            token: self.ids.claim_token(),
             session: session.clone(),
             include_stalled: false,
         });
         let command = Arc::new(command);
-        let answer = self.store.advance(&caller.tenant, move |tx| {
-            let (command, next, moment) = (Arc::clone(&command), next.clone(), moment.clone());
-            let unfit = unfit.clone();
+        let response = self.store.advance(&caller.tenant, move |tx| {
+            let (command, next, ctx) = (Arc::clone(&command), next.clone(), ctx.clone());
+            let invalid = invalid.clone();
             Box::pin(async move {
-                let (outcome, claimed) = match (unfit, &next) {
-                    (Some(refusal), _) => (refused(tx, step, refusal).await?, false),
-                    (None, Some(next)) => run_and_claim(tx, step, &command, next, &moment).await?,
+                let (outcome, claimed) = match (invalid, &next) {
+                    (Some(refusal), _) => (reject_invalid(tx, step, refusal).await?, false),
+                    (None, Some(next)) => run_and_claim(tx, step, &command, next, &ctx).await?,
                     (None, None) => {
-                        let outcome = run(tx, Target::Step(step), &command, &moment, None);
+                        let outcome = run(tx, Target::Step(step), &command, &ctx, None);
                         (outcome.await?, false)
                     }
                 };
                 let done = match outcome {
-                    Outcome::NotFound => {
+                    CommandOutcome::NotFound => {
                         let code = onward_core::Code::StepNotFound;
-                        let kept = late::keep(tx, &command, None, code, &moment, None).await?;
+                        let kept =
+                            late_results::store_rejected(tx, &command, None, code, &ctx, None)
+                                .await?;
                         let step = step.to_string();
-                        return Ok(Answer::Refused(Error::StepNotFound { step, kept }));
+                        return Ok(TxOutcome::Rejected(Error::StepNotFound { step, kept }));
                     }
-                    Outcome::Refused { refusal, head } => {
+                    CommandOutcome::Rejected { refusal, head } => {
                         let (plan, code) = (Some(head.id), refusal.code());
-                        let kept = late::keep(tx, &command, plan, code, &moment, None).await?;
-                        return Ok(Answer::Refused(Error::Refused { refusal, kept }));
+                        let kept =
+                            late_results::store_rejected(tx, &command, plan, code, &ctx, None)
+                                .await?;
+                        return Ok(TxOutcome::Rejected(Error::Rejected { refusal, kept }));
                     }
-                    Outcome::Done(done) if done.events.is_empty() => {
-                        return Ok(Answer::Repeated(done.head.id));
+                    CommandOutcome::Applied(done) if done.events.is_empty() => {
+                        return Ok(TxOutcome::Duplicate(done.head.id));
                     }
-                    Outcome::Done(done) => done,
+                    CommandOutcome::Applied(done) => done,
                 };
-                let (mut submitted, mut due) = (answer(step, &done.head, &done.events), done.due);
+                let (mut submitted, mut due) = (response(step, &done.head, &done.events), done.due);
                 if claimed {
                     submitted.next_step = claimed_next(&done);
                 } else if let Some(next) = next {
                     let plan = done.head.id;
-                    let claimed = hand_out(tx, plan, next, &moment, Some(done.commit_seq)).await?;
+                    let claimed = assign_next(tx, plan, next, &ctx, Some(done.commit_seq)).await?;
                     if let Some((claimed, next)) = claimed {
                         submitted.plan_status = claimed.head.status();
                         submitted.next_step = Some(next);
-                        due = sooner(due, claimed.due);
+                        due = earlier(due, claimed.due);
                     }
                 }
-                Ok::<Answer, Error>(Answer::New(Box::new(submitted), due))
+                Ok::<TxOutcome, Error>(TxOutcome::Accepted(Box::new(submitted), due))
             })
         });
-        match answer.await? {
-            Answer::New(submitted, due) => {
-                self.alarm.ring(due);
+        match response.await? {
+            TxOutcome::Accepted(submitted, due) => {
+                self.sweep_waker.wake_by(due);
                 Ok(*submitted)
             }
-            Answer::Refused(why) => Err(why),
-            Answer::Repeated(plan) => {
-                self.answer_again(caller, plan, step, session, claim_next)
+            TxOutcome::Rejected(error) => Err(error),
+            TxOutcome::Duplicate(plan) => {
+                self.repeat_response(caller, plan, step, session, claim_next)
                     .await
             }
         }
     }
 
-    /// The answer to the first submission of the same result.
-    async fn answer_again(
+    /// Rebuilds the response to the first submission of the same result.
+    async fn repeat_response(
         &self,
         caller: &Caller,
         plan: PlanId,
         step: StepId,
         session: Option<SessionId>,
         claim_next: bool,
-    ) -> Result<Submitted, Error> {
-        let trail = self.store.read(&caller.tenant, move |tx| {
+    ) -> Result<SubmitResponse, Error> {
+        let entries = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let completed = tx.completion(plan, step).await?;
                 let last = completed.last().map_or(0, |last| last.seq);
-                let mut trail = tx.whole_trail(plan).await?;
-                trail.retain(|entry| entry.seq <= last);
-                Ok::<_, onward_store::Error>((completed, trail))
+                let mut entries = tx.whole_trail(plan).await?;
+                entries.retain(|entry| entry.seq <= last);
+                Ok::<_, onward_store::Error>((completed, entries))
             })
         });
-        let (completed, trail) = trail.await?;
-        let then = replay(&trail)?;
+        let (completed, entries) = entries.await?;
+        let replayed = replay(&entries)?;
         let events: Vec<Event> = completed.into_iter().map(|entry| entry.event).collect();
-        let mut submitted = answer(step, then.head(), &events);
+        let mut submitted = response(step, replayed.head(), &events);
         if claim_next {
-            // The claim stands behind the completion: a step that was completed without ever
-            // having been claimed was claimed in front of it.
+            // The next step's claim is after the completion: if the step was completed without a
+            // prior claim, its own claim is in the same commit, before the completion.
             let completed = events
                 .iter()
                 .position(|event| matches!(event, Event::StepCompleted { .. }));
-            let behind = completed.and_then(|place| events.get(place..));
-            let claimed = behind.and_then(handed_out).and_then(|id| then.step(id));
-            submitted.next_step = Some(match claimed.and_then(|step| handed(then.head(), step)) {
-                Some(handed) => Next::Started(Box::new(handed)),
-                None => self.next_step(caller, plan, session, false).await?,
-            });
+            let after = completed.and_then(|place| events.get(place..));
+            let claimed = after
+                .and_then(assigned_step)
+                .and_then(|id| replayed.step(id));
+            submitted.next_step = Some(
+                match claimed.and_then(|step| to_assigned_step(replayed.head(), step)) {
+                    Some(assigned) => NextStep::Started(Box::new(assigned)),
+                    None => self.next_step(caller, plan, session, false).await?,
+                },
+            );
         }
         Ok(submitted)
     }
 }
 
-/// The step that was handed out in the same commit.
-fn claimed_next(done: &Done) -> Option<Next> {
-    let step = handed_out(&done.events).and_then(|id| done.step(id))?;
-    handed(&done.head, step).map(|handed| Next::Started(Box::new(handed)))
+/// The step that was assigned in the same commit.
+fn claimed_next(done: &Applied) -> Option<NextStep> {
+    let step = assigned_step(&done.events).and_then(|id| done.step(id))?;
+    to_assigned_step(&done.head, step).map(|assigned| NextStep::Started(Box::new(assigned)))
 }
 
-/// What is refused before anybody looks at the plan.
-async fn refused(tx: &mut Tx, step: StepId, refusal: Refusal) -> Result<Outcome, Error> {
+/// The outcome for a result that fails validation, before any plan rule is evaluated.
+async fn reject_invalid(
+    tx: &mut Tx,
+    step: StepId,
+    refusal: Refusal,
+) -> Result<CommandOutcome, Error> {
     let facts = tx.step(step, With::Head).await?;
-    Ok(facts.map_or(Outcome::NotFound, |facts| Outcome::Refused {
-        refusal,
-        head: facts.head,
-    }))
+    Ok(
+        facts.map_or(CommandOutcome::NotFound, |facts| CommandOutcome::Rejected {
+            refusal,
+            head: facts.head,
+        }),
+    )
 }
 
-fn sooner(one: Due, other: Due) -> Due {
+fn earlier(one: Due, other: Due) -> Due {
     match (one, other) {
         (Due::By(one), Due::By(other)) => Due::By(one.min(other)),
         (Due::Unchanged | Due::Never, due) | (due, _) => due,
     }
 }
 
-/// The plan that a trail makes.
-pub(crate) fn replay(trail: &[Entry]) -> Result<Plan, Error> {
-    Plan::replay(trail.iter().map(|entry| (&entry.event, entry.at))).map_err(|why| {
+/// Rebuilds a plan from its audit trail.
+pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
+    Plan::replay(entries.iter().map(|entry| (&entry.event, entry.at))).map_err(|error| {
         Error::Store(onward_store::Error::Refused(format!(
-            "the audit trail does not replay: {why}"
+            "the audit trail does not replay: {error}"
         )))
     })
 }
 
-fn answer(step: StepId, head: &PlanHead, events: &[Event]) -> Submitted {
+fn response(step: StepId, head: &PlanHead, events: &[Event]) -> SubmitResponse {
     let mut verdicts = Vec::new();
     let mut taken = None;
     for event in events {
@@ -232,13 +247,13 @@ fn answer(step: StepId, head: &PlanHead, events: &[Event]) -> Submitted {
             taken = Some((*branch, effect.clone()));
         }
     }
-    Submitted {
+    SubmitResponse {
         step,
         plan: head.id,
         plan_status: head.status(),
         progress: head.counts.progress(),
         verdicts,
-        taken,
+        taken_branch: taken,
         next_step: None,
     }
 }

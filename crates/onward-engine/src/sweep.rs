@@ -1,9 +1,9 @@
-//! The sweep: acts on stalls by the plans' policies, gives up calls that are past their time, and sleeps
-//! until the next instant at which something can change.
+//! The sweep: acts on stalls according to the plans' policies, interrupts tool calls that have
+//! timed out, and sleeps until the next deadline.
 //!
-//! What to look at, and when, stands in two narrow tables; something may be looked at too early, never
-//! too late. Of all processes on a database one sweeps. One that overslept, or has just begun,
-//! gives everybody who fell silent before it woke one grace period: [`Watcher`] says whom.
+//! Deadlines are in two narrow tables. A plan or session may be checked too early, never too late.
+//! One process per database sweeps. A sweep that has just started, or that slept past its deadline,
+//! spares steps and calls whose inactivity began earlier for one grace period; see [`Watcher`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,41 +21,41 @@ use tokio::sync::{Notify, watch};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::ledger::Recovered;
-use crate::run::{Moment, Outcome, Target, run};
+use crate::run::{CommandContext, CommandOutcome, Target, run};
+use crate::tool_calls::RecoveryReport;
 
-/// How many plans are looked up at once.
-const PIECE: u32 = 256;
-/// How long a change by another process can stay unnoticed: SQLite tells nobody, so the first row
-/// of the table is read this often. On PostgreSQL the others' notifications come sooner.
-const LOOK: Duration = Duration::from_secs(1);
-/// A plan that cannot be looked at is looked at again after this long.
-pub(crate) const LATER: Duration = Duration::from_secs(600);
-/// After an error the sweep waits this long before it tries again.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Number of plans per query.
+const BATCH_SIZE: u32 = 256;
+/// Interval at which changes by other processes are polled: SQLite sends no notifications. On
+/// PostgreSQL, notifications arrive sooner.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Delay before a plan that could not be checked is checked again.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
+/// Delay after an error.
+const ERROR_DELAY: Duration = Duration::from_secs(2);
 
-/// Wakes the sweep where something is due sooner than it meant to look.
+/// Wakes the sweep if something is due before its planned wake-up.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct SweepWaker {
     planned: AtomicI64,
-    bell: Notify,
+    notify: Notify,
 }
 
-impl Default for Alarm {
+impl Default for SweepWaker {
     fn default() -> Self {
         Self {
             planned: AtomicI64::new(i64::MIN),
-            bell: Notify::new(),
+            notify: Notify::new(),
         }
     }
 }
 
-impl Alarm {
-    pub(crate) fn ring(&self, due: Due) {
+impl SweepWaker {
+    pub(crate) fn wake_by(&self, due: Due) {
         match due {
             Due::By(at) | Due::At(at) => {
                 if at.as_millis() < self.planned.load(Ordering::SeqCst) {
-                    self.bell.notify_one();
+                    self.notify.notify_one();
                 }
             }
             Due::Unchanged | Due::Never => {}
@@ -63,47 +63,49 @@ impl Alarm {
     }
 }
 
-/// What one round of the sweep did.
+/// Result of one sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Round {
-    /// How many plans were looked at.
-    pub looked_at: usize,
-    /// The plans that something was done about.
-    pub acted_on: Vec<(Arc<str>, PlanId)>,
-    /// The plans that could not be looked at, and why. They are tried again later.
+pub struct SweepRound {
+    /// Number of plans checked.
+    pub checked: usize,
+    /// Plans that were changed.
+    pub changed: Vec<(Arc<str>, PlanId)>,
+    /// Plans that could not be checked, with the error. They are retried later.
     pub failed: Vec<(Arc<str>, PlanId, String)>,
-    /// What was done about agents' calls that are past their time.
-    pub calls: Recovered,
-    /// When there may be something to do again.
+    /// Tool calls that were interrupted.
+    pub calls: RecoveryReport,
+    /// The next deadline.
     pub next_at: Option<Timestamp>,
 }
 
 impl Engine {
-    /// A watcher that begins now.
+    /// A watcher that starts now.
     pub fn watcher(&self) -> Watcher {
         Watcher::begin(WatcherPolicy::default(), self.now())
     }
 
-    /// One round: looks at every plan and every call that is due, and acts on what it finds.
-    pub async fn sweep(&self, watcher: &mut Watcher) -> Result<Round, Error> {
+    /// One round: checks all plans and tool calls that are due, and acts on the findings.
+    pub async fn sweep(&self, watcher: &mut Watcher) -> Result<SweepRound, Error> {
         let now = self.now();
         watcher.wake(now);
-        let mut round = Round::default();
+        let mut round = SweepRound::default();
         loop {
             let due = self.due_until(now).await?;
-            let full = due.len() >= usize::try_from(PIECE).unwrap_or(usize::MAX);
+            let full = due.len() >= usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX);
             for plan in due {
-                round.looked_at += 1;
-                match self.look_at(&plan, *watcher, now).await {
-                    Ok(true) => round.acted_on.push((plan.tenant, plan.plan)),
+                round.checked += 1;
+                match self.check_plan(&plan, *watcher, now).await {
+                    Ok(true) => round.changed.push((plan.tenant, plan.plan)),
                     Ok(false) => {}
-                    Err(why @ Error::Store(onward_store::Error::Unavailable { .. })) => {
-                        return Err(why);
+                    Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
+                        return Err(error);
                     }
-                    // One damaged plan must not keep the others from being looked at.
-                    Err(why) => {
-                        self.put_off(&plan, now).await?;
-                        round.failed.push((plan.tenant, plan.plan, why.to_string()));
+                    // One damaged plan must not prevent checks of the others.
+                    Err(error) => {
+                        self.postpone(&plan, now).await?;
+                        round
+                            .failed
+                            .push((plan.tenant, plan.plan, error.to_string()));
                     }
                 }
             }
@@ -111,22 +113,22 @@ impl Engine {
                 break;
             }
         }
-        round.calls = self.sweep_calls(*watcher, now, PIECE).await?;
+        round.calls = self.sweep_calls(*watcher, now, BATCH_SIZE).await?;
         round.next_at = self.first_due().await?;
         watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
         Ok(round)
     }
 
-    /// Sweeps until it is told to stop: as soon as no other process on the database does.
-    pub async fn keep_sweeping(&self, stop: watch::Receiver<bool>) {
-        self.keep_sweeping_and_tell(stop, |_| {}).await;
+    /// Sweeps until stopped, whenever no other process on the database does.
+    pub async fn run_sweeper(&self, stop: watch::Receiver<bool>) {
+        self.run_sweeper_with(stop, |_| {}).await;
     }
 
-    /// The same, and tells of every round.
-    pub async fn keep_sweeping_and_tell(
+    /// [`Self::run_sweeper`] with a callback for every round.
+    pub async fn run_sweeper_with(
         &self,
         mut stop: watch::Receiver<bool>,
-        mut tell: impl FnMut(&Result<Round, Error>) + Send,
+        mut on_round: impl FnMut(&Result<SweepRound, Error>) + Send,
     ) {
         while !*stop.borrow() {
             let leading = tokio::select! {
@@ -134,7 +136,7 @@ impl Engine {
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             let Ok(mut leading) = leading else {
-                if rest(&mut stop, PAUSE).await {
+                if sleep_or_stop(&mut stop, ERROR_DELAY).await {
                     return;
                 }
                 continue;
@@ -142,14 +144,14 @@ impl Engine {
             let mut watcher = self.watcher();
             while !leading.is_lost() {
                 let round = self.sweep(&mut watcher).await;
-                tell(&round);
+                on_round(&round);
                 let pause = match round {
-                    Ok(round) => self.until(round.next_at),
-                    // The database is away: what is due stays due.
-                    Err(_) => PAUSE,
+                    Ok(round) => self.plan_wakeup(round.next_at),
+                    // The database is unavailable; what is due stays due.
+                    Err(_) => ERROR_DELAY,
                 };
                 let ended = tokio::select! {
-                    ended = self.doze(&mut watcher, &mut stop, pause) => ended,
+                    ended = self.sleep_until_due(&mut watcher, &mut stop, pause) => ended,
                     () = leading.lost() => false,
                 };
                 if ended {
@@ -159,8 +161,8 @@ impl Engine {
         }
     }
 
-    /// Sleeps, but not past something that is due sooner. True where the end has come.
-    async fn doze(
+    /// Sleeps, but not past a new deadline. Returns true if stopped.
+    async fn sleep_until_due(
         &self,
         watcher: &mut Watcher,
         stop: &mut watch::Receiver<bool>,
@@ -169,89 +171,90 @@ impl Engine {
         let ends = tokio::time::Instant::now() + pause;
         loop {
             let left = ends.saturating_duration_since(tokio::time::Instant::now());
-            let nap = left.min(LOOK);
+            let interval = left.min(POLL_INTERVAL);
             tokio::select! {
-                () = self.alarm.bell.notified() => return false,
-                () = tokio::time::sleep(nap) => {}
+                () = self.sweep_waker.notify.notified() => return false,
+                () = tokio::time::sleep(interval) => {}
                 _ = stop.wait_for(|stop| *stop) => return true,
             }
             let now = self.now();
-            if left <= LOOK {
+            if left <= POLL_INTERVAL {
                 return false;
             }
-            // Awake, if only to look: a machine that slept is noticed by how late this is.
+            // A wake-up that is much later than planned means that the machine slept.
             watcher.wake(now);
             let sooner = matches!(self.first_due().await, Ok(Some(at)) if at <= now);
             if sooner {
                 watcher.sleep_until(now);
                 return false;
             }
-            watcher.sleep_until(now.checked_add(LOOK).unwrap_or(Timestamp::MAX));
+            watcher.sleep_until(now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX));
         }
     }
 
-    fn until(&self, next_at: Option<Timestamp>) -> Duration {
+    fn plan_wakeup(&self, next_at: Option<Timestamp>) -> Duration {
         let planned = next_at.map_or(i64::MAX, Timestamp::as_millis);
-        self.alarm.planned.store(planned, Ordering::SeqCst);
+        self.sweep_waker.planned.store(planned, Ordering::SeqCst);
         next_at.map_or(Duration::from_secs(3600), |at| at.since(self.now()))
     }
 
     async fn due_until(&self, now: Timestamp) -> Result<Vec<DuePlan>, Error> {
-        let nobody = Arc::from("");
-        let due = self.store.read(&nobody, move |tx| {
-            Box::pin(async move { tx.due_until(now, PIECE).await })
+        let no_tenant = Arc::from("");
+        let due = self.store.read(&no_tenant, move |tx| {
+            Box::pin(async move { tx.due_until(now, BATCH_SIZE).await })
         });
         Ok(due.await?)
     }
 
     async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
-        let nobody = Arc::from("");
+        let no_tenant = Arc::from("");
         let first = self
             .store
-            .read(&nobody, |tx| Box::pin(async { tx.first_due().await }));
+            .read(&no_tenant, |tx| Box::pin(async { tx.first_due().await }));
         Ok(first.await?)
     }
 
-    /// Looks at a plan again later.
-    async fn put_off(&self, due: &DuePlan, now: Timestamp) -> Result<(), Error> {
+    /// Postpones the next check of a plan.
+    async fn postpone(&self, due: &DuePlan, now: Timestamp) -> Result<(), Error> {
         let plan = due.plan;
-        let later = now.checked_add(LATER).unwrap_or(Timestamp::MAX);
-        let put_off = self.store.write(&due.tenant, move |tx| {
+        let later = now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
+        let postpone = self.store.write(&due.tenant, move |tx| {
             Box::pin(async move {
                 tx.due(plan, Due::At(later));
                 Ok::<(), onward_store::Error>(())
             })
         });
-        Ok(put_off.await?)
+        Ok(postpone.await?)
     }
 
-    /// Looks at one plan, acts on its stalls, and says when to look again. True where it acted.
-    async fn look_at(
+    /// Checks one plan, acts on its stalls, and schedules the next check. Returns true if it acted.
+    async fn check_plan(
         &self,
         due: &DuePlan,
         watcher: Watcher,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let caller = Caller::onward(Arc::clone(&due.tenant), "sweep");
+        let caller = Caller::internal(Arc::clone(&due.tenant), "sweep");
         let plan = due.plan;
-        let moment = Moment {
+        let ctx = CommandContext {
             now,
             author: caller.author(None),
             watcher: Some(watcher),
         };
         let acted = self.store.write(&caller.tenant, move |tx| {
-            let moment = moment.clone();
+            let ctx = ctx.clone();
             Box::pin(async move {
-                tell_of_stalls(tx, plan, &moment).await?;
+                add_stall_notifications(tx, plan, &ctx).await?;
                 let command = Command::from(HandleStalls::default());
-                match run(tx, Target::Plan(plan), &command, &moment, None).await? {
-                    Outcome::Done(done) => {
-                        let again = look_again(tx, &done.head, &done.steps, &watcher, now).await?;
-                        tx.due(plan, again.map_or(Due::Never, Due::At));
+                match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
+                    CommandOutcome::Applied(done) => {
+                        let next =
+                            next_check_at(tx, &done.head, &done.steps, &watcher, now).await?;
+                        tx.due(plan, next.map_or(Due::Never, Due::At));
                         Ok(!done.events.is_empty())
                     }
-                    Outcome::Refused { refusal, .. } => Err(Error::from(refusal)),
-                    Outcome::NotFound => {
+                    CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
+                    CommandOutcome::NotFound => {
                         tx.due(plan, Due::Never);
                         Ok(false)
                     }
@@ -262,26 +265,30 @@ impl Engine {
     }
 }
 
-/// Has people told of every stall of a plan, unless its policy is to ignore them.
-async fn tell_of_stalls(tx: &mut Tx, plan: PlanId, moment: &Moment) -> Result<(), Error> {
-    let Some((head, steps)) = tx.stalls_of(plan, moment.now).await? else {
+/// Queues a notification for every stall of a plan, unless its policy ignores stalls.
+async fn add_stall_notifications(
+    tx: &mut Tx,
+    plan: PlanId,
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let Some((head, steps)) = tx.stalls_of(plan, ctx.now).await? else {
         return Ok(());
     };
     let in_progress: Vec<&Step> = steps.iter().collect();
     let facts = handle_stalls::Facts {
         plan: &head,
         in_progress: &in_progress,
-        watcher: moment.watcher.as_ref(),
+        watcher: ctx.watcher.as_ref(),
     };
-    for stall in handle_stalls::told(&facts, &HandleStalls::default(), moment.now) {
-        tx.add_notice(plan, &Finding::of_stall(&stall), moment.now);
+    for stall in handle_stalls::notifiable_stalls(&facts, &HandleStalls::default(), ctx.now) {
+        tx.add_notice(plan, &Finding::from_stall(&stall), ctx.now);
     }
     Ok(())
 }
 
-/// When a plan must be looked at again, if nothing happens to it. Where something does that matters
-/// here, the commit says so.
-async fn look_again(
+/// When a plan must be checked again if nothing happens to it. A commit that changes this schedules
+/// an earlier check.
+async fn next_check_at(
     tx: &mut Tx,
     head: &PlanHead,
     stalled: &[Step],
@@ -301,15 +308,15 @@ async fn look_again(
         let stalls_at = times
             .stalls_at(threshold)
             .filter(|_| step.work().is_some())?;
-        let convicted_after = watcher.convicts_after(times.reference(), stalls_at);
-        (convicted_after >= now).then(|| convicted_after.next())
+        let spared_until = watcher.deadline(times.reference(), stalls_at);
+        (spared_until >= now).then(|| spared_until.next())
     });
     let next = tx.next_stall_at(head.id, now).await?;
     Ok(spared.chain(next.map(Timestamp::next)).min())
 }
 
-/// Waits. True where the end has come.
-async fn rest(stop: &mut watch::Receiver<bool>, pause: Duration) -> bool {
+/// Sleeps. Returns true if stopped.
+async fn sleep_or_stop(stop: &mut watch::Receiver<bool>, pause: Duration) -> bool {
     tokio::select! {
         () = tokio::time::sleep(pause) => false,
         _ = stop.wait_for(|stop| *stop) => true,

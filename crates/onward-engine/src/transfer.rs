@@ -1,7 +1,8 @@
-//! Moving a plan: one JSON document out, the same plan in. The trail is the truth of the document;
-//! what stands beside it is for readers, and is made anew from the trail on the way in.
+//! Exports a plan as a JSON document and imports it. The audit trail in the document is
+//! authoritative; everything derived from it is for readers, and is rebuilt from the trail on
+//! import.
 
-mod beside;
+mod attachments;
 
 use std::sync::Arc;
 
@@ -16,64 +17,64 @@ use onward_store::{
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::stalls_at;
+use crate::sanitize;
 use crate::submit::replay;
-use beside::Beside;
+use attachments::Attachments;
 
-/// What a document says that it is.
+/// The document's format name.
 const FORMAT: &str = "onward.plan";
 const VERSION: u64 = 1;
-/// How many artifacts of a plan a document holds; and of all else that stands beside it.
-const MOST: u32 = 100_000;
+/// Maximum number of objects of each kind in a document.
+const MAX_OBJECTS: u32 = 100_000;
 
-/// All there is to say about a plan.
+/// A plan with all its data.
 #[derive(Debug, Clone)]
-pub struct Whole {
-    /// Its rows.
+pub struct FullPlan {
+    /// The stored rows.
     pub plan: WholePlan,
-    /// Its trail.
-    pub trail: Vec<Entry>,
-    /// What was found or made for it.
+    /// The audit trail.
+    pub events: Vec<Entry>,
+    /// Artifacts.
     pub artifacts: Vec<Artifact>,
-    /// What models took out of that, the oldest first.
+    /// Extractions from the artifacts, oldest first.
     pub extractions: Vec<Extraction>,
-    /// What it delivered, every version, the oldest first.
+    /// Outputs, all versions, oldest first.
     pub outputs: Vec<Output>,
-    /// The skills that are linked to it, the last one first.
+    /// Linked skill executions, newest first.
     pub skills: Vec<SkillExecution>,
-    /// What people said about it, the last one first.
+    /// Feedback, newest first.
     pub feedback: Vec<Feedback>,
 }
 
 impl Engine {
-    /// All there is to say about a plan.
-    pub async fn whole_plan(&self, caller: &Caller, plan: PlanId) -> Result<Whole, Error> {
+    /// Loads a plan with all its data.
+    pub async fn full_plan(&self, caller: &Caller, plan: PlanId) -> Result<FullPlan, Error> {
         caller.allow(Permission::Read)?;
-        let whole = self.store.read(&caller.tenant, move |tx| {
+        let full_plan = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let rows = tx.whole_plan(plan).await?;
                 let rows = rows.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<Whole, Error>(Whole {
+                Ok::<FullPlan, Error>(FullPlan {
                     plan: rows,
-                    trail: tx.whole_trail(plan).await?,
-                    artifacts: tx.artifacts_of(plan, MOST).await?,
-                    extractions: tx.extractions_of(plan, MOST).await?,
-                    outputs: tx.outputs_of(plan, MOST).await?,
-                    skills: tx.skills_of(plan, MOST).await?,
-                    feedback: tx.feedback_of(plan, MOST).await?,
+                    events: tx.whole_trail(plan).await?,
+                    artifacts: tx.artifacts_of(plan, MAX_OBJECTS).await?,
+                    extractions: tx.extractions_of(plan, MAX_OBJECTS).await?,
+                    outputs: tx.outputs_of(plan, MAX_OBJECTS).await?,
+                    skills: tx.skills_of(plan, MAX_OBJECTS).await?,
+                    feedback: tx.feedback_of(plan, MAX_OBJECTS).await?,
                 })
             })
         });
-        whole.await
+        full_plan.await
     }
 
-    /// A plan as one JSON document.
+    /// Exports a plan as a JSON document.
     pub async fn export(&self, caller: &Caller, plan: PlanId) -> Result<Value, Error> {
-        let whole = self.whole_plan(caller, plan).await?;
-        let sheet = &whole.plan.sheet;
+        let full_plan = self.full_plan(caller, plan).await?;
+        let sheet = &full_plan.plan.sheet;
         let head = &sheet.head;
         Ok(json!({
             "format": FORMAT,
@@ -93,90 +94,88 @@ impl Engine {
                 "updatedAt": sheet.updated_at.to_string(),
                 "eventCount": head.seq,
             },
-            "steps": whole.plan.steps.iter().map(step).collect::<Vec<_>>(),
-            "branches": whole.plan.branches.iter().map(branch).collect::<Vec<_>>(),
-            "events": whole.trail.iter().map(event).collect::<Vec<_>>(),
-            "artifacts": whole.artifacts.iter().map(beside::artifact).collect::<Vec<_>>(),
-            "extractions": whole.extractions.iter().map(beside::extraction).collect::<Vec<_>>(),
-            "outputs": whole.outputs.iter().map(beside::output).collect::<Vec<_>>(),
-            "skillExecutions": whole.skills.iter().map(beside::skill).collect::<Vec<_>>(),
-            "feedback": whole.feedback.iter().map(beside::said).collect::<Vec<_>>(),
+            "steps": full_plan.plan.steps.iter().map(step).collect::<Vec<_>>(),
+            "branches": full_plan.plan.branches.iter().map(branch).collect::<Vec<_>>(),
+            "events": full_plan.events.iter().map(event).collect::<Vec<_>>(),
+            "artifacts": full_plan.artifacts.iter().map(attachments::artifact).collect::<Vec<_>>(),
+            "extractions": full_plan.extractions.iter().map(attachments::extraction).collect::<Vec<_>>(),
+            "outputs": full_plan.outputs.iter().map(attachments::output).collect::<Vec<_>>(),
+            "skillExecutions": full_plan.skills.iter().map(attachments::skill).collect::<Vec<_>>(),
+            "feedback": full_plan.feedback.iter().map(attachments::feedback).collect::<Vec<_>>(),
         }))
     }
 
-    /// Takes a plan in, under its own ids. A plan that is there already is not touched.
+    /// Imports a plan with its original ids. An existing plan is not changed.
     pub async fn import(&self, caller: &Caller, document: &Value) -> Result<PlanId, Error> {
         caller.allow(Permission::CreatePlan)?;
         let mut document = document.clone();
-        clean::value(&mut document);
-        let (named, trail) = read(&document)?;
-        let plan = replay(&trail).map_err(|why| Error::invalid("events", why.to_string()))?;
+        sanitize::value(&mut document);
+        let (declared_id, entries) = read(&document)?;
+        let plan = replay(&entries).map_err(|error| Error::invalid("events", error.to_string()))?;
         let id = plan.head().id;
-        if id != named {
-            return Err(Error::invalid(
-                "plan.planId",
-                "is not the plan that `events` make",
-            ));
+        if id != declared_id {
+            return Err(Error::invalid("plan.planId", "does not match `events`"));
         }
-        same_state(&document, &plan)?;
-        let beside = Beside::read(&document, id, &trail)?;
+        check_matches(&document, &plan)?;
+        let attachments = Attachments::read(&document, id, &entries)?;
         let now = self.now();
         let line = LogLine {
-            id: self.fresh.timely_id(now),
+            id: self.ids.ordered_id(now),
             at: now,
-            actor: caller.signature(),
+            actor: caller.actor(),
             action: "plan_imported".to_owned(),
-            details: json!({ "planId": id.to_string(), "events": trail.len() }),
+            details: json!({ "planId": id.to_string(), "events": entries.len() }),
         };
-        let all = Arc::new((plan, trail, beside, line));
-        let taken_in = self.store.write(&caller.tenant, move |tx| {
+        let all = Arc::new((plan, entries, attachments, line));
+        let imported = self.store.write(&caller.tenant, move |tx| {
             let all = Arc::clone(&all);
             Box::pin(async move {
-                let (plan, trail, beside, line) = &*all;
+                let (plan, entries, attachments, line) = &*all;
                 if tx.plan(id).await?.is_some() {
-                    return Err(taken(format!("there is a plan `{id}` already")));
+                    return Err(already_exists(format!("plan `{id}` already exists")));
                 }
                 if let Some(step) = tx.first_taken(plan).await? {
-                    return Err(taken(format!("another plan has a step or branch `{step}`")));
+                    return Err(already_exists(format!(
+                        "step or branch `{step}` already exists in another plan"
+                    )));
                 }
                 let stalls: Vec<Option<Timestamp>> = stalls(plan);
-                tx.restore(plan, trail, &stalls);
-                beside.keep(tx).await?;
+                tx.restore(plan, entries, &stalls);
+                attachments.store(tx).await?;
                 tx.log_line(line);
                 Ok::<(), Error>(())
             })
         });
-        taken_in.await?;
-        // Its steps may have stalled long ago.
-        self.alarm.ring(onward_store::Due::By(now));
+        imported.await?;
+        // The imported steps may already have stalled.
+        self.sweep_waker.wake_by(onward_store::Due::By(now));
         Ok(id)
     }
 }
 
-fn taken(message: String) -> Error {
+fn already_exists(message: String) -> Error {
     Error::Conflict {
         message,
         hint: "import it into another database or tenant",
     }
 }
 
-/// What the document says about the plan is what its trail makes: a trail that was cut off, or
-/// edited, makes something else.
-fn same_state(document: &Value, plan: &Plan) -> Result<(), Error> {
-    let said = |path: &str| document.pointer(path).and_then(Value::as_str);
-    let same = said("/plan/status") == Some(plan.head().status().as_str())
-        && said("/plan/updatedAt") == Some(plan.updated_at().to_string().as_str())
+/// Checks that the document's description of the plan matches its audit trail. A truncated or
+/// edited trail does not.
+fn check_matches(document: &Value, plan: &Plan) -> Result<(), Error> {
+    let text_at = |path: &str| document.pointer(path).and_then(Value::as_str);
+    let same = text_at("/plan/status") == Some(plan.head().status().as_str())
+        && text_at("/plan/updatedAt") == Some(plan.updated_at().to_string().as_str())
         && document.pointer("/plan/eventCount").and_then(Value::as_u64) == Some(plan.head().seq);
     let steps = document.get("steps").and_then(Value::as_array);
-    let steps = steps.ok_or_else(|| Error::invalid("steps", "is missing, or no list"))?;
-    let as_made = steps.len() == plan.steps().len()
+    let steps = steps.ok_or_else(|| Error::invalid("steps", "must be a list"))?;
+    let same_steps = steps.len() == plan.steps().len()
         && steps
             .iter()
             .zip(plan.steps())
-            .all(|(said, made)| *said == step(made));
-    if !same || !as_made {
-        let message =
-            "do not make the plan that the document describes: some are missing or edited";
+            .all(|(exported, replayed)| *exported == step(replayed));
+    if !same || !same_steps {
+        let message = "do not match the plan in the document: some events are missing or edited";
         return Err(Error::invalid("events", message));
     }
     Ok(())
@@ -189,7 +188,7 @@ fn stalls(plan: &Plan) -> Vec<Option<Timestamp>> {
 
 fn step(step: &Step) -> Value {
     let depends_on: Vec<String> = step.spec.depends_on.iter().map(StepId::to_string).collect();
-    let mut shown = json!({
+    let mut object = json!({
         "stepId": step.id().to_string(),
         "stepOrder": step.order,
         "stepType": step.spec.step_type.as_str(),
@@ -200,8 +199,8 @@ fn step(step: &Step) -> Value {
         "attempt": step.attempt(),
     });
     let mut add = |key: &str, value: Value| {
-        if let Value::Object(shown) = &mut shown {
-            shown.insert(key.to_owned(), value);
+        if let Value::Object(object) = &mut object {
+            object.insert(key.to_owned(), value);
         }
     };
     match &step.state {
@@ -229,7 +228,7 @@ fn step(step: &Step) -> Value {
             add("reason", FailReason::to_string(reason).into());
         }
     }
-    shown
+    object
 }
 
 fn branch(branch: &onward_core::branch::Branch) -> Value {
@@ -259,23 +258,23 @@ fn event(entry: &Entry) -> Value {
 fn read(document: &Value) -> Result<(PlanId, Vec<Entry>), Error> {
     let format = document.get("format").and_then(Value::as_str);
     if format != Some(FORMAT) {
-        let message = format!("must be `{FORMAT}`: this is no exported plan");
+        let message = format!("must be `{FORMAT}`: not an exported plan");
         return Err(Error::invalid("format", message));
     }
     let version = document.get("version").and_then(Value::as_u64);
     if version != Some(VERSION) {
-        let message = format!("is {version:?}, this program reads version {VERSION}");
+        let message = format!("must be {VERSION}, is {version:?}");
         return Err(Error::invalid("version", message));
     }
     let events = document.get("events").and_then(Value::as_array);
-    let events = events.ok_or_else(|| Error::invalid("events", "is missing, or no list"))?;
-    let mut trail = Vec::new();
-    for (place, event) in events.iter().enumerate() {
-        trail.push(read_event(event, &format!("events[{place}]"))?);
+    let events = events.ok_or_else(|| Error::invalid("events", "must be a list"))?;
+    let mut entries = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        entries.push(read_event(event, &format!("events[{index}]"))?);
     }
-    for (entry, seq) in trail.iter().zip(1u64..) {
+    for (entry, seq) in entries.iter().zip(1u64..) {
         if entry.seq != seq || entry.commit_seq == 0 || entry.commit_seq > seq {
-            let message = "must count up from 1";
+            let message = "must increase by 1, starting at 1";
             return Err(Error::invalid(&format!("events[{}].seq", seq - 1), message));
         }
     }
@@ -283,11 +282,11 @@ fn read(document: &Value) -> Result<(PlanId, Vec<Entry>), Error> {
         .pointer("/plan/planId")
         .and_then(Value::as_str)
         .and_then(|id| id.parse::<PlanId>().ok())
-        .ok_or_else(|| Error::invalid("plan.planId", "is missing, or no id"))?;
-    Ok((plan, trail))
+        .ok_or_else(|| Error::invalid("plan.planId", "must be a plan id"))?;
+    Ok((plan, entries))
 }
 
-/// A field of an object, read as its type.
+/// Reads a field of an object.
 fn field<'v, T>(
     object: &'v Value,
     path: &str,
@@ -295,7 +294,7 @@ fn field<'v, T>(
     read: impl FnOnce(&'v Value) -> Option<T>,
 ) -> Result<T, Error> {
     let value = object.get(key).and_then(read);
-    value.ok_or_else(|| Error::invalid(&format!("{path}.{key}"), "is missing, or does not fit"))
+    value.ok_or_else(|| Error::invalid(&format!("{path}.{key}"), "is missing or invalid"))
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -306,21 +305,24 @@ fn parsed<T: std::str::FromStr>(value: &Value) -> Option<T> {
     value.as_str()?.parse().ok()
 }
 
-/// Nothing, or something that fits.
-fn maybe<T>(read: impl FnOnce(&Value) -> Option<T>) -> impl FnOnce(&Value) -> Option<Option<T>> {
-    |value| match value.is_null() {
-        true => Some(None),
-        false => read(value).map(Some),
+/// Reads a nullable value.
+fn nullable<T>(read: impl FnOnce(&Value) -> Option<T>) -> impl FnOnce(&Value) -> Option<Option<T>> {
+    |value| {
+        if value.is_null() {
+            Some(None)
+        } else {
+            read(value).map(Some)
+        }
     }
 }
 
 fn read_event(event: &Value, path: &str) -> Result<Entry, Error> {
     let name = field(event, path, "eventType", Value::as_str)?;
-    let step: Option<StepId> = field(event, path, "stepId", maybe(parsed))?;
+    let step: Option<StepId> = field(event, path, "stepId", nullable(parsed))?;
     let details = field(event, path, "details", Some)?;
     let decoded = codec::decode(name, step, details)
-        .map_err(|why| Error::invalid(&format!("{path}.details"), why.to_string()))?;
-    let session: Option<String> = field(event, path, "sessionId", maybe(text))?;
+        .map_err(|error| Error::invalid(&format!("{path}.details"), error.to_string()))?;
+    let session: Option<String> = field(event, path, "sessionId", nullable(text))?;
     Ok(Entry {
         seq: field(event, path, "seq", Value::as_u64)?,
         commit_seq: field(event, path, "commitSeq", Value::as_u64)?,

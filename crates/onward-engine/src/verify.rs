@@ -1,5 +1,4 @@
-//! Does the trail of a plan replay to its rows? The promise that nothing was lost or half done,
-//! checked from what is stored and from nothing else.
+//! Consistency check: replays each plan's audit trail and compares the result with the stored rows.
 
 use std::collections::BTreeSet;
 
@@ -13,142 +12,151 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::run::stalls_at;
-use crate::skill::unlike_trail;
+use crate::skill::audit_mismatch;
 
-/// How many plans are looked up at once.
-const PIECE: u32 = 256;
-/// How many lines of a log, or executions of a plan, are read.
-const LINES: u32 = 100_000;
+/// Number of plans per query.
+const BATCH_SIZE: u32 = 256;
+/// Maximum number of log entries and skill executions that are read.
+const MAX_LINES: u32 = 100_000;
 
-/// Something that is not as it should be.
+/// An inconsistency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// About which plan, where it is about one.
+pub struct Inconsistency {
+    /// The affected plan, if any.
     pub plan: Option<PlanId>,
-    /// What.
-    pub what: String,
+    /// The description.
+    pub message: String,
 }
 
-/// What a check of a database found.
+/// Result of a consistency check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// How many plans were checked.
+pub struct VerifyReport {
+    /// Number of plans checked.
     pub plans: u64,
-    /// How many entries their trails have.
+    /// Number of events in their audit trails.
     pub events: u64,
-    /// How many chunks the texts that are searched have.
+    /// Number of search chunks.
     pub chunks: u64,
-    /// What of their index is not as it should be: all of it can be made anew.
-    pub index: Vec<String>,
-    /// What is not as it should be.
-    pub faults: Vec<Fault>,
+    /// Errors in the search index, which `reindex` repairs.
+    pub index_errors: Vec<String>,
+    /// Inconsistencies.
+    pub inconsistencies: Vec<Inconsistency>,
 }
 
 impl Engine {
-    /// Checks the file, and every plan of the tenant.
-    pub async fn verify(&self, caller: &Caller) -> Result<Checked, Error> {
+    /// Checks the database file and all plans of the tenant.
+    pub async fn verify(&self, caller: &Caller) -> Result<VerifyReport, Error> {
         caller.allow(Permission::Read)?;
-        let mut checked = Checked::default();
+        let mut report = VerifyReport::default();
         let file = self.store.read(&caller.tenant, |tx| {
             Box::pin(async { tx.file_faults().await })
         });
-        let damage = file.await?.into_iter();
-        let fault = |what| Fault { plan: None, what };
-        checked.faults.extend(damage.map(fault));
-        if let Some(what) = self.verify_beside(caller).await? {
-            checked.faults.push(fault(what));
+        let corruption = file.await?.into_iter();
+        let inconsistency = |message| Inconsistency {
+            plan: None,
+            message,
+        };
+        report.inconsistencies.extend(corruption.map(inconsistency));
+        if let Some(message) = self.verify_other_data(caller).await? {
+            report.inconsistencies.push(inconsistency(message));
         }
-        let lost = self.lost_extractions(caller).await?.into_iter();
-        checked.faults.extend(lost.map(fault));
+        let orphaned = self.orphaned_extractions(caller).await?.into_iter();
+        report.inconsistencies.extend(orphaned.map(inconsistency));
         let index = self.store.read(&caller.tenant, |tx| {
             Box::pin(async { tx.index_faults().await })
         });
         let (chunks, index) = index.await?;
-        checked.chunks = chunks;
+        report.chunks = chunks;
         let index = index.into_iter();
-        checked.index = index.map(|(what, many)| format!("{many} {what}")).collect();
-        let mut behind = None;
+        report.index_errors = index
+            .map(|(error, count)| format!("{count} {error}"))
+            .collect();
+        let mut after = None;
         loop {
             let page = self.store.read(&caller.tenant, move |tx| {
-                Box::pin(async move { tx.plans_page(behind, PIECE).await })
+                Box::pin(async move { tx.plans_page(after, BATCH_SIZE).await })
             });
             let page = page.await?;
             let Some(last) = page.last() else {
-                return Ok(checked);
+                return Ok(report);
             };
-            behind = Some(*last);
+            after = Some(*last);
             for plan in page {
-                let (events, faults) = self.verify_plan(caller, plan).await?;
-                checked.plans += 1;
-                checked.events += events;
+                let (events, found) = self.verify_plan(caller, plan).await?;
+                report.plans += 1;
+                report.events += events;
                 let plan = Some(plan);
-                let faults = faults.into_iter().map(|what| Fault { plan, what });
-                checked.faults.extend(faults);
+                let found = found
+                    .into_iter()
+                    .map(|message| Inconsistency { plan, message });
+                report.inconsistencies.extend(found);
             }
         }
     }
 
-    /// Reads what a tenant has beside its plans; the first cell that cannot be read.
-    async fn verify_beside(&self, caller: &Caller) -> Result<Option<String>, Error> {
+    /// Reads the tenant's data other than plans. Returns the first cell that cannot be read.
+    async fn verify_other_data(&self, caller: &Caller) -> Result<Option<String>, Error> {
         let read = self.store.read(&caller.tenant, |tx| {
             Box::pin(async {
                 tx.own_tenant().await?;
                 tx.tokens().await?;
-                tx.log_lines(LINES).await?;
-                tx.calls(LINES).await?;
-                let mut behind = None;
-                while let Some(last) = tx.artifacts_page(behind, PIECE).await? {
-                    behind = Some(last);
+                tx.log_lines(MAX_LINES).await?;
+                tx.calls(MAX_LINES).await?;
+                let mut after = None;
+                while let Some(last) = tx.artifacts_page(after, BATCH_SIZE).await? {
+                    after = Some(last);
                 }
-                let mut behind = None;
-                while let Some(last) = tx.skills_page(behind, PIECE).await? {
-                    behind = Some(last);
+                let mut after = None;
+                while let Some(last) = tx.skills_page(after, BATCH_SIZE).await? {
+                    after = Some(last);
                 }
-                let mut behind = None;
-                while let Some(last) = tx.feedback_page(behind, PIECE).await? {
-                    behind = Some(last);
+                let mut after = None;
+                while let Some(last) = tx.feedback_page(after, BATCH_SIZE).await? {
+                    after = Some(last);
                 }
-                for line in tx.sessions(LINES).await? {
+                for line in tx.sessions(MAX_LINES).await? {
                     let session = &line.session.id;
-                    tx.calls_of_session(session, LINES).await?;
-                    for turn in tx.turns(session, LINES).await? {
-                        tx.turn_steps(session, &turn, LINES).await?;
+                    tx.calls_of_session(session, MAX_LINES).await?;
+                    for turn in tx.turns(session, MAX_LINES).await? {
+                        tx.turn_steps(session, &turn, MAX_LINES).await?;
                     }
                 }
-                let mut behind = None;
-                while let Some(last) = tx.outputs_page(behind, PIECE).await? {
-                    behind = Some(last);
+                let mut after = None;
+                while let Some(last) = tx.outputs_page(after, BATCH_SIZE).await? {
+                    after = Some(last);
                 }
                 Ok::<(), onward_store::Error>(())
             })
         });
-        cell(read.await)
+        corrupt_cell(read.await)
     }
 
-    /// Reads all extractions; those out of artifacts that are not there, or the first cell that cannot be
-    /// read.
-    async fn lost_extractions(&self, caller: &Caller) -> Result<Vec<String>, Error> {
+    /// Reads all extractions. Returns those whose artifact is missing, or the first cell that
+    /// cannot be read.
+    async fn orphaned_extractions(&self, caller: &Caller) -> Result<Vec<String>, Error> {
         let read = self.store.read(&caller.tenant, |tx| {
             Box::pin(async {
-                let (mut behind, mut all) = (None, Vec::new());
-                while let Some((last, lost)) = tx.extractions_page(behind, PIECE).await? {
-                    behind = Some(last);
-                    all.extend(lost.iter().map(|id| {
-                        format!("extraction `{id}` is out of an artifact that is not there")
-                    }));
+                let (mut after, mut all) = (None, Vec::new());
+                while let Some((last, orphaned)) = tx.extractions_page(after, BATCH_SIZE).await? {
+                    after = Some(last);
+                    all.extend(
+                        orphaned
+                            .iter()
+                            .map(|id| format!("extraction `{id}` refers to a missing artifact")),
+                    );
                 }
                 Ok::<_, onward_store::Error>(all)
             })
         });
         match read.await {
-            Ok(lost) => Ok(lost),
+            Ok(orphaned) => Ok(orphaned),
             Err(onward_store::Error::Corrupt(cell)) => Ok(vec![cell.to_string()]),
-            Err(why) => Err(why.into()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Checks one plan: how many entries its trail has, and what does not fit. A plan that is gone
-    /// has nothing that does not fit.
+    /// Checks one plan. Returns the number of events in its audit trail and the inconsistencies. A
+    /// deleted plan has none.
     pub async fn verify_plan(
         &self,
         caller: &Caller,
@@ -156,64 +164,64 @@ impl Engine {
     ) -> Result<(u64, Vec<String>), Error> {
         caller.allow(Permission::Read)?;
         let read = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { whole(tx, plan).await })
+            Box::pin(async move { load_plan(tx, plan).await })
         });
         match read.await {
-            Ok(Some((rows, skills, trail))) => {
-                let events = u64::try_from(trail.len()).unwrap_or(u64::MAX);
-                let mut found = differences(&rows, &trail);
+            Ok(Some((rows, skills, entries))) => {
+                let events = u64::try_from(entries.len()).unwrap_or(u64::MAX);
+                let mut found = differences(&rows, &entries);
                 found.extend(skills.iter().filter_map(|skill| {
-                    let why = unlike_trail(skill, &trail)?;
-                    Some(format!("skill execution `{}` {why}", skill.id))
+                    let reason = audit_mismatch(skill, &entries)?;
+                    Some(format!("skill execution `{}` {reason}", skill.id))
                 }));
                 Ok((events, found))
             }
             Ok(None) => Ok((0, Vec::new())),
-            // A cell that cannot be read is what a check is for.
+            // A corrupt cell is a finding, not an error.
             Err(onward_store::Error::Corrupt(cell)) => Ok((0, vec![cell.to_string()])),
-            Err(why) => Err(why.into()),
+            Err(error) => Err(error.into()),
         }
     }
 }
 
-/// A cell that cannot be read is what a check is for; any other error is one.
-fn cell(read: Result<(), onward_store::Error>) -> Result<Option<String>, Error> {
+/// Turns a corrupt cell into a finding; other errors remain errors.
+fn corrupt_cell(read: Result<(), onward_store::Error>) -> Result<Option<String>, Error> {
     match read {
         Ok(()) => Ok(None),
         Err(onward_store::Error::Corrupt(cell)) => Ok(Some(cell.to_string())),
-        Err(why) => Err(why.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
-type Whole = (WholePlan, Vec<SkillExecution>, Vec<Entry>);
+type LoadedPlan = (WholePlan, Vec<SkillExecution>, Vec<Entry>);
 
-async fn whole(tx: &mut Tx, plan: PlanId) -> Result<Option<Whole>, onward_store::Error> {
+async fn load_plan(tx: &mut Tx, plan: PlanId) -> Result<Option<LoadedPlan>, onward_store::Error> {
     let Some(rows) = tx.whole_plan(plan).await? else {
         return Ok(None);
     };
-    let skills = tx.skills_of(plan, LINES).await?;
+    let skills = tx.skills_of(plan, MAX_LINES).await?;
     Ok(Some((rows, skills, tx.whole_trail(plan).await?)))
 }
 
-/// Where the rows say something else than the trail.
-fn differences(rows: &WholePlan, trail: &[Entry]) -> Vec<String> {
+/// Differences between the rows and the audit trail.
+fn differences(rows: &WholePlan, entries: &[Entry]) -> Vec<String> {
     let mut found = Vec::new();
-    for (entry, seq) in trail.iter().zip(1u64..) {
+    for (entry, seq) in entries.iter().zip(1u64..) {
         if entry.seq != seq {
             found.push(format!(
-                "the trail has entry {} where {seq} should be",
+                "the audit trail has event {} in place of event {seq}",
                 entry.seq
             ));
             return found;
         }
     }
-    let plan = match Plan::replay(trail.iter().map(|entry| (&entry.event, entry.at))) {
+    let plan = match Plan::replay(entries.iter().map(|entry| (&entry.event, entry.at))) {
         Ok(plan) => plan,
-        Err(why) => return vec![format!("the trail does not replay: {why}")],
+        Err(error) => return vec![format!("the audit trail does not replay: {error}")],
     };
-    let mut check = |what: &str, fits: bool| {
-        if !fits {
-            found.push(format!("{what} differs from what the trail says"));
+    let mut check = |name: &str, matches: bool| {
+        if !matches {
+            found.push(format!("{name} differs from the audit trail"));
         }
     };
     let sheet = &rows.sheet;
@@ -235,42 +243,45 @@ fn differences(rows: &WholePlan, trail: &[Entry]) -> Vec<String> {
         check(&format!("the branches of step `{}`", row.id()), same);
     }
     let mut resumed = BTreeSet::new();
-    for entry in trail {
+    for entry in entries {
         if let Event::SessionResumed { session } = &entry.event {
             resumed.insert(session.as_str());
         }
     }
-    let known: BTreeSet<&str> = rows.resumed.iter().map(String::as_str).collect();
-    check("who resumed it", resumed == known);
-    check_derived(rows, &plan, trail, &mut check);
+    let stored: BTreeSet<&str> = rows.resumed.iter().map(String::as_str).collect();
+    check("the list of resumed sessions", resumed == stored);
+    check_derived(rows, &plan, entries, &mut check);
     found
 }
 
 fn check_derived(
     rows: &WholePlan,
     plan: &Plan,
-    trail: &[Entry],
+    entries: &[Entry],
     check: &mut impl FnMut(&str, bool),
 ) {
-    let ended = ended_commits(trail);
-    check("what is derived", rows.derived.len() == rows.steps.len());
+    let ended = ended_commits(entries);
+    check(
+        "the number of derived rows",
+        rows.derived.len() == rows.steps.len(),
+    );
     for (derived, step) in rows.derived.iter().zip(plan.steps()) {
-        let waits = step.spec.depends_on.iter().filter(|needed| {
+        let open_dependencies = step.spec.depends_on.iter().filter(|needed| {
             plan.step(**needed)
                 .is_some_and(|needed| !needed.status().is_terminal())
         });
-        let open = u32::try_from(waits.count()).unwrap_or(u32::MAX);
-        // A step that was handed out without having waited, or is over, waits for nobody.
+        let open = u32::try_from(open_dependencies.count()).unwrap_or(u32::MAX);
+        // The count is not maintained for steps that are no longer pending.
         let counts = derived.open_dependencies == open || step.status() != StepStatus::Pending;
-        check(&format!("what step `{}` waits for", step.id()), counts);
+        check(
+            &format!("the open dependency count of step `{}`", step.id()),
+            counts,
+        );
         let threshold =
             stall_threshold(None, step.spec.stall_threshold, plan.head().stall_threshold);
         let due = derived.stalls_at == stalls_at(step, threshold);
-        check(&format!("when step `{}` stalls", step.id()), due);
+        check(&format!("the stall deadline of step `{}`", step.id()), due);
         let same = derived.ended_commit == ended.get(&step.id()).copied();
-        check(
-            &format!("the commit in which step `{}` ended", step.id()),
-            same,
-        );
+        check(&format!("the final commit of step `{}`", step.id()), same);
     }
 }

@@ -1,27 +1,27 @@
-//! Words and texts that are the same in every run, with frequencies that fall as a language's do.
+//! Deterministic words and texts, with word frequencies similar to a natural language.
 
-/// How many words there are.
-const WORDS: usize = 30_000;
+/// Size of the vocabulary.
+const VOCABULARY_SIZE: usize = 30_000;
 
-/// A kind of question.
+/// A type of query.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// One word that few texts hold.
+    /// One word that occurs in few texts.
     Rare,
-    /// Two words that some texts hold.
-    Two,
-    /// A few words, one of which stands nearly everywhere.
+    /// Two words that occur in some texts.
+    TwoWords,
+    /// Three words, one of which occurs almost everywhere.
     Mixed,
-    /// A sentence, as agents ask.
+    /// A sentence, as agents send it.
     Sentence,
-    /// One word that stands in every chunk: the worst that can be asked.
+    /// One word that occurs in every chunk: the worst case.
     Everywhere,
 }
 
-/// Every kind.
+/// All kinds.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind::Rare,
-    Kind::Two,
+    Kind::TwoWords,
     Kind::Mixed,
     Kind::Sentence,
     Kind::Everywhere,
@@ -31,40 +31,40 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Rare => "one rare word",
-            Kind::Two => "two words",
-            Kind::Mixed => "three words, one of them everywhere",
-            Kind::Sentence => "a sentence of eight words",
-            Kind::Everywhere => "one word that is everywhere",
+            Kind::TwoWords => "two words",
+            Kind::Mixed => "three words, one very common",
+            Kind::Sentence => "sentence of eight words",
+            Kind::Everywhere => "one word in every chunk",
         }
     }
 }
 
-/// The words, by how often they are used.
+/// The vocabulary, ordered by frequency.
 pub(crate) struct Words {
-    /// How much of all use the words up to each make up.
-    shares: Vec<f64>,
+    /// Cumulative frequency of the words up to each rank.
+    cumulative: Vec<f64>,
 }
 
-/// Splitmix: good enough to make texts of.
-struct Dice(u64);
+/// The `splitmix64` generator; sufficient for test data.
+struct Rng(u64);
 
-impl Dice {
-    fn of(seed: usize) -> Self {
+impl Rng {
+    fn new(seed: usize) -> Self {
         Self(u64::try_from(seed).unwrap_or(0).wrapping_mul(0x9e37_79b9))
     }
 
-    fn roll(&mut self) -> f64 {
+    fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut roll = self.0;
-        roll = (roll ^ (roll >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        roll = (roll ^ (roll >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let bits = u32::try_from((roll ^ (roll >> 31)) >> 32).unwrap_or(0);
+        let mut next = self.0;
+        next = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        next = (next ^ (next >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let bits = u32::try_from((next ^ (next >> 31)) >> 32).unwrap_or(0);
         f64::from(bits) / f64::from(u32::MAX)
     }
 
     fn below(&mut self, from: usize, to: usize) -> usize {
         let span = u32::try_from(to - from).unwrap_or(1);
-        let place = (self.roll() * f64::from(span)).floor();
+        let place = (self.next() * f64::from(span)).floor();
         (from..to).nth(place as usize).unwrap_or(from)
     }
 }
@@ -72,17 +72,17 @@ impl Dice {
 impl Words {
     pub(crate) fn new() -> Self {
         let mut sum = 0.0;
-        let shares = (0..WORDS).map(|rank| {
+        let cumulative = (0..VOCABULARY_SIZE).map(|rank| {
             let rank = u32::try_from(rank).unwrap_or(u32::MAX);
             sum += 1.0 / (f64::from(rank) + 2.7);
             sum
         });
-        let mut shares: Vec<f64> = shares.collect();
-        shares.iter_mut().for_each(|share| *share /= sum);
-        Self { shares }
+        let mut cumulative: Vec<f64> = cumulative.collect();
+        cumulative.iter_mut().for_each(|value| *value /= sum);
+        Self { cumulative }
     }
 
-    /// A word of a language that nobody speaks; the more often it is used the shorter.
+    /// An artificial word; frequent words are shorter.
     fn spell(mut rank: usize) -> String {
         const SYLLABLES: [&str; 20] = [
             "ta", "re", "mi", "so", "lu", "ne", "ka", "di", "po", "ve", "sha", "bri", "on", "el",
@@ -98,23 +98,23 @@ impl Words {
         }
     }
 
-    fn any(&self, dice: &mut Dice) -> String {
-        let roll = dice.roll();
-        Self::spell(self.shares.partition_point(|share| *share < roll))
+    fn random_word(&self, rng: &mut Rng) -> String {
+        let next = rng.next();
+        Self::spell(self.cumulative.partition_point(|value| *value < next))
     }
 
     pub(crate) fn title(&self, number: usize) -> String {
-        let mut dice = Dice::of(number + 1);
-        let words: Vec<String> = (0..5).map(|_| self.any(&mut dice)).collect();
+        let mut rng = Rng::new(number + 1);
+        let words: Vec<String> = (0..5).map(|_| self.random_word(&mut rng)).collect();
         words.join(" ")
     }
 
     pub(crate) fn text(&self, number: usize, characters: usize) -> String {
-        let mut dice = Dice::of(number + 1_000_003);
+        let mut rng = Rng::new(number + 1_000_003);
         let mut text = String::with_capacity(characters + 16);
         while text.len() < characters {
-            text.push_str(&self.any(&mut dice));
-            text.push_str(match dice.below(0, 60) {
+            text.push_str(&self.random_word(&mut rng));
+            text.push_str(match rng.below(0, 60) {
                 0 => ".\n\n",
                 1..5 => ". ",
                 _ => " ",
@@ -123,12 +123,12 @@ impl Words {
         text
     }
 
-    pub(crate) fn question(&self, kind: Kind, number: usize) -> String {
-        let mut dice = Dice::of(number + 7_000_001);
-        let mut between = |from, to| Self::spell(dice.below(from, to));
+    pub(crate) fn query(&self, kind: Kind, number: usize) -> String {
+        let mut rng = Rng::new(number + 7_000_001);
+        let mut between = |from, to| Self::spell(rng.below(from, to));
         match kind {
-            Kind::Rare => between(5_000, WORDS),
-            Kind::Two => format!("{} {}", between(200, 3_000), between(200, 3_000)),
+            Kind::Rare => between(5_000, VOCABULARY_SIZE),
+            Kind::TwoWords => format!("{} {}", between(200, 3_000), between(200, 3_000)),
             Kind::Mixed => {
                 let (a, b) = (between(500, 5_000), between(500, 5_000));
                 format!("{a} {} {b}", between(0, 5))

@@ -1,4 +1,4 @@
-//! Callers that advance plans through the engine, each on plans of its own, for a given time.
+//! Callers that advance plans through the engine for a given time, each on separate plans.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -6,149 +6,153 @@ use std::time::{Duration, Instant};
 use onward_core::command::{CreatePlan, StepSpec};
 use onward_core::step::StepResult;
 use onward_core::{PlanId, StepType};
-use onward_engine::next::{Handed, Next};
+use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine};
 
-use crate::report::{Timed, cpu};
+use crate::report::{Samples, cpu};
 
-/// How long callers run before anything is counted: statements get prepared, pages get warm, and it
-/// shows how many plans will be needed.
+/// Duration of the warm-up, which also estimates how many plans are needed.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// How many plans are made at the same time.
-const AT_ONCE: usize = 8;
+/// Number of concurrent tasks that create plans.
+const CONCURRENCY: usize = 8;
 
-/// Plans that are there before the clock starts: the unit is a step, not a plan.
-pub(crate) struct Course {
-    plans: Plans,
+/// Plans created before the measurement: the unit is a step, not a plan.
+pub(crate) struct Workload {
+    plans: PlanQueue,
     callers: usize,
-    fused: bool,
-    span: Duration,
+    claim_next: bool,
+    duration: Duration,
 }
 
-impl Course {
-    /// Makes as many plans of so many steps as these callers may need.
+impl Workload {
+    /// Creates enough plans with this many steps for the callers.
     pub(crate) async fn prepare(
         engine: &Engine,
         callers: usize,
         steps: usize,
-        fused: bool,
-        span: Duration,
+        claim_next: bool,
+        duration: Duration,
     ) -> Self {
-        let mut course = Self {
-            plans: made(engine, callers * 40, steps.min(10)).await,
+        let mut workload = Self {
+            plans: create_plans(engine, callers * 40, steps.min(10)).await,
             callers,
-            fused,
-            span: WARM_UP,
+            claim_next,
+            duration: WARM_UP,
         };
-        let warm = course.run(engine).await;
-        let calls_per_plan = if fused { steps } else { 2 * steps };
-        let calls = warm.per_second() * span.as_secs_f64() * 1.5;
+        let warm = workload.run(engine).await;
+        let calls_per_plan = if claim_next { steps } else { 2 * steps };
+        let calls = warm.per_second() * duration.as_secs_f64() * 1.5;
         let enough = calls as usize / calls_per_plan + callers;
-        course.plans = made(engine, enough, steps).await;
-        course.span = span;
-        course
+        workload.plans = create_plans(engine, enough, steps).await;
+        workload.duration = duration;
+        workload
     }
 
-    /// Drives the plans with all callers at once.
-    pub(crate) async fn run(&self, engine: &Engine) -> Timed {
-        let (began, worked) = (Instant::now(), cpu());
-        let ends = began + self.span;
+    /// Runs all callers concurrently.
+    pub(crate) async fn run(&self, engine: &Engine) -> Samples {
+        let (began, cpu_before) = (Instant::now(), cpu());
+        let deadline = began + self.duration;
         let tasks: Vec<_> = (0..self.callers)
             .map(|_| {
                 let plans = Arc::clone(&self.plans);
-                tokio::spawn(one_caller(engine.clone(), plans, self.fused, ends))
+                tokio::spawn(run_caller(engine.clone(), plans, self.claim_next, deadline))
             })
             .collect();
-        let mut timed = Timed::default();
+        let mut total = Samples::default();
         for task in tasks {
-            let driven: Timed = task.await.expect("a caller");
-            timed.each.extend(driven.each);
-            timed.steps += driven.steps;
+            let samples: Samples = task.await.expect("caller finished");
+            total.latencies.extend(samples.latencies);
+            total.steps += samples.steps;
         }
-        timed.all = began.elapsed();
-        timed.cpu = cpu().saturating_sub(worked);
-        timed
+        total.elapsed = began.elapsed();
+        total.cpu = cpu().saturating_sub(cpu_before);
+        total
     }
 }
 
-type Plans = Arc<Mutex<Vec<PlanId>>>;
+type PlanQueue = Arc<Mutex<Vec<PlanId>>>;
 
-/// One caller works off all of these plans.
-pub(crate) async fn all_of(engine: &Engine, plans: Plans, fused: bool) {
-    let never = Instant::now() + Duration::from_secs(3600);
-    one_caller(engine.clone(), plans, fused, never).await;
+/// Completes all plans with one caller.
+pub(crate) async fn complete_all(engine: &Engine, plans: PlanQueue, claim_next: bool) {
+    let far_future = Instant::now() + Duration::from_secs(3600);
+    run_caller(engine.clone(), plans, claim_next, far_future).await;
 }
 
-/// Makes plans of so many steps, several at once.
-pub(crate) async fn made(engine: &Engine, plans: usize, steps: usize) -> Plans {
-    let each = |engine: Engine, plans: usize| async move {
+/// Creates plans with this many steps, several concurrently.
+pub(crate) async fn create_plans(engine: &Engine, plans: usize, steps: usize) -> PlanQueue {
+    let create_some = |engine: Engine, plans: usize| async move {
         let caller = Caller::local("bench");
-        let mut made = Vec::with_capacity(plans);
+        let mut created = Vec::with_capacity(plans);
         for _ in 0..plans {
-            made.push(make(&engine, &caller, steps).await);
+            created.push(create_plan(&engine, &caller, steps).await);
         }
-        made
+        created
     };
-    let tasks: Vec<_> = (0..AT_ONCE)
-        .map(|task| tokio::spawn(each(engine.clone(), (plans + task) / AT_ONCE)))
+    let tasks: Vec<_> = (0..CONCURRENCY)
+        .map(|task| tokio::spawn(create_some(engine.clone(), (plans + task) / CONCURRENCY)))
         .collect();
-    let mut made = Vec::with_capacity(plans);
+    let mut created = Vec::with_capacity(plans);
     for task in tasks {
-        made.extend(task.await.expect("plans"));
+        created.extend(task.await.expect("plans created"));
     }
-    Arc::new(Mutex::new(made))
+    Arc::new(Mutex::new(created))
 }
 
-/// Works on one plan after the other until the time is up, or the plans are used up.
-async fn one_caller(engine: Engine, plans: Plans, fused: bool, ends: Instant) -> Timed {
+/// Works on one plan after another until the deadline, or until no plans are left.
+async fn run_caller(
+    engine: Engine,
+    plans: PlanQueue,
+    claim_next: bool,
+    deadline: Instant,
+) -> Samples {
     let caller = Caller::local("bench");
-    let mut driven = Timed::default();
-    let another = || plans.lock().expect("the plans").pop();
-    while let Some(plan) = another() {
-        let mut timed = Instant::now();
+    let mut samples = Samples::default();
+    let next_plan = || plans.lock().expect("lock not poisoned").pop();
+    while let Some(plan) = next_plan() {
+        let mut started = Instant::now();
         let next = engine.next_step(&caller, plan, None, false).await;
-        let mut next = next.expect("a step");
-        driven.each.push(timed.elapsed());
-        while let Next::Started(step) = next {
-            timed = Instant::now();
-            let submitted = engine.submit(&caller, result(&step, fused)).await;
-            let submitted = submitted.expect("an accepted result");
-            driven.each.push(timed.elapsed());
-            driven.steps += 1;
-            if timed >= ends {
-                return driven;
+        let mut next = next.expect("step assigned");
+        samples.latencies.push(started.elapsed());
+        while let NextStep::Started(step) = next {
+            started = Instant::now();
+            let submitted = engine.submit(&caller, result(&step, claim_next)).await;
+            let submitted = submitted.expect("result accepted");
+            samples.latencies.push(started.elapsed());
+            samples.steps += 1;
+            if started >= deadline {
+                return samples;
             }
             next = match submitted.next_step {
                 Some(next) => next,
                 None if submitted.plan_status.is_terminal() => break,
                 None => {
-                    timed = Instant::now();
+                    started = Instant::now();
                     let next = engine.next_step(&caller, plan, None, false).await;
-                    driven.each.push(timed.elapsed());
-                    next.expect("a step")
+                    samples.latencies.push(started.elapsed());
+                    next.expect("step assigned")
                 }
             };
         }
     }
-    driven
+    samples
 }
 
-async fn make(engine: &Engine, caller: &Caller, steps: usize) -> PlanId {
-    let spec = |_| StepSpec::new(engine.fresh_step(), StepType::Custom, "Do the next thing.");
+async fn create_plan(engine: &Engine, caller: &Caller, steps: usize) -> PlanId {
+    let spec = |_| StepSpec::new(engine.new_step_id(), StepType::Custom, "Do the next thing.");
     let steps = (0..steps).map(spec).collect();
-    let plan = CreatePlan::new(engine.fresh_plan(), "Bench", "How fast?", steps);
+    let plan = CreatePlan::new(engine.new_plan_id(), "Bench", "How fast?", steps);
     let created = engine.create_plan(caller, plan, None).await;
-    created.expect("a plan").created.plan
+    created.expect("plan created").created.plan
 }
 
-fn result(step: &Handed, fused: bool) -> Submission {
+fn result(step: &AssignedStep, claim_next: bool) -> Submission {
     Submission {
         step: step.step,
-        result: StepResult::of_summary("It was done, and this is what came of it."),
+        result: StepResult::from_summary("The step was completed with this result."),
         token: Some(step.token.clone()),
         session: None,
-        claim_next: fused,
+        claim_next,
     }
 }

@@ -1,69 +1,69 @@
-//! The bare floor: what the database itself does, without anybody who reads, decides or checks.
+//! The floor: the database's own throughput, without reads, decisions or checks.
 //!
-//! There are two on SQLite: small rows (one UPDATE and two INSERTs into tables of their own), and the
-//! same rows that the engine writes, into its own tables. The first shows what the file could do, the
-//! second what the engine adds to its own writes.
+//! SQLite has two floors: small rows (one UPDATE and two INSERTs into minimal tables), and the same
+//! rows as the engine, in its own tables. The first shows what the file can do, the second what the
+//! engine adds to its writes.
 
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::report::{Timed, cpu};
+use crate::report::{Samples, cpu};
 
 const PAYLOAD: &str = r#"{"from":"pending","to":"in_progress","attempt":1,"token":"0123456789abcdef0123456789abcdef"}"#;
 const ROWS: i64 = 1000;
 
-/// How long a sync of this disk takes, in words.
+/// Measures and formats the duration of a disk sync.
 pub(crate) fn sync_time(folder: &Path) -> String {
     let path = folder.join("sync");
-    let mut file = std::fs::File::create(&path).expect("a file");
-    let mut each = Vec::new();
+    let mut file = std::fs::File::create(&path).expect("file created");
+    let mut latencies = Vec::new();
     for _ in 0..200 {
-        file.write_all(&[0; 4096]).expect("a write");
+        file.write_all(&[0; 4096]).expect("file written");
         let began = Instant::now();
-        file.sync_data().expect("a sync");
-        each.push(began.elapsed());
+        file.sync_data().expect("file synced");
+        latencies.push(began.elapsed());
     }
-    let timed = Timed {
-        all: each.iter().sum(),
-        each,
-        ..Timed::default()
+    let samples = Samples {
+        elapsed: latencies.iter().sum(),
+        latencies,
+        ..Samples::default()
     };
     format!(
-        "a sync of this disk: p50 {} µs, p99 {} µs",
-        timed.quantile(0.5).as_micros(),
-        timed.quantile(0.99).as_micros()
+        "disk sync: p50 {} µs, p99 {} µs",
+        samples.quantile(0.5).as_micros(),
+        samples.quantile(0.99).as_micros()
     )
 }
 
-/// What a bare transaction writes: job after job, from a list that every caller has for itself.
-pub(crate) trait Writes: Clone + Send + 'static {
+/// Jobs to write, one per transaction, with a separate list for each caller.
+pub(crate) trait JobSource: Clone + Send + 'static {
     type Job: Send + 'static;
-    /// The jobs of one caller, in their order.
+    /// The jobs of one caller, in order.
     fn jobs(&self, caller: usize) -> impl Iterator<Item = Self::Job> + Send + 'static;
     fn write(file: &rusqlite::Connection, job: &Self::Job);
 }
 
 fn execute(file: &rusqlite::Connection, text: &str, params: impl rusqlite::Params) {
-    let mut prepared = file.prepare_cached(text).expect("a statement");
-    prepared.execute(params).expect("a write");
+    let mut prepared = file.prepare_cached(text).expect("statement prepared");
+    prepared.execute(params).expect("statement executed");
 }
 
-/// One UPDATE and two INSERTs of small rows, in tables without any other index.
+/// One UPDATE and two INSERTs of small rows, in tables without secondary indexes.
 #[derive(Clone)]
-pub(crate) struct Small;
+pub(crate) struct SmallRows;
 
-impl Small {
-    pub(crate) fn make(path: &Path) -> Self {
-        let file = rusqlite::Connection::open(path).expect("a file");
+impl SmallRows {
+    pub(crate) fn create(path: &Path) -> Self {
+        let file = rusqlite::Connection::open(path).expect("database opened");
         file.execute_batch(
             "PRAGMA journal_mode = WAL;
              CREATE TABLE heads (id integer PRIMARY KEY, seq integer NOT NULL, payload text);
              CREATE TABLE events (id integer PRIMARY KEY, head integer, payload text);
              CREATE TABLE others (id integer PRIMARY KEY, head integer, payload text);",
         )
-        .expect("a schema");
+        .expect("schema created");
         for id in 0..ROWS {
             execute(&file, "INSERT INTO heads VALUES (?1, 0, '')", [id]);
         }
@@ -71,7 +71,7 @@ impl Small {
     }
 }
 
-impl Writes for Small {
+impl JobSource for SmallRows {
     type Job = i64;
 
     fn jobs(&self, caller: usize) -> impl Iterator<Item = i64> + Send + 'static {
@@ -89,11 +89,11 @@ impl Writes for Small {
     }
 }
 
-/// The same rows that the engine writes, into the same tables with all their indexes and checks:
-/// each step is started and completed, without reading or deciding anything.
+/// The same rows as the engine, in the same tables with all indexes and constraints. Each step is
+/// started and completed, without reading or deciding anything.
 #[derive(Clone)]
-pub(crate) struct Same {
-    /// Per caller, the plans with their steps.
+pub(crate) struct SameRows {
+    /// For each caller, its plans with their steps.
     plans: Arc<Vec<Vec<Plan>>>,
 }
 
@@ -101,31 +101,31 @@ type Id = [u8; 16];
 /// A plan and its steps.
 type Plan = (Id, Vec<Id>);
 
-/// A step of a plan is started, or completed.
-pub(crate) struct Move {
+/// A transition of a step: started or completed.
+pub(crate) struct Transition {
     plan: Id,
     step: Id,
-    /// The number of its event; even ones start a step.
+    /// Sequence number of its event; even numbers start a step.
     seq: i64,
 }
 
-impl Same {
-    /// Deals the plans of a file out to the callers.
-    pub(crate) fn of(path: &Path, callers: usize) -> Self {
-        let file = rusqlite::Connection::open(path).expect("a file");
+impl SameRows {
+    /// Distributes the plans of a file among the callers.
+    pub(crate) fn load(path: &Path, callers: usize) -> Self {
+        let file = rusqlite::Connection::open(path).expect("database opened");
         let mut all = file
             .prepare("SELECT plan_id, step_id FROM steps ORDER BY plan_id, step_order")
-            .expect("a statement");
+            .expect("statement prepared");
         let rows = all.query_map((), |row| Ok((row.get(0)?, row.get(1)?)));
         let mut plans = vec![Vec::<Plan>::new(); callers];
-        let (mut last, mut turn) = (None, 0);
-        for row in rows.expect("rows") {
-            let (plan, step): (Id, Id) = row.expect("a row");
+        let (mut last, mut caller) = (None, 0);
+        for row in rows.expect("query executed") {
+            let (plan, step): (Id, Id) = row.expect("row decoded");
             if last.replace(plan) != Some(plan) {
-                turn = (turn + 1) % callers;
-                plans[turn].push((plan, Vec::new()));
+                caller = (caller + 1) % callers;
+                plans[caller].push((plan, Vec::new()));
             }
-            let (_, steps) = plans[turn].last_mut().expect("a plan");
+            let (_, steps) = plans[caller].last_mut().expect("a plan was added");
             steps.push(step);
         }
         Self {
@@ -134,21 +134,21 @@ impl Same {
     }
 }
 
-impl Writes for Same {
-    type Job = Move;
+impl JobSource for SameRows {
+    type Job = Transition;
 
-    fn jobs(&self, caller: usize) -> impl Iterator<Item = Move> + Send + 'static {
+    fn jobs(&self, caller: usize) -> impl Iterator<Item = Transition> + Send + 'static {
         let plans = Arc::clone(&self.plans);
-        (0..plans[caller].len()).flat_map(move |place| {
-            let (plan, steps) = plans[caller][place].clone();
-            let moves = steps.into_iter().flat_map(|step| [step, step]);
+        (0..plans[caller].len()).flat_map(move |index| {
+            let (plan, steps) = plans[caller][index].clone();
+            let transitions = steps.into_iter().flat_map(|step| [step, step]);
             (2..)
-                .zip(moves)
-                .map(move |(seq, step)| Move { plan, step, seq })
+                .zip(transitions)
+                .map(move |(seq, step)| Transition { plan, step, seq })
         })
     }
 
-    fn write(file: &rusqlite::Connection, Move { plan, step, seq }: &Move) {
+    fn write(file: &rusqlite::Connection, Transition { plan, step, seq }: &Transition) {
         let starts = seq % 2 == 0;
         execute(
             file,
@@ -158,22 +158,19 @@ impl Writes for Same {
              WHERE tenant_id = ?1 AND plan_id = ?2 AND seq = ?5 - 1",
             ("local", plan, i64::from(starts), i64::from(!starts), seq),
         );
-        let text = match starts {
-            true => {
-                "UPDATE steps SET status = 'in_progress', claim_token = ?3, started_at = ?4, \
-                 updated_at = ?4, stalls_at = ?4 WHERE tenant_id = ?1 AND step_id = ?2"
-            }
-            false => {
-                "UPDATE steps SET status = 'completed', result_summary = ?3, ended_at = ?4, \
-                 ended_commit = 1, updated_at = ?4, stalls_at = NULL \
-                 WHERE tenant_id = ?1 AND step_id = ?2"
-            }
+        let text = if starts {
+            "UPDATE steps SET status = 'in_progress', claim_token = ?3, started_at = ?4, \
+             updated_at = ?4, stalls_at = ?4 WHERE tenant_id = ?1 AND step_id = ?2"
+        } else {
+            "UPDATE steps SET status = 'completed', result_summary = ?3, ended_at = ?4, \
+             ended_commit = 1, updated_at = ?4, stalls_at = NULL \
+             WHERE tenant_id = ?1 AND step_id = ?2"
         };
-        let word = "0123456789abcdef0123456789abcdef";
+        let token = "0123456789abcdef0123456789abcdef";
         execute(
             file,
             text,
-            ("local", step, word, 1_800_000_000_000i64 + seq),
+            ("local", step, token, 1_800_000_000_000i64 + seq),
         );
         execute(
             file,
@@ -185,44 +182,50 @@ impl Writes for Same {
 }
 
 fn open(path: &Path) -> rusqlite::Connection {
-    let file = rusqlite::Connection::open(path).expect("a file");
+    let file = rusqlite::Connection::open(path).expect("database opened");
     file.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;")
-        .expect("settings");
+        .expect("pragmas set");
     file.set_prepared_statement_cache_capacity(32);
     file
 }
 
-/// One caller writes by itself; several hand their writes to one thread, which commits them together.
-pub(crate) fn sqlite<W: Writes>(path: &Path, writes: &W, callers: usize, span: Duration) -> Timed {
+/// A single caller executes its jobs directly; several callers send their jobs to one thread with
+/// group commit.
+pub(crate) fn sqlite<W: JobSource>(
+    path: &Path,
+    source: &W,
+    callers: usize,
+    duration: Duration,
+) -> Samples {
     let file = open(path);
     match callers {
-        1 => alone(&file, writes, span),
-        callers => together(file, writes, callers, span),
+        1 => single_caller(&file, source, duration),
+        callers => group_commit(file, source, callers, duration),
     }
 }
 
-fn together<W: Writes>(
+fn group_commit<W: JobSource>(
     file: rusqlite::Connection,
-    writes: &W,
+    source: &W,
     callers: usize,
-    span: Duration,
-) -> Timed {
+    duration: Duration,
+) -> Samples {
     let (sender, jobs) = mpsc::channel::<(W::Job, tokio::sync::oneshot::Sender<()>)>();
     let writer = std::thread::spawn(move || {
         while let Ok(first) = jobs.recv() {
             execute(&file, "BEGIN IMMEDIATE", ());
             let mut done = Vec::new();
             let mut next = Some(first);
-            while let Some((job, waits)) = next.take() {
+            while let Some((job, reply)) = next.take() {
                 W::write(&file, &job);
-                done.push(waits);
+                done.push(reply);
                 if done.len() < 64 {
                     next = jobs.try_recv().ok();
                 }
             }
             execute(&file, "COMMIT", ());
-            for waits in done {
-                waits.send(()).ok();
+            for reply in done {
+                reply.send(()).ok();
             }
         }
     });
@@ -230,66 +233,72 @@ fn together<W: Writes>(
         .worker_threads(2)
         .enable_all()
         .build()
-        .expect("a runtime");
-    let timed = runtime.block_on(async {
-        let (began, worked) = (Instant::now(), cpu());
+        .expect("runtime started");
+    let samples = runtime.block_on(async {
+        let (began, cpu_before) = (Instant::now(), cpu());
         let tasks: Vec<_> = (0..callers)
             .map(|caller| {
                 let sender = sender.clone();
-                let jobs = writes.jobs(caller);
+                let jobs = source.jobs(caller);
                 tokio::spawn(async move {
-                    let mut each = Vec::new();
+                    let mut latencies = Vec::new();
                     for job in jobs {
-                        let timed = Instant::now();
-                        let (waits, answer) = tokio::sync::oneshot::channel();
-                        sender.send((job, waits)).expect("a writer");
-                        answer.await.expect("an answer");
-                        each.push(timed.elapsed());
-                        if began.elapsed() >= span {
+                        let started = Instant::now();
+                        let (reply, committed) = tokio::sync::oneshot::channel();
+                        sender.send((job, reply)).expect("writer thread is running");
+                        committed.await.expect("write committed");
+                        latencies.push(started.elapsed());
+                        if began.elapsed() >= duration {
                             break;
                         }
                     }
-                    each
+                    latencies
                 })
             })
             .collect();
-        let mut timed = Timed::default();
+        let mut samples = Samples::default();
         for task in tasks {
-            timed.each.extend(task.await.expect("a caller"));
+            samples
+                .latencies
+                .extend(task.await.expect("caller finished"));
         }
-        timed.all = began.elapsed();
-        timed.cpu = cpu().saturating_sub(worked);
-        timed
+        samples.elapsed = began.elapsed();
+        samples.cpu = cpu().saturating_sub(cpu_before);
+        samples
     });
     drop(sender);
-    writer.join().expect("the writer");
-    timed
+    writer.join().expect("writer thread finished");
+    samples
 }
 
-fn alone<W: Writes>(file: &rusqlite::Connection, writes: &W, span: Duration) -> Timed {
-    let mut timed = Timed::default();
-    let (began, worked) = (Instant::now(), cpu());
-    for job in writes.jobs(0) {
-        let one = Instant::now();
+fn single_caller<W: JobSource>(
+    file: &rusqlite::Connection,
+    source: &W,
+    duration: Duration,
+) -> Samples {
+    let mut samples = Samples::default();
+    let (began, cpu_before) = (Instant::now(), cpu());
+    for job in source.jobs(0) {
+        let started = Instant::now();
         execute(file, "BEGIN IMMEDIATE", ());
         W::write(file, &job);
         execute(file, "COMMIT", ());
-        timed.each.push(one.elapsed());
-        if began.elapsed() >= span {
+        samples.latencies.push(started.elapsed());
+        if began.elapsed() >= duration {
             break;
         }
     }
-    timed.all = began.elapsed();
-    timed.cpu = cpu().saturating_sub(worked);
-    timed
+    samples.elapsed = began.elapsed();
+    samples.cpu = cpu().saturating_sub(cpu_before);
+    samples
 }
 
-/// Every caller has a connection, and sends one statement per transaction: one round trip.
-pub(crate) async fn postgres(url: &str, callers: usize, span: Duration) -> Timed {
+/// Each caller has a connection and sends one statement per transaction: one round trip.
+pub(crate) async fn postgres(url: &str, callers: usize, duration: Duration) -> Samples {
     let connect = || async {
         let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
             .await
-            .expect("a server");
+            .expect("connected");
         tokio::spawn(connection);
         client
     };
@@ -303,9 +312,9 @@ pub(crate) async fn postgres(url: &str, callers: usize, span: Duration) -> Timed
              INSERT INTO bare_heads SELECT n, 0, '' FROM generate_series(0, 999) AS n;",
         )
         .await
-        .expect("a schema");
+        .expect("schema created");
     let mut tasks = Vec::new();
-    let (began, worked) = (Instant::now(), cpu());
+    let (began, cpu_before) = (Instant::now(), cpu());
     for caller in 0..callers {
         let client = connect().await;
         tasks.push(tokio::spawn(async move {
@@ -316,26 +325,28 @@ pub(crate) async fn postgres(url: &str, callers: usize, span: Duration) -> Timed
                      INSERT INTO bare_others (head, payload) VALUES ($1, $2)",
                 )
                 .await
-                .expect("a statement");
-            let mut each = Vec::new();
-            let ends = Instant::now() + span;
-            while Instant::now() < ends {
-                let timed = Instant::now();
+                .expect("statement prepared");
+            let mut latencies = Vec::new();
+            let deadline = Instant::now() + duration;
+            while Instant::now() < deadline {
+                let started = Instant::now();
                 let id = caller as i64 % ROWS;
                 client
                     .execute(&statement, &[&id, &PAYLOAD])
                     .await
-                    .expect("a write");
-                each.push(timed.elapsed());
+                    .expect("statement executed");
+                latencies.push(started.elapsed());
             }
-            each
+            latencies
         }));
     }
-    let mut timed = Timed::default();
+    let mut samples = Samples::default();
     for task in tasks {
-        timed.each.extend(task.await.expect("a caller"));
+        samples
+            .latencies
+            .extend(task.await.expect("caller finished"));
     }
-    timed.all = began.elapsed();
-    timed.cpu = cpu().saturating_sub(worked);
-    timed
+    samples.elapsed = began.elapsed();
+    samples.cpu = cpu().saturating_sub(cpu_before);
+    samples
 }

@@ -1,21 +1,21 @@
-//! How fast steps advance, durably, beside the bare floor of the same database in the same run.
+//! Throughput of durable steps, compared with the database floor in the same run.
 //!
-//! The unit is one step: `get_next_step` and `submit_step_result`, each acknowledged only when it is
-//! on disk, on plans of 10 trivial steps. The floor is a bare loop that writes one UPDATE and two
-//! INSERTs per transaction with the same durability; with several callers, one writer and group
-//! commit on SQLite, a connection each on PostgreSQL. Machines differ and are shared: read the
-//! ratios. `bench/steps` runs it; `bench/README.md` says what was seen.
+//! One step is `get_next_step` plus `submit_step_result`, each acknowledged after its commit is on
+//! disk, on plans of 10 trivial steps. The floor is a loop that writes one UPDATE and two INSERTs
+//! per transaction with the same durability; with several callers it uses one writer with group
+//! commit on SQLite and one connection per caller on PostgreSQL. Machines differ and are shared, so
+//! compare the ratios. Run it with `bench/steps`; results are in `bench/README.md`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a bench that cannot run must say so"
+    reason = "a benchmark that cannot run must fail"
 )]
 
 mod drive;
 mod floor;
-mod grown;
+mod growth;
 mod peer;
 mod processes;
 mod report;
@@ -24,12 +24,12 @@ mod syncs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use drive::Course;
+use drive::Workload;
 use onward_engine::{Address, Engine};
-use report::{Measured, heading, line};
+use report::{Row, print_heading, print_row};
 
-/// What the command line asks for.
-struct Asked {
+/// Command-line arguments.
+struct Args {
     seconds: f64,
     postgres: Option<String>,
     folder: PathBuf,
@@ -39,8 +39,8 @@ struct Asked {
     peers: bool,
 }
 
-fn asked() -> Asked {
-    let mut asked = Asked {
+fn parse_args() -> Args {
+    let mut args = Args {
         seconds: 2.0,
         postgres: std::env::var("ONWARD_BENCH_POSTGRES").ok(),
         folder: std::env::temp_dir(),
@@ -49,62 +49,62 @@ fn asked() -> Asked {
         callers: vec![1, 8, 64],
         peers: false,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().expect("a value behind the flag");
-        match word.as_str() {
-            "--seconds" => asked.seconds = value().parse().expect("a number of seconds"),
-            "--postgres" => asked.postgres = Some(value()),
-            "--folder" => asked.folder = PathBuf::from(value()),
-            "--only" => asked.only = Some(value()),
-            "--callers" => asked.callers = vec![value().parse().expect("a number of callers")],
-            "--peers" => asked.peers = true,
-            "--grown" => asked.grown = true,
-            // What `cargo bench` says to every bench.
+    let mut flags = std::env::args().skip(1);
+    while let Some(flag) = flags.next() {
+        let mut value = || flags.next().expect("the flag has a value");
+        match flag.as_str() {
+            "--seconds" => args.seconds = value().parse().expect("`--seconds` is a number"),
+            "--postgres" => args.postgres = Some(value()),
+            "--folder" => args.folder = PathBuf::from(value()),
+            "--only" => args.only = Some(value()),
+            "--callers" => args.callers = vec![value().parse().expect("`--callers` is a number")],
+            "--peers" => args.peers = true,
+            "--grown" => args.grown = true,
+            // Passed by `cargo bench`.
             "--bench" => {}
-            other => panic!("`{other}` is no flag of this bench"),
+            other => panic!("unknown flag `{other}`"),
         }
     }
-    asked
+    args
 }
 
 fn main() {
     if processes::is_worker() {
         return processes::work();
     }
-    if syncs::is_asked() {
+    if syncs::is_requested() {
         return syncs::drive();
     }
-    let asked = asked();
+    let args = parse_args();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .expect("a runtime");
-    let folder = asked
+        .expect("runtime started");
+    let folder = args
         .folder
         .join(format!("onward-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let wants = |what: &str| asked.only.as_deref().is_none_or(|only| only == what);
-    let span = Duration::from_secs_f64(asked.seconds);
+    std::fs::create_dir_all(&folder).expect("directory created");
+    let selected = |what: &str| args.only.as_deref().is_none_or(|only| only == what);
+    let duration = Duration::from_secs_f64(args.seconds);
     println!("{}", floor::sync_time(&folder));
-    heading();
-    if wants("sqlite") {
-        sqlite(&runtime, &folder, &asked.callers, span);
+    print_heading();
+    if selected("sqlite") {
+        sqlite(&runtime, &folder, &args.callers, duration);
     }
-    if let Some(url) = asked.postgres.as_deref().filter(|_| wants("postgres")) {
-        postgres(&runtime, url, &asked.callers, asked.peers, span);
+    if let Some(url) = args.postgres.as_deref().filter(|_| selected("postgres")) {
+        postgres(&runtime, url, &args.callers, args.peers, duration);
     }
-    if wants("processes") {
-        processes::measure(&folder, span);
+    if selected("processes") {
+        processes::measure(&folder, duration);
     }
-    if wants("growth") {
-        grown::measure(
+    if selected("growth") {
+        growth::measure(
             &runtime,
             &folder,
-            asked.postgres.as_deref(),
-            asked.grown,
-            span,
+            args.postgres.as_deref(),
+            args.grown,
+            duration,
         );
     }
     drop(std::fs::remove_dir_all(&folder));
@@ -114,34 +114,45 @@ fn sqlite(
     runtime: &tokio::runtime::Runtime,
     folder: &std::path::Path,
     callers: &[usize],
-    span: Duration,
+    duration: Duration,
 ) {
     for &callers in callers {
         let file = folder.join(format!("small-{callers}.db"));
-        let bare = floor::sqlite(&file, &floor::Small::make(&file), callers, span);
-        line(&Measured::floor("SQLite, small rows", callers, &bare));
+        let floor = floor::sqlite(&file, &floor::SmallRows::create(&file), callers, duration);
+        print_row(&Row::floor("SQLite floor, small rows", callers, &floor));
         let file = folder.join(format!("same-{callers}.db"));
-        // More than the file can write in that time, whatever the machine.
-        let steps = (span.as_secs_f64() * 20_000.0) as usize;
+        // More steps than any machine completes in that time.
+        let steps = (duration.as_secs_f64() * 20_000.0) as usize;
         runtime.block_on(async {
             let address = Address::File(file.clone());
             let engine = Engine::open(&address, Default::default());
-            let engine = engine.await.expect("an engine");
-            drive::made(&engine, steps / 10, 10).await;
+            let engine = engine.await.expect("engine opened");
+            drive::create_plans(&engine, steps / 10, 10).await;
             engine.close().await;
         });
-        let bare = floor::sqlite(&file, &floor::Same::of(&file, callers), callers, span);
-        line(&Measured::floor("SQLite, the same rows", callers, &bare));
-        for fused in [false, true] {
-            let file = folder.join(format!("engine-{callers}-{fused}.db"));
-            let driven = runtime.block_on(async {
+        let floor = floor::sqlite(
+            &file,
+            &floor::SameRows::load(&file, callers),
+            callers,
+            duration,
+        );
+        print_row(&Row::floor("SQLite floor, same rows", callers, &floor));
+        for claim_next in [false, true] {
+            let file = folder.join(format!("engine-{callers}-{claim_next}.db"));
+            let engine_run = runtime.block_on(async {
                 let address = Address::File(file);
                 let engine = Engine::open(&address, Default::default());
-                let engine = engine.await.expect("an engine");
-                let course = Course::prepare(&engine, callers, 10, fused, span).await;
-                course.run(&engine).await
+                let engine = engine.await.expect("engine opened");
+                let workload = Workload::prepare(&engine, callers, 10, claim_next, duration).await;
+                workload.run(&engine).await
             });
-            line(&Measured::driven("SQLite", callers, fused, &driven, &bare));
+            print_row(&Row::engine_run(
+                "SQLite",
+                callers,
+                claim_next,
+                &engine_run,
+                &floor,
+            ));
         }
     }
 }
@@ -151,26 +162,26 @@ fn postgres(
     url: &str,
     callers: &[usize],
     peers: bool,
-    span: Duration,
+    duration: Duration,
 ) {
     for &callers in callers {
-        let bare = runtime.block_on(floor::postgres(url, callers, span));
-        line(&Measured::floor("PostgreSQL, small rows", callers, &bare));
-        for fused in [false, true] {
-            let (driven, syncs) = runtime.block_on(async {
-                let address = Address::parse(url).expect("an address");
+        let floor = runtime.block_on(floor::postgres(url, callers, duration));
+        print_row(&Row::floor("PostgreSQL floor, small rows", callers, &floor));
+        for claim_next in [false, true] {
+            let (engine_run, syncs) = runtime.block_on(async {
+                let address = Address::parse(url).expect("valid database URL");
                 let engine = Engine::open(&address, Default::default());
-                let engine = engine.await.expect("an engine");
-                let course = Course::prepare(&engine, callers, 10, fused, span).await;
-                let before = syncs::of_server(url).await;
-                let driven = course.run(&engine).await;
-                (driven, syncs::of_server(url).await - before)
+                let engine = engine.await.expect("engine opened");
+                let workload = Workload::prepare(&engine, callers, 10, claim_next, duration).await;
+                let before = syncs::server_syncs(url).await;
+                let engine_run = workload.run(&engine).await;
+                (engine_run, syncs::server_syncs(url).await - before)
             });
-            let measured = Measured::driven("PostgreSQL", callers, fused, &driven, &bare);
-            line(&measured.synced(syncs, &driven));
+            let row = Row::engine_run("PostgreSQL", callers, claim_next, &engine_run, &floor);
+            print_row(&row.with_syncs(syncs, &engine_run));
         }
         if peers {
-            peer::by_turns(runtime, url, callers, span);
+            peer::compare(runtime, url, callers, duration);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Several processes on one SQLite file, as agents' hosts really start them: each drives plans of its
-//! own, and none may see an error.
+//! Several processes on one SQLite file, as agent hosts start them. Each drives separate plans, and
+//! none may see an error.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use onward_engine::{Address, Engine};
 
-use crate::drive::Course;
-use crate::report::Timed;
+use crate::drive::Workload;
+use crate::report::Samples;
 
 const PROCESSES: usize = 8;
 const FILE: &str = "ONWARD_BENCH_FILE";
@@ -19,77 +19,79 @@ pub(crate) fn is_worker() -> bool {
     std::env::var_os(FILE).is_some()
 }
 
-/// Drives plans in the file that the parent names, and tells it how long each call took.
+/// Drives plans in the file named by the parent process and prints the duration of each call.
 pub(crate) fn work() {
-    let file = PathBuf::from(std::env::var_os(FILE).expect("a file"));
-    let millis = std::env::var(MILLIS).expect("a time");
-    let span = Duration::from_millis(millis.parse().expect("a number"));
+    let file = PathBuf::from(std::env::var_os(FILE).expect("file name is set"));
+    let millis = std::env::var(MILLIS).expect("duration is set");
+    let duration = Duration::from_millis(millis.parse().expect("duration is a number"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime");
-    let timed = runtime.block_on(async {
+        .expect("runtime started");
+    let samples = runtime.block_on(async {
         let address = Address::File(file);
         let engine = Engine::open(&address, Default::default());
-        let engine = engine.await.expect("an engine");
-        let course = Course::prepare(&engine, 1, 10, false, span).await;
+        let engine = engine.await.expect("engine opened");
+        let workload = Workload::prepare(&engine, 1, 10, false, duration).await;
         println!("ready");
         let mut start = String::new();
-        std::io::stdin().read_line(&mut start).expect("a start");
-        course.run(&engine).await
+        std::io::stdin()
+            .read_line(&mut start)
+            .expect("start signal received");
+        workload.run(&engine).await
     });
-    for each in timed.each {
-        println!("{}", each.as_nanos());
+    for latency in samples.latencies {
+        println!("{}", latency.as_nanos());
     }
 }
 
-pub(crate) fn measure(folder: &Path, span: Duration) {
+pub(crate) fn measure(folder: &Path, duration: Duration) {
     let file = folder.join("processes.db");
-    let own = std::env::current_exe().expect("this program");
+    let program = std::env::current_exe().expect("path of this program");
     let mut workers: Vec<_> = (0..PROCESSES)
         .map(|_| {
-            Command::new(&own)
+            Command::new(&program)
                 .env(FILE, &file)
-                .env(MILLIS, span.as_millis().to_string())
+                .env(MILLIS, duration.as_millis().to_string())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
-                .expect("a worker")
+                .expect("worker started")
         })
         .collect();
     let mut outputs: Vec<_> = workers
         .iter_mut()
-        .map(|worker| BufReader::new(worker.stdout.take().expect("its output")).lines())
+        .map(|worker| BufReader::new(worker.stdout.take().expect("stdout is piped")).lines())
         .collect();
     for output in &mut outputs {
         output
             .next()
-            .expect("a line")
-            .expect("a worker that is ready");
+            .expect("worker printed a line")
+            .expect("line read");
     }
-    // Nobody starts before all have their plans: making them is not driving them.
+    // All workers start together, after they have created their plans.
     for worker in &mut workers {
-        let mut start = worker.stdin.take().expect("its input");
-        start.write_all(b"go\n").expect("a start");
+        let mut start = worker.stdin.take().expect("stdin is piped");
+        start.write_all(b"go\n").expect("start signal sent");
     }
-    let mut timed = Timed::default();
+    let mut samples = Samples::default();
     for output in &mut outputs {
         for line in output {
-            let nanos = line.expect("a line").parse().expect("a number");
-            timed.each.push(Duration::from_nanos(nanos));
+            let nanos = line.expect("line read").parse().expect("line is a number");
+            samples.latencies.push(Duration::from_nanos(nanos));
         }
     }
     let failed = workers
         .iter_mut()
-        .map(|worker| worker.wait().expect("its end"));
-    let failed = failed.filter(|ended| !ended.success()).count();
-    timed.all = span;
+        .map(|worker| worker.wait().expect("worker exited"));
+    let failed = failed.filter(|status| !status.success()).count();
+    samples.elapsed = duration;
     println!(
-        "{PROCESSES} processes on one SQLite file: {:.0} steps/s together, a call takes p50 {} µs, \
-         p99 {} µs, at most {} µs; {failed} processes saw an error",
-        timed.per_second() / 2.0,
-        timed.quantile(0.5).as_micros(),
-        timed.quantile(0.99).as_micros(),
-        timed.quantile(1.0).as_micros(),
+        "{PROCESSES} processes on one SQLite file: {:.0} steps/s in total, call latency p50 {} µs, \
+         p99 {} µs, max {} µs; {failed} processes failed",
+        samples.per_second() / 2.0,
+        samples.quantile(0.5).as_micros(),
+        samples.quantile(0.99).as_micros(),
+        samples.quantile(1.0).as_micros(),
     );
 }

@@ -1,5 +1,5 @@
-//! How often the disk is synced. A server counts for itself; on a file `bench/syncs` lets the system
-//! count, around a program that drives a given number of steps and does nothing else.
+//! Number of disk syncs. PostgreSQL counts its own; for SQLite, `bench/syncs` counts the system
+//! calls of this program, which only drives a given number of steps.
 
 use std::path::PathBuf;
 
@@ -9,42 +9,42 @@ use crate::drive;
 
 const FILE: &str = "ONWARD_BENCH_SYNCS_FILE";
 
-pub(crate) fn is_asked() -> bool {
+pub(crate) fn is_requested() -> bool {
     std::env::var_os(FILE).is_some()
 }
 
-/// Makes plans of ten steps in the file that the environment names, and drives some of them:
-/// `PLANS DRIVEN`, and `claim-next` where both calls are one.
+/// Creates plans of ten steps in the file named by the environment, and drives some of them.
+/// Arguments: `PLANS DRIVEN`, and `claim-next` to submit and claim in one call.
 pub(crate) fn drive() {
-    let file = PathBuf::from(std::env::var_os(FILE).expect("a file"));
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |place: usize| -> usize { words[place].parse().expect("a number of plans") };
+    let file = PathBuf::from(std::env::var_os(FILE).expect("file name is set"));
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize| -> usize { args[index].parse().expect("the argument is a number") };
     let (plans, driven) = (number(0), number(1));
-    let fused = words.iter().any(|word| word == "claim-next");
+    let claim_next = args.iter().any(|arg| arg == "claim-next");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime");
+        .expect("runtime started");
     runtime.block_on(async {
         let address = Address::File(file);
         let engine = Engine::open(&address, Default::default());
-        let engine = engine.await.expect("an engine");
-        let made = drive::made(&engine, plans, 10).await;
-        made.lock().expect("the plans").truncate(driven);
-        drive::all_of(&engine, made, fused).await;
-        // Not closed: that copies the log back, which is no part of a step.
+        let engine = engine.await.expect("engine opened");
+        let queue = drive::create_plans(&engine, plans, 10).await;
+        queue.lock().expect("lock not poisoned").truncate(driven);
+        drive::complete_all(&engine, queue, claim_next).await;
+        // Exit without closing the engine: the final checkpoint is not part of a step.
         std::process::exit(0);
     });
 }
 
-/// How often the server has synced its log since it was started.
-pub(crate) async fn of_server(url: &str) -> i64 {
+/// Number of write-ahead log syncs since the server started.
+pub(crate) async fn server_syncs(url: &str) -> i64 {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
         .await
-        .expect("a server");
+        .expect("connected");
     tokio::spawn(connection);
-    let counted = client
+    let row = client
         .query_one("SELECT wal_sync FROM pg_stat_wal", &[])
         .await;
-    counted.expect("a count").get(0)
+    row.expect("statistics read").get(0)
 }

@@ -1,26 +1,26 @@
-//! How much room there is for an answer, in characters of its JSON, and what it is spent on.
+//! Character budget of a response, in characters of its JSON.
 //!
-//! Whoever is asked first is served first. What finds no room is left out, or cut where it is a text,
-//! and that is remembered: the answer says so.
+//! Content is added in order of priority. What does not fit is omitted, or truncated if it is a
+//! text, and the budget records that, so that the response can report it.
 
 use serde_json::Value;
 
-/// A text of which no more than this is left is not worth an entry of its own.
-const LEAST: usize = 80;
+/// Minimum length of a truncated text; with less, its entry is omitted.
+const MIN_TEXT: usize = 80;
 
-/// What is left to spend.
+/// The remaining budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: usize,
-    cut: bool,
+    truncated: bool,
 }
 
 impl Budget {
-    /// So many characters.
-    pub(super) fn of(characters: usize) -> Self {
+    /// A budget of this many characters.
+    pub(super) fn new(characters: usize) -> Self {
         Self {
             left: characters,
-            cut: false,
+            truncated: false,
         }
     }
 
@@ -28,72 +28,73 @@ impl Budget {
         self.left
     }
 
-    /// Something finds no room.
-    pub(super) fn cut(&mut self) {
-        self.cut = true;
+    /// Records that something did not fit.
+    pub(super) fn mark_truncated(&mut self) {
+        self.truncated = true;
     }
 
-    /// Whether anything found no room.
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut
+    /// Whether anything did not fit.
+    pub(super) fn is_truncated(&self) -> bool {
+        self.truncated
     }
 
-    /// Spends so much, all or nothing.
-    pub(super) fn take(&mut self, cost: usize) -> bool {
+    /// Spends the cost if it fits completely. Returns whether it did.
+    pub(super) fn spend(&mut self, cost: usize) -> bool {
         let left = self.left.checked_sub(cost);
-        self.cut |= left.is_none();
+        self.truncated |= left.is_none();
         self.left = left.unwrap_or(self.left);
         left.is_some()
     }
 
-    /// Spends what a text costs, up to a bound; what is past it is cut off.
-    pub(super) fn text(&mut self, text: &mut String, most: usize) {
-        let room = self.left.min(most);
+    /// Spends the cost of a text, up to `max_cost`, and truncates the text to fit.
+    pub(super) fn text(&mut self, text: &mut String, max_cost: usize) {
+        let available = self.left.min(max_cost);
         let costs = cost(text);
-        if costs > room {
-            shorten(text, room);
-            self.cut = true;
+        if costs > available {
+            truncate_text(text, available);
+            self.truncated = true;
         }
-        self.left = self.left.saturating_sub(costs.min(room));
+        self.left = self.left.saturating_sub(costs.min(available));
     }
 
-    /// Spends what an entry costs whose text may be cut, unless next to nothing of it would be left.
-    pub(super) fn entry(&mut self, beside: usize, text: &mut String) -> bool {
-        let least = beside.saturating_add(cost(text).min(LEAST));
+    /// Spends the cost of an entry with a text, which may be truncated. Returns false if too little
+    /// of the text would remain.
+    pub(super) fn entry(&mut self, fixed_cost: usize, text: &mut String) -> bool {
+        let least = fixed_cost.saturating_add(cost(text).min(MIN_TEXT));
         if self.left < least {
-            self.cut = true;
+            self.truncated = true;
             return false;
         }
-        self.left -= beside;
+        self.left -= fixed_cost;
         self.text(text, usize::MAX);
         true
     }
 
-    /// A part of what is left, to be spent apart and to be given back.
+    /// Splits off a fraction of the remaining budget, to be returned with [`Self::return_share`].
     pub(super) fn share(&mut self, part: usize) -> Budget {
         let share = self.left / part.max(1);
         self.left -= share;
-        Budget::of(share)
+        Budget::new(share)
     }
 
-    /// Takes back what was not spent.
-    pub(super) fn give_back(&mut self, share: Budget) {
+    /// Returns the unspent part of a share.
+    pub(super) fn return_share(&mut self, share: Budget) {
         self.left += share.left;
-        self.cut |= share.cut;
+        self.truncated |= share.truncated;
     }
 }
 
-/// What a text costs in JSON.
+/// Cost of a text in JSON.
 pub(super) fn cost(text: &str) -> usize {
-    text.chars().map(cost_of).sum()
+    text.chars().map(char_cost).sum()
 }
 
-/// What a value costs in JSON.
-pub(super) fn cost_of_data(data: &Value) -> usize {
+/// Cost of a value in JSON.
+pub(super) fn json_cost(data: &Value) -> usize {
     data.to_string().chars().count()
 }
 
-const fn cost_of(char: char) -> usize {
+const fn char_cost(char: char) -> usize {
     match char {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         '\0'..='\u{1f}' => 6,
@@ -101,17 +102,17 @@ const fn cost_of(char: char) -> usize {
     }
 }
 
-/// Cuts a text so that it costs no more than this, with a sign that it was cut.
-fn shorten(text: &mut String, room: usize) {
+/// Truncates a text to the given cost, with a trailing ellipsis.
+fn truncate_text(text: &mut String, max_cost: usize) {
     let mut spent = 1;
-    let end = text.char_indices().find_map(|(place, char)| {
-        spent += cost_of(char);
-        (spent > room).then_some(place)
+    let end = text.char_indices().find_map(|(index, char)| {
+        spent += char_cost(char);
+        (spent > max_cost).then_some(index)
     });
     if let Some(end) = end {
         text.truncate(end);
     }
-    if room > 0 {
+    if max_cost > 0 {
         text.push('…');
     }
 }
@@ -120,46 +121,49 @@ fn shorten(text: &mut String, room: usize) {
 mod tests {
     use super::*;
 
-    fn cut(text: &str, room: usize) -> String {
+    fn truncate(text: &str, characters: usize) -> String {
         let mut text = text.to_owned();
-        Budget::of(room).text(&mut text, usize::MAX);
+        Budget::new(characters).text(&mut text, usize::MAX);
         text
     }
 
     #[test]
-    fn a_text_is_cut_where_it_costs_more_than_there_is() {
-        assert_eq!(cut("tides", 5), "tides");
-        assert_eq!(cut("tides", 4), "tid…");
-        assert_eq!(cut("tides", 1), "…");
-        assert_eq!(cut("tides", 0), "");
-        assert_eq!(cut("über", 3), "üb…");
-        assert_eq!(cut("a\"b", 4), "a\"b", "as JSON it has four");
-        assert_eq!(cut("a\"b", 3), "a…");
+    fn truncates_a_text_that_exceeds_the_budget() {
+        assert_eq!(truncate("tides", 5), "tides");
+        assert_eq!(truncate("tides", 4), "tid…");
+        assert_eq!(truncate("tides", 1), "…");
+        assert_eq!(truncate("tides", 0), "");
+        assert_eq!(truncate("über", 3), "üb…");
+        assert_eq!(truncate("a\"b", 4), "a\"b", "four characters as JSON");
+        assert_eq!(truncate("a\"b", 3), "a…");
         assert_eq!(cost("\u{1}"), "\\u0001".len());
     }
 
     #[test]
-    fn what_is_spent_is_gone_and_what_is_not_comes_back() {
-        let mut budget = Budget::of(100);
-        assert!(budget.take(10));
+    fn returns_the_unspent_part_of_a_share() {
+        let mut budget = Budget::new(100);
+        assert!(budget.spend(10));
         let mut share = budget.share(3);
         assert_eq!((share.left(), budget.left()), (30, 60));
-        assert!(share.take(20) && !share.take(20) && share.take(10));
-        budget.give_back(share);
+        assert!(share.spend(20) && !share.spend(20) && share.spend(10));
+        budget.return_share(share);
         assert_eq!(budget.left(), 60);
-        assert!(budget.is_cut(), "what was cut in a share is cut");
+        assert!(
+            budget.is_truncated(),
+            "truncation in a share counts for the whole budget"
+        );
     }
 
     #[test]
-    fn an_entry_of_which_next_to_nothing_is_left_is_none() {
+    fn omits_an_entry_with_too_little_remaining_text() {
         let long = || "x".repeat(1_000);
-        let mut budget = Budget::of(100 + LEAST - 1);
-        assert!(!budget.entry(100, &mut long()) && budget.is_cut());
-        let mut budget = Budget::of(100 + LEAST);
+        let mut budget = Budget::new(100 + MIN_TEXT - 1);
+        assert!(!budget.entry(100, &mut long()) && budget.is_truncated());
+        let mut budget = Budget::new(100 + MIN_TEXT);
         let mut text = long();
-        assert!(budget.entry(100, &mut text) && budget.is_cut());
-        assert_eq!((cost(&text), budget.left()), (LEAST, 0));
-        let mut budget = Budget::of(103);
-        assert!(budget.entry(100, &mut "abc".to_owned()) && !budget.is_cut());
+        assert!(budget.entry(100, &mut text) && budget.is_truncated());
+        assert_eq!((cost(&text), budget.left()), (MIN_TEXT, 0));
+        let mut budget = Budget::new(103);
+        assert!(budget.entry(100, &mut "abc".to_owned()) && !budget.is_truncated());
     }
 }

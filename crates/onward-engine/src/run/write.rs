@@ -1,4 +1,4 @@
-//! The second half of the loop: what the events make of what was loaded, and what of that is written.
+//! Second half of the execution loop: applies the events to the loaded rows and writes the result.
 
 use onward_core::event::{Change, Decision, ReviewAction};
 use onward_core::finding::Finding;
@@ -6,60 +6,60 @@ use onward_core::policy::stall_threshold;
 use onward_core::{Event, PlanHead, Step, StepId, Timestamp};
 use onward_store::{Commit, Due, Plain, StepAfter, Tx};
 
-use super::{Decided, Done, Moment, misfit};
+use super::{Applied, CommandContext, Evaluation, inconsistent_decision};
 use crate::error::Error;
 
-/// Applies the events to what was loaded, and writes what that gives.
+/// Applies the events to the loaded facts and writes the changed rows.
 pub(super) fn commit(
     tx: &mut Tx,
-    decided: Decided,
-    moment: &Moment,
+    evaluation: Evaluation,
+    ctx: &CommandContext,
     commit_seq: Option<u64>,
-) -> Result<Done, Error> {
-    let Decided {
+) -> Result<Applied, Error> {
+    let Evaluation {
         mut head,
         mut steps,
-        mut frees_nobody,
+        mut no_dependents,
         ready: _,
         events,
-    } = decided;
+    } = evaluation;
     let events = events?;
     let before = head.seq;
     let commit_seq = commit_seq.unwrap_or(before.saturating_add(1));
     let mut due = Due::Unchanged;
     if !events.is_empty() {
         for event in &events {
-            head.apply(event, moment.now).map_err(misfit)?;
+            head.apply(event, ctx.now).map_err(inconsistent_decision)?;
         }
         let mut after = Vec::new();
         for step in &mut steps {
-            // Known of the first step alone.
-            let frees_nobody = std::mem::take(&mut frees_nobody);
-            if let Some(changed) = follow(step, &head, &events, moment.now)? {
+            // Known for the first step only.
+            let no_dependents = std::mem::take(&mut no_dependents);
+            if let Some(changed) = apply_to_step(step, &head, &events, ctx.now)? {
                 after.push(StepAfter {
-                    frees_nobody,
+                    frees_nobody: no_dependents,
                     ..changed
                 });
             }
         }
-        due = next_look(&head, &after, &events, moment.now);
+        due = next_check(&head, &after, &events, ctx.now);
         tx.commit(&Commit {
             before,
             commit_seq,
             head: &head,
             steps: &after,
             events: &events,
-            at: moment.now,
-            author: &moment.author,
+            at: ctx.now,
+            author: &ctx.author,
             due,
         });
         for event in &events {
-            for finding in Finding::of_event(event, moment.now) {
-                tx.add_notice(head.id, &finding, moment.now);
+            for finding in Finding::from_event(event, ctx.now) {
+                tx.add_notice(head.id, &finding, ctx.now);
             }
         }
     }
-    Ok(Done {
+    Ok(Applied {
         head,
         steps,
         events,
@@ -68,8 +68,8 @@ pub(super) fn commit(
     })
 }
 
-/// The step with the events applied, where any of them is about its state.
-fn follow(
+/// Applies the events to a step. `None` if none of them changes its row.
+fn apply_to_step(
     step: &mut Step,
     head: &PlanHead,
     events: &[Event],
@@ -78,9 +78,9 @@ fn follow(
     let (mut changed, mut rewritten) = (false, false);
     let before = Plain::of(step);
     for event in events {
-        step.apply(event, at).map_err(misfit)?;
-        changed |= changes(event, step.id());
-        rewritten |= rewrites(event, step.id());
+        step.apply(event, at).map_err(inconsistent_decision)?;
+        changed |= changes_row(event, step.id());
+        rewritten |= changes_instructions(event, step.id());
     }
     let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);
     Ok(changed.then(|| StepAfter {
@@ -92,13 +92,13 @@ fn follow(
     }))
 }
 
-/// When a step is past its threshold; only one that is in progress ever is.
+/// When a step exceeds its threshold. `None` unless it is in progress.
 pub(crate) fn stalls_at(step: &Step, threshold: std::time::Duration) -> Option<Timestamp> {
     step.work()?;
     step.timestamp().stalls_at(threshold)
 }
 
-fn changes(event: &Event, step: StepId) -> bool {
+fn changes_row(event: &Event, step: StepId) -> bool {
     match event {
         Event::PlanStalled { stalls } => stalls.iter().any(|stall| stall.step == step),
         Event::PlanModified { change, .. } => {
@@ -122,7 +122,7 @@ fn changes(event: &Event, step: StepId) -> bool {
     }
 }
 
-fn rewrites(event: &Event, of: StepId) -> bool {
+fn changes_instructions(event: &Event, id: StepId) -> bool {
     let (Event::PlanModified {
         change: Change::InstructionsUpdated { step, .. },
         ..
@@ -139,12 +139,12 @@ fn rewrites(event: &Event, of: StepId) -> bool {
     else {
         return false;
     };
-    *step == of
+    *step == id
 }
 
-/// When the sweep must look at the plan. Too early is harmless, too late is not: where a plan gets
-/// back to where a stall could mark it, that is at once.
-fn next_look(head: &PlanHead, after: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
+/// When the sweep must check the plan next. Too early is harmless, too late is not: a plan that
+/// returns to a state in which it can stall is due immediately.
+fn next_check(head: &PlanHead, after: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
     if head.status().is_terminal() {
         return Due::Never;
     }

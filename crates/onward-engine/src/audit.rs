@@ -1,4 +1,4 @@
-//! The audit trail of a plan, as it is shown: without the tokens that its claims were given.
+//! Queries on a plan's audit trail, without claim tokens.
 
 use onward_core::PlanId;
 use onward_core::role::Permission;
@@ -9,39 +9,39 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// An entry as a reader sees it.
+/// An entry of the audit trail.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
-    /// The entry.
+pub struct AuditEntry {
+    /// The stored entry.
     pub entry: Entry,
-    /// Its name.
+    /// The event's name.
     pub name: &'static str,
-    /// What exactly happened, as a JSON object without claim tokens.
+    /// The event's details as a JSON object, without claim tokens.
     pub details: Value,
 }
 
 impl Engine {
-    /// Entries behind a number, oldest first.
-    pub async fn trail(
+    /// Entries after a sequence number, oldest first.
+    pub async fn audit_trail(
         &self,
         caller: &Caller,
         plan: PlanId,
-        behind: u64,
+        after: u64,
         limit: u32,
-    ) -> Result<Vec<Shown>, Error> {
+    ) -> Result<Vec<AuditEntry>, Error> {
         caller.allow(Permission::Read)?;
         let entries = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let found = tx.sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(tx.trail(plan, behind, limit).await?)
+                Ok::<_, Error>(tx.trail(plan, after, limit).await?)
             })
         });
-        Ok(entries.await?.into_iter().map(shown).collect())
+        Ok(entries.await?.into_iter().map(audit_entry).collect())
     }
 
-    /// What happened last, newest first, without details that are long.
-    pub async fn recent(
+    /// The most recent events, newest first, without long details.
+    pub async fn recent_events(
         &self,
         caller: &Caller,
         plan: PlanId,
@@ -58,15 +58,15 @@ impl Engine {
         recent.await
     }
 
-    /// Entries from a number down, newest first; of one name alone, where one is given.
-    pub async fn trail_back(
+    /// Entries up to and including a sequence number, newest first, optionally of one event type.
+    pub async fn audit_trail_backwards(
         &self,
         caller: &Caller,
         plan: PlanId,
         from: Option<u64>,
         name: Option<String>,
         limit: u32,
-    ) -> Result<Vec<Shown>, Error> {
+    ) -> Result<Vec<AuditEntry>, Error> {
         caller.allow(Permission::Read)?;
         let entries = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
@@ -78,13 +78,13 @@ impl Engine {
                 Ok::<_, Error>(entries.await?)
             })
         });
-        Ok(entries.await?.into_iter().map(shown).collect())
+        Ok(entries.await?.into_iter().map(audit_entry).collect())
     }
 }
 
-fn shown(entry: Entry) -> Shown {
+fn audit_entry(entry: Entry) -> AuditEntry {
     let encoded = codec::encode(&entry.event);
-    Shown {
+    AuditEntry {
         name: encoded.name,
         details: codec::shown(&encoded.details),
         entry,

@@ -1,6 +1,6 @@
-//! Growth: what a step costs on a long plan, and in a database that holds much already; and what the
-//! sweep costs beside a million steps in progress. Each as a ratio to the same in an empty database, by
-//! turns: machines are shared, and what they give changes within seconds.
+//! Growth: the cost of a step on a long plan and in a large database, and the cost of a sweep next
+//! to a million steps in progress. Each is a ratio to an empty database. The two alternate, because
+//! on a shared machine performance changes within seconds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use onward_engine::{Address, Engine};
 use tokio::runtime::Runtime;
 
-use crate::drive::Course;
-use crate::report::{Timed, median};
+use crate::drive::Workload;
+use crate::report::{Samples, median};
 
 const PLANS: u32 = 100_000;
 const STEPS: u32 = 10;
 
-/// How often each has its turn.
-const TURNS: usize = 5;
+/// Number of alternating measurements of each.
+const ROUNDS: usize = 5;
 
-/// The schema on a server that holds much.
+/// PostgreSQL schema of the large database.
 const SCHEMA: &str = "grown";
 
 pub(crate) fn measure(
@@ -25,25 +25,25 @@ pub(crate) fn measure(
     folder: &Path,
     postgres: Option<&str>,
     grown: bool,
-    span: Duration,
+    duration: Duration,
 ) {
-    let bench = Bench { runtime, span };
+    let bench = Bench { runtime, duration };
     let file = |name: &str| Address::File(folder.join(name));
     bench.long_plans("SQLite", &file("small.db"));
     if grown {
         bench.drive(&file("grown.db"), STEPS as usize);
-        fill_file(&folder.join("grown.db"), PLANS);
+        fill_sqlite(&folder.join("grown.db"), PLANS);
         bench.many_plans("SQLite", &file("small.db"), &file("grown.db"));
     }
     if let Some(url) = postgres {
-        let server = |url: &str| Address::parse(url).expect("an address");
+        let server = |url: &str| Address::parse(url).expect("valid database URL");
         bench.long_plans("PostgreSQL", &server(url));
         if grown {
-            let sign = if url.contains('?') { '&' } else { '?' };
-            let full = format!("{url}{sign}options=-c%20search_path%3D{SCHEMA}");
+            let separator = if url.contains('?') { '&' } else { '?' };
+            let full = format!("{url}{separator}options=-c%20search_path%3D{SCHEMA}");
             runtime.block_on(make_schema(url));
             bench.drive(&server(&full), STEPS as usize);
-            runtime.block_on(fill_server(&full, PLANS));
+            runtime.block_on(fill_postgres(&full, PLANS));
             bench.many_plans("PostgreSQL", &server(url), &server(&full));
         }
     }
@@ -51,47 +51,47 @@ pub(crate) fn measure(
 
 struct Bench<'a> {
     runtime: &'a Runtime,
-    span: Duration,
+    duration: Duration,
 }
 
 impl Bench<'_> {
-    /// Advances plans of so many steps; and how long a round of the sweep takes afterwards.
-    fn drive(&self, address: &Address, steps: usize) -> (Timed, Duration) {
+    /// Advances plans with this many steps. Also returns the duration of a sweep afterwards.
+    fn drive(&self, address: &Address, steps: usize) -> (Samples, Duration) {
         self.runtime.block_on(async {
             let engine = Engine::open(address, Default::default());
-            let engine = engine.await.expect("an engine");
-            let course = Course::prepare(&engine, 1, steps, false, self.span).await;
-            let driven = course.run(&engine).await;
-            let swept = sweep(&engine).await;
+            let engine = engine.await.expect("engine opened");
+            let workload = Workload::prepare(&engine, 1, steps, false, self.duration).await;
+            let samples = workload.run(&engine).await;
+            let sweep_time = sweep(&engine).await;
             engine.close().await;
-            (driven, swept)
+            (samples, sweep_time)
         })
     }
 
     fn long_plans(&self, database: &str, address: &Address) {
-        let turns = (0..TURNS).map(|_| {
+        let pairs = (0..ROUNDS).map(|_| {
             let (short, _) = self.drive(address, STEPS as usize);
             let (long, _) = self.drive(address, 10_000);
             (short, long)
         });
-        tell(
+        print_ratios(
             database,
-            "a plan of 10,000 steps",
-            &turns.collect::<Vec<_>>(),
+            "plan with 10,000 steps",
+            &pairs.collect::<Vec<_>>(),
         );
     }
 
     fn many_plans(&self, database: &str, empty: &Address, full: &Address) {
-        let (mut turns, mut rounds) = (Vec::new(), Vec::new());
-        for _ in 0..TURNS {
-            let (small, swept) = self.drive(empty, STEPS as usize);
-            let (grown, swept_full) = self.drive(full, STEPS as usize);
-            turns.push((small, grown));
-            rounds.push((swept, swept_full));
+        let (mut pairs, mut rounds) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let (small, sweep_time) = self.drive(empty, STEPS as usize);
+            let (grown, sweep_time_full) = self.drive(full, STEPS as usize);
+            pairs.push((small, grown));
+            rounds.push((sweep_time, sweep_time_full));
         }
         let steps = PLANS * STEPS;
-        tell(database, &format!("{PLANS} plans, {steps} steps"), &turns);
-        let middle = |of: fn(&(Duration, Duration)) -> Duration| {
+        print_ratios(database, &format!("{PLANS} plans, {steps} steps"), &pairs);
+        let median_micros = |of: fn(&(Duration, Duration)) -> Duration| {
             median(
                 rounds
                     .iter()
@@ -100,43 +100,43 @@ impl Bench<'_> {
             )
         };
         println!(
-            "{database}: a round of the sweep with nothing stalled: {:.0} µs, beside {steps} steps in \
+            "{database}: sweep with nothing stalled: {:.0} µs, with {steps} steps in \
              progress: {:.0} µs",
-            middle(|round| round.0),
-            middle(|round| round.1),
+            median_micros(|round| round.0),
+            median_micros(|round| round.1),
         );
     }
 }
 
-/// The medians of the ratios, turn by turn: of how long a call takes, and of how long the processor works.
-fn tell(database: &str, what: &str, turns: &[(Timed, Timed)]) {
-    let ratio = |of: fn(&Timed) -> Duration| {
-        let each = turns
+/// Prints the median ratios of call latency and CPU time.
+fn print_ratios(database: &str, scenario: &str, pairs: &[(Samples, Samples)]) {
+    let ratio = |of: fn(&Samples) -> Duration| {
+        let ratios = pairs
             .iter()
             .map(|(small, grown)| of(grown).as_secs_f64() / of(small).as_secs_f64());
-        median(each.collect())
+        median(ratios.collect())
     };
     println!(
-        "{database}, {what}: a call takes {:.2} times as long at the median, {:.2} times the \
-         processor, by turns",
-        ratio(|timed| timed.quantile(0.5)),
-        ratio(Timed::cpu_each),
+        "{database}, {scenario}: median call latency {:.2} times, CPU time {:.2} times that of the small \
+         database",
+        ratio(|samples| samples.quantile(0.5)),
+        ratio(Samples::cpu_each),
     );
 }
 
-/// The median of some rounds.
+/// Median duration of several sweeps.
 async fn sweep(engine: &Engine) -> Duration {
     let mut watcher = engine.watcher();
-    let mut rounds = Timed::default();
+    let mut rounds = Samples::default();
     for _ in 0..20 {
         let began = Instant::now();
-        engine.sweep(&mut watcher).await.expect("a round");
-        rounds.each.push(began.elapsed());
+        engine.sweep(&mut watcher).await.expect("sweep succeeded");
+        rounds.latencies.push(began.elapsed());
     }
     rounds.quantile(0.5)
 }
 
-/// Far in the future, so that nothing of what is filled in stalls.
+/// Far in the future, so that no inserted step stalls.
 const NEVER: i64 = 200_000_000_000_000;
 
 fn plan_columns(id: &str) -> String {
@@ -157,7 +157,7 @@ fn step_columns(id: &str, order: &str) -> String {
     )
 }
 
-/// A branch behind each plan's first step.
+/// One branch after the first step of each plan.
 const BRANCH: &str = "INSERT INTO branches (tenant_id, branch_id, plan_id, after_step, ordinal, \
     condition, action, params)";
 
@@ -165,8 +165,8 @@ fn branch_columns(id: &str) -> String {
     format!("'local', {id}, plan_id, step_id, 1, 'false', 'continue', '{{}}'")
 }
 
-fn fill_file(path: &Path, plans: u32) {
-    let file = rusqlite::Connection::open(path).expect("the file");
+fn fill_sqlite(path: &Path, plans: u32) {
+    let file = rusqlite::Connection::open(path).expect("database opened");
     let count = |of: u32| {
         format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {of})")
     };
@@ -183,23 +183,26 @@ fn fill_file(path: &Path, plans: u32) {
         count(plans),
         count(STEPS),
     ))
-    .expect("rows");
+    .expect("rows inserted");
 }
 
 async fn connect(url: &str) -> tokio_postgres::Client {
     let connecting = tokio_postgres::connect(url, tokio_postgres::NoTls);
-    let (client, connection) = connecting.await.expect("a server");
+    let (client, connection) = connecting.await.expect("connected");
     tokio::spawn(connection);
     client
 }
 
 async fn make_schema(url: &str) {
-    let made = format!("CREATE SCHEMA {SCHEMA}");
+    let statement = format!("CREATE SCHEMA {SCHEMA}");
     let client = connect(url).await;
-    client.batch_execute(&made).await.expect("a new schema");
+    client
+        .batch_execute(&statement)
+        .await
+        .expect("schema created");
 }
 
-async fn fill_server(url: &str, plans: u32) {
+async fn fill_postgres(url: &str, plans: u32) {
     let client = connect(url).await;
     let plan = plan_columns("gen_random_uuid()");
     let step = step_columns("gen_random_uuid()", "i");
@@ -218,5 +221,5 @@ async fn fill_server(url: &str, plans: u32) {
              COMMIT; ANALYZE;"
         ))
         .await
-        .expect("rows");
+        .expect("rows inserted");
 }

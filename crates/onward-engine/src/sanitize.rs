@@ -1,8 +1,7 @@
-//! Texts before they are decided upon: U+0000 becomes U+FFFD, on both databases alike, so that a plan
-//! and its trail hold the same text as the answer. Other control characters stay as they are.
+//! Input sanitizing: replaces U+0000 with U+FFFD, so that both databases store the text that the
+//! response contains. Other control characters are unchanged.
 //!
-//! Data that is nested deeper than a reader of JSON takes is refused here, before it can be stored
-//! and never be read again.
+//! Rejects data nested deeper than a JSON parser accepts: it could be stored but not read back.
 
 use std::sync::Arc;
 
@@ -15,42 +14,48 @@ use onward_core::refusal::Issue;
 use onward_core::step::StepResult;
 use serde_json::{Map, Value};
 
-/// How deep a result may be nested.
-const DEPTH: usize = 100;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 100;
 
-/// A text without U+0000.
+/// Replaces U+0000 in a text.
 pub(crate) fn text(text: &mut String) {
     if text.contains('\0') {
         *text = text.replace('\0', "\u{FFFD}");
     }
 }
 
-pub(crate) fn maybe(words: &mut Option<String>) {
-    if let Some(words) = words {
-        text(words);
+pub(crate) fn optional_text(string: &mut Option<String>) {
+    if let Some(string) = string {
+        text(string);
     }
 }
 
 pub(crate) fn session(session: Option<SessionId>) -> Option<SessionId> {
-    session.map(|session| match session.as_str().contains('\0') {
-        true => SessionId::new(session.as_str().replace('\0', "\u{FFFD}")),
-        false => session,
+    session.map(|session| {
+        if session.as_str().contains('\0') {
+            SessionId::new(session.as_str().replace('\0', "\u{FFFD}"))
+        } else {
+            session
+        }
     })
 }
 
-/// A token that an agent made up may become the claim's.
+/// Claim tokens are sanitized too: a token supplied by an agent may become the claim's token.
 pub(crate) fn token(token: Option<ClaimToken>) -> Option<ClaimToken> {
-    token.map(|token| match token.as_str().contains('\0') {
-        true => ClaimToken::new(token.as_str().replace('\0', "\u{FFFD}")),
-        false => token,
+    token.map(|token| {
+        if token.as_str().contains('\0') {
+            ClaimToken::new(token.as_str().replace('\0', "\u{FFFD}"))
+        } else {
+            token
+        }
     })
 }
 
 pub(crate) fn plan(command: &mut CreatePlan) {
     text(&mut command.name);
     text(&mut command.research_question);
-    maybe(&mut command.design_rationale);
-    maybe(&mut command.output_formatting_notes);
+    optional_text(&mut command.design_rationale);
+    optional_text(&mut command.output_formatting_notes);
     command.session = session(command.session.take());
     command.steps.iter_mut().for_each(step);
     command.branches.iter_mut().for_each(branch);
@@ -60,7 +65,7 @@ pub(crate) fn modification(modification: &mut Modification) {
     match modification {
         Modification::AddSteps { steps, .. } => steps.iter_mut().for_each(step),
         Modification::UpdateInstructions { instructions, .. } => text(instructions),
-        Modification::FailStep { reason, .. } => maybe(reason),
+        Modification::FailStep { reason, .. } => optional_text(reason),
         Modification::AddBranch { branch: added } => branch(added),
         Modification::RemoveStep { .. }
         | Modification::ReorderSteps { .. }
@@ -69,7 +74,7 @@ pub(crate) fn modification(modification: &mut Modification) {
 }
 
 fn step(spec: &mut StepSpec) {
-    maybe(&mut spec.title);
+    optional_text(&mut spec.title);
     text(&mut spec.instructions);
 }
 
@@ -78,24 +83,27 @@ fn branch(spec: &mut BranchSpec) {
     match &mut spec.action {
         ActionSpec::Continue | ActionSpec::SkipTo(_) => {}
         ActionSpec::AddSteps(steps) => steps.iter_mut().for_each(step),
-        ActionSpec::Fail { reason } => maybe(reason),
+        ActionSpec::Fail { reason } => optional_text(reason),
     }
 }
 
-/// A result without U+0000 in any of its texts, however deep.
+/// Sanitizes a result, including nested data.
 pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
     for (path, data) in [
         ("result", &result.data),
         ("stepExecutionReport", &result.report),
     ] {
-        if data.as_ref().is_some_and(|data| is_deeper(data, DEPTH)) {
+        if data
+            .as_ref()
+            .is_some_and(|data| is_deeper_than(data, MAX_DEPTH))
+        {
             return Err(too_deep(path));
         }
     }
     let result = Arc::make_mut(result);
     text(&mut result.summary);
-    maybe(&mut result.formatting_notes);
-    // A negative zero is a zero: a column of numbers keeps no sign of it on SQLite.
+    optional_text(&mut result.formatting_notes);
+    // Normalize negative zero: SQLite does not preserve its sign.
     result.confidence = result.confidence.map(|confidence| confidence + 0.0);
     for data in result.data.iter_mut().chain(&mut result.report) {
         value(data);
@@ -103,19 +111,19 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A report without U+0000 in any of its texts. An error without a word is none.
+/// Sanitizes a skill report. A blank error is removed.
 pub(crate) fn skill(report: &mut ReportSkill) -> Result<(), Refusal> {
     text(&mut report.skill);
-    maybe(&mut report.error);
+    optional_text(&mut report.error);
     report.error = report.error.take().filter(|error| !error.trim().is_empty());
     report.session = session(report.session.take());
     metadata(&mut report.metadata)
 }
 
-/// Whatever else is known about something, without U+0000 in any of its texts.
+/// Sanitizes a metadata object.
 pub(crate) fn metadata(metadata: &mut Map<String, Value>) -> Result<(), Refusal> {
     let mut all = Value::Object(std::mem::take(metadata));
-    if is_deeper(&all, DEPTH) {
+    if is_deeper_than(&all, MAX_DEPTH) {
         return Err(too_deep("metadata"));
     }
     value(&mut all);
@@ -126,15 +134,15 @@ pub(crate) fn metadata(metadata: &mut Map<String, Value>) -> Result<(), Refusal>
 }
 
 fn too_deep(path: &str) -> Refusal {
-    let message = format!("is nested deeper than {DEPTH} levels");
+    let message = format!("is nested deeper than {MAX_DEPTH} levels");
     let path = path.to_owned();
     Refusal::InvalidInput(vec![Issue { path, message }])
 }
 
-/// Data without U+0000 in any of its texts.
+/// Sanitizes a JSON value.
 pub(crate) fn value(data: &mut Value) {
     match data {
-        Value::String(words) => text(words),
+        Value::String(string) => text(string),
         Value::Array(all) => all.iter_mut().for_each(value),
         Value::Object(object) => {
             if object.keys().any(|key| key.contains('\0')) {
@@ -148,13 +156,13 @@ pub(crate) fn value(data: &mut Value) {
     }
 }
 
-fn is_deeper(data: &Value, than: usize) -> bool {
-    let Some(left) = than.checked_sub(1) else {
+fn is_deeper_than(data: &Value, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else {
         return true;
     };
     match data {
-        Value::Array(all) => all.iter().any(|one| is_deeper(one, left)),
-        Value::Object(object) => object.values().any(|one| is_deeper(one, left)),
+        Value::Array(all) => all.iter().any(|one| is_deeper_than(one, left)),
+        Value::Object(object) => object.values().any(|one| is_deeper_than(one, left)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

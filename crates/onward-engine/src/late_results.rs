@@ -1,8 +1,8 @@
-//! A refused result is kept, whatever the reason: as an artifact, named in the refusal, with an entry
-//! in the plan's trail.
+//! Late results: a result whose command is rejected is stored as an artifact. The error names the
+//! artifact, and the plan's audit trail records it.
 //!
-//! The artifact's id is made of what it holds, so the same result refused twice is kept once, and the
-//! refusal is the same both times.
+//! The artifact's id is a hash of its content. Submitting the same rejected result again stores
+//! nothing and returns the same error.
 
 use onward_core::command::{KeepLateResult, LateResult};
 use onward_core::id::ArtifactId;
@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 use uuid::Builder;
 
 use crate::caller::Caller;
-use crate::clean;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{Moment, Outcome, Target, run};
+use crate::run::{CommandContext, CommandOutcome, Target, run};
+use crate::sanitize;
 
 impl Engine {
-    /// Keeps what was meant for a step but could not be read as what it should have been, and says
-    /// where. The step is named as the caller named it: it need not exist.
-    pub async fn keep_unread(
+    /// Stores a result that could not be parsed and returns its artifact. `step` is the id from the
+    /// request and need not exist.
+    pub async fn store_unparsed_result(
         &self,
         caller: &Caller,
         step: &str,
@@ -30,73 +30,75 @@ impl Engine {
         refused: Code,
     ) -> Result<ArtifactId, Error> {
         caller.allow(Permission::Work)?;
-        clean::value(&mut content);
-        let mut named = step.to_owned();
-        clean::text(&mut named);
-        let (content, moment) = (content.to_string(), self.moment(caller, None));
+        sanitize::value(&mut content);
+        let mut requested = step.to_owned();
+        sanitize::text(&mut requested);
+        let (content, ctx) = (content.to_string(), self.command_context(caller, None));
         let kept = self.store.write(&caller.tenant, move |tx| {
-            let (content, named, moment) = (content.clone(), named.clone(), moment.clone());
+            let (content, requested, ctx) = (content.clone(), requested.clone(), ctx.clone());
             Box::pin(async move {
-                let (mut plan, step) = (None, named.parse().ok());
+                let (mut plan, step) = (None, requested.parse().ok());
                 if let Some(step) = step {
                     plan = tx.step(step, With::Head).await?.map(|facts| facts.head.id);
                 }
-                let late = Late {
-                    id: name(step, &named, &content),
+                let late = LateArtifact {
+                    id: artifact_id(step, &requested, &content),
                     plan: plan.zip(step),
-                    named,
+                    requested,
                     content,
                 };
-                put(tx, late, refused, &moment, None).await
+                store_artifact(tx, late, refused, &ctx, None).await
             })
         });
         kept.await
     }
 }
 
-/// What is kept.
-struct Late {
+/// A result to store.
+struct LateArtifact {
     id: ArtifactId,
-    /// The plan and its step, where there is such a step.
+    /// The plan and step, if the step exists.
     plan: Option<(PlanId, StepId)>,
-    /// The step, as the caller named it.
-    named: String,
+    /// The step id from the request.
+    requested: String,
     content: String,
 }
 
-/// Keeps what a refused command brought, where it brought anything, and says where.
-pub(crate) async fn keep(
+/// Stores the result of a rejected command, if it has one, and returns its artifact.
+pub(crate) async fn store_rejected(
     tx: &mut Tx,
     command: &Command,
     plan: Option<PlanId>,
     refused: Code,
-    moment: &Moment,
+    ctx: &CommandContext,
     commit_seq: Option<u64>,
 ) -> Result<Option<ArtifactId>, Error> {
     let Some(late) = command.late_result() else {
         return Ok(None);
     };
     let (step, content) = (late.step, content(&late));
-    let late = Late {
-        id: name(Some(step), "", &content),
+    let late = LateArtifact {
+        id: artifact_id(Some(step), "", &content),
         plan: plan.map(|plan| (plan, step)),
-        named: step.to_string(),
+        requested: step.to_string(),
         content,
     };
-    put(tx, late, refused, moment, commit_seq).await.map(Some)
+    store_artifact(tx, late, refused, ctx, commit_seq)
+        .await
+        .map(Some)
 }
 
-async fn put(
+async fn store_artifact(
     tx: &mut Tx,
-    late: Late,
+    late: LateArtifact,
     refused: Code,
-    moment: &Moment,
+    ctx: &CommandContext,
     commit_seq: Option<u64>,
 ) -> Result<ArtifactId, Error> {
-    let Late {
+    let LateArtifact {
         id,
         plan,
-        named,
+        requested,
         content,
     } = late;
     if tx.artifact(id).await?.is_some() {
@@ -107,22 +109,22 @@ async fn put(
         plan: plan.map(|(plan, _)| plan),
         step: plan.map(|(_, step)| step),
         kind: "late_result".to_owned(),
-        title: format!("Late result for step {named}"),
+        title: format!("Late result for step {requested}"),
         content,
         source_url: None,
-        metadata: json!({ "stepId": named, "refused": refused.as_str() }),
-        created_at: moment.now,
+        metadata: json!({ "stepId": requested, "refused": refused.as_str() }),
+        created_at: ctx.now,
     });
     if let Some((plan, step)) = plan {
         let kept = KeepLateResult {
             step,
             artifact: id,
-            refused,
+            rejection: refused,
         };
         let kept = Command::from(kept);
-        match run(tx, Target::Plan(plan), &kept, moment, commit_seq).await? {
-            Outcome::Done(_) | Outcome::NotFound => {}
-            Outcome::Refused { refusal, .. } => return Err(refusal.into()),
+        match run(tx, Target::Plan(plan), &kept, ctx, commit_seq).await? {
+            CommandOutcome::Applied(_) | CommandOutcome::NotFound => {}
+            CommandOutcome::Rejected { refusal, .. } => return Err(refusal.into()),
         }
     }
     Ok(id)
@@ -147,11 +149,11 @@ fn content(late: &LateResult) -> String {
     Value::Object(object).to_string()
 }
 
-fn name(step: Option<StepId>, named: &str, content: &str) -> ArtifactId {
+fn artifact_id(step: Option<StepId>, requested: &str, content: &str) -> ArtifactId {
     let mut hash = Sha256::new();
     match step {
         Some(step) => hash.update(step.as_uuid().as_bytes()),
-        None => hash.update(named.as_bytes()),
+        None => hash.update(requested.as_bytes()),
     }
     hash.update(content.as_bytes());
     let mut bytes = [0; 16];

@@ -1,5 +1,5 @@
-//! A step, and what came before it. What it waited for is read first, with words and data, so it is
-//! never cut before the rest.
+//! Context of a step. Results of its dependencies are loaded first, with summaries and data, so
+//! they are never truncated before the rest.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,19 @@ use onward_store::{Briefs, Sheet, Tx};
 
 use super::budget::{Budget, cost};
 use super::{
-    ENTRY, PAGE, StepAtHand, StepContext, StepTold, add_data, artifacts, may_fit, outputs,
+    ENTRY_COST, PAGE_SIZE, StepContext, StepDetails, StepWithResult, add_data, artifacts, may_fit,
+    outputs,
 };
 use crate::error::Error;
 
-/// What the answer costs beside its texts and lists.
-const FRAME: usize = 400;
-/// What an id in a list costs.
-const ID: usize = 39;
-/// How many reviews of the step, and how many words about the plan, are looked at.
-const HEARD: u32 = 10;
+/// Cost of the response apart from its texts and lists.
+const BASE_COST: usize = 400;
+/// Cost of an id in a list.
+const ID_COST: usize = 39;
+/// Maximum number of reviews of the step, and of feedback entries on the plan.
+const MAX_FEEDBACK: u32 = 10;
 
-pub(super) async fn read(tx: &mut Tx, id: StepId, room: usize) -> Result<StepContext, Error> {
+pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<StepContext, Error> {
     let Some((sheet, step)) = tx.sheet_of_step(id).await? else {
         return Err(Error::StepNotFound {
             step: id.to_string(),
@@ -28,25 +29,25 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, room: usize) -> Result<StepCon
         });
     };
     let plan = sheet.head.id;
-    let mut budget = Budget::of(room.saturating_sub(FRAME));
+    let mut budget = Budget::new(max_chars.saturating_sub(BASE_COST));
     let needed: BTreeSet<StepId> = step.spec.depends_on.iter().copied().collect();
-    let told = was_told(&step);
+    let has_feedback = may_have_feedback(&step);
     let order = step.order;
-    let (step, name, research_question) = at_hand(sheet, step, &mut budget);
+    let (step, name, research_question) = step_details(sheet, step, &mut budget);
 
     let needs = |below| Briefs::CompletedNeeded(id, below);
     let mut results = results(tx, needs, u32::MAX, &BTreeSet::new(), &mut budget).await?;
     add_data(tx, results.iter_mut(), &mut budget).await?;
 
     let mut share = budget.share(4);
-    let feedback = feedback(tx, plan, id, told, &mut share).await?;
-    budget.give_back(share);
+    let feedback = feedback(tx, plan, id, has_feedback, &mut share).await?;
+    budget.return_share(share);
     let mut share = budget.share(4);
     let artifacts = artifacts(tx, plan, Some(id), &mut share).await?;
-    budget.give_back(share);
+    budget.return_share(share);
     let mut share = budget.share(8);
     let outputs = outputs(tx, plan, &mut share).await?;
-    budget.give_back(share);
+    budget.return_share(share);
 
     let before = |below| Briefs::CompletedBelow(plan, below);
     let mut others = self::results(tx, before, order, &needed, &mut budget).await?;
@@ -61,12 +62,13 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, room: usize) -> Result<StepCon
         artifacts,
         outputs,
         feedback,
-        truncated: budget.is_cut(),
+        truncated: budget.is_truncated(),
     })
 }
 
-/// The step and its plan's name and question, which are cut only where they alone are too much.
-fn at_hand(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepAtHand, String, String) {
+/// The step, and the name and question of its plan. They are truncated only if they exceed the
+/// budget on their own.
+fn step_details(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepDetails, String, String) {
     let (mut name, mut question) = (sheet.brief.name, sheet.brief.research_question);
     let (status, attempt) = (step.status(), step.attempt());
     let (id, order, mut spec) = (step.id(), step.order, step.spec);
@@ -74,16 +76,19 @@ fn at_hand(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepAtHand, String
     if let Some(title) = &mut spec.title {
         budget.text(title, usize::MAX);
     }
-    let kept = cost(&question).min(budget.left() / 4);
-    budget.text(&mut spec.instructions, budget.left().saturating_sub(kept));
+    let reserved = cost(&question).min(budget.left() / 4);
+    budget.text(
+        &mut spec.instructions,
+        budget.left().saturating_sub(reserved),
+    );
     budget.text(&mut question, usize::MAX);
-    let fits = budget.left() / 10 / ID;
+    let fits = budget.left() / 10 / ID_COST;
     if spec.depends_on.len() > fits {
         spec.depends_on.truncate(fits);
-        budget.cut();
+        budget.mark_truncated();
     }
-    budget.take(spec.depends_on.len() * ID);
-    let step = StepAtHand {
+    budget.spend(spec.depends_on.len() * ID_COST);
+    let step = StepDetails {
         id,
         order,
         step_type: spec.step_type,
@@ -96,36 +101,36 @@ fn at_hand(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepAtHand, String
     (step, name, question)
 }
 
-/// Results of completed steps, from the given order down, as many as there is room for.
+/// Results of completed steps, in descending order from `below`, within the budget.
 async fn results(
     tx: &mut Tx,
     which: impl Fn(u32) -> Briefs,
     mut below: u32,
-    but: &BTreeSet<StepId>,
+    excluded: &BTreeSet<StepId>,
     budget: &mut Budget,
-) -> Result<Vec<StepTold>, Error> {
+) -> Result<Vec<StepWithResult>, Error> {
     let mut found = Vec::new();
     loop {
-        let page = tx.briefs(which(below), PAGE).await?;
+        let page = tx.briefs(which(below), PAGE_SIZE).await?;
         let Some(last) = page.last() else {
             return Ok(found);
         };
         below = last.order;
         let page: Vec<_> = page
             .into_iter()
-            .filter(|it| !but.contains(&it.id))
+            .filter(|brief| !excluded.contains(&brief.id))
             .collect();
-        let ids = may_fit(page.iter(), ENTRY, budget.left());
+        let ids = may_fit(page.iter(), ENTRY_COST, budget.left());
         let all_fit = ids.len() == page.len();
         if !all_fit {
-            budget.cut();
+            budget.mark_truncated();
         }
         for (step, summary) in page.into_iter().zip(tx.summaries(&ids).await?) {
             let mut summary = summary.unwrap_or_default();
-            if !budget.entry(ENTRY, &mut summary) {
+            if !budget.entry(ENTRY_COST, &mut summary) {
                 return Ok(found);
             }
-            found.push(StepTold {
+            found.push(StepWithResult {
                 step,
                 summary: Some(summary),
                 data: None,
@@ -137,23 +142,23 @@ async fn results(
     }
 }
 
-/// Whether a person may have said something about the step. One that is still worked on carries
-/// their words in its instructions, so that for most steps nobody has to look through the trail.
-fn was_told(step: &Step) -> bool {
-    step.status().is_terminal() || step.carries_feedback()
+/// Whether the step may have review feedback. A step that is still open has it in its instructions,
+/// so for most steps the audit trail need not be searched.
+fn may_have_feedback(step: &Step) -> bool {
+    step.status().is_terminal() || step.has_feedback()
 }
 
-/// What people said about the step, then about the plan.
+/// Feedback on the step, then on the plan.
 async fn feedback(
     tx: &mut Tx,
     plan: PlanId,
     step: StepId,
-    told: bool,
+    has_feedback: bool,
     budget: &mut Budget,
 ) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
-    if told {
-        for entry in tx.reviews_of(plan, step, HEARD).await? {
+    if has_feedback {
+        for entry in tx.reviews_of(plan, step, MAX_FEEDBACK).await? {
             if let Event::UserReviewed {
                 action: ReviewAction::Decided { feedback, .. },
                 ..
@@ -163,14 +168,18 @@ async fn feedback(
             }
         }
     }
-    let about_plan = tx.feedback_of(plan, HEARD).await?;
-    all.extend(about_plan.into_iter().filter_map(|said| said.comment));
-    let mut heard = Vec::new();
-    for mut words in all {
-        if !budget.entry(3, &mut words) {
+    let about_plan = tx.feedback_of(plan, MAX_FEEDBACK).await?;
+    all.extend(
+        about_plan
+            .into_iter()
+            .filter_map(|feedback| feedback.comment),
+    );
+    let mut listed = Vec::new();
+    for mut comment in all {
+        if !budget.entry(3, &mut comment) {
             break;
         }
-        heard.push(words);
+        listed.push(comment);
     }
-    Ok(heard)
+    Ok(listed)
 }

@@ -1,6 +1,5 @@
-//! What stands beside a plan in its document: what was found or made for it, what models took out of that,
-//! what it delivered, the
-//! skills that are linked to it, what people said about it. Out as JSON, and in again.
+//! A plan's attachments in its document: artifacts, extractions, outputs, skill executions and
+//! feedback, as JSON and back.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +12,14 @@ use onward_core::{PlanId, Timestamp};
 use onward_store::{Artifact, Entry, Extraction, Feedback, Output, Tx};
 use serde_json::{Map, Value, json};
 
-use super::{field, maybe, parsed, text};
+use super::{field, nullable, parsed, text};
 use crate::error::Error;
 use crate::feedback;
 use crate::skill;
 
-/// What stands beside a plan.
+/// A plan's attachments.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct Attachments {
     artifacts: Vec<Artifact>,
     extractions: Vec<Extraction>,
     outputs: Vec<Output>,
@@ -28,54 +27,65 @@ pub(super) struct Beside {
     feedback: Vec<Feedback>,
 }
 
-impl Beside {
-    /// Reads what a document holds. One that was made before there were extractions, outputs, skills and
-    /// feedback has none.
-    pub(super) fn read(document: &Value, plan: PlanId, trail: &[Entry]) -> Result<Self, Error> {
+impl Attachments {
+    /// Parses the attachments of a document. All lists except `artifacts` are optional, because
+    /// documents of older versions do not contain them.
+    pub(super) fn read(document: &Value, plan: PlanId, entries: &[Entry]) -> Result<Self, Error> {
         let list = |key: &'static str| match document.get(key) {
             Some(Value::Array(list)) => Ok(list.as_slice()),
             None if key != "artifacts" => Ok(&[][..]),
-            Some(_) | None => Err(Error::invalid(key, "is missing, or no list")),
+            Some(_) | None => Err(Error::invalid(key, "must be a list")),
         };
-        let mut beside = Beside::default();
-        for (place, artifact) in list("artifacts")?.iter().enumerate() {
-            let path = format!("artifacts[{place}]");
-            beside.artifacts.push(read_artifact(artifact, plan, &path)?);
+        let mut attachments = Attachments::default();
+        for (index, artifact) in list("artifacts")?.iter().enumerate() {
+            let path = format!("artifacts[{index}]");
+            attachments
+                .artifacts
+                .push(read_artifact(artifact, plan, &path)?);
         }
-        for (place, extraction) in list("extractions")?.iter().enumerate() {
-            let path = format!("extractions[{place}]");
+        for (index, extraction) in list("extractions")?.iter().enumerate() {
+            let path = format!("extractions[{index}]");
             let extraction = read_extraction(extraction, &path)?;
-            let is_there = |id| beside.artifacts.iter().any(|artifact| artifact.id == id);
-            if !extraction.artifact.is_some_and(is_there) {
+            let exists = |id| {
+                attachments
+                    .artifacts
+                    .iter()
+                    .any(|artifact| artifact.id == id)
+            };
+            if !extraction.artifact.is_some_and(exists) {
                 let path = format!("{path}.artifactId");
-                return Err(Error::invalid(&path, "is none of `artifacts`"));
+                return Err(Error::invalid(
+                    &path,
+                    "must be the id of one of `artifacts`",
+                ));
             }
-            beside.extractions.push(extraction);
+            attachments.extractions.push(extraction);
         }
-        beside.outputs = read_outputs(list("outputs")?, plan)?;
-        for (place, execution) in list("skillExecutions")?.iter().enumerate() {
-            let path = format!("skillExecutions[{place}]");
+        attachments.outputs = read_outputs(list("outputs")?, plan)?;
+        for (index, execution) in list("skillExecutions")?.iter().enumerate() {
+            let path = format!("skillExecutions[{index}]");
             let execution = read_skill(execution, plan, &path)?;
-            if let Some(why) = skill::unlike_trail(&execution, trail) {
-                return Err(Error::invalid(&path, why));
+            if let Some(reason) = skill::audit_mismatch(&execution, entries) {
+                return Err(Error::invalid(&path, reason));
             }
-            beside.skills.push(execution);
+            attachments.skills.push(execution);
         }
-        for (place, said) in list("feedback")?.iter().enumerate() {
-            let path = format!("feedback[{place}]");
-            let said = read_feedback(said, plan, &path)?;
-            let is_there = |id| beside.outputs.iter().any(|output| output.id == id);
-            if said.output.is_some_and(|id| !is_there(id)) {
+        for (index, entry) in list("feedback")?.iter().enumerate() {
+            let path = format!("feedback[{index}]");
+            let entry = read_feedback(entry, plan, &path)?;
+            let exists = |id| attachments.outputs.iter().any(|output| output.id == id);
+            if entry.output.is_some_and(|id| !exists(id)) {
                 let path = format!("{path}.outputId");
-                return Err(Error::invalid(&path, "is none of `outputs`"));
+                return Err(Error::invalid(&path, "must be the id of one of `outputs`"));
             }
-            beside.feedback.push(said);
+            attachments.feedback.push(entry);
         }
-        Ok(beside)
+        Ok(attachments)
     }
 
-    /// Keeps it. What outlived the plan where it was before is given back to it.
-    pub(super) async fn keep(&self, tx: &mut Tx) -> Result<(), Error> {
+    /// Stores the attachments. Artifacts and skill executions that outlived a deleted plan are
+    /// linked to it again.
+    pub(super) async fn store(&self, tx: &mut Tx) -> Result<(), Error> {
         for artifact in &self.artifacts {
             match tx.artifact(artifact.id).await? {
                 Some(_) => tx.adopt(artifact),
@@ -91,15 +101,16 @@ impl Beside {
         }
         for output in &self.outputs {
             if tx.plan_of_output(output.id).await?.is_some() {
-                let taken = format!("another plan has an output `{}`", output.id);
-                return Err(super::taken(taken));
+                let message = format!("output `{}` already exists in another plan", output.id);
+                return Err(super::already_exists(message));
             }
             tx.add_output(output);
         }
         for execution in &self.skills {
             match tx.skill(execution.id).await? {
                 None => tx.add_skill(execution),
-                // One that went on without its plan says more than the plan's trail.
+                // An execution that continued after the plan was deleted is newer than the
+                // document; keep it.
                 Some(known) if known.plan.is_none() && known.status() == execution.status() => {
                     tx.change_skill(&SkillExecution {
                         plan: execution.plan,
@@ -109,8 +120,8 @@ impl Beside {
                 Some(_) => {}
             }
         }
-        for said in &self.feedback {
-            tx.add_feedback(said);
+        for entry in &self.feedback {
+            tx.add_feedback(entry);
         }
         Ok(())
     }
@@ -174,7 +185,7 @@ pub(super) fn skill(execution: &SkillExecution) -> Value {
     })
 }
 
-pub(super) fn said(feedback: &Feedback) -> Value {
+pub(super) fn feedback(feedback: &Feedback) -> Value {
     json!({
         "feedbackId": feedback.id.to_string(),
         "rating": feedback.rating,
@@ -194,11 +205,11 @@ fn read_artifact(artifact: &Value, plan: PlanId, path: &str) -> Result<Artifact,
     Ok(Artifact {
         id: field::<ArtifactId>(artifact, path, "artifactId", parsed)?,
         plan: Some(plan),
-        step: field(artifact, path, "stepId", maybe(parsed))?,
+        step: field(artifact, path, "stepId", nullable(parsed))?,
         kind: field(artifact, path, "artifactType", known_kind)?,
         title: field(artifact, path, "title", text)?,
         content: field(artifact, path, "content", text)?,
-        source_url: field(artifact, path, "sourceUrl", maybe(text))?,
+        source_url: field(artifact, path, "sourceUrl", nullable(text))?,
         metadata: Value::Object(Map::clone(metadata)),
         created_at: field(artifact, path, "createdAt", parsed)?,
     })
@@ -216,9 +227,9 @@ fn read_extraction(extraction: &Value, path: &str) -> Result<Extraction, Error> 
     let issues = |value: &Value| value.as_array()?.iter().map(issue).collect();
     Ok(Extraction {
         id: field::<ExtractionId>(extraction, path, "extractionId", parsed)?,
-        artifact: field(extraction, path, "artifactId", maybe(parsed))?,
+        artifact: field(extraction, path, "artifactId", nullable(parsed))?,
         schema: field(extraction, path, "schema", any)?,
-        instructions: field(extraction, path, "instructions", maybe(text))?,
+        instructions: field(extraction, path, "instructions", nullable(text))?,
         data: field(extraction, path, "data", any)?,
         issues: field(extraction, path, "issues", issues)?,
         model: field(extraction, path, "model", text)?,
@@ -227,15 +238,15 @@ fn read_extraction(extraction: &Value, path: &str) -> Result<Extraction, Error> 
     })
 }
 
-/// Outputs, the versions of each in their order: the last is the one that is searched.
+/// Parses outputs, sorted by version: the latest one is searchable.
 fn read_outputs(outputs: &[Value], plan: PlanId) -> Result<Vec<Output>, Error> {
     let mut read = Vec::new();
     let (mut ids, mut versions) = (BTreeSet::new(), BTreeSet::new());
-    for (place, output) in outputs.iter().enumerate() {
-        let path = format!("outputs[{place}]");
+    for (index, output) in outputs.iter().enumerate() {
+        let path = format!("outputs[{index}]");
         let output = read_output(output, plan, &path)?;
         if !ids.insert(output.id) || !versions.insert((output.title.clone(), output.version)) {
-            return Err(Error::invalid(&path, "is there twice"));
+            return Err(Error::invalid(&path, "is a duplicate"));
         }
         read.push(output);
     }
@@ -244,7 +255,11 @@ fn read_outputs(outputs: &[Value], plan: PlanId) -> Result<Vec<Output>, Error> {
 }
 
 fn read_output(output: &Value, plan: PlanId, path: &str) -> Result<Output, Error> {
-    let count = |value: &Value| u32::try_from(value.as_u64()?).ok().filter(|it| *it > 0);
+    let count = |value: &Value| {
+        u32::try_from(value.as_u64()?)
+            .ok()
+            .filter(|version| *version > 0)
+    };
     Ok(Output {
         id: field::<OutputId>(output, path, "outputId", parsed)?,
         plan,
@@ -259,7 +274,7 @@ fn read_output(output: &Value, plan: PlanId, path: &str) -> Result<Output, Error
 
 fn read_skill(execution: &Value, plan: PlanId, path: &str) -> Result<SkillExecution, Error> {
     let status: SkillStatus = field(execution, path, "status", parsed)?;
-    let error: Option<String> = field(execution, path, "errorMessage", maybe(text))?;
+    let error: Option<String> = field(execution, path, "errorMessage", nullable(text))?;
     let ended_at = || field::<Timestamp>(execution, path, "endedAt", parsed);
     let state = match status {
         SkillStatus::Started => SkillState::Started,
@@ -272,7 +287,7 @@ fn read_skill(execution: &Value, plan: PlanId, path: &str) -> Result<SkillExecut
             error,
         },
     };
-    let session: Option<String> = field(execution, path, "sessionId", maybe(text))?;
+    let session: Option<String> = field(execution, path, "sessionId", nullable(text))?;
     let metadata = field(execution, path, "metadata", Value::as_object)?;
     Ok(SkillExecution {
         id: field::<SkillExecutionId>(execution, path, "executionId", parsed)?,
@@ -286,22 +301,22 @@ fn read_skill(execution: &Value, plan: PlanId, path: &str) -> Result<SkillExecut
     })
 }
 
-fn read_feedback(said: &Value, plan: PlanId, path: &str) -> Result<Feedback, Error> {
-    let small = |value: &Value| u32::try_from(value.as_u64()?).ok();
+fn read_feedback(entry: &Value, plan: PlanId, path: &str) -> Result<Feedback, Error> {
+    let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
     let feedback = Feedback {
-        id: field::<FeedbackId>(said, path, "feedbackId", parsed)?,
+        id: field::<FeedbackId>(entry, path, "feedbackId", parsed)?,
         plan,
-        rating: field(said, path, "rating", maybe(small))?,
-        comment: field(said, path, "comment", maybe(text))?,
-        output: match said.get("outputId") {
-            // One that was made before there were outputs is about none.
+        rating: field(entry, path, "rating", nullable(number))?,
+        comment: field(entry, path, "comment", nullable(text))?,
+        output: match entry.get("outputId") {
+            // Documents of older versions have no `outputId`.
             None => None,
-            Some(_) => field(said, path, "outputId", maybe(parsed))?,
+            Some(_) => field(entry, path, "outputId", nullable(parsed))?,
         },
-        actor: field(said, path, "actor", text)?,
-        created_at: field(said, path, "createdAt", parsed)?,
+        actor: field(entry, path, "actor", text)?,
+        created_at: field(entry, path, "createdAt", parsed)?,
     };
-    let fits = feedback::check(feedback.rating, feedback.comment.as_deref());
-    fits.map_err(|why| Error::invalid(path, why.to_string()))?;
+    let valid = feedback::check(feedback.rating, feedback.comment.as_deref());
+    valid.map_err(|error| Error::invalid(path, error.to_string()))?;
     Ok(feedback)
 }

@@ -1,0 +1,116 @@
+//! The engine's environment: the clock, the source of randomness, and process lookup.
+//!
+//! They are behind one trait, so that a test can simulate a year in a second and reproduce it from
+//! a seed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onward_core::Timestamp;
+use onward_core::call::owner::ProcessObservation;
+use onward_core::id::ClaimToken;
+use uuid::{Builder, Uuid};
+
+use crate::machine;
+
+/// Source of time and randomness.
+pub trait Environment: Send + Sync {
+    /// The current time.
+    fn now(&self) -> Timestamp;
+    /// Fills the buffer with random bytes, unpredictable outside of tests.
+    fn fill_random(&self, bytes: &mut [u8]);
+    /// Whether [`now`](Self::now) is the wall clock. If so, the clock of a database shared by
+    /// several machines takes precedence; a simulated clock is used as it is.
+    fn is_wall_clock(&self) -> bool {
+        false
+    }
+    /// The state of a process. An environment without processes returns no information.
+    fn process_state(&self, _process: u32) -> ProcessObservation {
+        machine::no_information()
+    }
+}
+
+/// The environment of the running machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEnvironment;
+
+impl Environment for SystemEnvironment {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = since.map_or(0, |since| since.as_millis());
+        Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        if getrandom::fill(bytes).is_err() {
+            // Without randomness, claim tokens would be guessable.
+            std::process::abort();
+        }
+    }
+
+    fn is_wall_clock(&self) -> bool {
+        true
+    }
+
+    fn process_state(&self, process: u32) -> ProcessObservation {
+        machine::process_state(process)
+    }
+}
+
+/// Generates ids and tokens from an [`Environment`].
+#[derive(Clone)]
+pub(crate) struct IdGenerator {
+    pub(crate) environment: Arc<dyn Environment>,
+    /// Number of generated ids; orders ids of the same millisecond.
+    count: Arc<AtomicU16>,
+}
+
+impl IdGenerator {
+    pub(crate) fn new(environment: Arc<dyn Environment>) -> Self {
+        let made = Arc::default();
+        Self {
+            environment,
+            count: made,
+        }
+    }
+
+    /// A random id. Its prefixes are distinctive, so users can type the first characters.
+    pub(crate) fn random_id(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.environment.fill_random(&mut bytes);
+        Builder::from_random_bytes(bytes).into_uuid()
+    }
+
+    /// A time-ordered id, which keeps indexes compact.
+    pub(crate) fn ordered_id(&self, now: Timestamp) -> Uuid {
+        let mut bytes = [0; 10];
+        self.environment.fill_random(&mut bytes);
+        // The first twelve bits are the counter; the version overwrites the upper four.
+        let count = self.count.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        bytes[..2].copy_from_slice(&count);
+        let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+        Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    pub(crate) fn claim_token(&self) -> ClaimToken {
+        ClaimToken::new(self.hex::<16>())
+    }
+
+    /// `BYTES` random bytes as hexadecimal text.
+    pub(crate) fn hex<const BYTES: usize>(&self) -> String {
+        let mut bytes = [0; BYTES];
+        self.environment.fill_random(&mut bytes);
+        hex(&bytes)
+    }
+}
+
+/// Bytes as hexadecimal text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
