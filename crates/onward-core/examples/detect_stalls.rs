@@ -1,9 +1,8 @@
-//! Is anybody still working? Asked of a task table that is not Onward's:
+//! Detects stalled tasks in a task table that is not Onward's:
 //! `cargo run -p onward-core --example detect_stalls`.
 //!
-//! The detector needs no plan, no database and no ids of its own: it takes five fields per task, and
-//! gives back the ids that it was given. It changes nothing. A test compares the output with
-//! `detect_stalls.txt`.
+//! The detector needs no plan and no database: it takes five fields per task and returns the ids of
+//! the stalled ones. It changes nothing. A test compares the output with `detect_stalls.txt`.
 
 use std::io::{self, Write};
 
@@ -12,8 +11,8 @@ use onward_core::{
     StepStatus, StepTimestamp, Timestamp, detect_stalled_steps, is_plan_stalled, next_stall_at,
 };
 
-/// A row as somebody else keeps it: a number for an id, a word for a status, minutes for times. Ids
-/// may be of any type that can be cloned.
+/// A row of another program: a numeric id, a text status, times in minutes. Ids may have any type
+/// that can be cloned.
 struct Task {
     id: u32,
     state: &'static str,
@@ -39,12 +38,12 @@ impl Task {
     }
 }
 
-/// So many minutes after nine o'clock.
+/// The time this many minutes after nine o'clock.
 fn minutes(minutes: i64) -> Timestamp {
     Timestamp::from_millis(1_785_229_200_000 + minutes * 60_000)
 }
 
-/// Asks, and prints the answers.
+/// Runs the detector and prints the results.
 pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
     #[rustfmt::skip]
     let table = [
@@ -58,20 +57,21 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
     let limit = DEFAULT_STALL_THRESHOLD;
     for now in [30, 31, 51].map(minutes) {
         let stalled = detect_stalled_steps(&steps, now, limit);
-        let look_again = match next_stall_at(&steps, now, limit) {
-            Some(limit_at) => format!("look again at {}", limit_at.next()),
-            None => "nothing else can stall".to_owned(),
+        let next_check = match next_stall_at(&steps, now, limit) {
+            Some(limit_at) => format!("next check at {}", limit_at.next()),
+            None => "no further stalls possible".to_owned(),
         };
-        let verdict = match is_plan_stalled(&steps, now, limit) {
-            true => format!("stalled: {stalled:?}"),
-            false => "all alive".to_owned(),
+        let verdict = if is_plan_stalled(&steps, now, limit) {
+            format!("stalled: {stalled:?}")
+        } else {
+            "no stalls".to_owned()
         };
-        writeln!(out, "{now}  {verdict:<21}  {look_again}")?;
+        writeln!(out, "{now}  {verdict:<21}  {next_check}")?;
     }
     Ok(())
 }
 
-#[allow(clippy::disallowed_methods, reason = "an example prints its answer")]
+#[allow(clippy::disallowed_methods, reason = "an example prints its output")]
 fn main() -> io::Result<()> {
     run(&mut io::stdout())
 }

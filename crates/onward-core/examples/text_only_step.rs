@@ -1,22 +1,22 @@
-//! A loop of one's own with a model that goes round in circles, and how it ends in an answer:
+//! A custom agent loop that ends a model's loop with a text answer:
 //! `cargo run -p onward-core --example text_only_step`.
 //!
-//! The model is a script, and so are its tools. The loop shows the detector each step and climbs the
-//! ladder: a nudge at half the threshold, then the reminder and one step without tools. A test compares
-//! the output with `text_only_step.txt`.
+//! The model and its tools are scripted. The loop passes each step to the detector and escalates: a
+//! nudge at half the threshold, then the reminder and one step without tools. A test compares the
+//! output with `text_only_step.txt`.
 
 use std::io::{self, Write};
 
-use onward_core::turn::{Call, Observation, Outside, ProgressDetector, TurnPolicy, Verdict};
+use onward_core::turn::{Call, ExternalChange, Observation, ProgressDetector, TurnPolicy, Verdict};
 use serde_json::{Value, json};
 
-/// What the model says in a step.
+/// A model response.
 enum Reply {
     Call(&'static str, Value),
     Text(&'static str),
 }
 
-/// A model that looks once, and then does nothing with much zeal, for as long as it has tools.
+/// A model that reads one file and then makes no progress while it has tools.
 struct Model {
     script: std::vec::IntoIter<(&'static str, Value)>,
 }
@@ -48,14 +48,14 @@ impl Model {
         match self.script.next().filter(|_| tools) {
             Some((tool, input)) => Reply::Call(tool, input),
             None => Reply::Text(
-                "Known: the Moon raises one tide. Tried: the notes, which say nothing of a second \
-                 one. Needed: a source on it, or leave to search the web.",
+                "Known: the Moon causes one tide. Tried: the notes, which do not mention a second \
+                 one. Needed: a source, or permission to search the web.",
             ),
         }
     }
 }
 
-/// What the tools answer: whether it worked, and the output.
+/// Runs a tool. Returns whether it succeeded, and the output.
 fn run_tool(tool: &str, input: &Value) -> (bool, &'static str) {
     let command = input.get("command").and_then(Value::as_str).unwrap_or("");
     match (tool, command) {
@@ -72,7 +72,7 @@ fn run_tool(tool: &str, input: &Value) -> (bool, &'static str) {
     }
 }
 
-/// Runs one turn, and prints what happens.
+/// Runs one turn and prints each step.
 pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
     let mut model = Model::new();
     let mut detector = ProgressDetector::new(TurnPolicy::default());
@@ -83,7 +83,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
             Reply::Text(answer) => {
                 let end = Observation {
                     calls: &[],
-                    outside: Outside::Same,
+                    external: ExternalChange::Unchanged,
                     at: None,
                     background: false,
                 };
@@ -100,22 +100,22 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
         };
         let verdict = detector.observe(&Observation {
             calls: &[call],
-            outside: Outside::Same,
+            external: ExternalChange::Unchanged,
             at: None,
             background: false,
         });
-        let said = input.as_object().and_then(|fields| fields.values().next());
-        let said = said.and_then(Value::as_str).unwrap_or("");
-        write!(out, "{number:>2}  {:<62}", format!("{tool}: {said}"))?;
+        let argument = input.as_object().and_then(|fields| fields.values().next());
+        let argument = argument.and_then(Value::as_str).unwrap_or("");
+        write!(out, "{number:>2}  {:<62}", format!("{tool}: {argument}"))?;
         match verdict {
-            Verdict::Progress { why } => writeln!(out, "progress: {why}")?,
+            Verdict::Progress { reason } => writeln!(out, "progress: {reason}")?,
             Verdict::Idle { steps, threshold } => {
                 writeln!(out, "idle, {steps} of {threshold}")?;
                 if steps * 2 >= threshold && !nudged {
                     nudged = true;
                     writeln!(
                         out,
-                        "    nudge: nothing new was learned, and no file changed, in {steps} steps"
+                        "    nudge: no file changed and nothing new was learned in {steps} steps"
                     )?;
                 }
             }
@@ -126,7 +126,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
                 }
                 writeln!(
                     out,
-                    "    reminder: call no more tools; say what is known, what was tried, what is needed"
+                    "    reminder: answer in text: what is known, what was tried, what is needed"
                 )?;
                 tools = false;
             }
@@ -136,7 +136,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-#[allow(clippy::disallowed_methods, reason = "an example prints its answer")]
+#[allow(clippy::disallowed_methods, reason = "an example prints its output")]
 fn main() -> io::Result<()> {
     run(&mut io::stdout())
 }

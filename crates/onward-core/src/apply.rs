@@ -1,12 +1,12 @@
-//! A whole plan in memory, made by its events.
+//! A whole plan in memory, built from its events.
 //!
-//! This is what replaying an audit trail gives, and what a program that keeps its plans itself
-//! drives. A server does not need it for most calls: the verbs in [`decide`](mod@crate::decide) take only
-//! the facts that they look at. The indexes here give those facts without walking the list, so that
-//! deciding costs the same on 10 steps and on 10,000.
+//! Replaying an audit trail gives a [`Plan`]. A program that keeps its plans in memory works with
+//! it directly; a server needs it only for a few calls, because the modules in
+//! [`decide`](mod@crate::decide) take only the facts that they need. The indexes provide these
+//! facts without scanning the step list, so a decision costs the same with 10 steps and with
+//! 10,000.
 //!
-//! [`Plan::apply`] is total: an event is applied, or answered with what does not fit, and then nothing
-//! is changed.
+//! [`Plan::apply`] applies an event or rejects it; a rejected event changes nothing.
 
 mod index;
 mod list;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use crate::branch::{Branch, Effect};
 use crate::event::{Change, Created, Event};
 use crate::id::{SessionId, StepId};
-use crate::plan::{Brief, IllegalPlanMove, PlanHead};
+use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;
 use crate::stall::Stall;
-use crate::step::{Step, StepMisfit};
+use crate::step::{Step, StepApplyError};
 use crate::time::Timestamp;
 
 use index::{ById, Index};
@@ -32,46 +32,46 @@ pub struct Plan {
     head: PlanHead,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// In their order.
+    /// Sorted by order.
     steps: Vec<Step>,
     branches: ById<StepId, Vec<Branch>>,
     resumed: BTreeSet<SessionId>,
     index: Index,
 }
 
-/// An event that does not fit the plan: the trail is broken there.
+/// An event that cannot be applied to the plan: the audit trail is inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{event}` does not fit: {why}")]
-pub struct Inapplicable {
+#[error("cannot apply event `{event}`: {kind}")]
+pub struct ApplyError {
     /// The event's name.
     pub event: &'static str,
-    /// What does not fit.
-    pub why: Misfit,
+    /// The reason.
+    pub kind: ApplyErrorKind,
 }
 
-/// Why an event does not fit a plan.
+/// Why an event cannot be applied to a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
-    /// It does not fit the plan's status.
+pub enum ApplyErrorKind {
+    /// The transition of the plan is illegal.
     #[error(transparent)]
-    Plan(#[from] IllegalPlanMove),
-    /// It does not fit its step.
+    Plan(#[from] IllegalPlanTransition),
+    /// The event does not match its step.
     #[error(transparent)]
-    Step(#[from] StepMisfit),
-    /// It is about a step that the plan does not have.
+    Step(#[from] StepApplyError),
+    /// The plan has no step with this id.
     #[error("the plan has no step `{0}`")]
     UnknownStep(StepId),
-    /// It would change the list of steps to something that is no list of these steps.
-    #[error("the list of steps would not be whole")]
-    List,
-    /// A plan comes into being once, and by its first event.
-    #[error("a plan comes into being by its first event, and by no other")]
-    Created,
+    /// The resulting step list would be incomplete or contain duplicates.
+    #[error("the resulting step list would be invalid")]
+    InvalidStepList,
+    /// The creation event is missing, not the first event, or repeated.
+    #[error("the first event, and only the first, must create the plan")]
+    MisplacedCreation,
 }
 
 impl Plan {
-    /// The plan that this event brings into being.
-    pub fn created(created: &Created, at: Timestamp) -> Self {
+    /// The plan after its creation event.
+    pub fn from_created(created: &Created, at: Timestamp) -> Self {
         let steps: Vec<Step> = (1u32..)
             .zip(&created.steps)
             .map(|(order, spec)| Step::new(spec.clone(), order, at))
@@ -83,10 +83,10 @@ impl Plan {
                 .or_default()
                 .push(branch.clone());
         }
-        let index = Index::of(&steps, &branches);
+        let index = Index::new(&steps, &branches);
         Self {
             brief: created.brief.clone(),
-            head: PlanHead::created(created),
+            head: PlanHead::new(created),
             created_at: at,
             updated_at: at,
             steps,
@@ -96,70 +96,73 @@ impl Plan {
         }
     }
 
-    /// The plan that a whole trail makes.
+    /// Builds the plan from its audit trail.
     pub fn replay<'e>(
-        trail: impl IntoIterator<Item = (&'e Event, Timestamp)>,
-    ) -> Result<Self, Inapplicable> {
-        let mut trail = trail.into_iter();
-        let mut plan = match trail.next() {
+        events: impl IntoIterator<Item = (&'e Event, Timestamp)>,
+    ) -> Result<Self, ApplyError> {
+        let mut events = events.into_iter();
+        let mut plan = match events.next() {
             Some((
                 Event::PlanModified {
                     change: Change::Created(created),
                     ..
                 },
                 at,
-            )) => Self::created(created, at),
+            )) => Self::from_created(created, at),
             Some((event, _)) => {
-                return Err(Inapplicable {
+                return Err(ApplyError {
                     event: event.name(),
-                    why: Misfit::Created,
+                    kind: ApplyErrorKind::MisplacedCreation,
                 });
             }
             None => {
-                return Err(Inapplicable {
-                    event: "nothing",
-                    why: Misfit::Created,
+                return Err(ApplyError {
+                    event: "none",
+                    kind: ApplyErrorKind::MisplacedCreation,
                 });
             }
         };
-        for (event, at) in trail {
+        for (event, at) in events {
             plan.apply(event, at)?;
         }
         Ok(plan)
     }
 
-    /// Makes one change.
-    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), Inapplicable> {
-        self.change(event, at).map_err(|why| Inapplicable {
+    /// Applies one event.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), ApplyError> {
+        self.change(event, at).map_err(|why| ApplyError {
             event: event.name(),
-            why,
+            kind: why,
         })
     }
 
-    /// Makes all changes of one command, up to the first that does not fit.
-    pub fn apply_all(&mut self, events: &[Event], at: Timestamp) -> Result<(), Inapplicable> {
+    /// Applies the events of one command, up to the first that is rejected.
+    pub fn apply_all(&mut self, events: &[Event], at: Timestamp) -> Result<(), ApplyError> {
         events.iter().try_for_each(|event| self.apply(event, at))
     }
 
-    fn change(&mut self, event: &Event, at: Timestamp) -> Result<(), Misfit> {
-        // The head is small: it follows in a copy, so that nothing is half done where a step refuses.
+    fn change(&mut self, event: &Event, at: Timestamp) -> Result<(), ApplyErrorKind> {
+        // Work on a copy of the head, so that a rejected step change leaves the plan unchanged.
         let mut head = self.head.clone();
         head.apply(event, at)?;
         match event {
-            Event::PlanModified { change, .. } => self.modified(change, event, at)?,
+            Event::PlanModified { change, .. } => self.apply_modification(change, event, at)?,
             Event::BranchTaken {
                 step,
                 effect: Effect::Added { steps },
                 ..
             } => {
-                let after = self.step(*step).ok_or(Misfit::UnknownStep(*step))?.order;
+                let after = self
+                    .step(*step)
+                    .ok_or(ApplyErrorKind::UnknownStep(*step))?
+                    .order;
                 self.insert(after, steps, at)?;
             }
             Event::PlanStalled { stalls } => {
                 for stall in stalls {
                     let step = self
                         .step(stall.step)
-                        .ok_or(Misfit::UnknownStep(stall.step))?;
+                        .ok_or(ApplyErrorKind::UnknownStep(stall.step))?;
                     step.clone().apply(event, at)?;
                 }
                 for stall in stalls {
@@ -190,9 +193,14 @@ impl Plan {
         Ok(())
     }
 
-    fn modified(&mut self, change: &Change, event: &Event, at: Timestamp) -> Result<(), Misfit> {
+    fn apply_modification(
+        &mut self,
+        change: &Change,
+        event: &Event,
+        at: Timestamp,
+    ) -> Result<(), ApplyErrorKind> {
         match change {
-            Change::Created(_) => Err(Misfit::Created),
+            Change::Created(_) => Err(ApplyErrorKind::MisplacedCreation),
             Change::StepsAdded { after, steps } => self.insert(*after, steps, at),
             Change::StepRemoved { step } => self.remove(*step),
             Change::StepsReordered { steps } => self.reorder(steps),
@@ -200,10 +208,10 @@ impl Plan {
             Change::StepFailed { step } | Change::StepRequeued { step } => self
                 .step(*step)
                 .map(|_| ())
-                .ok_or(Misfit::UnknownStep(*step)),
+                .ok_or(ApplyErrorKind::UnknownStep(*step)),
             Change::BranchAdded { branch } => {
                 self.step(branch.after)
-                    .ok_or(Misfit::UnknownStep(branch.after))?;
+                    .ok_or(ApplyErrorKind::UnknownStep(branch.after))?;
                 self.index.branch_added(branch);
                 self.branches
                     .entry(branch.after)
@@ -214,46 +222,57 @@ impl Plan {
         }
     }
 
-    fn change_step(&mut self, id: StepId, event: &Event, at: Timestamp) -> Result<(), Misfit> {
-        let place = self.index.place(id).ok_or(Misfit::UnknownStep(id))?;
-        let step = self.steps.get_mut(place).ok_or(Misfit::UnknownStep(id))?;
+    fn change_step(
+        &mut self,
+        id: StepId,
+        event: &Event,
+        at: Timestamp,
+    ) -> Result<(), ApplyErrorKind> {
+        let position = self
+            .index
+            .position(id)
+            .ok_or(ApplyErrorKind::UnknownStep(id))?;
+        let step = self
+            .steps
+            .get_mut(position)
+            .ok_or(ApplyErrorKind::UnknownStep(id))?;
         let was_open = !step.status().is_terminal();
         step.apply(event, at)?;
         self.index.step_changed(step);
         if was_open && step.status().is_terminal() {
-            self.index.step_ended(&self.steps, place);
+            self.index.step_ended(&self.steps, position);
         }
         Ok(())
     }
 
-    /// What its author said about it.
+    /// The author's description.
     pub fn brief(&self) -> &Brief {
         &self.brief
     }
 
-    /// Its status and counts.
+    /// The status and step counts.
     pub fn head(&self) -> &PlanHead {
         &self.head
     }
 
-    /// When it came into being.
+    /// The time of creation.
     pub fn created_at(&self) -> Timestamp {
         self.created_at
     }
 
-    /// When anything about it last changed.
+    /// The time of the last change.
     pub fn updated_at(&self) -> Timestamp {
         self.updated_at
     }
 
-    /// All steps, in their order.
+    /// All steps, sorted by order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// One step.
+    /// The step with this id.
     pub fn step(&self, id: StepId) -> Option<&Step> {
-        self.steps.get(self.index.place(id)?)
+        self.steps.get(self.index.position(id)?)
     }
 
     /// The step with this order.
@@ -261,17 +280,17 @@ impl Plan {
         self.steps.get(usize::try_from(order).ok()?.checked_sub(1)?)
     }
 
-    /// A step's branches, in the order in which they are tried.
+    /// A step's branches, in evaluation order.
     pub fn branches_after(&self, step: StepId) -> &[Branch] {
         self.branches.get(&step).map_or(&[], Vec::as_slice)
     }
 
-    /// The threshold that applies to a step of this plan.
+    /// The stall threshold for a step. `call` overrides the thresholds of the step and the plan.
     pub fn threshold(&self, step: &Step, call: Option<Duration>) -> Duration {
         stall_threshold(call, step.spec.stall_threshold, self.head.stall_threshold)
     }
 
-    /// The stalls, in the order of the steps, each step by its own threshold. A plan that is over has
+    /// The stalls, sorted by step order, each by the threshold of its step. A terminal plan has
     /// none. Detection changes nothing.
     pub fn stalls(&self, now: Timestamp, call: Option<Duration>) -> Vec<Stall> {
         self.stalled_steps(now, call)
@@ -292,7 +311,7 @@ impl Plan {
             .filter(move |step| step.timestamp().is_stalled(now, self.threshold(step, call)))
     }
 
-    /// When [`stalls`](Self::stalls) could next answer otherwise, if nothing happens.
+    /// The next time at which [`stalls`](Self::stalls) can change without a new event.
     pub fn next_stall_at(&self, now: Timestamp, call: Option<Duration>) -> Option<Timestamp> {
         self.in_progress()
             .filter_map(|step| step.timestamp().stalls_at(self.threshold(step, call)))
@@ -300,27 +319,27 @@ impl Plan {
             .min()
     }
 
-    /// The steps in progress, in their order; none of a plan that is over.
+    /// The steps in progress, sorted by order. A terminal plan has none.
     pub fn in_progress(&self) -> impl Iterator<Item = &Step> {
-        let over = self.head.status().is_terminal();
+        let is_terminal = self.head.status().is_terminal();
         self.index
             .in_progress()
-            .filter(move |_| !over)
+            .filter(move |_| !is_terminal)
             .filter_map(|order| self.step_at(order))
     }
 
-    /// The first step that can be handed out.
+    /// The first step that can be claimed.
     pub fn ready(&self) -> Option<&Step> {
         self.step_at(self.index.first_ready(&self.steps, &[])?)
     }
 
-    /// The first step whose agent has not been told of a person's feedback.
+    /// The first step with undelivered feedback.
     pub fn undelivered(&self) -> Option<&Step> {
         self.step_at(self.index.first_undelivered()?)
     }
 
     /// Whether another step depends on this one.
-    pub fn is_needed(&self, step: StepId) -> bool {
+    pub fn has_dependents(&self, step: StepId) -> bool {
         !self.index.dependents(step).is_empty()
     }
 

@@ -1,43 +1,42 @@
 //! A branch: a condition on a step's result, with an action.
 //!
-//! After a step is completed its branches are tried in the order in which they were made; the first
-//! that is true decides, and the rest are not tried. A condition that cannot be evaluated counts as
-//! false, and its verdict says why. Trying changes nothing: what the action then does is decided in
-//! `decide/finish.rs`.
+//! After a step is completed, its branches are evaluated in creation order. The first branch whose
+//! condition is true is taken; the rest are not evaluated. A condition that cannot be evaluated
+//! counts as false, and its verdict contains the error. `decide/finish.rs` carries out the action.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::condition::{Condition, PlanScope, Scope, StepScope, Trials};
+use crate::condition::{Condition, Evaluator, PlanScope, Scope, StepScope};
 use crate::id::{BranchId, StepId};
 use crate::progress::Counts;
 use crate::step::{NewStep, Step, StepResult};
 
-/// What a branch does when its condition is true.
+/// The action of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Go on as usual; later branches are not tried.
+    /// Continue with the next step. Later branches are not evaluated.
     Continue,
-    /// The pending steps between become `skipped`.
+    /// Skip the pending steps before the target.
     SkipTo {
-        /// The step to go on with.
+        /// The step to continue with.
         target: StepId,
     },
-    /// Steps are inserted right after the step.
+    /// Insert steps directly after the step.
     AddSteps {
-        /// Their ids were given when the branch was made: a step is completed once, so a branch is
-        /// taken at most once.
+        /// The new steps. Their ids are assigned when the branch is created: a step is completed
+        /// once, so a branch is taken at most once.
         steps: Arc<[NewStep]>,
     },
-    /// The plan fails at once.
+    /// Fail the plan immediately.
     Fail {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
 }
 
 impl Action {
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Action::Continue => "continue",
@@ -57,27 +56,27 @@ impl fmt::Display for Action {
 /// A branch of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Which branch.
+    /// The branch's id.
     pub id: BranchId,
-    /// The step whose result it looks at.
+    /// The step whose result the condition reads.
     pub after: StepId,
-    /// What must be true.
+    /// The condition.
     pub condition: Condition,
-    /// What happens then.
+    /// The action if the condition is true.
     pub action: Action,
 }
 
 impl Branch {
-    /// The steps that must not be removed while the plan has this branch: the target of a `skip_to`,
-    /// and what the steps of an `add_steps` depend on beside each other. The step that the branch
-    /// stands after is none of them: the branch goes with it.
+    /// The steps that cannot be removed while the plan has this branch: the target of a `skip_to`,
+    /// and the dependencies of the steps of an `add_steps` outside that list. The step before the
+    /// branch is not included: removing it removes the branch.
     pub fn references(&self) -> Vec<StepId> {
-        let mut needed = self.named();
+        let mut needed = self.referenced();
         needed.retain(|step| *step != self.after);
         needed
     }
 
-    fn named(&self) -> Vec<StepId> {
+    fn referenced(&self) -> Vec<StepId> {
         match &self.action {
             Action::Continue | Action::Fail { .. } => Vec::new(),
             Action::SkipTo { target } => vec![*target],
@@ -90,58 +89,58 @@ impl Branch {
     }
 }
 
-/// What came of trying one branch.
+/// The outcome of evaluating one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// Which branch.
+pub struct BranchVerdict {
+    /// The branch's id.
     pub branch: BranchId,
-    /// Its condition, as its author wrote it.
+    /// The source of its condition.
     pub condition: String,
-    /// Whether it was true.
+    /// Whether the condition was true.
     pub matched: bool,
-    /// Why it could not be evaluated, and so counted as false.
+    /// The evaluation error, if the condition counts as false because of one.
     pub error: Option<String>,
 }
 
-/// What a branch that was taken did.
+/// The effect of a taken branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing special.
+    /// The plan continues with the next step.
     Continued,
-    /// Passed over these steps, each of which has an event of its own.
+    /// Steps were skipped. Each has a separate event.
     Skipped {
-        /// The step to go on with.
+        /// The step to continue with.
         target: StepId,
-        /// What was passed over.
+        /// The skipped steps.
         steps: Vec<StepId>,
     },
-    /// Inserted these steps right after the step.
+    /// Steps were inserted directly after the step.
     Added {
-        /// What was inserted.
+        /// The inserted steps.
         steps: Arc<[NewStep]>,
     },
-    /// Failed the plan, which has an event of its own.
+    /// The plan failed. A separate event records it.
     FailedPlan {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
-    /// It should have done something, and could not.
+    /// The action could not be carried out.
     Nothing {
-        /// Why it could not.
-        why: NoEffect,
+        /// The reason.
+        reason: NoEffect,
     },
 }
 
 impl Effect {
-    /// The word of the action that it is the effect of.
+    /// The name of the action.
     pub const fn action(&self) -> &'static str {
         match self {
             Effect::Continued => "continue",
             Effect::Skipped { .. } => "skip_to",
             Effect::Added { .. } => "add_steps",
             Effect::FailedPlan { .. } => "fail",
-            Effect::Nothing { why } => match why {
-                NoEffect::TargetGone | NoEffect::TargetNotPending | NoEffect::TargetNotAfter => {
+            Effect::Nothing { reason: why } => match why {
+                NoEffect::TargetMissing | NoEffect::TargetNotPending | NoEffect::TargetNotAfter => {
                     "skip_to"
                 }
                 NoEffect::PlanFull => "add_steps",
@@ -150,32 +149,32 @@ impl Effect {
     }
 }
 
-/// Why an action did nothing.
+/// Why an action had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoEffect {
     /// The target of a `skip_to` was removed.
-    #[error("the target step is gone")]
-    TargetGone,
-    /// The target of a `skip_to` was taken on, or ended, before.
+    #[error("the target step was removed")]
+    TargetMissing,
+    /// The target of a `skip_to` is no longer pending.
     #[error("the target step is no longer pending")]
     TargetNotPending,
-    /// The target of a `skip_to` was moved in front of the step.
-    #[error("the target step does not come after this one any more")]
+    /// The target of a `skip_to` was moved before the step.
+    #[error("the target step is no longer after this step")]
     TargetNotAfter,
-    /// The plan is as large as a plan may be.
-    #[error("the plan would hold more steps than a plan may")]
+    /// The plan would exceed the maximum number of steps.
+    #[error("the plan would exceed the maximum number of steps")]
     PlanFull,
 }
 
-/// Tries the branches of a step that has just been completed: a verdict for each that was tried, and
-/// the one that is taken.
-pub fn try_branches<'b>(
+/// Evaluates the branches of a completed step. Returns a verdict for each evaluated branch, and the
+/// branch that is taken.
+pub fn evaluate_branches<'b>(
     branches: &'b [Branch],
     step: &Step,
     attempt: u32,
     result: &StepResult,
     counts: &Counts,
-) -> (Vec<Verdict>, Option<&'b Branch>) {
+) -> (Vec<BranchVerdict>, Option<&'b Branch>) {
     let scope = Scope {
         confidence: result.confidence,
         result_summary: &result.summary,
@@ -192,12 +191,12 @@ pub fn try_branches<'b>(
             pending: counts.pending,
         },
     };
-    let mut trials = Trials::of(&scope);
+    let mut evaluator = Evaluator::new(&scope);
     let mut verdicts = Vec::new();
     for branch in branches {
-        let outcome = trials.try_one(&branch.condition);
+        let outcome = evaluator.evaluate(&branch.condition);
         let matched = outcome == Ok(true);
-        verdicts.push(Verdict {
+        verdicts.push(BranchVerdict {
             branch: branch.id,
             condition: branch.condition.source().to_owned(),
             matched,

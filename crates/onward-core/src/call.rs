@@ -1,114 +1,113 @@
-//! Will this tool call ever answer? The states of a call, and the detector for calls.
+//! Tool calls: their states, and the detector for calls that will not return.
 //!
-//! A call is recorded before its effect begins. [`CallStatus::after`] is the law of its states: a move
-//! that it does not name is refused, with the state and what was asked. Whether a call is past its time
-//! is said by [`is_stale`], whether its owner is dead by [`owner`]; both report and change nothing.
-//! [`Call::verdict`] brings the two together: it says for which [`Cause`] a call must be settled, or
-//! that nothing speaks against it yet; [`give_up`] says it of all open calls of a session at once, since
-//! those of one batch stand and fall together. What the model and the operator are then told stands in
-//! [`words`].
+//! A call is recorded before it takes effect. [`CallStatus::after`] is the transition table: it
+//! rejects every transition that it does not list. [`is_stale`] checks a call's timeout, [`owner`]
+//! checks whether its owner process is dead; both report and change nothing.
+//! [`Call::interruption_cause`] combines them and returns the [`Cause`] for interrupting a call.
+//! [`calls_to_interrupt`] does the same for all open calls of a session, because the calls of one
+//! batch depend on each other. [`message`] contains the texts for the model and the operator.
 //!
-//! An interrupted call that answers after all keeps its answer, and also that the model was told
-//! otherwise: it is never answered a second time.
+//! An interrupted call that returns later stores its result and the fact that the model already has
+//! a synthetic one: the model never gets a second result.
 //!
 //! ```
-//! use onward_core::call::{Call, CallMove, CallPolicy, Cause, Limit};
+//! use onward_core::call::{Call, CallPolicy, CallTransition, Cause, Limit};
 //! use onward_core::Timestamp;
 //!
 //! let second = |s: i64| Timestamp::from_millis(s * 1000);
 //! let policy = CallPolicy::default();
-//! let mut call = Call::requested(Limit::of_seconds(Some(600.0)), None);
-//! call.apply(CallMove::Start, second(0))?;
+//! let mut call = Call::requested(Limit::from_seconds(Some(600.0)), None);
+//! call.apply(CallTransition::Start, second(0))?;
 //!
-//! // Its own ten minutes count, and the grace; exactly then it is alive.
-//! assert_eq!(call.verdict(second(630), policy, None), None);
-//! assert_eq!(call.verdict(second(631), policy, None), Some(Cause::TimedOut));
-//! # Ok::<(), onward_core::call::IllegalCallMove>(())
+//! // Its timeout of ten minutes and the grace period apply. The limit is inclusive.
+//! assert_eq!(call.interruption_cause(second(630), policy, None), None);
+//! assert_eq!(call.interruption_cause(second(631), policy, None), Some(Cause::TimedOut));
+//! # Ok::<(), onward_core::call::IllegalCallTransition>(())
 //! ```
 
+mod interrupt;
 pub mod limit;
+pub mod message;
 pub mod owner;
-mod settle;
 mod stale;
-pub mod words;
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::policy::{UnknownWord, from_word};
+use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
+pub use interrupt::{InterruptDecision, OpenCall, Timeouts, calls_to_interrupt};
 pub use limit::Limit;
-pub use owner::{Death, Owner};
-pub use settle::{Clock, Given, Up, give_up};
+pub use owner::{Owner, OwnerExit};
 pub use stale::{CallPolicy, CallTimestamp, DEFAULT_CALL_TIMEOUT, STALE_GRACE};
 pub use stale::{is_stale, next_stale_at, stale_at};
 
-/// Where a call stands.
+/// The status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallStatus {
-    /// The model asked for it; nothing has happened.
+    /// Requested by the model, not started.
     Requested,
-    /// A person must allow it; no clock runs.
+    /// Waiting for a user's approval. No timeout applies.
     AwaitingApproval,
-    /// Started; the effect may have happened.
+    /// Started. It may have taken effect.
     Running,
-    /// Its own result arrived. Terminal.
+    /// Returned a result. Terminal.
     Completed,
-    /// Its own error arrived. Terminal.
+    /// Returned an error. Terminal.
     Failed,
-    /// A person did not allow it. Terminal.
+    /// Denied by a user. Terminal.
     Denied,
-    /// A person called it off. Terminal.
+    /// Cancelled by a user. Terminal.
     Cancelled,
-    /// It will not answer. Only its own result, late, moves it once more.
+    /// Not expected to return. Only a late result changes this status.
     Interrupted,
 }
 
-/// What happens to a call.
+/// A transition of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CallMove {
-    /// A person is asked.
-    AskApproval,
-    /// It begins: at once, or because a person allowed it.
+pub enum CallTransition {
+    /// Approval is requested from a user.
+    RequestApproval,
+    /// The call starts, directly or after approval.
     Start,
-    /// A sign of life.
+    /// The call shows activity.
     Progress,
-    /// Its own result arrives.
+    /// The call returns a result.
     Complete,
-    /// Its own error arrives.
+    /// The call returns an error.
     Fail,
-    /// A person does not allow it.
+    /// A user denies the call.
     Deny,
-    /// A person calls it off.
+    /// A user cancels the call.
     Cancel,
-    /// It is given up, with a synthetic result.
+    /// The call is interrupted and gets a synthetic result.
     Interrupt(Cause),
 }
 
-/// Why a call will not answer.
+/// Why a call was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// It never began.
+    /// The call never started.
     NotStarted,
-    /// It had begun, and nobody knows how far it came.
+    /// The call started, and its outcome is unknown.
     OutcomeUnknown,
-    /// No answer came within its time; it may still be running.
+    /// No result within the timeout. The call may still be running.
     TimedOut,
 }
 
-/// A move that the law of the calls does not know.
+/// A transition that is not in the transition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a call that is `{from}` {}", asked.refused())]
-pub struct IllegalCallMove {
-    /// Where the call stands.
+#[error("{}: the call is `{from}`", transition.rejection())]
+pub struct IllegalCallTransition {
+    /// The current status.
     pub from: CallStatus,
-    /// What was to happen to it.
-    pub asked: CallMove,
+    /// The requested transition.
+    pub transition: CallTransition,
 }
 
 impl CallStatus {
-    /// Every status.
+    /// All statuses.
     pub const ALL: [CallStatus; 8] = [
         CallStatus::Requested,
         CallStatus::AwaitingApproval,
@@ -120,7 +119,7 @@ impl CallStatus {
         CallStatus::Interrupted,
     ];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             CallStatus::Requested => "requested",
@@ -134,7 +133,7 @@ impl CallStatus {
         }
     }
 
-    /// Whether the model still waits for its result.
+    /// Whether the model still waits for the result.
     pub const fn is_open(self) -> bool {
         match self {
             CallStatus::Requested | CallStatus::AwaitingApproval | CallStatus::Running => true,
@@ -146,15 +145,18 @@ impl CallStatus {
         }
     }
 
-    /// The table of moves: where this one leads from here, if it leads anywhere.
+    /// The transition table: the next status, or an error if there is no such transition.
     ///
-    /// Whoever records may have missed a start or an approval, so a result is taken from every open
-    /// call, and a sign of life says that it runs.
-    pub const fn after(self, asked: CallMove) -> Result<CallStatus, IllegalCallMove> {
-        use CallMove as M;
+    /// The recorder may have missed a start or an approval. So every open call accepts a result,
+    /// and activity on an open call means that it is running.
+    pub const fn after(
+        self,
+        transition: CallTransition,
+    ) -> Result<CallStatus, IllegalCallTransition> {
         use CallStatus as S;
-        match (self, asked) {
-            (S::Requested | S::Running, M::AskApproval) => Ok(S::AwaitingApproval),
+        use CallTransition as M;
+        match (self, transition) {
+            (S::Requested | S::Running, M::RequestApproval) => Ok(S::AwaitingApproval),
             (S::Requested | S::AwaitingApproval, M::Start) => Ok(S::Running),
             (S::Requested | S::AwaitingApproval | S::Running, M::Progress) => Ok(S::Running),
             (S::Requested | S::AwaitingApproval | S::Running, M::Complete) => Ok(S::Completed),
@@ -164,21 +166,24 @@ impl CallStatus {
             (S::Requested | S::AwaitingApproval | S::Running, M::Interrupt(_)) => {
                 Ok(S::Interrupted)
             }
-            // Late, but its own.
+            // A late result.
             (S::Interrupted, M::Complete) => Ok(S::Completed),
             (S::Interrupted, M::Fail) => Ok(S::Failed),
 
-            (S::AwaitingApproval, M::AskApproval)
+            (S::AwaitingApproval, M::RequestApproval)
             | (S::Running, M::Start)
-            | (S::Interrupted, M::AskApproval | M::Start | M::Progress)
+            | (S::Interrupted, M::RequestApproval | M::Start | M::Progress)
             | (S::Interrupted, M::Deny | M::Cancel | M::Interrupt(_))
-            | (S::Completed | S::Failed, M::AskApproval | M::Start | M::Progress)
+            | (S::Completed | S::Failed, M::RequestApproval | M::Start | M::Progress)
             | (S::Completed | S::Failed, M::Complete | M::Fail | M::Deny)
             | (S::Completed | S::Failed, M::Cancel | M::Interrupt(_))
-            | (S::Denied | S::Cancelled, M::AskApproval | M::Start | M::Progress)
+            | (S::Denied | S::Cancelled, M::RequestApproval | M::Start | M::Progress)
             | (S::Denied | S::Cancelled, M::Complete | M::Fail | M::Deny)
             | (S::Denied | S::Cancelled, M::Cancel | M::Interrupt(_)) => {
-                Err(IllegalCallMove { from: self, asked })
+                Err(IllegalCallTransition {
+                    from: self,
+                    transition: transition,
+                })
             }
         }
     }
@@ -191,32 +196,32 @@ impl fmt::Display for CallStatus {
 }
 
 impl FromStr for CallStatus {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-impl CallMove {
-    const fn refused(self) -> &'static str {
+impl CallTransition {
+    const fn rejection(self) -> &'static str {
         match self {
-            CallMove::AskApproval => "does not wait for a person",
-            CallMove::Start => "cannot begin",
-            CallMove::Progress => "gives no sign of life",
-            CallMove::Complete | CallMove::Fail => "has its answer",
-            CallMove::Deny => "cannot be denied",
-            CallMove::Cancel => "cannot be called off",
-            CallMove::Interrupt(_) => "cannot be given up",
+            CallTransition::RequestApproval => "cannot request approval",
+            CallTransition::Start => "cannot start the call",
+            CallTransition::Progress => "cannot record activity",
+            CallTransition::Complete | CallTransition::Fail => "cannot record a result",
+            CallTransition::Deny => "cannot deny the call",
+            CallTransition::Cancel => "cannot cancel the call",
+            CallTransition::Interrupt(_) => "cannot interrupt the call",
         }
     }
 }
 
 impl Cause {
-    /// Every cause.
+    /// All causes.
     pub const ALL: [Cause; 3] = [Cause::NotStarted, Cause::OutcomeUnknown, Cause::TimedOut];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Cause::NotStarted => "not_started",
@@ -233,76 +238,76 @@ impl fmt::Display for Cause {
 }
 
 impl FromStr for Cause {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-/// A state with what belongs to it.
+/// A status with its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallState {
     /// See [`CallStatus::Requested`].
     Requested,
     /// See [`CallStatus::AwaitingApproval`].
     AwaitingApproval {
-        /// When the person was asked.
-        asked_at: Timestamp,
-        /// Whether it was recorded as running before: whoever records it then does not see the
-        /// approval either, so it may have begun unseen.
-        had_begun: bool,
+        /// When approval was requested.
+        requested_at: Timestamp,
+        /// Whether the call was recorded as running before. Such a recorder does not see the
+        /// approval, so the call may have started unnoticed.
+        had_started: bool,
     },
     /// See [`CallStatus::Running`].
     Running(Run),
     /// See [`CallStatus::Completed`].
-    Completed(End),
+    Completed(CallEnd),
     /// See [`CallStatus::Failed`].
-    Failed(End),
+    Failed(CallEnd),
     /// See [`CallStatus::Denied`].
     Denied {
-        /// When.
+        /// When it was denied.
         ended_at: Timestamp,
     },
     /// See [`CallStatus::Cancelled`].
     Cancelled {
-        /// When.
+        /// When it was cancelled.
         ended_at: Timestamp,
     },
     /// See [`CallStatus::Interrupted`].
     Interrupted(Interruption),
 }
 
-/// A call at work.
+/// The data of a running call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// When it began: after an approval, the approval.
+    /// When it started: after an approval, the time of the approval.
     pub started_at: Timestamp,
-    /// Its last sign of life.
+    /// The last activity.
     pub last_progress_at: Option<Timestamp>,
 }
 
-/// How a call got its own result.
+/// The end of a call that returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct CallEnd {
     /// When the result arrived.
     pub ended_at: Timestamp,
-    /// What the model was told before, where the result came late. The result is shown to people in
-    /// its place; the model has its answer.
-    pub instead_of: Option<Interruption>,
+    /// The interruption that the result came after. Users see the late result; the model keeps the
+    /// synthetic one.
+    pub interruption: Option<Interruption>,
 }
 
-/// That a call was given up.
+/// The interruption of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interruption {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// When.
+    /// When the call was interrupted.
     pub interrupted_at: Timestamp,
 }
 
 impl CallState {
-    /// Where the call stands.
+    /// The status without its data.
     pub const fn status(self) -> CallStatus {
         match self {
             CallState::Requested => CallStatus::Requested,
@@ -316,45 +321,49 @@ impl CallState {
         }
     }
 
-    /// The state after a move, or that there is no such move.
-    pub fn after(self, asked: CallMove, at: Timestamp) -> Result<CallState, IllegalCallMove> {
-        self.status().after(asked)?;
-        let end = End {
+    /// The state after a transition, or an error if there is no such transition.
+    pub fn after(
+        self,
+        transition: CallTransition,
+        at: Timestamp,
+    ) -> Result<CallState, IllegalCallTransition> {
+        self.status().after(transition)?;
+        let end = CallEnd {
             ended_at: at,
-            instead_of: self.interruption(),
+            interruption: self.interruption(),
         };
-        Ok(match asked {
-            CallMove::AskApproval => CallState::AwaitingApproval {
-                asked_at: at,
-                had_begun: self.run().is_some(),
+        Ok(match transition {
+            CallTransition::RequestApproval => CallState::AwaitingApproval {
+                requested_at: at,
+                had_started: self.run().is_some(),
             },
-            CallMove::Start => CallState::Running(Run {
+            CallTransition::Start => CallState::Running(Run {
                 started_at: at,
                 last_progress_at: None,
             }),
-            CallMove::Progress => CallState::Running(self.run().map_or(
+            CallTransition::Progress => CallState::Running(self.run().map_or(
                 Run {
                     started_at: at,
                     last_progress_at: None,
                 },
                 |run| Run {
-                    // A clock that was set back takes no sign of life away.
+                    // The timestamp never moves back, even if the clock is set back.
                     last_progress_at: run.last_progress_at.max(Some(at)),
                     ..run
                 },
             )),
-            CallMove::Complete => CallState::Completed(end),
-            CallMove::Fail => CallState::Failed(end),
-            CallMove::Deny => CallState::Denied { ended_at: at },
-            CallMove::Cancel => CallState::Cancelled { ended_at: at },
-            CallMove::Interrupt(cause) => CallState::Interrupted(Interruption {
+            CallTransition::Complete => CallState::Completed(end),
+            CallTransition::Fail => CallState::Failed(end),
+            CallTransition::Deny => CallState::Denied { ended_at: at },
+            CallTransition::Cancel => CallState::Cancelled { ended_at: at },
+            CallTransition::Interrupt(cause) => CallState::Interrupted(Interruption {
                 cause,
                 interrupted_at: at,
             }),
         })
     }
 
-    /// The work, while there is some.
+    /// The data of a running call.
     pub const fn run(self) -> Option<Run> {
         match self {
             CallState::Running(run) => Some(run),
@@ -368,11 +377,11 @@ impl CallState {
         }
     }
 
-    /// That the model was given a synthetic result, whatever came after it.
+    /// The interruption, if the model got a synthetic result. Kept after a late result.
     pub const fn interruption(self) -> Option<Interruption> {
         match self {
             CallState::Interrupted(interruption) => Some(interruption),
-            CallState::Completed(end) | CallState::Failed(end) => end.instead_of,
+            CallState::Completed(end) | CallState::Failed(end) => end.interruption,
             CallState::Requested
             | CallState::AwaitingApproval { .. }
             | CallState::Running(_)
@@ -381,15 +390,15 @@ impl CallState {
         }
     }
 
-    /// What can be said of a call whose owner is dead; nothing where it is settled.
-    pub const fn cause_of_death(self) -> Option<Cause> {
+    /// The cause for interrupting the call if its owner is dead. `None` if the call is settled.
+    pub const fn cause_after_owner_exit(self) -> Option<Cause> {
         match self {
             CallState::Requested
             | CallState::AwaitingApproval {
-                had_begun: false, ..
+                had_started: false, ..
             } => Some(Cause::NotStarted),
             CallState::AwaitingApproval {
-                had_begun: true, ..
+                had_started: true, ..
             }
             | CallState::Running(_) => Some(Cause::OutcomeUnknown),
             CallState::Completed(_)
@@ -401,19 +410,19 @@ impl CallState {
     }
 }
 
-/// A call, as far as the rules look at it.
+/// The properties of a call that the rules need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Where it stands.
+    /// The status with its data.
     pub state: CallState,
-    /// The timeout that applies to this very call.
+    /// The timeout of this call.
     pub limit: Limit,
-    /// The process that runs the tool; none where nobody knows.
+    /// The process that runs the tool, if known.
     pub owner: Option<Owner>,
 }
 
 impl Call {
-    /// A call that the model asked for.
+    /// A requested call.
     pub const fn requested(limit: Limit, owner: Option<Owner>) -> Self {
         Self {
             state: CallState::Requested,
@@ -422,13 +431,17 @@ impl Call {
         }
     }
 
-    /// Moves it on; refused, it stays as it was.
-    pub fn apply(&mut self, asked: CallMove, at: Timestamp) -> Result<(), IllegalCallMove> {
-        self.state = self.state.after(asked, at)?;
+    /// Applies a transition. A rejected transition changes nothing.
+    pub fn apply(
+        &mut self,
+        transition: CallTransition,
+        at: Timestamp,
+    ) -> Result<(), IllegalCallTransition> {
+        self.state = self.state.after(transition, at)?;
         Ok(())
     }
 
-    /// What the detector looks at.
+    /// The input of the stale-call detector.
     pub fn timestamp(&self) -> CallTimestamp {
         let run = self.state.run();
         CallTimestamp {
@@ -439,16 +452,16 @@ impl Call {
         }
     }
 
-    /// For which cause the call must be settled: at once where its owner is dead, else after its
-    /// time. `None`: it may still answer, or has.
-    pub fn verdict(
+    /// The cause for interrupting the call: immediately if its owner is dead, otherwise after its
+    /// timeout. `None` if the call has returned or may still return.
+    pub fn interruption_cause(
         &self,
         now: Timestamp,
         policy: CallPolicy,
-        death: Option<Death>,
+        owner_exit: Option<OwnerExit>,
     ) -> Option<Cause> {
-        if death.is_some() {
-            return self.state.cause_of_death();
+        if owner_exit.is_some() {
+            return self.state.cause_after_owner_exit();
         }
         is_stale(&self.timestamp(), now, policy).then_some(Cause::TimedOut)
     }

@@ -1,15 +1,15 @@
-//! What can be asked of a plan. A command is imperative, and brings everything with it that is
-//! random: the ids of what it makes, the token of a claim it may give out.
+//! Commands on plans. A command contains every random value that it needs: the ids of new objects
+//! and the token of a new claim.
 //!
-//! Texts are as their author sent them; the verbs in [`decide`](mod@crate::decide) check them. Orders
-//! (`depends_on`, `after_order`, …) are those of the plan as it will be once the command is done.
+//! Texts are unchecked; [`decide`](mod@crate::decide) checks them. Orders (`depends_on`,
+//! `after_order`, …) refer to the plan as it is after the command.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::event::{Decision, Sign};
+use crate::event::{Decision, ProgressSource};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
 };
@@ -17,27 +17,27 @@ use crate::policy::OnStall;
 use crate::skill::SkillStatus;
 use crate::step::{StepResult, StepType};
 
-/// A step as its author describes it.
+/// The specification of a new step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepSpec {
-    /// A fresh id.
+    /// A new id.
     pub id: StepId,
-    /// What kind of work.
+    /// The kind of work.
     pub step_type: StepType,
-    /// A short name for people.
+    /// A short name for display.
     pub title: Option<String>,
-    /// What the agent is to do.
+    /// The instructions for the agent.
     pub instructions: String,
-    /// Orders of the steps that must be terminal first.
+    /// Orders of the steps that must be terminal before this one can be claimed.
     pub depends_on: Vec<u32>,
-    /// The step's own threshold.
+    /// The step's stall threshold.
     pub stall_threshold: Option<Duration>,
-    /// How often it is handed out at most.
+    /// The maximum number of attempts.
     pub max_attempts: Option<u32>,
 }
 
 impl StepSpec {
-    /// A step with instructions and nothing else said about it.
+    /// A step with only the required fields.
     pub fn new(id: StepId, step_type: StepType, instructions: impl Into<String>) -> Self {
         Self {
             id,
@@ -51,71 +51,71 @@ impl StepSpec {
     }
 }
 
-/// A branch as its author describes it.
+/// The specification of a new branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchSpec {
-    /// A fresh id.
+    /// A new id.
     pub id: BranchId,
-    /// The order of the step whose result it looks at.
+    /// The order of the step whose result the condition reads.
     pub after_order: u32,
-    /// What must be true, in CEL.
+    /// The condition in CEL.
     pub condition: String,
-    /// What happens then.
+    /// The action if the condition is true.
     pub action: ActionSpec,
 }
 
-/// A branch's action as its author describes it.
+/// The specification of a branch's action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionSpec {
-    /// Go on as usual.
+    /// Continue with the next step.
     Continue,
-    /// Pass over the pending steps up to this one.
+    /// Skip the pending steps before this one.
     SkipTo(StepRef),
-    /// Insert steps right after the step.
+    /// Insert steps directly after the step.
     AddSteps(Vec<StepSpec>),
     /// Fail the plan.
     Fail {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
 }
 
-/// A step, named in one of two ways.
+/// A reference to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepRef {
-    /// By its place.
+    /// By order.
     Order(u32),
-    /// By its id.
+    /// By id.
     Id(StepId),
 }
 
-/// Make a plan.
+/// Create a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatePlan {
-    /// A fresh id.
+    /// A new id.
     pub plan: PlanId,
     /// A short name.
     pub name: String,
-    /// The question, or the goal.
+    /// The question or goal.
     pub research_question: String,
-    /// Its steps, in their order.
+    /// The steps, sorted by order.
     pub steps: Vec<StepSpec>,
-    /// Its branches, in the order in which they are tried.
+    /// The branches, in evaluation order.
     pub branches: Vec<BranchSpec>,
-    /// Why it is designed as it is.
+    /// The reasons for the plan's design.
     pub design_rationale: Option<String>,
-    /// How the output should look.
+    /// Notes on the format of the output.
     pub output_formatting_notes: Option<String>,
-    /// The plan's own threshold.
+    /// The plan's stall threshold.
     pub stall_threshold: Option<Duration>,
-    /// What the sweep does about a stall.
+    /// The sweep's action on a stall.
     pub on_stall: OnStall,
-    /// Who makes it.
+    /// The session that creates the plan.
     pub session: Option<SessionId>,
 }
 
 impl CreatePlan {
-    /// A plan with steps and nothing else said about it.
+    /// A plan with only the required fields.
     pub fn new(
         plan: PlanId,
         name: impl Into<String>,
@@ -137,217 +137,214 @@ impl CreatePlan {
     }
 }
 
-/// Hand out the next step.
+/// Claim the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartNext {
-    /// A fresh token for the claim.
+    /// A new token for the claim.
     pub token: ClaimToken,
-    /// Who asks.
+    /// The calling session.
     pub session: Option<SessionId>,
-    /// Also take over a step that is past its threshold; such a step comes first.
+    /// Take over a stalled step if there is one. Stalled steps take precedence over pending ones.
     pub include_stalled: bool,
 }
 
 /// Submit a step's result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubmitResult {
-    /// Which step.
+    /// The step.
     pub step: StepId,
-    /// What came out.
+    /// The result.
     pub result: Arc<StepResult>,
-    /// The claim that it is submitted under; agents forget it.
+    /// The token of the claim. Optional, because agents often lose it.
     pub token: Option<ClaimToken>,
-    /// A fresh token, for a step that nobody had claimed.
+    /// A new token for a step without a claim.
     pub fresh_token: ClaimToken,
-    /// Who submits it.
+    /// The calling session.
     pub session: Option<SessionId>,
 }
 
-/// Show that somebody works on a step.
+/// Report activity on a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportProgress {
-    /// Which step.
+    /// The step.
     pub step: StepId,
-    /// What the sign is. Only [`Sign::Reported`] is ever refused; the others are silent where they
-    /// do not fit.
-    pub sign: Sign,
-    /// In the agent's words.
+    /// The source of the activity. Only [`ProgressSource::Reported`] can be rejected; activity from
+    /// another source is ignored if it does not apply.
+    pub source: ProgressSource,
+    /// The agent's note.
     pub note: Option<String>,
-    /// How far it is, 0 to 100.
+    /// Progress in percent, 0 to 100.
     pub percent: Option<f64>,
-    /// The claim that it is reported under.
+    /// The token of the claim.
     pub token: Option<ClaimToken>,
-    /// Who reports.
+    /// The calling session.
     pub session: Option<SessionId>,
 }
 
-/// Ask a person.
+/// Request a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestReview {
-    /// Which step.
+    /// The step.
     pub step: StepId,
-    /// A fresh id.
+    /// A new id.
     pub review: ReviewId,
-    /// What the person reads; on approval it becomes the step's result.
+    /// The text under review. On approval it becomes the step's result.
     pub summary: String,
-    /// What the agent wants to know.
+    /// The agent's questions.
     pub questions: Vec<String>,
-    /// The claim that it is asked under.
+    /// The token of the claim.
     pub token: Option<ClaimToken>,
-    /// Who asks.
+    /// The calling session.
     pub session: Option<SessionId>,
 }
 
 /// Decide a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecideReview {
-    /// Which step.
+    /// The step under review.
     pub step: StepId,
-    /// What the person decided.
+    /// The reviewer's decision.
     pub decision: Decision,
-    /// In their words.
+    /// The reviewer's feedback.
     pub feedback: Option<String>,
 }
 
-/// Change the list of steps and branches, or one step in it.
+/// Change the step list, a branch or one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyPlan {
-    /// What to change.
+    /// The change.
     pub modification: Modification,
-    /// Why.
+    /// The reason.
     pub rationale: Option<String>,
-    /// A person acts on a stalled plan: resume it first, in the same breath.
+    /// Resume a stalled plan in the same transaction. Set for changes by a user.
     pub resume: bool,
 }
 
-/// A change of the list of steps and branches, or of one step in it.
+/// A change to the step list, a branch or one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Modification {
     /// Insert steps.
     AddSteps {
-        /// What to insert.
+        /// The new steps.
         steps: Vec<StepSpec>,
-        /// After the step with this order, 0 being the front; without it they are appended.
+        /// The order of the step before them; 0 inserts at the front. Default: append.
         insert_after: Option<u32>,
     },
-    /// Take a pending step out.
+    /// Remove a pending step.
     RemoveStep {
-        /// Which one.
+        /// The step.
         step: StepId,
     },
-    /// Put all steps in another order.
+    /// Reorder all steps.
     ReorderSteps {
-        /// All of them.
+        /// All steps in the new order.
         steps: Vec<StepId>,
     },
     /// Replace a step's instructions.
     UpdateInstructions {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// What the agent is to do.
+        /// The new instructions.
         instructions: String,
     },
-    /// Give a step up.
+    /// Fail a step.
     FailStep {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
-    /// Hand a step back, to be handed out again.
+    /// Release a claimed step so that it can be claimed again.
     RequeueStep {
-        /// Which step.
+        /// The step.
         step: StepId,
     },
     /// Add a branch.
     AddBranch {
-        /// Which one.
+        /// The branch.
         branch: BranchSpec,
     },
 }
 
-/// Act on the stalls of a plan. The sweep asks for it, or a handler that knows of one.
+/// Handle the stalls of a plan. Sent by the sweep, or by a handler that detects a stall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HandleStalls {
-    /// Another policy than the plan's own.
+    /// Overrides the plan's policy.
     pub policy: Option<OnStall>,
-    /// Another threshold than the plan's and its steps' own.
+    /// Overrides the thresholds of the plan and its steps.
     pub threshold: Option<Duration>,
 }
 
-/// Give the plan up.
+/// Abandon the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AbandonPlan {
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// Note that a session takes the plan up.
+/// Record that a session continues the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeSession {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
 }
 
-/// Note that a skill which is linked to the plan began or ended.
+/// Record the start or end of a skill execution that is linked to the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSkill {
-    /// Which execution.
+    /// The execution's id.
     pub execution: SkillExecutionId,
-    /// Of which skill.
+    /// The skill's name.
     pub skill: String,
-    /// What happened to it.
+    /// The recorded phase.
     pub phase: SkillPhase,
 }
 
-/// What happened to a skill's execution.
+/// The phase of a skill execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillPhase {
-    /// It began.
+    /// The execution started.
     Started,
-    /// It ended well.
+    /// The execution completed.
     Completed,
-    /// It ended badly.
+    /// The execution failed.
     Failed {
-        /// What went wrong.
+        /// The error.
         error: Option<String>,
     },
 }
 
-/// Report on a skill's execution. It is about no plan, or about the one that it is linked to.
+/// Report on a skill execution, which may be linked to a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportSkill {
-    /// Which skill.
+    /// The skill's name.
     pub skill: String,
-    /// Where its execution stands.
+    /// The status of the execution.
     pub status: SkillStatus,
-    /// Whose execution it is.
+    /// The session that runs the skill.
     pub session: Option<SessionId>,
     /// The plan to link it to.
     pub plan: Option<PlanId>,
-    /// Whatever else there is to say; later words replace earlier ones, key by key.
+    /// Additional data. Later reports overwrite earlier values, key by key.
     pub metadata: Map<String, Value>,
-    /// What went wrong.
+    /// The error.
     pub error: Option<String>,
 }
 
-/// Note that a refused result is kept.
+/// Record that a rejected result is stored as an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeepLateResult {
-    /// For which step it was meant.
+    /// The step of the result.
     pub step: StepId,
-    /// Where it is kept.
+    /// The artifact that contains the result.
     pub artifact: ArtifactId,
-    /// Why it was refused.
-    pub refused: crate::refusal::Code,
+    /// The code of the rejection.
+    pub rejection: crate::refusal::Code,
 }
 
-/// Anything that can be asked of a plan that exists.
+/// A command on an existing plan.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(
-    missing_docs,
-    reason = "each variant is documented at the struct that it holds"
-)]
+#[allow(missing_docs, reason = "each variant is documented at its struct")]
 pub enum Command {
     StartNext(StartNext),
     SubmitResult(SubmitResult),
@@ -356,7 +353,7 @@ pub enum Command {
     DecideReview(DecideReview),
     ModifyPlan(ModifyPlan),
     HandleStalls(HandleStalls),
-    /// A person goes on with a stalled plan.
+    /// A user resumes a stalled plan.
     ResumePlan,
     AbandonPlan(AbandonPlan),
     ResumeSession(ResumeSession),
@@ -388,18 +385,18 @@ commands!(
     KeepLateResult
 );
 
-/// What of a refused command must not be lost.
+/// The content of a rejected command that must be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LateResult {
-    /// For which step it was meant.
+    /// The step of the result.
     pub step: StepId,
-    /// What was said.
+    /// The content.
     pub content: Arc<StepResult>,
 }
 
 impl Command {
-    /// What must be kept of this command where it is refused, whatever the reason: work is never
-    /// thrown away.
+    /// The content of this command that must be stored if the command is rejected, so that no work
+    /// is lost.
     pub fn late_result(&self) -> Option<LateResult> {
         match self {
             Command::SubmitResult(submit) => Some(LateResult {
@@ -410,7 +407,7 @@ impl Command {
                 step: request.step,
                 content: Arc::new(StepResult {
                     data: Some(serde_json::json!({ "questions": request.questions })),
-                    ..StepResult::of_summary(request.summary.clone())
+                    ..StepResult::from_summary(request.summary.clone())
                 }),
             }),
             Command::ReportProgress(report) => {
@@ -419,7 +416,7 @@ impl Command {
                     .map(|percent| format!("{percent} percent done"));
                 report.note.clone().or(percent).map(|note| LateResult {
                     step: report.step,
-                    content: Arc::new(StepResult::of_summary(note)),
+                    content: Arc::new(StepResult::from_summary(note)),
                 })
             }
             Command::StartNext(_)

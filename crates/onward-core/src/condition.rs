@@ -1,8 +1,8 @@
-//! Branch conditions: what `conditionExpression` says, read once and tried against a step's result.
+//! Branch conditions: parses `conditionExpression` and evaluates it against a step's result.
 //!
-//! The language is CEL, with `===` and `!==` as spellings of `==` and `!=`. Whatever passes
-//! [`Condition::parse`] is tried within a fixed budget of work and memory, counted and not timed;
-//! what would need more is [`Unevaluable`]. Nothing here panics, on any source and any result.
+//! The language is CEL, with `===` and `!==` as aliases of `==` and `!=`. A parsed condition is
+//! evaluated within a fixed budget of work and memory, counted and not timed; a condition that
+//! exceeds it fails with an [`EvaluationError`]. No source and no result causes a panic.
 //!
 //! ```
 //! use onward_core::condition::Condition;
@@ -10,51 +10,53 @@
 //! assert!(Condition::parse("confidence >= 0.8 && result.sources.size() > 2").is_ok());
 //! assert!(Condition::parse(r#"result.verdict === "reject""#).is_ok());
 //!
-//! let wrong = Condition::parse("confidence >= ").unwrap_err();
-//! assert_eq!((wrong.line, wrong.column), (1, 15));
+//! let error = Condition::parse("confidence >= ").unwrap_err();
+//! assert_eq!((error.line, error.column), (1, 15));
 //! ```
 //!
-//! # What can be written
+//! # Language
 //!
 //! | | |
 //! |---|---|
 //! | names | `confidence`, `resultSummary`, `result`, `step`, `plan`, and the top-level keys of `result`: see [`Scope`] |
 //! | operators | `==` `!=` `<` `<=` `>` `>=` `in` `&&` `\|\|` `!` `+` `-` `*` `/` `%` `? :` `.` `[]` |
 //! | functions | `size` `contains` `startsWith` `endsWith` `matches` `has` `int` `uint` `double` `string` `bool` `dyn` `type` |
-//! | over lists and keys | `all` `exists` `exists_one` `filter` `map`, one of them inside no other |
+//! | comprehensions over lists and keys | `all` `exists` `exists_one` `filter` `map`, not nested |
 //!
-//! # What is refused, and what counts as false
+//! # Rejected conditions and conditions that count as false
 //!
-//! Refused when it is made, with its position: what is longer than [`MAX_SOURCE_BYTES`], has more than
-//! [`MAX_NODES`] nodes, is nested deeper than [`MAX_NESTING`] or [`MAX_HEIGHT`]; one comprehension
-//! inside another; `matches` without a literal pattern, or with one too complex; a function that is not
-//! in the table. Counts as false when it is tried: a path that is missing, a type that does not fit, a
-//! result over [`MAX_SEARCHED_BYTES`] or with more than [`MAX_ENTRIES`] entries in one list or object
-//! (not searched, unless the condition does not look at it), and whatever would take more than
-//! [`MAX_WORK`] or [`MAX_BYTES`]. [`Unevaluable`] says why.
+//! [`Condition::parse`] rejects, with the position: a source longer than [`MAX_SOURCE_BYTES`], more
+//! than [`MAX_NODES`] nodes, nesting deeper than [`MAX_NESTING`] or [`MAX_HEIGHT`], nested
+//! comprehensions, `matches` with a pattern that is not a literal or too complex, and unknown
+//! functions.
 //!
-//! # Where it differs from CEL
+//! A condition counts as false, with an [`EvaluationError`], for: a missing path, a type mismatch,
+//! a result over [`MAX_SEARCHED_BYTES`] or with more than [`MAX_ENTRIES`] entries in one list or
+//! object (unless the condition does not read the result), and more than [`MAX_WORK`] or
+//! [`MAX_BYTES`].
 //!
-//! Whole and decimal numbers may be added and are compared exactly; division is CEL's (`5 / 2` is 2).
-//! The keys of an object are gone through in alphabetical order. `\d`, `\w`, `\s` and `\b` are ASCII.
-//! Bytes, timestamps, durations, message literals and `.?` are left out.
+//! # Differences from CEL
 //!
-//! It is an interpreter of our own: the `cel` crate's cannot be bounded from outside. Why stands in
-//! `docs/decisions/0003`; that both answer the same is held by tests, which run `cel` beside this.
+//! Integers and doubles can be mixed in arithmetic and are compared exactly; integer division is
+//! CEL's (`5 / 2` is 2). Object keys are iterated in alphabetical order. `\d`, `\w`, `\s` and `\b`
+//! are ASCII. Bytes, timestamps, durations, message literals and `.?` are not supported.
+//!
+//! The interpreter is our own because the resources of the `cel` crate cannot be limited from
+//! outside; see `docs/decisions/0003`. Tests compare the results with the `cel` crate.
 
 mod call;
-mod comprehend;
+mod comprehension;
 mod evaluate;
 mod failure;
-mod fault;
 mod function;
 mod grammar;
 mod measure;
 mod meter;
 mod number;
 mod parse;
+mod parse_error;
 mod pattern;
-mod quoted;
+mod string_literal;
 mod token;
 mod tree;
 mod value;
@@ -62,14 +64,14 @@ mod value;
 use std::fmt;
 use std::sync::Arc;
 
-pub use failure::Unevaluable;
+pub use failure::EvaluationError;
 pub use measure::{MAX_DEPTH, MAX_ENTRIES, MAX_SEARCHED_BYTES};
-pub use meter::{MAX_BYTES, MAX_WORK, MAX_WORK_PER_STEP, Spent};
+pub use meter::{Cost, MAX_BYTES, MAX_WORK, MAX_WORK_PER_STEP};
 pub use parse::{MAX_HEIGHT, MAX_NESTING, MAX_NODES, MAX_SOURCE_BYTES};
 
-/// A branch's condition: parsed, within its bounds, ready to be tried.
+/// A parsed branch condition within all limits.
 ///
-/// Cheap to clone. Two are equal where their sources are, letter by letter.
+/// Cheap to clone. Two conditions are equal if their sources are identical.
 #[derive(Clone)]
 pub struct Condition {
     parsed: Arc<Parsed>,
@@ -83,7 +85,7 @@ struct Parsed {
 }
 
 impl Condition {
-    /// Reads a condition, and holds it to every bound that can be told from its text.
+    /// Parses a condition and checks every limit that depends only on its source.
     pub fn parse(source: &str) -> Result<Condition, InvalidCondition> {
         match parse::parse(source) {
             Ok(parsed) => Ok(Condition {
@@ -94,59 +96,59 @@ impl Condition {
                     pattern_bytes: parsed.pattern_bytes,
                 }),
             }),
-            Err(fault) => Err(InvalidCondition::at(source, fault)),
+            Err(error) => Err(InvalidCondition::at(source, error)),
         }
     }
 
-    /// The condition as its author wrote it.
+    /// The source.
     pub fn source(&self) -> &str {
         &self.parsed.source
     }
 
-    /// Whether the condition holds for this result.
+    /// Whether the condition is true for this result.
     ///
-    /// A condition that names neither `result` nor anything that could be a key of it does not
-    /// look at the result, and is tried however large that is. Any other is not tried at all
-    /// against a result past its bounds, even where a part of it could have decided alone:
-    /// otherwise the same branch would be taken or not by the order of two operands.
-    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, Unevaluable> {
+    /// A condition that references neither `result` nor a possible key of it does not read the
+    /// result and is evaluated whatever the result's size. Any other condition is not evaluated at
+    /// all against a result beyond the limits, even if one operand could decide alone; otherwise
+    /// the outcome would depend on the order of operands.
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, EvaluationError> {
         self.evaluate_metered(scope).0
     }
 
-    /// As [`Condition::evaluate`], and what that cost; for tests, which hold it to the budget.
+    /// As [`Condition::evaluate`], with the cost, for tests of the budget.
     #[doc(hidden)]
-    pub fn evaluate_metered(&self, scope: &Scope<'_>) -> (Result<bool, Unevaluable>, Spent) {
-        let mut trials = Trials::of(scope);
-        let answer = trials.try_one(self);
-        (answer, trials.spent)
+    pub fn evaluate_metered(&self, scope: &Scope<'_>) -> (Result<bool, EvaluationError>, Cost) {
+        let mut evaluator = Evaluator::new(scope);
+        let outcome = evaluator.evaluate(self);
+        (outcome, evaluator.spent)
     }
 
-    /// What its patterns took of the memory that patterns may take.
+    /// The memory that the compiled patterns count towards the limit.
     pub(crate) fn pattern_bytes(&self) -> usize {
         self.parsed.pattern_bytes
     }
 }
 
-/// The trials of several conditions on one result: it is measured once, and all draw on one budget of
-/// work, so that a hundred of them cannot take a hundred times as long as one may.
-pub(crate) struct Trials<'a> {
+/// Evaluates several conditions against one result. The result is measured once, and all conditions
+/// share one work budget.
+pub(crate) struct Evaluator<'a> {
     scope: &'a Scope<'a>,
-    measured: Option<Result<(), Unevaluable>>,
-    spent: Spent,
+    measured: Option<Result<(), EvaluationError>>,
+    spent: Cost,
 }
 
-impl<'a> Trials<'a> {
-    pub(crate) fn of(scope: &'a Scope<'a>) -> Self {
+impl<'a> Evaluator<'a> {
+    pub(crate) fn new(scope: &'a Scope<'a>) -> Self {
         Self {
             scope,
             measured: None,
-            spent: Spent::default(),
+            spent: Cost::default(),
         }
     }
 
-    pub(crate) fn try_one(&mut self, condition: &Condition) -> Result<bool, Unevaluable> {
+    pub(crate) fn evaluate(&mut self, condition: &Condition) -> Result<bool, EvaluationError> {
         if self.spent.work >= MAX_WORK_PER_STEP {
-            return Err(Unevaluable::NotReached);
+            return Err(EvaluationError::BudgetSpent);
         }
         if condition.parsed.reads_result
             && let Some(result) = self.scope.result
@@ -154,10 +156,10 @@ impl<'a> Trials<'a> {
             let measured = self.measured.get_or_insert_with(|| measure::check(result));
             measured.clone()?;
         }
-        let (answer, spent) = evaluate::evaluate(&condition.parsed.root, self.scope);
+        let (outcome, spent) = evaluate::evaluate(&condition.parsed.root, self.scope);
         self.spent.work = self.spent.work.saturating_add(spent.work);
         self.spent.bytes = self.spent.bytes.saturating_add(spent.bytes);
-        answer
+        outcome
     }
 }
 
@@ -175,25 +177,25 @@ impl fmt::Debug for Condition {
     }
 }
 
-/// What a condition sees.
+/// The names that a condition can reference.
 ///
-/// Beside these five names it sees the top-level keys of `result` by their bare names, except
-/// those that would hide one of the five.
+/// In addition to these five names, the top-level keys of `result` can be referenced directly,
+/// except keys with one of the five names.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// `confidence`: how sure the agent was, or null.
+    /// `confidence`: the agent's confidence, or null.
     pub confidence: Option<f64>,
-    /// `resultSummary`: the result in words.
+    /// `resultSummary`: the result's summary.
     pub result_summary: &'a str,
     /// `result`: the structured result, or null.
     pub result: Option<&'a serde_json::Value>,
-    /// `step`: the step that was completed.
+    /// `step`: the completed step.
     pub step: StepScope<'a>,
     /// `plan`: the plan after that step.
     pub plan: PlanScope,
 }
 
-/// What a condition sees as `step`.
+/// The value of `step`.
 #[derive(Clone, Copy, Debug)]
 pub struct StepScope<'a> {
     /// `step.order`, from 1.
@@ -204,20 +206,20 @@ pub struct StepScope<'a> {
     pub attempt: u32,
 }
 
-/// What a condition sees as `plan`.
+/// The value of `plan`.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanScope {
     /// `plan.progress`, in percent.
     pub progress: u32,
-    /// `plan.completed`: how many steps are.
+    /// `plan.completed`: the number of completed steps.
     pub completed: u32,
-    /// `plan.failed`: how many steps are.
+    /// `plan.failed`: the number of failed steps.
     pub failed: u32,
-    /// `plan.pending`: how many steps are.
+    /// `plan.pending`: the number of pending steps.
     pub pending: u32,
 }
 
-/// A condition that cannot be accepted: where it goes wrong, and what was expected there.
+/// A condition that cannot be parsed or exceeds a limit, with the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct InvalidCondition {
@@ -225,21 +227,21 @@ pub struct InvalidCondition {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// What is wrong, and what was expected.
+    /// The problem and the expected input.
     pub message: String,
 }
 
 impl InvalidCondition {
-    fn at(source: &str, fault: fault::Fault) -> InvalidCondition {
-        // A fault lies between two characters; `get` rather than an index, so that even one
-        // that does not is only shown in the wrong place.
-        let before = source.get(..fault.at).unwrap_or(source);
+    fn at(source: &str, error: parse_error::ParseError) -> InvalidCondition {
+        // The offset is a character boundary. `get` avoids a panic if it is not; then only the
+        // position is wrong.
+        let before = source.get(..error.at).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         InvalidCondition {
             line: count(before.matches('\n').count()).saturating_add(1),
             column: count(before[line_start..].chars().count()).saturating_add(1),
-            message: fault.message,
+            message: error.message,
         }
     }
 }

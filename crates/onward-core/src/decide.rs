@@ -1,15 +1,16 @@
-//! Deciding: facts, a command and `now` in; events or a refusal out. One file per verb.
+//! Decisions: facts, a command and `now` in; events or a refusal out. One file per command.
 //!
-//! A verb is given exactly what it looks at: the plan's head with its counts, the step, its branches.
-//! So whoever stores plans loads a handful of rows, asks the verb, and commits the events it
-//! answers with; and a plan of 10,000 steps costs what one of 10 costs. Nothing here reads a clock,
-//! makes an id, or waits. No events means that there is nothing to change: the command was done
-//! before, or asks for what already is.
+//! Each module declares the facts that it needs: the plan's head with its counts, the step, its
+//! branches. A program that stores plans loads these few rows, calls `decide` and commits the
+//! returned events; the cost does not depend on the size of the plan. Nothing here reads a clock,
+//! creates an id or blocks. An empty list of events means that there is nothing to change, for
+//! example because the command is a repetition.
 //!
-//! [`decide`] gathers the facts from a [`Plan`] in memory, and is otherwise the same.
+//! [`decide`] takes the facts from a [`Plan`] in memory.
 
 pub mod abandon;
 mod check;
+mod claim;
 pub mod create;
 mod draft;
 mod finish;
@@ -26,10 +27,9 @@ pub mod resume_session;
 pub mod review;
 pub mod start_next;
 pub mod submit;
-mod take_up;
 
-pub use finish::{Landing, Settled, Skip};
-pub use resolve::{OrderFacts, Referenced};
+pub use finish::{Outcome, PendingSkip, SkipTarget};
+pub use resolve::{OrderFacts, ReferencedStep};
 
 use crate::apply::Plan;
 use crate::command::{Command, ModifyPlan, StartNext};
@@ -45,9 +45,9 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
     match command {
         Command::StartNext(command) => start_next(plan, command, now),
         Command::SubmitResult(command) => {
-            let step = found(plan, command.step)?;
+            let step = find_step(plan, command.step)?;
             let branches = plan.branches_after(step.id());
-            let settled = submit::decide(
+            let outcome = submit::decide(
                 &submit::Facts {
                     plan: head,
                     step,
@@ -56,20 +56,20 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
                 command,
                 now,
             )?;
-            settled.land(|skip| landing(plan, step, skip))
+            outcome.resolve(|skip| skip_target(plan, step, skip))
         }
         Command::ReportProgress(command) => {
-            let step = found(plan, command.step)?;
+            let step = find_step(plan, command.step)?;
             report_progress::decide(&report_progress::Facts { plan: head, step }, command, now)
         }
         Command::RequestReview(command) => {
-            let step = found(plan, command.step)?;
+            let step = find_step(plan, command.step)?;
             request_review::decide(&request_review::Facts { plan: head, step }, command, now)
         }
         Command::DecideReview(command) => {
-            let step = found(plan, command.step)?;
+            let step = find_step(plan, command.step)?;
             let branches = plan.branches_after(step.id());
-            let settled = review::decide(
+            let outcome = review::decide(
                 &review::Facts {
                     plan: head,
                     step,
@@ -78,7 +78,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
                 command,
                 now,
             )?;
-            settled.land(|skip| landing(plan, step, skip))
+            outcome.resolve(|skip| skip_target(plan, step, skip))
         }
         Command::ModifyPlan(command) => modify(plan, command, now),
         Command::HandleStalls(command) => {
@@ -95,7 +95,10 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
         Command::ResumeSession(command) => {
             let seen = plan.has_resumed(&command.session);
             Ok(resume_session::decide(
-                &resume_session::Facts { plan: head, seen },
+                &resume_session::Facts {
+                    plan: head,
+                    recorded: seen,
+                },
                 command,
             ))
         }
@@ -104,16 +107,17 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
     }
 }
 
-fn found(plan: &Plan, step: StepId) -> Result<&Step, Refusal> {
+fn find_step(plan: &Plan, step: StepId) -> Result<&Step, Refusal> {
     plan.step(step).ok_or(Refusal::StepNotFound(step))
 }
 
 fn start_next(plan: &Plan, command: &StartNext, now: Timestamp) -> Result<Vec<Event>, Refusal> {
-    let stalled: Vec<&Step> = match command.include_stalled {
-        true => plan.stalled_steps(now, None).collect(),
-        false => Vec::new(),
+    let stalled: Vec<&Step> = if command.include_stalled {
+        plan.stalled_steps(now, None).collect()
+    } else {
+        Vec::new()
     };
-    let used_up = start_next::used_up(&stalled);
+    let used_up = start_next::exhausted(&stalled);
     let ready = plan.index().first_ready(plan.steps(), &used_up);
     let facts = start_next::Facts {
         plan: plan.head(),
@@ -124,16 +128,16 @@ fn start_next(plan: &Plan, command: &StartNext, now: Timestamp) -> Result<Vec<Ev
     start_next::decide(&facts, command, now)
 }
 
-fn landing(plan: &Plan, step: &Step, skip: &Skip) -> Landing {
+fn skip_target(plan: &Plan, step: &Step, skip: &PendingSkip) -> SkipTarget {
     let Some(target) = plan.step(skip.target()) else {
-        return Landing::Gone;
+        return SkipTarget::Missing;
     };
     let between = (step.order.saturating_add(1)..target.order)
         .filter_map(|order| plan.step_at(order))
         .filter(|between| between.status() == StepStatus::Pending)
         .map(Step::id)
         .collect();
-    Landing::At {
+    SkipTarget::Found {
         order: target.order,
         status: target.status(),
         pending_between: between,
@@ -143,14 +147,14 @@ fn landing(plan: &Plan, step: &Step, skip: &Skip) -> Landing {
 fn modify(plan: &Plan, command: &ModifyPlan, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     let needs = modify::needs(&command.modification, plan.head());
     let step = match needs.step {
-        Some(id) => Some(found(plan, id)?),
+        Some(id) => Some(find_step(plan, id)?),
         None => None,
     };
-    let referring = step.filter(|_| needs.references);
+    let removable = step.filter(|_| needs.references);
     let orders: OrderFacts = needs
         .orders
         .into_iter()
-        .filter_map(|order| Some((order, Referenced::of(plan.step_at(order)?))))
+        .filter_map(|order| Some((order, ReferencedStep::new(plan.step_at(order)?))))
         .collect();
     let taken: Vec<StepId> = needs
         .fresh
@@ -158,21 +162,22 @@ fn modify(plan: &Plan, command: &ModifyPlan, now: Timestamp) -> Result<Vec<Event
         .filter(|id| plan.index().is_taken(*id))
         .collect();
     let branches_after = needs.branches_after.and_then(|order| plan.step_at(order));
-    let list: Vec<StepId> = match needs.list {
-        true => plan.steps().iter().map(Step::id).collect(),
-        false => Vec::new(),
+    let list: Vec<StepId> = if needs.list {
+        plan.steps().iter().map(Step::id).collect()
+    } else {
+        Vec::new()
     };
     let facts = modify::Facts {
         plan: plan.head(),
         step,
-        dependents: referring.map_or(&[], |step| plan.index().dependents(step.id())),
-        needed_by: referring.map_or(&[], |step| plan.index().needed_by(step.id())),
+        dependents: removable.map_or(&[], |step| plan.index().dependents(step.id())),
+        needed_by: removable.map_or(&[], |step| plan.index().needed_by(step.id())),
         taken: &taken,
         orders: &orders,
         target: needs
             .target
             .and_then(|id| plan.step(id))
-            .map(Referenced::of),
+            .map(ReferencedStep::new),
         branches_after: branches_after.map_or(0, |step| plan.branches_after(step.id()).len()),
         list: &list,
     };

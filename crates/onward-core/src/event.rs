@@ -1,18 +1,18 @@
-//! What happened. A plan is what its events say: [`apply`](crate::apply) makes the state from them.
+//! Events: the changes of a plan. [`apply`](crate::apply) builds the state from them.
 //!
-//! An event holds everything that its change needs, and where a step stood before, so that the head
-//! of a plan can follow without its steps. [`Event::name`] is the name in the audit trail: stable,
-//! and sometimes shared by several changes, which [`Event::action`] then tells apart.
+//! An event contains all data of its change and the previous status of the step, so that a plan's
+//! head can be updated without its steps. [`Event::name`] is the stable name in the audit trail.
+//! Several changes may share a name; [`Event::action`] distinguishes them.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::branch::{Branch, Effect, Verdict};
+use crate::branch::{Branch, BranchVerdict, Effect};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
 use crate::plan::{Brief, PlanFailure};
-use crate::policy::{OnStall, UnknownWord, from_word};
+use crate::policy::{OnStall, UnknownVariant, parse_variant};
 use crate::refusal::Code;
 use crate::stall::Stall;
 use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus};
@@ -20,195 +20,195 @@ use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus}
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The plan came into being, or its list of steps and branches changed.
+    /// The plan was created, or its steps or branches changed.
     PlanModified {
-        /// What changed.
+        /// The change.
         change: Change,
-        /// Why, where the author said so.
+        /// The author's reason.
         rationale: Option<String>,
     },
-    /// A claim was given out. The first one moves a plan from `planning` to `executing`.
+    /// A step was claimed. The first claim moves the plan from `planning` to `executing`.
     StepStarted {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// To whom.
+        /// The new claim.
         claim: Claim,
     },
-    /// A result was accepted, or approved.
+    /// A result was accepted or approved.
     StepCompleted {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// `in_progress`, or `awaiting_input` where a person approved.
+        /// `in_progress`, or `awaiting_input` after an approval.
         from: StepStatus,
-        /// What came out.
+        /// The result.
         result: Arc<StepResult>,
-        /// What came of the branches that were tried.
-        verdicts: Vec<Verdict>,
-        /// Who submitted it, where the agent said so.
+        /// The verdicts of the evaluated branches.
+        verdicts: Vec<BranchVerdict>,
+        /// The session that submitted it, if reported.
         session: Option<SessionId>,
     },
-    /// A step was given up.
+    /// A step failed.
     StepFailed {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// Where it stood.
+        /// The previous status.
         from: StepStatus,
-        /// Why.
+        /// The reason.
         reason: FailReason,
     },
-    /// A step was passed over.
+    /// A step was skipped.
     StepSkipped {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// Where it stood.
+        /// The previous status.
         from: StepStatus,
-        /// By whom.
+        /// The cause.
         by: SkipCause,
     },
-    /// A step was handed back, and waits for its next attempt.
+    /// A step was requeued for another attempt.
     StepRequeued {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// The attempt that comes next.
+        /// The number of the next attempt.
         attempt: u32,
-        /// Why.
+        /// The reason.
         reason: RequeueReason,
     },
-    /// A sign of life.
+    /// Activity on a step.
     StepProgressed {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// What the sign was.
-        sign: Sign,
-        /// In the agent's words.
+        /// The source of the activity.
+        source: ProgressSource,
+        /// The agent's note.
         note: Option<String>,
-        /// How far the agent thinks that it is.
+        /// The progress reported by the agent, in percent.
         percent: Option<f64>,
-        /// Whose sign it was, where known.
+        /// The session, if known.
         session: Option<SessionId>,
     },
-    /// An agent was told of a person's feedback. A sign of life, too.
+    /// A reviewer's feedback was delivered to an agent. Counts as activity.
     FeedbackDelivered {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// Who was told, where the agent said so.
+        /// The receiving session, if reported.
         session: Option<SessionId>,
     },
-    /// A branch's condition was true.
+    /// A branch was taken because its condition was true.
     BranchTaken {
-        /// Which branch.
+        /// The branch.
         branch: BranchId,
-        /// After which step.
+        /// The step before the branch.
         step: StepId,
-        /// What it did.
+        /// The effect.
         effect: Effect,
     },
-    /// A review was requested, or decided.
+    /// A review was requested or decided.
     UserReviewed {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// Which review.
+        /// The review.
         review: ReviewId,
-        /// What was asked, or answered.
+        /// The request or the decision.
         action: ReviewAction,
     },
-    /// A session that did not work on the plan before has taken it up.
+    /// A session continued the plan for the first time.
     SessionResumed {
-        /// Which session.
+        /// The session.
         session: SessionId,
     },
-    /// A skill that is linked to the plan has begun. Changes nothing about the plan.
+    /// A skill execution linked to the plan started. Does not change the plan.
     SkillStarted {
-        /// Which execution.
+        /// The execution.
         execution: SkillExecutionId,
-        /// Of which skill.
+        /// The skill's name.
         skill: String,
     },
-    /// A skill that is linked to the plan has ended. Changes nothing about the plan.
+    /// A skill execution linked to the plan ended. Does not change the plan.
     SkillCompleted {
-        /// Which execution.
+        /// The execution.
         execution: SkillExecutionId,
-        /// Of which skill.
+        /// The skill's name.
         skill: String,
-        /// What went wrong, where something did.
+        /// The error, if the execution failed.
         error: Option<String>,
     },
-    /// Stalls were acted upon by marking the plan.
+    /// The plan was marked as stalled.
     PlanStalled {
-        /// Every stall that it is marked for.
+        /// The stalls that caused it.
         stalls: Vec<Stall>,
     },
-    /// A stalled plan goes on.
+    /// A stalled plan was resumed.
     PlanResumed {
-        /// Who goes on.
+        /// The cause.
         by: ResumedBy,
     },
     /// Every step is terminal.
     PlanCompleted,
-    /// The plan was given up.
+    /// The plan failed.
     PlanFailed {
-        /// Why.
+        /// The reason.
         reason: PlanFailure,
     },
-    /// A result was refused, and is kept beside the plan. Changes nothing about the plan.
+    /// A rejected result was stored as an artifact. Does not change the plan.
     LateResultKept {
-        /// For which step it was meant.
+        /// The step of the result.
         step: StepId,
-        /// Where it is kept.
+        /// The artifact that contains the result.
         artifact: ArtifactId,
-        /// Why it was refused.
-        refused: Code,
+        /// The code of the rejection.
+        rejection: Code,
     },
 }
 
-/// How a plan's list of steps and branches changed.
+/// A change to a plan's steps or branches.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The plan came into being.
+    /// The plan was created.
     Created(Box<Created>),
     /// Steps were inserted.
     StepsAdded {
-        /// After the step with this order; 0 is the front.
+        /// The order of the step before them; 0 is the front.
         after: u32,
-        /// What was inserted.
+        /// The inserted steps.
         steps: Arc<[NewStep]>,
     },
-    /// A pending step was taken out, with its own branches.
+    /// A pending step was removed with its branches.
     StepRemoved {
-        /// Which step.
+        /// The step.
         step: StepId,
     },
-    /// The steps stand in another order.
+    /// The steps were reordered.
     StepsReordered {
-        /// All of them, in their order.
+        /// All steps in the new order.
         steps: Arc<[StepId]>,
     },
     /// A step's instructions were replaced.
     InstructionsUpdated {
-        /// Which step.
+        /// The step.
         step: StepId,
-        /// The text that stands there since.
+        /// The new instructions.
         instructions: String,
     },
-    /// Somebody failed a step; an event of its own says so of the step.
+    /// A caller failed a step. A separate event changes the step.
     StepFailed {
-        /// Which step.
+        /// The step.
         step: StepId,
     },
-    /// Somebody handed a step back; an event of its own says so of the step.
+    /// A caller requeued a step. A separate event changes the step.
     StepRequeued {
-        /// Which step.
+        /// The step.
         step: StepId,
     },
     /// A branch was added.
     BranchAdded {
-        /// Which one.
+        /// The branch.
         branch: Branch,
     },
 }
 
 impl Change {
-    /// The word for it in the audit trail: the action of `modify_plan`, or `created`.
+    /// The value in the audit trail: the action of `modify_plan`, or `created`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Change::Created(_) => "created",
@@ -223,84 +223,84 @@ impl Change {
     }
 }
 
-/// A plan as it came into being.
+/// A plan at its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
-    /// Which plan.
+    /// The plan's id.
     pub plan: PlanId,
-    /// What its author said about it.
+    /// The author's description.
     pub brief: Brief,
-    /// Its steps, in their order.
+    /// The steps, sorted by order.
     pub steps: Vec<NewStep>,
-    /// Its branches, in the order in which they are tried.
+    /// The branches, in evaluation order.
     pub branches: Vec<Branch>,
-    /// The plan's own threshold.
+    /// The plan's stall threshold.
     pub stall_threshold: Option<Duration>,
-    /// What the sweep does about a stall.
+    /// The sweep's action on a stall.
     pub on_stall: OnStall,
-    /// Who made it, where the agent said so.
+    /// The session that created the plan, if reported.
     pub session: Option<SessionId>,
 }
 
-/// Why a step was handed back.
+/// Why a step was requeued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequeueReason {
     /// `modify_plan: requeue_step`.
-    ByHand,
-    /// It stalled, and the plan's policy is `requeue`.
+    Manual,
+    /// The step stalled, and the policy is `requeue`.
     Stalled,
-    /// It stalled, and another agent asked for it.
+    /// The step stalled, and another session took it over.
     TakenOver,
 }
 
 impl RequeueReason {
-    /// The word for it in the audit trail.
+    /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {
-            RequeueReason::ByHand => "by_hand",
+            RequeueReason::Manual => "by_hand",
             RequeueReason::Stalled => "stalled",
             RequeueReason::TakenOver => "taken_over",
         }
     }
 }
 
-/// What shows that somebody works on a step.
+/// The source of activity on a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum ProgressSource {
     /// `report_step_progress`. Always recorded.
     Reported,
-    /// Something was written about the step. Recorded now and then.
+    /// Data was written for the step. Recorded at intervals.
     Written,
-    /// The guard saw the session that holds the claim. Recorded now and then.
+    /// The session that holds the claim was active. Recorded at intervals.
     Seen,
 }
 
-impl Sign {
-    /// The word for it in the audit trail.
+impl ProgressSource {
+    /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Sign::Reported => "reported",
-            Sign::Written => "written",
-            Sign::Seen => "seen",
+            ProgressSource::Reported => "reported",
+            ProgressSource::Written => "written",
+            ProgressSource::Seen => "seen",
         }
     }
 }
 
-/// What a person can decide.
+/// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// The summary is the result.
+    /// The summary becomes the result.
     Approve,
     /// The plan fails.
     Reject,
-    /// The agent goes on with it, and the feedback.
+    /// The agent continues with the feedback.
     Modify,
-    /// The step is passed over.
+    /// The step is skipped.
     Skip,
 }
 
 impl Decision {
-    /// Every decision.
+    /// All decisions.
     pub const ALL: [Decision; 4] = [
         Decision::Approve,
         Decision::Reject,
@@ -308,7 +308,7 @@ impl Decision {
         Decision::Skip,
     ];
 
-    /// The word for it.
+    /// The value in the API and in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {
             Decision::Approve => "approve",
@@ -326,61 +326,61 @@ impl fmt::Display for Decision {
 }
 
 impl FromStr for Decision {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-/// What was asked of a person, or answered.
+/// A review request or a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReviewAction {
-    /// An agent asks.
+    /// An agent requests a review.
     Requested {
-        /// What the person reads.
+        /// The text under review.
         summary: String,
-        /// What the agent wants to know.
+        /// The agent's questions.
         questions: Vec<String>,
-        /// Who asks, where the agent said so.
+        /// The requesting session, if reported.
         session: Option<SessionId>,
     },
-    /// A person answers.
+    /// A reviewer decides.
     Decided {
-        /// What they decided.
+        /// The decision.
         decision: Decision,
-        /// In their words.
+        /// The reviewer's feedback.
         feedback: Option<String>,
     },
 }
 
-/// Who goes on with a stalled plan.
+/// Why a stalled plan was resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumedBy {
-    /// An agent asked for the next step.
+    /// An agent requested the next step.
     NextStep,
-    /// A result came late.
+    /// A result was submitted after the stall.
     LateResult,
-    /// A step showed that it is alive.
+    /// Progress was reported.
     Progress,
-    /// A person.
-    Person,
+    /// A user resumed it.
+    User,
 }
 
 impl ResumedBy {
-    /// The word for it in the audit trail.
+    /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {
             ResumedBy::NextStep => "next_step",
             ResumedBy::LateResult => "late_result",
             ResumedBy::Progress => "progress",
-            ResumedBy::Person => "person",
+            ResumedBy::User => "person",
         }
     }
 }
 
 impl Event {
-    /// Every name in the audit trail.
+    /// All names in the audit trail.
     pub const NAMES: [&str; 17] = [
         "plan_modified",
         "step_started",
@@ -424,11 +424,11 @@ impl Event {
         }
     }
 
-    /// What exactly was done, or by what, where one name in the audit trail covers several.
+    /// The action or cause, for names that cover several changes.
     pub fn action(&self) -> Option<&'static str> {
         match self {
             Event::PlanModified { change, .. } => Some(change.as_str()),
-            Event::StepProgressed { sign, .. } => Some(sign.as_str()),
+            Event::StepProgressed { source: sign, .. } => Some(sign.as_str()),
             Event::FeedbackDelivered { .. } => Some("feedback_delivered"),
             Event::UserReviewed { action, .. } => Some(match action {
                 ReviewAction::Requested { .. } => "review_requested",
@@ -451,7 +451,7 @@ impl Event {
         }
     }
 
-    /// The step that it is about, where it is about one.
+    /// The step, if the event concerns one.
     pub fn step(&self) -> Option<StepId> {
         match self {
             Event::StepStarted { step, .. }

@@ -1,34 +1,34 @@
-//! What people are told of when nobody looks: a stall, a review that waits, a plan that failed.
+//! Findings that trigger notifications: stalls, pending reviews and failed plans.
 //!
-//! A finding has a key that is the same for whoever finds it, however often: it is told once. A step
-//! that showed a sign of life and fell silent again is another finding, since it is silent from another
-//! instant on. Who is told, and how, is decided elsewhere; nothing here changes a plan.
+//! Every process derives the same key for the same finding, so it is notified once. A step that
+//! resumes and stalls again is a new finding, because its inactivity starts at another time.
+//! Recipients and channels are decided elsewhere.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::event::{Event, ReviewAction};
 use crate::id::StepId;
-use crate::policy::{UnknownWord, from_word};
+use crate::policy::{UnknownVariant, parse_variant};
 use crate::stall::Stall;
 use crate::time::Timestamp;
 
-/// What kind of finding.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A step that nobody works on any more.
+    /// A stalled step.
     Stall,
-    /// A review that waits for a person.
+    /// A pending review.
     Review,
-    /// A plan that failed.
+    /// A failed plan.
     Failure,
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Kind; 3] = [Kind::Stall, Kind::Review, Kind::Failure];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Stall => "stall",
@@ -45,33 +45,33 @@ impl fmt::Display for Kind {
 }
 
 impl FromStr for Kind {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-/// Something that people are told of.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind.
+    /// The kind.
     pub kind: Kind,
-    /// What tells it from every other finding about the same plan.
+    /// The deduplication key, unique within the plan.
     pub key: String,
-    /// The step that it is about, where it is about one.
+    /// The step, if the finding concerns one.
     pub step: Option<StepId>,
-    /// Which attempt at the step, where that matters.
+    /// The attempt number, for stalls.
     pub attempt: Option<u32>,
-    /// Since when it is so.
+    /// The start of the condition.
     pub since: Timestamp,
-    /// In the words of whoever asked or gave up.
+    /// The review's summary or the reason of the failure.
     pub note: Option<String>,
 }
 
 impl Finding {
-    /// A step that fell silent: one finding for each attempt and each silence.
-    pub fn of_stall(stall: &Stall) -> Self {
+    /// The finding for a stall: one per attempt and start of inactivity.
+    pub fn from_stall(stall: &Stall) -> Self {
         let Stall {
             step,
             attempt,
@@ -87,10 +87,10 @@ impl Finding {
         }
     }
 
-    /// What an event means to people who are not looking; mostly nothing.
-    pub fn of_event(event: &Event, at: Timestamp) -> Vec<Self> {
+    /// The findings of an event. Most events have none.
+    pub fn from_event(event: &Event, at: Timestamp) -> Vec<Self> {
         match event {
-            Event::PlanStalled { stalls } => stalls.iter().map(Self::of_stall).collect(),
+            Event::PlanStalled { stalls } => stalls.iter().map(Self::from_stall).collect(),
             Event::UserReviewed {
                 step,
                 review,

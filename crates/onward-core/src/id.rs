@@ -1,7 +1,7 @@
-//! Names for things: one newtype per kind of id, so that a step's id cannot stand where a plan's should.
+//! Ids: one newtype per kind, so that the ids of a step and a plan cannot be confused.
 //!
-//! Ids are opaque. The core never makes one: it has no randomness, so whoever sends a command brings
-//! the fresh ids and tokens along. What agents choose themselves (a session's id) is text.
+//! Ids are opaque. The core has no randomness and never creates one: the sender of a command
+//! supplies new ids and tokens. Ids that agents choose (session ids) are text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-/// A text that is no id at all, and so names nothing.
+/// A text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an id")]
-pub struct NotAnId(pub String);
+#[error("invalid id `{0}`")]
+pub struct InvalidId(pub String);
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -21,17 +21,17 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Wraps an id that was made, or stored, elsewhere.
+            /// Wraps an existing id.
             pub const fn new(id: Uuid) -> Self {
                 Self(id)
             }
 
-            /// The id as 128 bits; for tests and examples, where ids are counted up.
+            /// An id from a number, for the sequential ids of tests and examples.
             pub const fn from_u128(id: u128) -> Self {
                 Self(Uuid::from_u128(id))
             }
 
-            /// What a database stores.
+            /// The UUID, for storage.
             pub const fn as_uuid(&self) -> &Uuid {
                 &self.0
             }
@@ -50,10 +50,10 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = NotAnId;
+            type Err = InvalidId;
 
-            fn from_str(text: &str) -> Result<Self, NotAnId> {
-                Uuid::try_parse(text).map(Self).map_err(|_| NotAnId(text.to_owned()))
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Uuid::try_parse(text).map(Self).map_err(|_| InvalidId(text.to_owned()))
             }
         }
     };
@@ -64,7 +64,7 @@ id! {
     PlanId
 }
 id! {
-    /// A step of a plan. It stays the same when the step's order changes.
+    /// A step of a plan. Independent of the step's order.
     StepId
 }
 id! {
@@ -72,19 +72,19 @@ id! {
     BranchId
 }
 id! {
-    /// One pause in which a person decides.
+    /// A review of a step.
     ReviewId
 }
 id! {
-    /// Something found or made during research.
+    /// An artifact of a plan.
     ArtifactId
 }
 id! {
-    /// One version of a plan's deliverable.
+    /// One version of a plan's output.
     OutputId
 }
 id! {
-    /// Data that a model took out of a text.
+    /// Data that a model extracted from a text.
     ExtractionId
 }
 id! {
@@ -92,21 +92,21 @@ id! {
     SkillExecutionId
 }
 id! {
-    /// What somebody said about a plan as a whole.
+    /// Feedback on a whole plan.
     FeedbackId
 }
 
-/// The id that an agent gives to one run of itself. Any text.
+/// The id that an agent assigns to one of its sessions. Any text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
 
 impl SessionId {
-    /// Takes the agent's own text.
+    /// Wraps the agent's text.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
 
-    /// The agent's own text.
+    /// The agent's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -118,25 +118,26 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What proves that a caller holds a step's current claim. Unguessable, made by whoever sends the
-/// command. Any text is a token: one that was never given out is simply not the current one.
+/// A token that proves that a caller holds a step's current claim. The sender of the command
+/// generates it from random data. Any text is accepted as a token; an unknown one is never the
+/// current token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClaimToken(Arc<str>);
 
 impl ClaimToken {
-    /// Takes a token's text.
+    /// Wraps a token's text.
     pub fn new(token: impl Into<Arc<str>>) -> Self {
         Self(token.into())
     }
 
-    /// The token's text, for the answer to the one who claims, and for nobody else.
+    /// The token's text. Return it only to the caller that holds the claim.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl fmt::Debug for ClaimToken {
-    /// Shows no part of it: whoever can read a log must not be able to finish somebody's step.
+    /// Hides the token, because a reader of the logs could use it to complete the step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClaimToken(…)")
     }

@@ -1,13 +1,13 @@
-//! The rules of Onward: what a plan may do, and how to tell that work has stopped.
+//! The rules of Onward: plans, steps and branches, and the detectors for stalled work.
 //!
-//! Everything here is a function of its arguments. There is no clock (`now` is always given), no
-//! randomness (ids and tokens come with the command), no IO, and nothing to wait for. So the crate is
-//! usable on its own, in any program that runs agents, whatever it stores its plans in.
+//! Every function depends only on its arguments. There is no clock (`now` is a parameter), no
+//! randomness (ids and tokens come with the command), no IO and no async code. Any program that
+//! runs agents can use this crate, whatever storage it has.
 //!
-//! # Is anybody still working on this?
+//! # Detecting stalled steps
 //!
-//! The detector for steps needs five fields of each of your steps, under ids of your own. It reports
-//! and changes nothing. See [`stall`].
+//! The step detector needs five fields of each step and works with any id type. It reports stalled
+//! steps and changes nothing. See [`stall`].
 //!
 //! ```
 //! use onward_core::{
@@ -28,34 +28,36 @@
 //! let now: Timestamp = "2026-07-28T09:45:00Z".parse()?;
 //!
 //! assert_eq!(detect_stalled_steps(&rows, now, DEFAULT_STALL_THRESHOLD), [41]);
-//! # Ok::<(), onward_core::time::NotATime>(())
+//! # Ok::<(), onward_core::time::InvalidTimestamp>(())
 //! ```
 //!
 //! # A whole plan in memory
 //!
-//! Deciding is one function: a plan, a [`Command`] and `now` in, [`Event`]s or a [`Refusal`] out.
-//! Doing is yours: keep the events somewhere safe, then apply them.
+//! [`decide`](fn@decide) takes a plan, a [`Command`] and `now`, and returns [`Event`]s or a
+//! [`Refusal`]. The caller stores the events durably and then applies them.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StartNext, StepRef, StepSpec, SubmitResult};
+//! use onward_core::command::{
+//!     ActionSpec, BranchSpec, CreatePlan, StartNext, StepRef, StepSpec, SubmitResult,
+//! };
 //! use onward_core::id::{BranchId, ClaimToken, PlanId, StepId};
 //! use onward_core::step::StepResult;
 //! use onward_core::{Event, Plan, PlanStatus, StepType, Timestamp, decide};
 //!
-//! // Ids and tokens are yours to make: random ones in earnest, counted ones here.
-//! let [search, dig, write] = [1, 2, 3].map(StepId::from_u128);
-//! let mut question = CreatePlan::new(
+//! // The caller creates ids and tokens: random in production, sequential here.
+//! let [search, research, write] = [1, 2, 3].map(StepId::from_u128);
+//! let mut create = CreatePlan::new(
 //!     PlanId::from_u128(1),
 //!     "Tides",
 //!     "Why are there two tides a day?",
 //!     vec![
 //!         StepSpec::new(search, StepType::Search, "Find three sources."),
-//!         StepSpec::new(dig, StepType::Analyze, "Dig deeper."),
+//!         StepSpec::new(research, StepType::Analyze, "Research the open points."),
 //!         StepSpec::new(write, StepType::Synthesize, "Write the answer."),
 //!     ],
 //! );
-//! question.branches.push(BranchSpec {
+//! create.branches.push(BranchSpec {
 //!     id: BranchId::from_u128(1),
 //!     after_order: 1,
 //!     condition: "confidence >= 0.8".to_owned(),
@@ -63,26 +65,29 @@
 //! });
 //!
 //! let mut now = Timestamp::from_millis(1_790_000_000_000);
-//! let mut trail: Vec<(Event, Timestamp)> = Vec::new();
-//! for event in decide::create::decide(&question)? {
-//!     trail.push((event, now));
+//! let mut audit_trail: Vec<(Event, Timestamp)> = Vec::new();
+//! for event in decide::create::decide(&create)? {
+//!     audit_trail.push((event, now));
 //! }
-//! let mut plan = Plan::replay(trail.iter().map(|(event, at)| (event, *at)))?;
+//! let mut plan = Plan::replay(audit_trail.iter().map(|(event, at)| (event, *at)))?;
 //!
 //! let mut claims = 0;
 //! while !plan.head().status().is_terminal() {
-//!     // Take the next step on …
+//!     // Claim the next step …
 //!     claims += 1;
 //!     let token = ClaimToken::new(format!("claim {claims}"));
 //!     let next = StartNext { token: token.clone(), session: None, include_stalled: false };
 //!     let events = decide(&plan, &next.into(), now)?;
-//!     let Some(step) = decide::start_next::handed_out(&events) else { break };
+//!     let Some(step) = decide::start_next::assigned_step(&events) else { break };
 //!     plan.apply_all(&events, now)?;
-//!     trail.extend(events.into_iter().map(|event| (event, now)));
+//!     audit_trail.extend(events.into_iter().map(|event| (event, now)));
 //!
-//!     // … work on it, and hand in what came out.
+//!     // … work on it and submit the result.
 //!     now = Timestamp::from_millis(now.as_millis() + 60_000);
-//!     let result = StepResult { confidence: Some(0.9), ..StepResult::of_summary("The Moon, twice.") };
+//!     let result = StepResult {
+//!         confidence: Some(0.9),
+//!         ..StepResult::from_summary("The Moon causes both.")
+//!     };
 //!     let submit = SubmitResult {
 //!         step,
 //!         result: Arc::new(result),
@@ -92,41 +97,41 @@
 //!     };
 //!     let events = decide(&plan, &submit.into(), now)?;
 //!     plan.apply_all(&events, now)?;
-//!     trail.extend(events.into_iter().map(|event| (event, now)));
+//!     audit_trail.extend(events.into_iter().map(|event| (event, now)));
 //! }
 //!
 //! assert_eq!(plan.head().status(), PlanStatus::Completed);
-//! // The branch was taken: nobody dug deeper.
-//! assert_eq!(plan.step(dig).unwrap().status(), onward_core::StepStatus::Skipped);
-//! // The plan is what its trail says.
-//! assert_eq!(Plan::replay(trail.iter().map(|(event, at)| (event, *at)))?, plan);
+//! // The branch skipped the step.
+//! assert_eq!(plan.step(research).unwrap().status(), onward_core::StepStatus::Skipped);
+//! // Replaying the audit trail gives the same plan.
+//! assert_eq!(Plan::replay(audit_trail.iter().map(|(event, at)| (event, *at)))?, plan);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Facts, not worlds
+//! # Facts instead of whole plans
 //!
-//! A program that stores its plans in a database need not hold them in memory. Each verb in
-//! [`decide`](mod@decide) says what it looks at ([`decide::submit::Facts`]: the plan's head, the step,
-//! its branches), and that is all there is to load. The cost does not grow with the steps that a
-//! command does not touch.
+//! A program that stores plans in a database does not have to load them completely. Each module in
+//! [`decide`](mod@decide) declares the facts that it needs ([`decide::submit::Facts`]: the plan's
+//! head, the step, its branches). The cost does not depend on the number of steps that a command
+//! does not touch.
 //!
-//! # Where things are
+//! # Modules
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`plan`], [`step`], [`branch`] | what a plan is; each state with its data; the tables of moves |
-//! | [`condition`] | what a branch looks at: CEL, with bounds |
-//! | [`command`], [`event`], [`refusal`] | what can be asked, what happened, why it was not done |
+//! | [`plan`], [`step`], [`branch`] | plans, steps, branches; transition tables |
+//! | [`condition`] | branch conditions: CEL with resource limits |
+//! | [`command`], [`event`], [`refusal`] | requests, changes, reasons for rejection |
 //! | [`decide`](mod@decide), [`apply`] | commands to events; events to state |
-//! | [`progress`], [`stall`], [`watcher`] | how far it is; whether it stopped; whether the watcher slept |
-//! | [`finding`] | what people are told of when nobody looks |
-//! | [`skill`] | executions of agents' skills, which may be linked to a plan |
-//! | [`turn`] | whether an agent gets anywhere, or goes round in circles |
-//! | [`call`] | whether a tool call will ever answer; what is said where it will not |
-//! | [`transcript`] | conversations with calls that were never answered, put right |
-//! | [`search`] | what makes a text findable: its chunks and words |
-//! | [`policy`], [`role`] | what an owner sets; who may do what |
-//! | [`id`], [`time`] | names and instants |
+//! | [`progress`], [`stall`], [`watcher`] | progress, stalls, sleep detection |
+//! | [`finding`] | notifications about plans |
+//! | [`skill`] | executions of agent skills, optionally linked to a plan |
+//! | [`turn`] | loop detection in agent turns |
+//! | [`call`] | tool calls that will not return; messages about them |
+//! | [`transcript`] | repair of conversations with unanswered tool calls |
+//! | [`search`] | chunking, tokenization, embeddings and snippets |
+//! | [`policy`], [`role`] | settings and limits; permissions |
+//! | [`id`], [`time`] | ids and timestamps |
 
 pub mod apply;
 pub mod branch;

@@ -1,10 +1,8 @@
-//! A plan's head: its status with what belongs to it, how many steps are in each status, and the one
-//! table of moves between the statuses.
+//! A plan's head: status with its data, step counts and the transition table.
 //!
-//! The head is all that most verbs need to know of a plan, however many steps it has.
-//! [`PlanStatus::after`] is the law: a move that it does not name is refused, with the status and
-//! what was asked. How an event changes the head stands in `plan/apply.rs`; the plan with all its
-//! steps is [`Plan`](crate::apply::Plan).
+//! Most commands need only the head, whatever the number of steps. [`PlanStatus::after`] is the
+//! transition table: it rejects every transition that it does not list. `plan/apply.rs` applies
+//! events to the head. [`Plan`](crate::apply::Plan) is the plan with all its steps.
 
 mod apply;
 
@@ -13,62 +11,62 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::id::{PlanId, ReviewId, SessionId, StepId};
-use crate::policy::{OnStall, UnknownWord, from_word};
+use crate::policy::{OnStall, UnknownVariant, parse_variant};
 use crate::progress::Counts;
 use crate::time::Timestamp;
 
-/// Where a plan stands.
+/// The status of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlanStatus {
-    /// No step was ever taken on.
+    /// No step has been claimed yet.
     Planning,
-    /// Under way.
+    /// At least one step has been claimed.
     Executing,
-    /// A step waits for a person.
+    /// A step awaits review.
     AwaitingReview,
-    /// A step stalled, and the plan was marked for it.
+    /// The plan was marked because a step stalled.
     Stalled,
-    /// Every step is terminal. Terminal.
+    /// Every step has ended. Terminal.
     Completed,
-    /// Given up. Terminal.
+    /// Failed by a branch, rejected in review or abandoned. Terminal.
     Failed,
 }
 
-/// Why a plan moves from one status to another.
+/// The cause of a status transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PlanCause {
-    /// Its first step was taken on, or ended.
+    /// The first step is claimed or ends.
     Begin,
     /// A review is requested.
-    AskReview,
-    /// A person approves, modifies or skips.
+    RequestReview,
+    /// The reviewer approves, modifies or skips.
     Decide,
-    /// A person rejects.
+    /// The reviewer rejects.
     Reject,
-    /// A stall is acted upon.
+    /// The plan is marked as stalled.
     Stall,
-    /// Somebody goes on with it after a stall.
+    /// A stalled plan is resumed.
     Resume,
     /// Every step is terminal.
     Finish,
-    /// A branch's `fail`.
+    /// A branch with the action `fail` is taken.
     BranchFail,
-    /// A person abandons it.
+    /// A user abandons the plan.
     Abandon,
 }
 
-/// A move that the law of the plans does not know.
+/// A transition that is not in the transition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a plan that is `{from}` {}", if from.is_terminal() { "takes no more changes" } else { asked.refused() })]
-pub struct IllegalPlanMove {
-    /// Where the plan stands.
+#[error("{}", self.message())]
+pub struct IllegalPlanTransition {
+    /// The current status.
     pub from: PlanStatus,
-    /// What was asked of it.
-    pub asked: PlanCause,
+    /// The requested transition.
+    pub cause: PlanCause,
 }
 
 impl PlanStatus {
-    /// Every status.
+    /// All statuses.
     pub const ALL: [PlanStatus; 6] = [
         PlanStatus::Planning,
         PlanStatus::Executing,
@@ -78,7 +76,7 @@ impl PlanStatus {
         PlanStatus::Failed,
     ];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             PlanStatus::Planning => "planning",
@@ -90,7 +88,7 @@ impl PlanStatus {
         }
     }
 
-    /// Whether nothing can move it any more.
+    /// Whether no transition leaves this status.
     pub const fn is_terminal(self) -> bool {
         match self {
             PlanStatus::Planning
@@ -101,14 +99,14 @@ impl PlanStatus {
         }
     }
 
-    /// The table of moves: where this cause leads from here, if it leads anywhere.
-    pub const fn after(self, cause: PlanCause) -> Result<PlanStatus, IllegalPlanMove> {
+    /// The transition table: the status after `cause`, or an error if there is no such transition.
+    pub const fn after(self, cause: PlanCause) -> Result<PlanStatus, IllegalPlanTransition> {
         use PlanCause as C;
         use PlanStatus as S;
         match (self, cause) {
             (S::Planning, C::Begin) => Ok(S::Executing),
             (S::Planning, C::Abandon) => Ok(S::Failed),
-            (S::Executing, C::AskReview) => Ok(S::AwaitingReview),
+            (S::Executing, C::RequestReview) => Ok(S::AwaitingReview),
             (S::Executing, C::Stall) => Ok(S::Stalled),
             (S::Executing, C::Finish) => Ok(S::Completed),
             (S::Executing, C::BranchFail | C::Abandon) => Ok(S::Failed),
@@ -117,18 +115,17 @@ impl PlanStatus {
             (S::Stalled, C::Resume) => Ok(S::Executing),
             (S::Stalled, C::Abandon) => Ok(S::Failed),
 
-            (S::Planning, C::AskReview | C::Decide | C::Reject | C::Stall | C::Resume)
+            (S::Planning, C::RequestReview | C::Decide | C::Reject | C::Stall | C::Resume)
             | (S::Planning, C::Finish | C::BranchFail)
             | (S::Executing, C::Begin | C::Decide | C::Reject | C::Resume)
-            | (S::AwaitingReview, C::Begin | C::AskReview | C::Stall | C::Resume | C::Finish)
-            | (S::Stalled, C::Begin | C::AskReview | C::Decide | C::Reject | C::Stall)
+            | (S::AwaitingReview, C::Begin | C::RequestReview | C::Stall | C::Resume | C::Finish)
+            | (S::Stalled, C::Begin | C::RequestReview | C::Decide | C::Reject | C::Stall)
             | (S::Stalled, C::Finish | C::BranchFail)
-            | (S::Completed | S::Failed, C::Begin | C::AskReview | C::Decide | C::Reject)
+            | (S::Completed | S::Failed, C::Begin | C::RequestReview | C::Decide | C::Reject)
             | (S::Completed | S::Failed, C::Stall | C::Resume | C::Finish | C::BranchFail)
-            | (S::Completed | S::Failed, C::Abandon) => Err(IllegalPlanMove {
-                from: self,
-                asked: cause,
-            }),
+            | (S::Completed | S::Failed, C::Abandon) => {
+                Err(IllegalPlanTransition { from: self, cause })
+            }
         }
     }
 }
@@ -140,18 +137,18 @@ impl fmt::Display for PlanStatus {
 }
 
 impl FromStr for PlanStatus {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
 impl PlanCause {
-    /// Every cause.
+    /// All causes.
     pub const ALL: [PlanCause; 9] = [
         PlanCause::Begin,
-        PlanCause::AskReview,
+        PlanCause::RequestReview,
         PlanCause::Decide,
         PlanCause::Reject,
         PlanCause::Stall,
@@ -161,31 +158,42 @@ impl PlanCause {
         PlanCause::Abandon,
     ];
 
-    /// What is asked, as the docs' tables name it.
+    /// The description in the tables of `docs/state-machine.md`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            PlanCause::Begin => "its first step is taken on, or ends",
-            PlanCause::AskReview => "a review is requested",
+            PlanCause::Begin => "the first step is claimed or ends",
+            PlanCause::RequestReview => "a review is requested",
             PlanCause::Decide => "`approve`, `modify` or `skip`",
             PlanCause::Reject => "`reject`",
-            PlanCause::Stall => "a stall is acted upon",
-            PlanCause::Resume => "somebody goes on with it",
+            PlanCause::Stall => "the plan is marked as stalled",
+            PlanCause::Resume => "the plan is resumed",
             PlanCause::Finish => "every step is terminal",
-            PlanCause::BranchFail => "a branch's `fail`",
-            PlanCause::Abandon => "a person abandons it",
+            PlanCause::BranchFail => "a branch's `fail` is taken",
+            PlanCause::Abandon => "a user abandons the plan",
         }
     }
 
-    const fn refused(self) -> &'static str {
+    const fn rejection(self) -> &'static str {
         match self {
-            PlanCause::Begin => "lets no step be taken on",
-            PlanCause::AskReview => "cannot be put up for review",
-            PlanCause::Decide | PlanCause::Reject => "has no open review to decide",
-            PlanCause::Stall => "cannot be marked stalled",
-            PlanCause::Resume => "cannot be resumed",
-            PlanCause::Finish => "cannot be completed",
-            PlanCause::BranchFail => "cannot be failed by a branch",
-            PlanCause::Abandon => "cannot be abandoned",
+            PlanCause::Begin => "cannot start a step",
+            PlanCause::RequestReview => "cannot request a review",
+            PlanCause::Decide | PlanCause::Reject => "no open review to decide",
+            PlanCause::Stall => "cannot mark the plan as stalled",
+            PlanCause::Resume => "cannot resume the plan",
+            PlanCause::Finish => "cannot complete the plan",
+            PlanCause::BranchFail => "cannot fail the plan by a branch",
+            PlanCause::Abandon => "cannot abandon the plan",
+        }
+    }
+}
+
+impl IllegalPlanTransition {
+    fn message(&self) -> String {
+        let Self { from, cause } = self;
+        if from.is_terminal() {
+            format!("the plan is `{from}` and cannot be changed")
+        } else {
+            format!("{}: the plan is `{from}`", cause.rejection())
         }
     }
 }
@@ -193,16 +201,16 @@ impl PlanCause {
 /// Why a plan failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanFailure {
-    /// A branch's `fail`, which may say why.
+    /// A branch with the action `fail`, with its reason.
     Branch(Option<String>),
-    /// A person rejected a step, and may have said why.
+    /// A reviewer rejected a step, with their feedback.
     Rejected(Option<String>),
-    /// A person abandoned the plan, and may have said why.
+    /// A user abandoned the plan, with their reason.
     Abandoned(Option<String>),
 }
 
 impl PlanFailure {
-    /// The move that it is.
+    /// The transition that this failure causes.
     pub const fn cause(&self) -> PlanCause {
         match self {
             PlanFailure::Branch(_) => PlanCause::BranchFail,
@@ -225,18 +233,18 @@ impl fmt::Display for PlanFailure {
     }
 }
 
-/// A plan's status, with what belongs to it.
+/// A plan's status with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanState {
-    /// No step was ever taken on.
+    /// No step has been claimed yet.
     Planning,
-    /// Under way.
+    /// At least one step has been claimed.
     Executing,
-    /// A step waits for a person.
+    /// A step awaits review.
     AwaitingReview {
-        /// Which step.
+        /// The step under review.
         step: StepId,
-        /// Which review.
+        /// The open review.
         review: ReviewId,
     },
     /// A step stalled.
@@ -246,52 +254,52 @@ pub enum PlanState {
     },
     /// Every step is terminal.
     Completed {
-        /// When the last one became so.
+        /// When the last step became terminal.
         ended_at: Timestamp,
     },
-    /// Given up.
+    /// The plan failed.
     Failed {
-        /// Why.
+        /// The reason.
         reason: PlanFailure,
-        /// When.
+        /// When it failed.
         ended_at: Timestamp,
     },
 }
 
-/// What the author of a plan said about it. Nothing here is looked at by a rule.
+/// The author's description of a plan. No rule depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
     /// A short name.
     pub name: String,
-    /// The question, or the goal.
+    /// The question or goal.
     pub research_question: String,
-    /// Why it is designed as it is.
+    /// The reasons for the plan's design.
     pub design_rationale: Option<String>,
-    /// How the output should look.
+    /// Notes on the format of the output.
     pub output_formatting_notes: Option<String>,
 }
 
-/// What most verbs need to know of a plan.
+/// The part of a plan that most commands need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanHead {
-    /// Which plan.
+    /// The plan's id.
     pub id: PlanId,
-    /// Where it stands.
+    /// The status with its data.
     pub state: PlanState,
-    /// How many steps are in each status.
+    /// The number of steps in each status.
     pub counts: Counts,
-    /// How many events the plan has: the last one's sequence number, and so its version.
+    /// The sequence number of the last event, which is the plan's version.
     pub seq: u64,
-    /// The plan's own threshold.
+    /// The plan's stall threshold, if it sets one.
     pub stall_threshold: Option<Duration>,
-    /// What the sweep does about a stall.
+    /// The sweep's action on a stall.
     pub on_stall: OnStall,
-    /// The session that last worked on it, where agents name theirs.
+    /// The session that last worked on the plan, if agents report their sessions.
     pub last_session: Option<SessionId>,
 }
 
 impl PlanHead {
-    /// Where it stands, without what belongs to it.
+    /// The status without its data.
     pub fn status(&self) -> PlanStatus {
         match &self.state {
             PlanState::Planning => PlanStatus::Planning,

@@ -1,84 +1,83 @@
-//! What an owner may set, and within which bounds: thresholds, attempts, what a stall leads to, how
-//! large things may be.
+//! Settings and limits: thresholds, attempts, stall policy, sizes.
 //!
-//! The bounds of the branching language stand in [`condition`](crate::condition), those of the watcher's
-//! own sleep in [`watcher`](crate::watcher). Nothing here decides.
+//! The limits of the condition language are in [`condition`](crate::condition), the settings of the
+//! monitor in [`watcher`](crate::watcher).
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long a step may show no sign of life before it is stalled, where nobody said otherwise.
+/// The default stall threshold of a step.
 pub const DEFAULT_STALL_THRESHOLD: Duration = Duration::from_secs(30 * 60);
-/// The shortest threshold that can be set.
+/// The minimum stall threshold.
 pub const MIN_THRESHOLD: Duration = Duration::from_millis(1);
-/// The longest threshold that can be set: 365 days.
+/// The maximum stall threshold: 365 days.
 pub const MAX_THRESHOLD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How often a step is handed out, where nobody said otherwise.
+/// The default maximum number of attempts per step.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 3;
-/// The most attempts that can be set.
+/// The upper bound of the maximum number of attempts.
 pub const MAX_MAX_ATTEMPTS: u32 = 100;
 
-/// The most steps that a plan may hold.
+/// The maximum number of steps per plan.
 pub const MAX_STEPS: usize = 10_000;
-/// The most dependencies that the steps of one command may name together.
+/// The maximum number of dependencies in one command.
 pub const MAX_DEPENDENCIES: usize = 100_000;
-/// The most branches that a plan may be created with.
+/// The maximum number of branches at the creation of a plan.
 pub const MAX_BRANCHES: usize = 10_000;
-/// What the patterns of all conditions of one command may take in memory: compiling them takes time.
+/// The memory limit for the compiled patterns of one command, which also limits compile time.
 pub const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
-/// The most branches that one step may have: all of them may be tried after one result.
+/// The maximum number of branches per step. One result may evaluate all of them.
 pub const MAX_BRANCHES_PER_STEP: usize = 100;
 
-/// Characters of a plan's name.
+/// Maximum characters in a plan's name.
 pub const MAX_NAME: usize = 200;
-/// Characters of a plan's research question.
+/// Maximum characters in a plan's research question.
 pub const MAX_QUESTION: usize = 10_000;
-/// Characters of a step's instructions.
+/// Maximum characters in a step's instructions.
 pub const MAX_INSTRUCTIONS: usize = 100_000;
-/// Characters of a step's title.
+/// Maximum characters in a step's title.
 pub const MAX_TITLE: usize = 200;
-/// Characters of a result's or a review's summary.
+/// Maximum characters in the summary of a result or review.
 pub const MAX_SUMMARY: usize = 20_000;
-/// Characters of a reason, a rationale, a note, a question or a person's feedback.
+/// Maximum characters in a reason, rationale, note, question or feedback.
 pub const MAX_REMARK: usize = 10_000;
-/// Questions of one review.
+/// Maximum questions in one review.
 pub const MAX_QUESTIONS: usize = 50;
-/// Bytes of a structured result, or of a step's execution report, as JSON.
+/// Maximum bytes of a structured result or execution report as JSON.
 pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
-/// Characters of a skill's name.
+/// Maximum characters in a skill's name.
 pub const MAX_SKILL_NAME: usize = 200;
-/// Bytes of what is said about a skill's execution beside its status, as JSON.
+/// Maximum bytes of the metadata of a skill execution as JSON.
 pub const MAX_METADATA_BYTES: usize = 64 * 1024;
-/// Characters of an artifact's or an output's title.
+/// Maximum characters in the title of an artifact or output.
 pub const MAX_ARTIFACT_TITLE: usize = 500;
-/// Bytes of an artifact's or an output's content.
+/// Maximum bytes in the content of an artifact or output.
 pub const MAX_CONTENT_BYTES: usize = 1024 * 1024;
-/// Characters of the address that an artifact came from.
+/// Maximum characters in an artifact's source URL.
 pub const MAX_URL: usize = 4_000;
-/// Characters of a search.
+/// Maximum characters in a search query.
 pub const MAX_SEARCH: usize = 1_000;
 
-/// The longest gap between two signs of life that are recorded, other than a progress report.
-pub const SIGN_INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum recording interval for activity other than progress reports.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What the sweep does about a stall.
+/// The sweep's action on a stall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum OnStall {
-    /// The plan is marked `stalled`, and people are told.
+    /// Mark the plan as `stalled` and send a notification.
     #[default]
     Mark,
-    /// The step is handed back, to be handed out again, until its attempts are used up.
+    /// Requeue the step, or fail it after the last attempt.
     Requeue,
-    /// The step fails.
+    /// Fail the step.
     Fail,
-    /// Nothing, and nobody is told; a plan's status still shows the stall.
+    /// Do nothing and send no notification. Status queries still report the stall.
     Ignore,
 }
 
 impl OnStall {
-    /// Every policy.
+    /// All policies.
     pub const ALL: [OnStall; 4] = [
         OnStall::Mark,
         OnStall::Requeue,
@@ -86,7 +85,7 @@ impl OnStall {
         OnStall::Ignore,
     ];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             OnStall::Mark => "mark",
@@ -103,27 +102,27 @@ impl fmt::Display for OnStall {
     }
 }
 
-/// A word that is none of those that fit.
+/// A text that is not one of the expected values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is none of {expected}")]
-pub struct UnknownWord {
-    /// What was given.
-    pub word: String,
-    /// What would have been understood.
+#[error("unknown value `{value}`: expected one of {expected}")]
+pub struct UnknownVariant {
+    /// The given text.
+    pub value: String,
+    /// The expected values.
     pub expected: String,
 }
 
-/// Finds the value that a word stands for.
-pub(crate) fn from_word<T: Copy>(
+/// Finds the variant with this name.
+pub(crate) fn parse_variant<T: Copy>(
     word: &str,
     all: &[T],
     name: fn(T) -> &'static str,
-) -> Result<T, UnknownWord> {
+) -> Result<T, UnknownVariant> {
     all.iter()
         .copied()
         .find(|value| name(*value) == word)
-        .ok_or_else(|| UnknownWord {
-            word: word.to_owned(),
+        .ok_or_else(|| UnknownVariant {
+            value: word.to_owned(),
             expected: all
                 .iter()
                 .map(|value| format!("`{}`", name(*value)))
@@ -133,15 +132,14 @@ pub(crate) fn from_word<T: Copy>(
 }
 
 impl FromStr for OnStall {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-/// The threshold that applies to a step: the nearest that was given. A call's own wins over the
-/// step's, the step's over the plan's, the plan's over the default.
+/// The stall threshold for a step. Precedence, highest first: call, step, plan, default.
 pub fn stall_threshold(
     call: Option<Duration>,
     step: Option<Duration>,

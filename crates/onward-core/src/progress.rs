@@ -1,31 +1,31 @@
-//! How far a plan is, and which status its steps add up to.
+//! Step counts, progress and the derived plan status.
 //!
-//! Both need only how many steps are in each status, so a plan of 10,000 steps answers from six
-//! numbers. Neither ever says `failed` or `stalled`: those are decided by somebody, not derived.
+//! Both need only the number of steps in each status, so their cost does not depend on the size of
+//! the plan. `failed` and `stalled` are never derived: commands set them.
 
 use crate::plan::PlanStatus;
 use crate::step::StepStatus;
 
-/// How many steps of a plan are in each status.
+/// The number of steps in each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Not handed out.
+    /// Not claimed.
     pub pending: u32,
     /// Claimed by an agent.
     pub in_progress: u32,
-    /// Waiting for a person.
+    /// Awaiting review.
     pub awaiting_input: u32,
-    /// Done, with a result.
+    /// Completed with a result.
     pub completed: u32,
-    /// Passed over.
+    /// Skipped.
     pub skipped: u32,
-    /// Given up.
+    /// Failed.
     pub failed: u32,
 }
 
 impl Counts {
-    /// The count of one status.
-    pub const fn of(&self, status: StepStatus) -> u32 {
+    /// The number of steps in this status.
+    pub const fn get(&self, status: StepStatus) -> u32 {
         match status {
             StepStatus::Pending => self.pending,
             StepStatus::InProgress => self.in_progress,
@@ -36,7 +36,7 @@ impl Counts {
         }
     }
 
-    /// All steps.
+    /// The number of all steps.
     pub const fn total(&self) -> u32 {
         self.pending
             .saturating_add(self.in_progress)
@@ -44,16 +44,17 @@ impl Counts {
             .saturating_add(self.terminal())
     }
 
-    /// Steps that will not change any more.
+    /// The number of terminal steps.
     pub const fn terminal(&self) -> u32 {
         self.completed
             .saturating_add(self.skipped)
             .saturating_add(self.failed)
     }
 
-    /// `round(100 × (completed + skipped) / total)`, halves up; 0 where there are no steps.
+    /// Progress in percent: `round(100 × (completed + skipped) / total)`, halves rounded up; 0
+    /// without steps.
     ///
-    /// Failed steps do not count, so a completed plan with a failed step shows less than 100.
+    /// Failed steps do not count, so a completed plan with a failed step is below 100.
     pub const fn progress(&self) -> u32 {
         let total = self.total() as u64;
         if total == 0 {
@@ -63,7 +64,7 @@ impl Counts {
         ((200 * done + total) / (2 * total)) as u32
     }
 
-    /// The status that the steps add up to: the first rule that fits.
+    /// The plan status derived from the steps. The first matching rule applies.
     pub const fn derived_status(&self) -> PlanStatus {
         if self.total() == 0 {
             PlanStatus::Planning
@@ -78,21 +79,21 @@ impl Counts {
         }
     }
 
-    /// A step came into being.
+    /// Adds a step.
     pub(crate) fn add(&mut self, status: StepStatus) {
         let count = self.slot(status);
         *count = count.saturating_add(1);
     }
 
-    /// A step went out of this status.
-    pub(crate) fn take(&mut self, status: StepStatus) {
+    /// Removes a step.
+    pub(crate) fn remove(&mut self, status: StepStatus) {
         let count = self.slot(status);
         *count = count.saturating_sub(1);
     }
 
-    /// A step went from one status to another.
+    /// Moves a step to another status.
     pub(crate) fn shift(&mut self, from: StepStatus, to: StepStatus) {
-        self.take(from);
+        self.remove(from);
         self.add(to);
     }
 
@@ -118,7 +119,7 @@ impl FromIterator<StepStatus> for Counts {
     }
 }
 
-/// The status that these steps add up to; see [`Counts::derived_status`].
+/// The plan status derived from these steps; see [`Counts::derived_status`].
 ///
 /// ```
 /// use onward_core::{PlanStatus, StepStatus, derive_plan_status};

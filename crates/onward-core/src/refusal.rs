@@ -1,24 +1,20 @@
-//! Why a command was not done: one fact each, with a stable code and a hint at the call that helps.
+//! Reasons for rejecting a command, each with a stable code and a hint.
 //!
-//! A refusal changes nothing. It is not an error of the machinery: those belong to the crates above,
-//! which share the list of [`Code`]s so that one word means one thing everywhere. A hint never names
-//! a command that destroys something.
+//! A rejected command changes nothing. Technical errors (storage, network) are defined in other
+//! crates, which share the list of [`Code`]s. A hint never names a destructive command.
 
 use std::fmt;
 
 use crate::condition::InvalidCondition;
 use crate::id::{BranchId, StepId};
-use crate::plan::{IllegalPlanMove, PlanStatus};
+use crate::plan::{IllegalPlanTransition, PlanStatus};
 use crate::role::Forbidden;
-use crate::skill::IllegalSkillMove;
-use crate::step::{IllegalStepMove, StepStatus};
+use crate::skill::IllegalSkillTransition;
+use crate::step::{IllegalStepTransition, StepStatus};
 
-/// The stable name of a kind of refusal, on every surface.
+/// A stable error code, the same in every interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(
-    missing_docs,
-    reason = "the variants are the codes, and the refusals explain them"
-)]
+#[allow(missing_docs, reason = "the variants of `Refusal` document the codes")]
 pub enum Code {
     InvalidInput,
     InvalidCondition,
@@ -43,7 +39,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code.
+    /// All codes.
     pub const ALL: [Code; 20] = [
         Code::InvalidInput,
         Code::InvalidCondition,
@@ -67,13 +63,13 @@ impl Code {
         Code::NotConfigured,
     ];
 
-    /// The word for it on the wire.
+    /// The value in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Code::InvalidInput => "invalid_input",
             Code::InvalidCondition => "invalid_condition",
             Code::InvalidDependency => "invalid_dependency",
-            // The one that keeps its historic spelling.
+            // Upper case for compatibility.
             Code::InvalidStepReference => "INVALID_STEP_REFERENCE",
             Code::PlanNotFound => "plan_not_found",
             Code::StepNotFound => "step_not_found",
@@ -101,114 +97,114 @@ impl fmt::Display for Code {
     }
 }
 
-/// One thing that is wrong with the input, and where.
+/// An invalid input field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
-    /// Such as `steps[2].instructions`.
+    /// The path of the field, such as `steps[2].instructions`.
     pub path: String,
-    /// What is wrong with it, and what would fit.
+    /// The problem and the expected value.
     pub message: String,
 }
 
-/// Why a dependency cannot be.
+/// An invalid dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadDependency {
-    /// There is no step with this order.
+    /// No step has this order.
     Unknown {
-        /// The step that names it.
+        /// The order of the dependent step.
         step: u32,
-        /// What it names.
+        /// The order that does not exist.
         order: u32,
     },
-    /// Each of these steps waits for the next; the first one stands at the end again.
+    /// The orders along a dependency cycle. The first order is repeated at the end.
     Cycle(Vec<u32>),
 }
 
-/// Why a step cannot be taken out.
+/// Why a step cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotRemovable {
-    /// It was taken on already.
+    /// The step is not pending.
     NotPending(StepStatus),
-    /// A branch needs it.
+    /// A branch refers to the step.
     NeededByBranch(BranchId),
-    /// A step depends on it.
+    /// Another step depends on the step.
     NeededByStep(StepId),
 }
 
-/// Why a command was not done.
+/// Why a command was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The input does not fit.
+    /// The input is invalid.
     InvalidInput(Vec<Issue>),
-    /// A condition cannot be parsed, or is out of bounds.
+    /// A condition cannot be parsed or exceeds a limit.
     InvalidCondition {
-        /// Where it stands in the input.
+        /// The path of the field.
         path: String,
-        /// What is wrong with it.
-        why: InvalidCondition,
+        /// The parse error.
+        error: InvalidCondition,
     },
-    /// A dependency cannot be.
+    /// A dependency is invalid.
     InvalidDependency(BadDependency),
-    /// An order, or a step, that a branch or an insertion cannot use.
+    /// A branch or an insertion refers to an invalid order or step.
     InvalidStepReference {
-        /// Where it stands in the input.
+        /// The path of the field.
         path: String,
-        /// What was named.
-        named: String,
-        /// What would fit.
+        /// The invalid reference.
+        actual: String,
+        /// The expected value.
         expected: String,
     },
-    /// There is no such step in this plan.
+    /// The plan has no step with this id.
     StepNotFound(StepId),
-    /// The step cannot do that from where it stands.
-    IllegalStepMove(IllegalStepMove),
-    /// Nobody works on the step, so nothing can show that somebody does.
+    /// The step's status does not allow the transition.
+    IllegalStepTransition(IllegalStepTransition),
+    /// Progress was reported for a step that is not in progress.
     StepNotInProgress(StepStatus),
-    /// The step is over.
+    /// A branch was added to a terminal step.
     StepIsTerminal(StepStatus),
-    /// The plan cannot do that from where it stands.
-    IllegalPlanMove(IllegalPlanMove),
-    /// The skill's execution cannot do that from where it stands.
-    IllegalSkillMove(IllegalSkillMove),
+    /// The plan's status does not allow the transition.
+    IllegalPlanTransition(IllegalPlanTransition),
+    /// The status of the skill execution does not allow the transition.
+    IllegalSkillTransition(IllegalSkillTransition),
     /// Only a plan that is `planning` or `executing` can be modified.
     PlanNotModifiable(PlanStatus),
-    /// The plan is over.
+    /// The plan is terminal.
     PlanIsTerminal(PlanStatus),
-    /// The step cannot be taken out.
+    /// The step cannot be removed.
     StepNotRemovable(NotRemovable),
-    /// The list to reorder by is not exactly the plan's.
+    /// A reordering does not contain every step exactly once.
     IncompleteStepList {
-        /// Steps of the plan that are not in the list.
+        /// Steps of the plan that are missing in the list.
         missing: Vec<StepId>,
-        /// Ids in the list that are no step of the plan.
+        /// Ids in the list that are not steps of the plan.
         unknown: Vec<StepId>,
-        /// Ids that are in the list more than once.
-        doubled: Vec<StepId>,
+        /// Ids that occur more than once in the list.
+        duplicates: Vec<StepId>,
     },
-    /// Another claim holds the step, or ended it.
+    /// Another claim holds the step or has ended it.
     ClaimSuperseded {
-        /// The attempt that the step is in.
+        /// The step's current attempt number.
         attempt: u32,
-        /// Where the step stands.
+        /// The step's status.
         status: StepStatus,
     },
-    /// `modify` says nothing without feedback.
+    /// `modify` was sent without feedback.
     FeedbackRequired,
-    /// Something would grow past its bound.
+    /// A limit is exceeded.
     LimitExceeded {
-        /// What.
+        /// The limited quantity, in the plural.
         what: &'static str,
-        /// Its bound.
+        /// The limit.
         limit: usize,
-        /// What it would have been.
-        asked: usize,
+        /// The requested number.
+        actual: usize,
     },
-    /// The role does not allow it.
+    /// The role does not have the permission.
     Forbidden(Forbidden),
 }
 
 impl Refusal {
-    /// The stable name.
+    /// The stable error code.
     pub fn code(&self) -> Code {
         match self {
             Refusal::InvalidInput(_) => Code::InvalidInput,
@@ -216,11 +212,11 @@ impl Refusal {
             Refusal::InvalidDependency(_) => Code::InvalidDependency,
             Refusal::InvalidStepReference { .. } => Code::InvalidStepReference,
             Refusal::StepNotFound(_) => Code::StepNotFound,
-            Refusal::IllegalStepMove(_)
+            Refusal::IllegalStepTransition(_)
             | Refusal::StepNotInProgress(_)
             | Refusal::StepIsTerminal(_)
-            | Refusal::IllegalPlanMove(_)
-            | Refusal::IllegalSkillMove(_) => Code::IllegalTransition,
+            | Refusal::IllegalPlanTransition(_)
+            | Refusal::IllegalSkillTransition(_) => Code::IllegalTransition,
             Refusal::PlanNotModifiable(_) => Code::PlanNotModifiable,
             Refusal::PlanIsTerminal(_) => Code::PlanIsTerminal,
             Refusal::StepNotRemovable(_) => Code::StepNotRemovable,
@@ -232,61 +228,63 @@ impl Refusal {
         }
     }
 
-    /// What to do next: a call that helps.
+    /// The next action for the caller.
     pub fn hint(&self) -> &'static str {
         match self {
-            Refusal::InvalidInput(_) => {
-                "correct the fields named in `issues` and send the call again"
-            }
+            Refusal::InvalidInput(_) => "correct the fields listed in `issues` and retry",
             Refusal::InvalidCondition { .. } => {
                 "write the condition in CEL, such as `confidence >= 0.8` or `result.sources.size() < 3`"
             }
             Refusal::InvalidDependency(_) => {
-                "`dependsOn` takes the orders of steps of this plan, and no step may wait for itself"
+                "use orders of existing steps in `dependsOn` and remove cycles"
             }
             Refusal::InvalidStepReference { .. } | Refusal::StepNotFound(_) => {
-                "`list_plan_steps` shows the steps of the plan with their ids and orders"
+                "call `list_plan_steps` to get the ids and orders of the steps"
             }
-            Refusal::IllegalStepMove(_) | Refusal::StepIsTerminal(_) => {
-                "`get_plan_status` shows where each step stands"
+            Refusal::IllegalStepTransition(_) | Refusal::StepIsTerminal(_) => {
+                "call `get_plan_status` to get the status of each step"
             }
-            Refusal::StepNotInProgress(_) => "`get_next_step` hands out a step to work on",
-            Refusal::IllegalPlanMove(IllegalPlanMove { from, .. }) => match from {
-                PlanStatus::Stalled => "`get_next_step` or `report_step_progress` resumes the plan",
-                PlanStatus::AwaitingReview => "a person decides first: `submit_user_decision`",
+            Refusal::StepNotInProgress(_) => "call `get_next_step` to claim a step",
+            Refusal::IllegalPlanTransition(IllegalPlanTransition { from, .. }) => match from {
+                PlanStatus::Stalled => {
+                    "call `get_next_step` or `report_step_progress` to resume the plan"
+                }
+                PlanStatus::AwaitingReview => {
+                    "wait for the review decision (`submit_user_decision`)"
+                }
                 PlanStatus::Planning
                 | PlanStatus::Executing
                 | PlanStatus::Completed
-                | PlanStatus::Failed => "`get_plan_status` shows where the plan stands",
+                | PlanStatus::Failed => "call `get_plan_status` to get the status of the plan",
             },
-            Refusal::IllegalSkillMove(_) => {
-                "`log_skill_execution` without `executionId` starts another execution"
+            Refusal::IllegalSkillTransition(_) => {
+                "call `log_skill_execution` without `executionId` to start a new execution"
             }
             Refusal::PlanNotModifiable(status) => match status {
-                PlanStatus::Stalled => "`get_next_step` resumes the plan; then it can be modified",
-                PlanStatus::AwaitingReview => "a person decides first: `submit_user_decision`",
+                PlanStatus::Stalled => "call `get_next_step` to resume the plan, then modify it",
+                PlanStatus::AwaitingReview => {
+                    "wait for the review decision (`submit_user_decision`)"
+                }
                 PlanStatus::Planning
                 | PlanStatus::Executing
                 | PlanStatus::Completed
-                | PlanStatus::Failed => {
-                    "`create_research_plan` makes a plan for what is left to do"
-                }
+                | PlanStatus::Failed => "create a new plan with `create_research_plan`",
             },
-            Refusal::PlanIsTerminal(_) => "`get_plan_status` shows how the plan ended",
+            Refusal::PlanIsTerminal(_) => "call `get_plan_status` to see how the plan ended",
             Refusal::StepNotRemovable(NotRemovable::NotPending(_)) => {
-                "only a pending step can be removed; `get_plan_status` shows where each step stands"
+                "remove only pending steps; call `get_plan_status` to get the status of each step"
             }
             Refusal::StepNotRemovable(
                 NotRemovable::NeededByBranch(_) | NotRemovable::NeededByStep(_),
-            ) => {
-                "`modify_plan` with `update_step_instructions` can change what the step is for instead"
-            }
+            ) => "change the step instead: call `modify_plan` with `update_step_instructions`",
             Refusal::IncompleteStepList { .. } => {
-                "`list_plan_steps` shows all ids; send every one of them exactly once"
+                "call `list_plan_steps` and send every step id exactly once"
             }
-            Refusal::ClaimSuperseded { .. } => "`get_next_step` hands out a step that is free",
-            Refusal::FeedbackRequired => "send `feedback` with what should be different",
-            Refusal::LimitExceeded { .. } => "send less at once, or use a second plan",
+            Refusal::ClaimSuperseded { .. } => "call `get_next_step` to claim another step",
+            Refusal::FeedbackRequired => "describe the requested changes in `feedback`",
+            Refusal::LimitExceeded { .. } => {
+                "send less in one call, or split the work into several plans"
+            }
             Refusal::Forbidden(_) => {
                 "ask an owner or admin of the tenant for a token with another role"
             }
@@ -298,10 +296,10 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::InvalidInput(issues) => match issues.as_slice() {
-                [only] => write!(f, "`{}` {}", only.path, only.message),
-                several => write!(f, "{} fields do not fit", several.len()),
+                [only] => write!(f, "invalid `{}`: {}", only.path, only.message),
+                several => write!(f, "{} invalid fields", several.len()),
             },
-            Refusal::InvalidCondition { path, why } => write!(f, "`{path}`: {why}"),
+            Refusal::InvalidCondition { path, error } => write!(f, "invalid `{path}`: {error}"),
             Refusal::InvalidDependency(BadDependency::Unknown { step, order }) => {
                 write!(
                     f,
@@ -310,50 +308,47 @@ impl fmt::Display for Refusal {
             }
             Refusal::InvalidDependency(BadDependency::Cycle(orders)) => {
                 let chain: Vec<String> = orders.iter().map(u32::to_string).collect();
-                write!(f, "steps wait for each other: {}", chain.join(" → "))
+                write!(f, "steps depend on each other: {}", chain.join(" → "))
             }
             Refusal::InvalidStepReference {
                 path,
-                named,
+                actual,
                 expected,
             } => {
-                write!(f, "`{path}` names {named}, but needs {expected}")
+                write!(f, "invalid `{path}`: got {actual}, expected {expected}")
             }
-            Refusal::StepNotFound(step) => write!(f, "no step `{step}`"),
-            Refusal::IllegalStepMove(illegal) => fmt::Display::fmt(illegal, f),
+            Refusal::StepNotFound(step) => write!(f, "step `{step}` not found"),
+            Refusal::IllegalStepTransition(illegal) => fmt::Display::fmt(illegal, f),
             Refusal::StepNotInProgress(status) => {
-                write!(
-                    f,
-                    "a step that is `{status}` shows no progress, only one that is `in_progress`"
-                )
+                write!(f, "cannot report progress: the step is `{status}`")
             }
             Refusal::StepIsTerminal(status) => {
-                write!(f, "a step that is `{status}` gets no more branches")
+                write!(f, "cannot add a branch: the step is `{status}`")
             }
-            Refusal::IllegalPlanMove(illegal) => fmt::Display::fmt(illegal, f),
-            Refusal::IllegalSkillMove(illegal) => fmt::Display::fmt(illegal, f),
+            Refusal::IllegalPlanTransition(illegal) => fmt::Display::fmt(illegal, f),
+            Refusal::IllegalSkillTransition(illegal) => fmt::Display::fmt(illegal, f),
             Refusal::PlanNotModifiable(status) => {
-                write!(f, "a plan that is `{status}` cannot be modified")
+                write!(f, "cannot modify the plan: it is `{status}`")
             }
             Refusal::PlanIsTerminal(status) => {
-                write!(f, "the plan is `{status}`, and takes no more changes")
+                write!(f, "the plan is `{status}` and cannot be changed")
             }
             Refusal::StepNotRemovable(NotRemovable::NotPending(status)) => {
-                write!(f, "a step that is `{status}` cannot be removed")
+                write!(f, "cannot remove the step: it is `{status}`")
             }
             Refusal::StepNotRemovable(NotRemovable::NeededByBranch(branch)) => {
-                write!(f, "branch `{branch}` needs the step")
+                write!(f, "cannot remove the step: branch `{branch}` refers to it")
             }
             Refusal::StepNotRemovable(NotRemovable::NeededByStep(step)) => {
-                write!(f, "step `{step}` depends on the step")
+                write!(f, "cannot remove the step: step `{step}` depends on it")
             }
             Refusal::IncompleteStepList {
                 missing,
                 unknown,
-                doubled,
+                duplicates: doubled,
             } => write!(
                 f,
-                "the list is not the plan's: {} missing, {} unknown, {} more than once",
+                "incomplete step list: {} missing, {} unknown, {} duplicated",
                 missing.len(),
                 unknown.len(),
                 doubled.len()
@@ -361,15 +356,16 @@ impl fmt::Display for Refusal {
             Refusal::ClaimSuperseded { attempt, status } => {
                 write!(
                     f,
-                    "another claim has the step: it is `{status}` in attempt {attempt}"
+                    "claim superseded: the step is `{status}` in attempt {attempt}"
                 )
             }
-            Refusal::FeedbackRequired => f.write_str("`modify` needs feedback"),
-            Refusal::LimitExceeded { what, limit, asked } => {
-                write!(
-                    f,
-                    "{asked} {what} are more than the {limit} that are allowed"
-                )
+            Refusal::FeedbackRequired => f.write_str("`modify` requires feedback"),
+            Refusal::LimitExceeded {
+                what,
+                limit,
+                actual,
+            } => {
+                write!(f, "too many {what}: {actual}, at most {limit} are allowed")
             }
             Refusal::Forbidden(forbidden) => fmt::Display::fmt(forbidden, f),
         }
@@ -378,15 +374,15 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-impl From<IllegalStepMove> for Refusal {
-    fn from(illegal: IllegalStepMove) -> Self {
-        Refusal::IllegalStepMove(illegal)
+impl From<IllegalStepTransition> for Refusal {
+    fn from(illegal: IllegalStepTransition) -> Self {
+        Refusal::IllegalStepTransition(illegal)
     }
 }
 
-impl From<IllegalSkillMove> for Refusal {
-    fn from(illegal: IllegalSkillMove) -> Self {
-        Refusal::IllegalSkillMove(illegal)
+impl From<IllegalSkillTransition> for Refusal {
+    fn from(illegal: IllegalSkillTransition) -> Self {
+        Refusal::IllegalSkillTransition(illegal)
     }
 }
 
@@ -396,13 +392,13 @@ impl From<Forbidden> for Refusal {
     }
 }
 
-impl From<IllegalPlanMove> for Refusal {
-    /// Whatever is asked of a plan that is over, the answer is that it is over.
-    fn from(illegal: IllegalPlanMove) -> Self {
+impl From<IllegalPlanTransition> for Refusal {
+    /// Every transition of a terminal plan is reported as [`Refusal::PlanIsTerminal`].
+    fn from(illegal: IllegalPlanTransition) -> Self {
         if illegal.from.is_terminal() {
             Refusal::PlanIsTerminal(illegal.from)
         } else {
-            Refusal::IllegalPlanMove(illegal)
+            Refusal::IllegalPlanTransition(illegal)
         }
     }
 }

@@ -1,68 +1,68 @@
-//! Who may do what: one table of role × permission, and nothing else.
+//! Permissions: one table of role × permission.
 //!
-//! Whose role it is, and how that was proven, is known further up. An agent does not decide a review,
-//! for it would approve itself, unless its tenant allows it: the `local` tenant does, since there the
-//! agent passes on what its person said.
+//! Authentication is done in other crates. An agent does not decide reviews, because it would
+//! approve its own work, unless the tenant allows it. The `local` tenant does: there, the agent
+//! passes on the user's decision.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::policy::{UnknownWord, from_word};
+use crate::policy::{UnknownVariant, parse_variant};
 
-/// What somebody is in a tenant.
+/// A role in a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// May do everything.
+    /// All permissions.
     Owner,
-    /// Looks after members, tokens and plans.
+    /// Manages members, tokens and plans.
     Admin,
-    /// Makes and works on plans and reviews; deletes nothing.
+    /// Creates and works on plans, decides reviews; deletes nothing.
     Member,
-    /// A program: all tools, but it does not decide a review.
+    /// A program: all tools, but no review decisions.
     Agent,
-    /// Reads.
+    /// Read access.
     Viewer,
 }
 
-/// What can be asked for.
+/// A permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// See plans, sessions, artifacts, the audit trail; search; export.
+    /// Read plans, sessions, artifacts and the audit trail; search; export.
     Read,
-    /// Create a plan, or import one.
+    /// Create or import a plan.
     CreatePlan,
-    /// Take on steps, submit results, report progress, ask for review, modify, store research, give
-    /// feedback.
+    /// Claim steps, submit results, report progress, request reviews, modify plans, store
+    /// artifacts, give feedback.
     Work,
-    /// Record what the guard sees: sessions, turns, calls.
+    /// Record sessions, turns and tool calls.
     Record,
     /// Decide a review.
     DecideReview,
-    /// Act on a plan as a person does: resume it, hand a step out again, close a call by hand.
+    /// Act on a plan as a user: resume it, release a step, close a call.
     Intervene,
     /// Abandon a plan.
     AbandonPlan,
     /// Delete a plan with its audit trail.
     DeletePlan,
-    /// See, create and revoke tokens.
+    /// List, create and revoke tokens.
     ManageTokens,
-    /// See, add and remove members, and give them roles.
+    /// List, add and remove members, and assign roles.
     ManageMembers,
-    /// Change thresholds, retention, notifications, and whether agents decide reviews.
+    /// Change thresholds, retention, notifications and whether agents decide reviews.
     ManageTenant,
 }
 
-/// What a role may not.
+/// A missing permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the role `{role}` may not {permission}")]
 pub struct Forbidden {
-    /// Whose role.
+    /// The caller's role.
     pub role: Role,
-    /// What was asked.
+    /// The required permission.
     pub permission: Permission,
 }
 
-/// What a tenant allows beyond the table.
+/// Exceptions from the table, set by the tenant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TenantPolicy {
     /// Agents may decide reviews.
@@ -70,14 +70,14 @@ pub struct TenantPolicy {
 }
 
 impl TenantPolicy {
-    /// The tenant `local`: one person, whose agent passes on what they said.
+    /// The `local` tenant: one user, whose agent passes on their decisions.
     pub const LOCAL: TenantPolicy = TenantPolicy {
         agents_decide_reviews: true,
     };
 }
 
 impl Role {
-    /// Every role.
+    /// All roles.
     pub const ALL: [Role; 5] = [
         Role::Owner,
         Role::Admin,
@@ -86,7 +86,7 @@ impl Role {
         Role::Viewer,
     ];
 
-    /// The word for it.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Owner => "owner",
@@ -97,7 +97,7 @@ impl Role {
         }
     }
 
-    /// The table.
+    /// Whether the role has the permission.
     pub const fn may(self, permission: Permission, tenant: TenantPolicy) -> bool {
         use Permission as P;
         match self {
@@ -137,7 +137,7 @@ impl Role {
         }
     }
 
-    /// The table, as an answer.
+    /// Returns an error if the role does not have the permission.
     pub const fn allow(
         self,
         permission: Permission,
@@ -161,15 +161,15 @@ impl fmt::Display for Role {
 }
 
 impl FromStr for Role {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
 impl Permission {
-    /// Every permission.
+    /// All permissions.
     pub const ALL: [Permission; 11] = [
         Permission::Read,
         Permission::CreatePlan,
@@ -184,7 +184,7 @@ impl Permission {
         Permission::ManageTenant,
     ];
 
-    /// What it is to have it, so that "may not …" reads well.
+    /// A verb phrase that completes "may not …".
     pub const fn as_str(self) -> &'static str {
         match self {
             Permission::Read => "read",

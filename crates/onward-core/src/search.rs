@@ -1,34 +1,32 @@
-//! What makes a text findable: the chunks that it is cut into, the words that stand for it, the numbers
-//! that say what it means, and the piece of it that is shown.
+//! Text search: chunks, words, embeddings, rank fusion and snippets.
 //!
-//! The databases keep these words and rank by them; which words there are is said here alone, so that
-//! a text is found by the same queries on each. A query is a list of words and nothing else: it has no
-//! syntax that could be wrong, or that a text could smuggle in.
+//! The databases index and rank the words that this module produces, so that both find the same
+//! texts. A query is a plain list of words without syntax, so it cannot be malformed or injected.
 
 mod chunk;
-mod fuse;
+mod rank_fusion;
 mod snippet;
 mod vector;
 mod word;
 
-pub use chunk::{CHUNK, Chunk, OVERLAP, chunks};
-pub use fuse::{Fused, K, fuse};
-pub use snippet::{SNIPPET, snippet};
-pub use vector::{MAX_DIMENSIONS, Vector, apart};
-pub use word::{MAX_WORD, Word, words};
+pub use chunk::{Chunk, MAX_CHUNK_CHARS, MAX_CHUNK_OVERLAP, chunks};
+pub use rank_fusion::{FusedRank, RRF_K, fuse_ranks};
+pub use snippet::{MAX_SNIPPET_CHARS, snippet};
+pub use vector::{MAX_DIMENSIONS, Vector, hamming_distance};
+pub use word::{MAX_WORD_CHARS, Word, words};
 
-/// The most words of a query that are looked for.
+/// The maximum number of words in a query.
 pub const MAX_WORDS: usize = 32;
 
-/// What is looked for: words, each once, in the order in which they were asked.
+/// A search query: distinct words in their original order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     words: Vec<String>,
 }
 
 impl Query {
-    /// The words of a text, whatever else it holds.
-    pub fn of(text: &str) -> Self {
+    /// Extracts the words of a text. Everything else is ignored.
+    pub fn parse(text: &str) -> Self {
         let mut found: Vec<String> = Vec::new();
         for word in words(text) {
             if found.len() == MAX_WORDS {
@@ -41,14 +39,14 @@ impl Query {
         Self { words: found }
     }
 
-    /// The words; none where the text had none, and then nothing is found.
+    /// The words. A query without words finds nothing.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// Whether all words are in these texts, each as the beginning of a word or all of it. A query without
-    /// words fits nothing.
-    pub fn fits(&self, texts: &[&str]) -> bool {
+    /// Whether the texts contain every word of the query, as a whole word or a prefix. A query
+    /// without words matches nothing.
+    pub fn matches(&self, texts: &[&str]) -> bool {
         let mut missing: Vec<&String> = self.words.iter().collect();
         for word in texts.iter().flat_map(|text| words(text)) {
             missing.retain(|wanted| !word.text.starts_with(wanted.as_str()));
@@ -60,16 +58,16 @@ impl Query {
     }
 }
 
-/// The words of a text, apart from each other: what a database indexes.
-pub fn spelled(text: &str) -> String {
-    let mut spelled = String::with_capacity(text.len());
+/// The words of a text, separated by spaces, for full-text indexes.
+pub fn index_text(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
     for word in words(text) {
-        if !spelled.is_empty() {
-            spelled.push(' ');
+        if !joined.is_empty() {
+            joined.push(' ');
         }
-        spelled.push_str(&word.text);
+        joined.push_str(&word.text);
     }
-    spelled
+    joined
 }
 
 #[cfg(test)]
@@ -77,13 +75,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_fits_where_it_holds_all_words_or_their_beginnings() {
+    fn matches_texts_that_contain_every_word_or_prefix() {
         let texts = ["Heat pumps", "Which fits a Flât of 1965? 潮汐"];
-        for fits in ["heat", "PUMP flat", "which 1965", "flát hea", "潮", "o a"] {
-            assert!(Query::of(fits).fits(&texts), "{fits}");
+        for query in ["heat", "PUMP flat", "which 1965", "flát hea", "潮", "o a"] {
+            assert!(Query::parse(query).matches(&texts), "{query}");
         }
-        for fits_not in ["", "!?", "umps", "heat coal", "lat", "汐洋"] {
-            assert!(!Query::of(fits_not).fits(&texts), "{fits_not}");
+        for query in ["", "!?", "umps", "heat coal", "lat", "汐洋"] {
+            assert!(!Query::parse(query).matches(&texts), "{query}");
         }
     }
 }

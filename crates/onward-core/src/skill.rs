@@ -1,9 +1,8 @@
-//! One execution of an agent's skill: its status with what belongs to it, and the table of moves
-//! between the statuses.
+//! One execution of an agent's skill: its status with its data, and the transition table.
 //!
-//! An execution is no part of a plan. It may be linked to one, once, and then the plan's trail notes
-//! when it began and ended; a plan stands wherever it stands, whatever its skills do. What a report
-//! about an execution leads to is decided in [`decide::report_skill`](crate::decide::report_skill).
+//! An execution is not part of a plan. It may be linked to one plan; that plan's audit trail then
+//! records its start and end, but the plan's status does not depend on it. Reports about an
+//! execution are decided in [`decide::report_skill`](crate::decide::report_skill).
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,39 +11,39 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::id::{PlanId, SessionId, SkillExecutionId};
-use crate::policy::{UnknownWord, from_word};
+use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
-/// The key in the metadata under which a skill says what its plan's output is.
+/// The metadata key for the media type of the plan's output.
 pub const OUTPUT_MEDIA_TYPE: &str = "outputMediaType";
-/// The key in the metadata under which a skill says how its plan's output should look.
+/// The metadata key for formatting instructions for the plan's output.
 pub const OUTPUT_FORMATTING: &str = "outputFormattingInstructions";
 
-/// Where an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkillStatus {
-    /// It began.
+    /// Started.
     Started,
-    /// It is at work.
+    /// Executing.
     Executing,
-    /// It ended well. Terminal.
+    /// Completed. Terminal.
     Completed,
-    /// It ended badly. Terminal.
+    /// Failed. Terminal.
     Failed,
 }
 
-/// A move that the law of the executions does not know.
+/// A transition that is not in the transition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a skill execution that is `{from}` cannot become `{asked}`")]
-pub struct IllegalSkillMove {
-    /// Where the execution stands.
+#[error("cannot change the skill execution to `{to}`: it is `{from}`")]
+pub struct IllegalSkillTransition {
+    /// The current status.
     pub from: SkillStatus,
-    /// What was asked of it.
-    pub asked: SkillStatus,
+    /// The requested status.
+    pub to: SkillStatus,
 }
 
 impl SkillStatus {
-    /// Every status.
+    /// All statuses.
     pub const ALL: [SkillStatus; 4] = [
         SkillStatus::Started,
         SkillStatus::Executing,
@@ -52,7 +51,7 @@ impl SkillStatus {
         SkillStatus::Failed,
     ];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             SkillStatus::Started => "started",
@@ -62,7 +61,7 @@ impl SkillStatus {
         }
     }
 
-    /// Whether nothing can move it any more.
+    /// Whether no transition leaves this status.
     pub const fn is_terminal(self) -> bool {
         match self {
             SkillStatus::Started | SkillStatus::Executing => false,
@@ -70,14 +69,14 @@ impl SkillStatus {
         }
     }
 
-    /// The table of moves. An execution at work may say so again; nothing starts twice, and what has
-    /// ended stays as it ended.
-    pub const fn after(self, asked: SkillStatus) -> Result<SkillStatus, IllegalSkillMove> {
+    /// The transition table. `executing` may be reported repeatedly; `started` may not, and
+    /// terminal statuses do not change.
+    pub const fn after(self, to: SkillStatus) -> Result<SkillStatus, IllegalSkillTransition> {
         use SkillStatus as S;
-        match (self, asked) {
-            (S::Started | S::Executing, S::Executing | S::Completed | S::Failed) => Ok(asked),
+        match (self, to) {
+            (S::Started | S::Executing, S::Executing | S::Completed | S::Failed) => Ok(to),
             (S::Started | S::Executing, S::Started) | (S::Completed | S::Failed, _) => {
-                Err(IllegalSkillMove { from: self, asked })
+                Err(IllegalSkillTransition { from: self, to: to })
             }
         }
     }
@@ -90,30 +89,30 @@ impl fmt::Display for SkillStatus {
 }
 
 impl FromStr for SkillStatus {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-/// A status with what belongs to it.
+/// A status with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillState {
-    /// It began.
+    /// Started.
     Started,
-    /// It is at work.
+    /// Executing.
     Executing,
-    /// It ended well.
+    /// Completed.
     Completed {
-        /// When.
+        /// When it ended.
         ended_at: Timestamp,
     },
-    /// It ended badly.
+    /// Failed.
     Failed {
-        /// When.
+        /// When it ended.
         ended_at: Timestamp,
-        /// What went wrong, where the agent said so.
+        /// The error, if reported.
         error: Option<String>,
     },
 }
@@ -121,26 +120,26 @@ pub enum SkillState {
 /// One execution of a skill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillExecution {
-    /// Which one.
+    /// The execution's id.
     pub id: SkillExecutionId,
-    /// Of which skill.
+    /// The skill's name.
     pub skill: String,
-    /// Whose, where the agent said so.
+    /// The session, if reported.
     pub session: Option<SessionId>,
-    /// The plan that it is linked to.
+    /// The linked plan.
     pub plan: Option<PlanId>,
-    /// Whatever else the agent said about it.
+    /// Additional data from the agent.
     pub metadata: Map<String, Value>,
-    /// Where it stands.
+    /// The status with its data.
     pub state: SkillState,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
-    /// When anything about it last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl SkillExecution {
-    /// Where it stands.
+    /// The status without its data.
     pub const fn status(&self) -> SkillStatus {
         match &self.state {
             SkillState::Started => SkillStatus::Started,
@@ -160,17 +159,17 @@ impl SkillExecution {
         }
     }
 
-    /// How long it took, once it has ended.
+    /// The duration of an ended execution.
     pub fn duration(&self) -> Option<Duration> {
         self.ended_at().map(|at| at.since(self.started_at))
     }
 
-    /// What it says that its plan's output is.
+    /// The media type of the plan's output.
     pub fn output_media_type(&self) -> Option<&str> {
         self.metadata.get(OUTPUT_MEDIA_TYPE)?.as_str()
     }
 
-    /// How it says that its plan's output should look.
+    /// Formatting instructions for the plan's output.
     pub fn output_formatting(&self) -> Option<&str> {
         self.metadata.get(OUTPUT_FORMATTING)?.as_str()
     }

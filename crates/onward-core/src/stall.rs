@@ -1,12 +1,11 @@
-//! Is anybody still working on this step? The detector for steps.
+//! The stall detector for steps.
 //!
-//! It reports and changes nothing; what is done about a stall is decided in
-//! [`decide::handle_stalls`](crate::decide::handle_stalls), by the plan's policy. A step stalls
-//! *after* its threshold: exactly at it, it is alive. Only a step in progress can stall: one that
-//! waits for a person waits rightly, however long.
+//! It reports stalls and changes nothing; [`decide::handle_stalls`](crate::decide::handle_stalls)
+//! acts on them according to the plan's policy. A step is stalled *after* its threshold, not
+//! exactly at it. Only a step in progress can stall; a step awaiting review cannot.
 //!
-//! The detector knows nothing of how steps are stored: give it the timestamps of your own steps, with
-//! ids of your own type.
+//! The detector does not depend on the storage of steps: pass the timestamps of your steps, with
+//! ids of any type.
 //!
 //! ```
 //! use std::time::Duration;
@@ -14,7 +13,7 @@
 //!
 //! let minute = |m: i64| Timestamp::from_millis(m * 60_000);
 //! let steps = [
-//!     // Taken on at minute 0, and silent since.
+//!     // Claimed at minute 0, no activity since.
 //!     StepTimestamp {
 //!         id: "fetch",
 //!         status: StepStatus::InProgress,
@@ -22,7 +21,7 @@
 //!         updated_at: minute(0),
 //!         last_progress_at: None,
 //!     },
-//!     // Taken on at the same time, but it reported at minute 20.
+//!     // Claimed at minute 0, progress reported at minute 20.
 //!     StepTimestamp {
 //!         id: "parse",
 //!         status: StepStatus::InProgress,
@@ -34,7 +33,7 @@
 //! let threshold = Duration::from_secs(30 * 60);
 //!
 //! assert_eq!(detect_stalled_steps(&steps, minute(31), threshold), ["fetch"]);
-//! // Nobody has to poll: until then the answer stays the same.
+//! // No polling: the result cannot change before this time.
 //! assert_eq!(next_stall_at(&steps, minute(31), threshold), Some(minute(50)));
 //! ```
 
@@ -44,31 +43,31 @@ use crate::id::StepId;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
-/// What the detector looks at. `Id` is whatever names a step where it is stored.
+/// The detector's input for one step. `Id` is the caller's id type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepTimestamp<Id = StepId> {
-    /// Which step.
+    /// The step's id.
     pub id: Id,
-    /// Where it stands.
+    /// The status.
     pub status: StepStatus,
-    /// When its current claim began.
+    /// When the current claim began.
     pub started_at: Option<Timestamp>,
-    /// When anything about it last changed; counts only where `started_at` is missing.
+    /// The last change. Used only if `started_at` is missing.
     pub updated_at: Timestamp,
-    /// The last sign of life.
+    /// The last activity.
     pub last_progress_at: Option<Timestamp>,
 }
 
 impl<Id> StepTimestamp<Id> {
-    /// The instant from which the silence is counted.
+    /// The start of the inactivity.
     pub fn reference(&self) -> Timestamp {
         let began_at = self.started_at.unwrap_or(self.updated_at);
         self.last_progress_at
             .map_or(began_at, |progress_at| progress_at.max(began_at))
     }
 
-    /// The last instant at which the step is alive without a further sign. `None`: it cannot stall,
-    /// because it is not in progress, or because that instant lies past the end of time.
+    /// The last time at which the step is not yet stalled without further activity. `None` if the
+    /// step is not in progress or the time is out of range.
     pub fn stalls_at(&self, threshold: Duration) -> Option<Timestamp> {
         match self.status {
             StepStatus::InProgress => self.reference().checked_add(threshold),
@@ -80,7 +79,7 @@ impl<Id> StepTimestamp<Id> {
         }
     }
 
-    /// Whether the step has been silent for longer than the threshold.
+    /// Whether the step has been inactive for longer than the threshold.
     pub fn is_stalled(&self, now: Timestamp, threshold: Duration) -> bool {
         self.stalls_at(threshold)
             .is_some_and(|stalls_at| now > stalls_at)
@@ -88,7 +87,7 @@ impl<Id> StepTimestamp<Id> {
 }
 
 impl Step {
-    /// What the stall detector looks at.
+    /// The input of the stall detector.
     pub fn timestamp(&self) -> StepTimestamp {
         StepTimestamp {
             id: self.id(),
@@ -100,18 +99,18 @@ impl Step {
     }
 }
 
-/// A finding: a step that nobody works on any more.
+/// A stalled step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
-    /// Which step.
+    /// The step.
     pub step: StepId,
-    /// Which of its attempts.
+    /// The attempt number.
     pub attempt: u32,
-    /// Since when it has been silent.
+    /// The start of the inactivity.
     pub since: Timestamp,
 }
 
-/// The steps that are stalled, in the order in which they were given.
+/// The ids of the stalled steps, in input order.
 pub fn detect_stalled_steps<Id: Clone>(
     steps: &[StepTimestamp<Id>],
     now: Timestamp,
@@ -133,11 +132,11 @@ pub fn is_plan_stalled<Id>(
     steps.iter().any(|step| step.is_stalled(now, threshold))
 }
 
-/// When the answer of [`detect_stalled_steps`] could next change: the last instant at which all the
-/// steps that are alive now still are. `None`: it stays as it is, if nothing happens.
+/// The next time at which the result of [`detect_stalled_steps`] can change without new activity.
+/// `None` if it cannot.
 ///
-/// The answer is the same up to and including that instant; whoever sleeps sleeps until the
-/// [`next`](Timestamp::next) one.
+/// The result is the same up to and including that time. A monitor sleeps until the
+/// [`next`](Timestamp::next) millisecond.
 pub fn next_stall_at<Id>(
     steps: &[StepTimestamp<Id>],
     now: Timestamp,

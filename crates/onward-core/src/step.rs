@@ -1,13 +1,12 @@
-//! A step: what it is, the states that it can be in with what belongs to each, and the one table of
-//! moves between them.
+//! A step: its definition, its states with their data and the transition table.
 //!
-//! [`StepStatus::after`] is the law: a move that it does not name is refused, with the state and what
-//! was asked. Here nothing is decided: who asks for a move, and what follows, stands in
-//! [`decide`](mod@crate::decide). How an event changes a step stands in `step/apply.rs`.
+//! [`StepStatus::after`] is the transition table: it rejects every transition that it does not
+//! list. Commands are decided in [`decide`](mod@crate::decide). `step/apply.rs` applies events to a
+//! step.
 
 mod apply;
 
-pub use apply::StepMisfit;
+pub use apply::StepApplyError;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,30 +16,30 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::id::{BranchId, ClaimToken, ReviewId, SessionId, StepId};
-use crate::policy::{UnknownWord, from_word};
+use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
-/// What kind of work a step is. It informs the agent; all kinds are treated alike.
+/// The kind of work in a step. It informs the agent; the rules treat all kinds alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepType {
-    /// Look for sources.
+    /// Find sources.
     Search,
-    /// Take data out of sources.
+    /// Extract data from sources.
     Extract,
     /// Draw conclusions.
     Analyze,
-    /// Look for what is wrong.
+    /// Find errors and weak points.
     Critique,
-    /// Put together.
+    /// Combine results.
     Synthesize,
-    /// Stop and take stock.
+    /// Review the state of the plan.
     Checkpoint,
     /// Anything else.
     Custom,
 }
 
 impl StepType {
-    /// Every kind.
+    /// All types.
     pub const ALL: [StepType; 7] = [
         StepType::Search,
         StepType::Extract,
@@ -51,7 +50,7 @@ impl StepType {
         StepType::Custom,
     ];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             StepType::Search => "search",
@@ -72,71 +71,71 @@ impl fmt::Display for StepType {
 }
 
 impl FromStr for StepType {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
-/// Where a step stands.
+/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepStatus {
-    /// Not handed out.
+    /// Not claimed.
     Pending,
     /// Claimed by an agent.
     InProgress,
-    /// Waiting for a person.
+    /// Awaiting review.
     AwaitingInput,
-    /// Done, with a result. Terminal.
+    /// Completed with a result. Terminal.
     Completed,
-    /// Passed over. Terminal.
+    /// Skipped. Terminal.
     Skipped,
-    /// Given up. Terminal.
+    /// Failed. Terminal.
     Failed,
 }
 
-/// Why a step moves from one status to another.
+/// The cause of a status transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepCause {
-    /// An agent takes the step on.
+    /// An agent claims the step.
     Claim,
-    /// A branch's `skip_to` passes over it.
-    PassOver,
+    /// A branch's `skip_to` skips the step.
+    BranchSkip,
     /// `modify_plan: fail_step`.
-    FailByHand,
+    FailManually,
     /// The sweep's policy `fail`.
     FailByPolicy,
-    /// It was handed back as often as it may be.
-    UseUp,
-    /// It goes back to be handed out again.
-    HandBack,
+    /// All attempts are used.
+    ExhaustAttempts,
+    /// The step is requeued for another attempt.
+    Requeue,
     /// A result is submitted.
     Complete,
-    /// The agent asks a person.
-    AskReview,
-    /// The person approves.
+    /// The agent requests a review.
+    RequestReview,
+    /// The reviewer approves.
     Approve,
-    /// The person rejects.
+    /// The reviewer rejects.
     Reject,
-    /// The person wants it changed.
+    /// The reviewer requests changes.
     Revise,
-    /// The person wants it skipped.
-    Skip,
+    /// The reviewer skips the step.
+    ReviewSkip,
 }
 
-/// A move that the law of the steps does not know.
+/// A transition that is not in the transition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a step that is `{from}` {}", asked.refused())]
-pub struct IllegalStepMove {
-    /// Where the step stands.
+#[error("{}: the step is `{from}`", cause.rejection())]
+pub struct IllegalStepTransition {
+    /// The current status.
     pub from: StepStatus,
-    /// What was asked of it.
-    pub asked: StepCause,
+    /// The requested transition.
+    pub cause: StepCause,
 }
 
 impl StepStatus {
-    /// Every status.
+    /// All statuses.
     pub const ALL: [StepStatus; 6] = [
         StepStatus::Pending,
         StepStatus::InProgress,
@@ -146,7 +145,7 @@ impl StepStatus {
         StepStatus::Failed,
     ];
 
-    /// The word for it, on the wire and in the database.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             StepStatus::Pending => "pending",
@@ -158,7 +157,7 @@ impl StepStatus {
         }
     }
 
-    /// Whether nothing can move it any more.
+    /// Whether no transition leaves this status.
     pub const fn is_terminal(self) -> bool {
         match self {
             StepStatus::Pending | StepStatus::InProgress | StepStatus::AwaitingInput => false,
@@ -166,36 +165,47 @@ impl StepStatus {
         }
     }
 
-    /// The table of moves: where this cause leads from here, if it leads anywhere.
-    pub const fn after(self, cause: StepCause) -> Result<StepStatus, IllegalStepMove> {
+    /// The transition table: the status after `cause`, or an error if there is no such transition.
+    pub const fn after(self, cause: StepCause) -> Result<StepStatus, IllegalStepTransition> {
         use StepCause as C;
         use StepStatus as S;
         match (self, cause) {
             (S::Pending, C::Claim) => Ok(S::InProgress),
-            (S::Pending, C::PassOver) => Ok(S::Skipped),
-            (S::Pending, C::FailByHand) => Ok(S::Failed),
+            (S::Pending, C::BranchSkip) => Ok(S::Skipped),
+            (S::Pending, C::FailManually) => Ok(S::Failed),
             (S::InProgress, C::Complete) => Ok(S::Completed),
-            (S::InProgress, C::AskReview) => Ok(S::AwaitingInput),
-            (S::InProgress, C::HandBack) => Ok(S::Pending),
-            (S::InProgress, C::FailByHand | C::FailByPolicy | C::UseUp) => Ok(S::Failed),
+            (S::InProgress, C::RequestReview) => Ok(S::AwaitingInput),
+            (S::InProgress, C::Requeue) => Ok(S::Pending),
+            (S::InProgress, C::FailManually | C::FailByPolicy | C::ExhaustAttempts) => {
+                Ok(S::Failed)
+            }
             (S::AwaitingInput, C::Approve) => Ok(S::Completed),
             (S::AwaitingInput, C::Reject) => Ok(S::Failed),
             (S::AwaitingInput, C::Revise) => Ok(S::InProgress),
-            (S::AwaitingInput, C::Skip) => Ok(S::Skipped),
+            (S::AwaitingInput, C::ReviewSkip) => Ok(S::Skipped),
 
-            (S::Pending, C::FailByPolicy | C::UseUp | C::HandBack | C::Complete | C::AskReview)
-            | (S::Pending | S::InProgress, C::Approve | C::Reject | C::Revise | C::Skip)
-            | (S::InProgress, C::Claim | C::PassOver)
-            | (S::AwaitingInput, C::Claim | C::PassOver | C::FailByHand | C::FailByPolicy)
-            | (S::AwaitingInput, C::UseUp | C::HandBack | C::Complete | C::AskReview)
-            | (S::Completed | S::Skipped | S::Failed, C::Claim | C::PassOver | C::FailByHand)
-            | (S::Completed | S::Skipped | S::Failed, C::FailByPolicy | C::UseUp | C::HandBack)
-            | (S::Completed | S::Skipped | S::Failed, C::Complete | C::AskReview | C::Approve)
-            | (S::Completed | S::Skipped | S::Failed, C::Reject | C::Revise | C::Skip) => {
-                Err(IllegalStepMove {
-                    from: self,
-                    asked: cause,
-                })
+            (
+                S::Pending,
+                C::FailByPolicy | C::ExhaustAttempts | C::Requeue | C::Complete | C::RequestReview,
+            )
+            | (S::Pending | S::InProgress, C::Approve | C::Reject | C::Revise | C::ReviewSkip)
+            | (S::InProgress, C::Claim | C::BranchSkip)
+            | (S::AwaitingInput, C::Claim | C::BranchSkip | C::FailManually | C::FailByPolicy)
+            | (
+                S::AwaitingInput,
+                C::ExhaustAttempts | C::Requeue | C::Complete | C::RequestReview,
+            )
+            | (S::Completed | S::Skipped | S::Failed, C::Claim | C::BranchSkip | C::FailManually)
+            | (
+                S::Completed | S::Skipped | S::Failed,
+                C::FailByPolicy | C::ExhaustAttempts | C::Requeue,
+            )
+            | (
+                S::Completed | S::Skipped | S::Failed,
+                C::Complete | C::RequestReview | C::Approve,
+            )
+            | (S::Completed | S::Skipped | S::Failed, C::Reject | C::Revise | C::ReviewSkip) => {
+                Err(IllegalStepTransition { from: self, cause })
             }
         }
     }
@@ -208,122 +218,123 @@ impl fmt::Display for StepStatus {
 }
 
 impl FromStr for StepStatus {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Self::ALL, Self::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
     }
 }
 
 impl StepCause {
-    /// Every cause.
+    /// All causes.
     pub const ALL: [StepCause; 12] = [
         StepCause::Claim,
-        StepCause::PassOver,
-        StepCause::FailByHand,
+        StepCause::BranchSkip,
+        StepCause::FailManually,
         StepCause::FailByPolicy,
-        StepCause::UseUp,
-        StepCause::HandBack,
+        StepCause::ExhaustAttempts,
+        StepCause::Requeue,
         StepCause::Complete,
-        StepCause::AskReview,
+        StepCause::RequestReview,
         StepCause::Approve,
         StepCause::Reject,
         StepCause::Revise,
-        StepCause::Skip,
+        StepCause::ReviewSkip,
     ];
 
-    /// What is asked, as the docs' tables name it.
+    /// The description in the tables of `docs/state-machine.md`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            StepCause::Claim => "an agent claims it",
-            StepCause::PassOver => "a branch's `skip_to` passes over it",
-            StepCause::FailByHand => "`fail_step`",
+            StepCause::Claim => "an agent claims the step",
+            StepCause::BranchSkip => "a branch's `skip_to` skips the step",
+            StepCause::FailManually => "`fail_step`",
             StepCause::FailByPolicy => "the policy `fail`",
-            StepCause::UseUp => "its attempts are used up",
-            StepCause::HandBack => "it is handed back",
+            StepCause::ExhaustAttempts => "all attempts are used",
+            StepCause::Requeue => "the step is requeued",
             StepCause::Complete => "a result is submitted",
-            StepCause::AskReview => "a review is requested",
+            StepCause::RequestReview => "a review is requested",
             StepCause::Approve => "`approve`",
             StepCause::Reject => "`reject`",
             StepCause::Revise => "`modify`",
-            StepCause::Skip => "`skip`",
+            StepCause::ReviewSkip => "`skip`",
         }
     }
 
-    const fn refused(self) -> &'static str {
+    const fn rejection(self) -> &'static str {
         match self {
-            StepCause::Claim => "cannot be claimed",
-            StepCause::PassOver => "cannot be passed over",
-            StepCause::FailByHand | StepCause::FailByPolicy | StepCause::UseUp => {
-                "cannot be failed"
+            StepCause::Claim => "cannot claim the step",
+            StepCause::BranchSkip => "cannot skip the step",
+            StepCause::FailManually | StepCause::FailByPolicy | StepCause::ExhaustAttempts => {
+                "cannot fail the step"
             }
-            StepCause::HandBack => "cannot be handed back",
-            StepCause::Complete => "takes no result",
-            StepCause::AskReview => "cannot be put up for review",
-            StepCause::Approve | StepCause::Reject | StepCause::Revise | StepCause::Skip => {
-                "has no open review to decide"
+            StepCause::Requeue => "cannot requeue the step",
+            StepCause::Complete => "cannot submit a result",
+            StepCause::RequestReview => "cannot request a review",
+            StepCause::Approve | StepCause::Reject | StepCause::Revise | StepCause::ReviewSkip => {
+                "no open review to decide"
             }
         }
     }
 }
 
-/// One agent's hold on a step.
+/// An agent's claim on a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// 1 for the first agent that took the step on, 2 for the next one, and so on.
+    /// The attempt number, from 1.
     pub attempt: u32,
-    /// What proves it.
+    /// The token that proves the claim.
     pub token: ClaimToken,
-    /// The session that holds it, where the agent named one.
+    /// The session that holds the claim, if the agent reported one.
     pub session: Option<SessionId>,
 }
 
-/// A step that somebody works on.
+/// The data of a step in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// Whose work it is.
+    /// The current claim.
     pub claim: Claim,
     /// When this claim began.
     pub started_at: Timestamp,
-    /// The last sign of life since then.
+    /// The last activity since then.
     pub last_progress_at: Option<Timestamp>,
-    /// The reference instant of the stall that the plan was marked for. One stall marks once.
+    /// The reference time of the stall that the plan was marked for. Each stall marks the plan
+    /// once.
     pub stall_marked: Option<Timestamp>,
-    /// A person changed the instructions, and no agent has been told yet.
+    /// A reviewer changed the instructions, and the change is not yet delivered to an agent.
     pub undelivered: bool,
 }
 
-/// A question to a person that is open.
+/// An open review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
-    /// Which review.
+    /// The review's id.
     pub id: ReviewId,
-    /// What the person reads; on approval it becomes the step's result.
+    /// The text under review. On approval it becomes the step's result.
     pub summary: String,
-    /// What the agent wants to know.
+    /// The agent's questions.
     pub questions: Vec<String>,
-    /// Since when it waits.
+    /// When the review was requested.
     pub requested_at: Timestamp,
 }
 
-/// What a step found out or made.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepResult {
-    /// In words.
+    /// The result as text.
     pub summary: String,
-    /// As data: a JSON object. Branches look at it.
+    /// The result as a JSON object. Branch conditions read it.
     pub data: Option<Value>,
-    /// 0 to 1.
+    /// The agent's confidence, 0 to 1.
     pub confidence: Option<f64>,
-    /// How it was done.
+    /// A report on how the step was executed.
     pub report: Option<Value>,
-    /// How the output should show it.
+    /// Notes on the format of the output.
     pub formatting_notes: Option<String>,
 }
 
 impl StepResult {
-    /// A result that is words only.
-    pub fn of_summary(summary: impl Into<String>) -> Self {
+    /// A result with only a summary.
+    pub fn from_summary(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
             data: None,
@@ -337,126 +348,126 @@ impl StepResult {
 /// Why a step failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailReason {
-    /// Somebody failed it, and may have said why.
-    ByHand(Option<String>),
-    /// It stalled, and the plan's policy is `fail`.
+    /// A caller failed the step with `fail_step`, with an optional reason.
+    Manual(Option<String>),
+    /// The step stalled, and the policy is `fail`.
     Stalled,
-    /// It was handed back as often as it may be.
-    AttemptsUsedUp,
-    /// A person rejected it.
+    /// All attempts are used.
+    AttemptsExhausted,
+    /// A reviewer rejected the step, with optional feedback.
     Rejected(Option<String>),
 }
 
 impl fmt::Display for FailReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FailReason::ByHand(Some(reason)) | FailReason::Rejected(Some(reason)) => {
+            FailReason::Manual(Some(reason)) | FailReason::Rejected(Some(reason)) => {
                 f.write_str(reason)
             }
-            FailReason::ByHand(None) => f.write_str("failed by hand"),
+            FailReason::Manual(None) => f.write_str("failed manually"),
             FailReason::Stalled => f.write_str("stalled"),
-            FailReason::AttemptsUsedUp => f.write_str("attempts used up"),
+            FailReason::AttemptsExhausted => f.write_str("all attempts used"),
             FailReason::Rejected(None) => f.write_str("rejected"),
         }
     }
 }
 
-/// Who passed over a step.
+/// The cause of a skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipCause {
     /// A branch's `skip_to`.
     Branch(BranchId),
-    /// A person, in a review.
+    /// A reviewer's decision.
     Review(ReviewId),
 }
 
-/// A step's state, with what belongs to it.
+/// A step's status with its data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepState {
-    /// Not handed out.
+    /// Not claimed.
     Pending {
-        /// The attempt that the next claim is.
+        /// The attempt number of the next claim.
         attempt: u32,
     },
     /// Claimed.
     InProgress(Work),
-    /// Waiting for a person. No clock runs.
+    /// Awaiting review. The step cannot stall in this state.
     AwaitingInput {
-        /// What the agent goes on with after `modify`.
+        /// The work that continues after `modify`.
         work: Work,
-        /// What the person is asked.
+        /// The open review.
         review: Review,
     },
-    /// Done.
+    /// Completed.
     Completed {
-        /// Who did it.
+        /// The claim that completed it.
         claim: Claim,
         /// When that claim began.
         started_at: Timestamp,
-        /// When it was done.
+        /// When it was completed.
         ended_at: Timestamp,
-        /// What came out.
+        /// The result.
         result: Arc<StepResult>,
     },
-    /// Passed over.
+    /// Skipped.
     Skipped {
-        /// Who passed over it.
+        /// The cause.
         by: SkipCause,
-        /// Who had it, if anybody.
+        /// The last claim, if there was one.
         claim: Option<Claim>,
-        /// When.
+        /// When it was skipped.
         ended_at: Timestamp,
     },
-    /// Given up.
+    /// Failed.
     Failed {
-        /// Why.
+        /// The reason.
         reason: FailReason,
-        /// Who had it, if anybody.
+        /// The last claim, if there was one.
         claim: Option<Claim>,
-        /// When.
+        /// When it failed.
         ended_at: Timestamp,
     },
 }
 
-/// A step as it comes into a plan: everything about it that does not change by working on it.
+/// The definition of a step: everything that does not change while agents work on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewStep {
-    /// Which step.
+    /// The step's id.
     pub id: StepId,
-    /// What kind of work.
+    /// The kind of work.
     pub step_type: StepType,
-    /// A short name for people.
+    /// A short name for display.
     pub title: Option<String>,
-    /// What the agent is to do.
+    /// The instructions for the agent.
     pub instructions: String,
-    /// Steps that must be terminal before this one is handed out. No step twice.
+    /// Steps that must be terminal before this one can be claimed. Contains no duplicates.
     pub depends_on: Vec<StepId>,
-    /// This step's own threshold.
+    /// The step's stall threshold, if it sets one.
     pub stall_threshold: Option<Duration>,
-    /// How often it is handed out at most.
+    /// The maximum number of attempts.
     pub max_attempts: u32,
 }
 
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What it is.
+    /// The definition.
     pub spec: NewStep,
-    /// Its place: 1-based, gapless.
+    /// The position in the plan: 1-based, without gaps.
     pub order: u32,
-    /// Where it stands.
+    /// The status with its data.
     pub state: StepState,
-    /// The tokens of the claims that were handed back, oldest first.
+    /// The tokens of requeued claims, oldest first.
     pub superseded: Vec<ClaimToken>,
-    /// When anything about it last changed, but for its place.
+    /// The last change of anything except `order`.
     pub updated_at: Timestamp,
 }
 
-/// What stands between a step's instructions and the words of a person who wants it changed.
+/// The separator between a step's instructions and a reviewer's feedback. Stored with the step.
 const FEEDBACK: &str = "\n\n---\n\nUser feedback: ";
 
 impl Step {
-    /// A step that nobody has touched.
+    /// A pending step.
     pub fn new(spec: NewStep, order: u32, at: Timestamp) -> Self {
         Self {
             spec,
@@ -467,17 +478,17 @@ impl Step {
         }
     }
 
-    /// Whether its instructions hold the words of a person who wanted it changed.
-    pub fn carries_feedback(&self) -> bool {
+    /// Whether the instructions contain a reviewer's feedback.
+    pub fn has_feedback(&self) -> bool {
         self.spec.instructions.contains(FEEDBACK)
     }
 
-    /// Which step.
+    /// The step's id.
     pub fn id(&self) -> StepId {
         self.spec.id
     }
 
-    /// Where it stands, without what belongs to it.
+    /// The status without its data.
     pub fn status(&self) -> StepStatus {
         match &self.state {
             StepState::Pending { .. } => StepStatus::Pending,
@@ -489,7 +500,7 @@ impl Step {
         }
     }
 
-    /// The last claim on it; none while it waits to be handed out, or if it never was.
+    /// The last claim. `None` for a pending step and for one that ended without a claim.
     pub fn claim(&self) -> Option<&Claim> {
         match &self.state {
             StepState::Pending { .. } => None,
@@ -501,21 +512,21 @@ impl Step {
         }
     }
 
-    /// The attempt that it is in or ended in, or, while pending, that comes next. 0 where it ended
-    /// without ever having been handed out.
+    /// The number of the current or last attempt, or of the next one while pending. 0 for a step
+    /// that ended without a claim.
     pub fn attempt(&self) -> u32 {
-        let handed_back = u32::try_from(self.superseded.len()).unwrap_or(u32::MAX);
+        let requeued = u32::try_from(self.superseded.len()).unwrap_or(u32::MAX);
         match &self.state {
             StepState::Pending { attempt } => *attempt,
             StepState::InProgress(_)
             | StepState::AwaitingInput { .. }
             | StepState::Completed { .. }
             | StepState::Skipped { .. }
-            | StepState::Failed { .. } => self.claim().map_or(handed_back, |claim| claim.attempt),
+            | StepState::Failed { .. } => self.claim().map_or(requeued, |claim| claim.attempt),
         }
     }
 
-    /// The work in progress, if there is any.
+    /// The work of a step in progress.
     pub fn work(&self) -> Option<&Work> {
         match &self.state {
             StepState::InProgress(work) => Some(work),

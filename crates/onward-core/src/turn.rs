@@ -1,56 +1,56 @@
-//! Is this agent getting anywhere, or going round in circles? The detector for turns.
+//! Loop detection in agent turns.
 //!
-//! A turn is what an agent does between a person's message and its answer. After each step the
-//! detector is shown what could be seen from outside, and answers with a [`Verdict`]. It knows nothing
-//! of what the model intends, asks nobody, and changes nothing but its own [`State`]; what is done
-//! about a stall is up to whoever runs the agent.
+//! A turn is everything that an agent does between a user's message and its answer. After each step
+//! the detector gets the observable facts and returns a [`Verdict`]. It knows nothing of the
+//! model's intent and changes only its own [`State`]; the program that runs the agent acts on a
+//! stall.
 //!
-//! A step got somewhere if the outside changed, or if something new was learned: that is the plain
-//! rule. The default rule goes beyond it in parts that can be switched off one by one ([`Parts`]).
-//! Where nobody can tell, nothing is held against the agent. A call that the caller refused itself is no
-//! step: do not show it, or a block feeds its own count.
+//! A step makes progress if the external state changed or if its output is new: that is the plain
+//! rule. The default rule extends it in parts that can be switched off individually ([`Parts`]). If
+//! progress cannot be determined, the step does not count as idle. Do not pass calls that the
+//! caller itself rejected: they are not steps and would increase the idle count.
 //!
 //! ```
-//! use onward_core::turn::{Call, Observation, Outside, ProgressDetector, TurnPolicy, Verdict};
+//! use onward_core::turn::{Call, ExternalChange, Observation, ProgressDetector, TurnPolicy, Verdict};
 //! use serde_json::json;
 //!
 //! let mut detector = ProgressDetector::new(TurnPolicy::default());
 //! let input = json!({ "command": "make test" });
 //! let mut step = |output: &str| {
 //!     let call = Call { tool: "Bash", input: &input, ok: Some(false), output };
-//!     let outside = Outside::Same;
-//!     detector.observe(&Observation { calls: &[call], outside, at: None, background: false })
+//!     let external = ExternalChange::Unchanged;
+//!     detector.observe(&Observation { calls: &[call], external, at: None, background: false })
 //! };
 //!
-//! // A new error is news …
+//! // A new error counts as progress …
 //! assert!(matches!(step("test tides ... FAILED in 0.31s"), Verdict::Progress { .. }));
-//! // … and the same error is not, however long it took this time.
+//! // … and the same error does not, whatever its duration.
 //! for steps in 1..8 {
 //!     assert_eq!(step("test tides ... FAILED in 0.35s"), Verdict::Idle { steps, threshold: 8 });
 //! }
 //! let Verdict::Stalled { evidence, .. } = step("test tides ... FAILED in 0.29s") else { panic!() };
-//! assert_eq!(evidence[0].to_string(), "step 2: Bash `make test`: it failed as it did before");
+//! assert_eq!(evidence[0].to_string(), "step 2: Bash `make test`: same error as before");
 //! ```
 //!
-//! # Where things are
+//! # Modules
 //!
-//! One step goes through `detector`, each of its calls through `judge`. The parts of the rule are in
-//! files of their own: `lines` (news by the line), `mask` (what varies without meaning, the only list
-//! of it), `echo` (answers that give back their question), `noop`, `poll`, `task` (what runs in the
-//! background), and `intent` with `shell` (what a call is for, and so what its silence means). What is done about a stall stands in
-//! [`ladder`]; [`secret`] takes out of a preview what nobody should keep.
+//! `detector` judges a step, `judge` each of its calls. The parts of the rule have separate files:
+//! `lines` (new lines), `mask` (variable content that is ignored), `input_echo` (output that
+//! repeats its input), `noop`, `poll`, `task` (background tasks), and `intent` with `shell` (the
+//! purpose of a call). [`escalation`] defines the reaction to a stall; [`secret`] removes secrets
+//! from previews.
 
+mod bounded_map;
 mod clean;
 mod detector;
-mod echo;
+pub mod escalation;
 mod evidence;
 mod hash;
+mod input_echo;
 mod intent;
 mod judge;
-pub mod ladder;
 mod lines;
 mod mask;
-mod memory;
 mod noop;
 mod policy;
 mod poll;
@@ -66,126 +66,127 @@ use serde_json::Value;
 use crate::time::Timestamp;
 
 pub use detector::{ProgressDetector, State};
-pub use evidence::{Evidence, Nothing, preview};
-pub use ladder::{LoopControl, OnStall};
+pub use escalation::{LoopControl, OnStall};
+pub use evidence::{Evidence, IdleReason, preview};
 pub use policy::{Parts, Rule, TurnPolicy, WAIT_PER_STEP};
 pub use record::{Judgement, TurnEnd};
 pub use task::ended_task;
 
-/// What one step of a turn looked like from outside: one model response with all the calls of its
-/// batch.
+/// The observable facts of one step: one model response with all calls of its batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation<'a> {
-    /// The calls, in their order. A step without any ends the turn.
+    /// The calls, in order. A step without calls ends the turn.
     pub calls: &'a [Call<'a>],
-    /// What the world outside says.
-    pub outside: Outside,
-    /// When the step ended. Needed only to wait by the clock while a background task runs.
+    /// The change of the external state.
+    pub external: ExternalChange,
+    /// When the step ended. Needed only to measure waiting for background tasks.
     pub at: Option<Timestamp>,
-    /// Whether somebody knows that a background task runs. What the calls say of tasks is known anyway.
+    /// Whether the caller knows of a running background task. Tasks in the calls are detected
+    /// anyway.
     pub background: bool,
 }
 
-/// The output of a call that succeeded, where its agent tells of the call and not of what it gave. Under
-/// the default rule such a call counts for nothing only where it was made before: what it taught the first
-/// time nobody knows.
-pub const NOT_TOLD: &str = "[the agent does not tell what this gave]";
+/// The output of a successful call whose agent does not report outputs. Under the default rule such
+/// a call is idle only if it is a repetition, because the first output is unknown.
+pub const OUTPUT_NOT_REPORTED: &str = "[output not reported by the agent]";
 
-/// One call of a tool, with its result.
+/// A tool call with its result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {
     /// The tool's name.
     pub tool: &'a str,
-    /// What it was asked: an object as a rule, a text where the agent writes plain commands.
+    /// The input: usually an object, or a string for plain commands.
     pub input: &'a Value,
-    /// Whether it succeeded. `None`: nobody said; it counts as success.
+    /// Whether it succeeded. `None` counts as success.
     pub ok: Option<bool>,
-    /// The raw result, before anybody decorated it.
+    /// The raw output.
     pub output: &'a str,
 }
 
-/// What the fingerprint of the world outside says: the working tree, and the background tasks.
+/// The change of the external state (working tree and background tasks), by fingerprint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Outside {
-    /// There is no such signal: no checkout, or a proxy. The step is judged by what was learned.
+pub enum ExternalChange {
+    /// No fingerprint, for example without a checkout or in a proxy. The step is judged by its
+    /// output.
     #[default]
     Unknown,
-    /// As it was after the last step.
-    Same,
-    /// It differs from the last one seen.
+    /// Unchanged since the last step.
+    Unchanged,
+    /// Changed since the last step.
     Changed,
-    /// The fingerprint ran past its budget: the step neither counts nor resets.
-    Late,
+    /// The fingerprint exceeded its time budget. The step neither counts as idle nor resets the
+    /// count.
+    TimedOut,
 }
 
-impl Outside {
-    /// Compares two fingerprints of any kind. The first one of a turn is a baseline, never a change;
-    /// none at all is [`Unknown`](Self::Unknown).
-    pub fn between<T: PartialEq>(last: Option<&T>, current: Option<&T>) -> Self {
+impl ExternalChange {
+    /// Compares two fingerprints. The first one of a turn is the baseline, never a change. Without
+    /// a current fingerprint the change is [`Unknown`](Self::Unknown).
+    pub fn compare<T: PartialEq>(last: Option<&T>, current: Option<&T>) -> Self {
         match (last, current) {
-            (_, None) => Outside::Unknown,
-            (None, Some(_)) => Outside::Same,
-            (Some(last), Some(current)) if last == current => Outside::Same,
-            (Some(_), Some(_)) => Outside::Changed,
+            (_, None) => ExternalChange::Unknown,
+            (None, Some(_)) => ExternalChange::Unchanged,
+            (Some(last), Some(current)) if last == current => ExternalChange::Unchanged,
+            (Some(_), Some(_)) => ExternalChange::Changed,
         }
     }
 }
 
-/// What the detector says after a step.
+/// The detector's verdict on a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The step got somewhere; the count of idle steps is at nothing again.
+    /// The step made progress. The idle count is reset.
     Progress {
-        /// What got it somewhere.
-        why: Progress,
+        /// The kind of progress.
+        reason: Progress,
     },
-    /// It did not, and the turn may go on.
+    /// The step was idle, below the threshold.
     Idle {
-        /// Idle steps in a row, this one included.
+        /// Consecutive idle steps, including this one.
         steps: u32,
-        /// How many it takes.
+        /// The threshold.
         threshold: u32,
     },
-    /// Nothing has come of the turn for too long: the next model step must be text only. Said again
-    /// after every further idle step.
+    /// The threshold is reached: the next model step must be text only. Returned again after every
+    /// further idle step.
     Stalled {
-        /// Idle steps in a row.
+        /// Consecutive idle steps.
         steps: u32,
-        /// The calls of the last of these steps, and why each counted for nothing.
+        /// The last idle calls, with the reason for each.
         evidence: Vec<Evidence>,
     },
-    /// Nobody can tell: the fingerprint was late. Neither counted nor reset.
+    /// Progress is unknown because the fingerprint timed out. The idle count does not change.
     Unjudged {
-        /// Idle steps in a row, as before.
+        /// Consecutive idle steps, unchanged.
         steps: u32,
     },
-    /// A step without calls: the agent answered, and the turn is over.
+    /// A step without calls: the agent answered, and the turn ended.
     Ended,
 }
 
-/// What made a step count.
+/// The kind of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Progress {
-    /// The world outside changed.
+    /// The external state changed.
     Changed,
-    /// A call's output is new.
+    /// A call returned new output.
     Learned {
-        /// Which call of the step, from 0.
+        /// The index of the call in the step.
         call: usize,
     },
-    /// A call failed in a way that was not seen before.
+    /// A call returned a new error.
     NewError {
-        /// Which call of the step, from 0.
+        /// The index of the call in the step.
         call: usize,
     },
-    /// The answer to a call that was made before went on.
+    /// The output of a repeated call advanced.
     Advanced {
-        /// Which call of the step, from 0.
+        /// The index of the call in the step.
         call: usize,
     },
-    /// An edit that was not made before succeeded.
+    /// A new edit succeeded.
     Edited {
-        /// Which call of the step, from 0.
+        /// The index of the call in the step.
         call: usize,
     },
 }
@@ -193,11 +194,11 @@ pub enum Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Progress::Changed => "the outside changed",
-            Progress::Learned { .. } => "something new was learned",
-            Progress::NewError { .. } => "a new error",
-            Progress::Advanced { .. } => "the answer to the same call went on",
-            Progress::Edited { .. } => "a different edit succeeded",
+            Progress::Changed => "external state changed",
+            Progress::Learned { .. } => "new output",
+            Progress::NewError { .. } => "new error",
+            Progress::Advanced { .. } => "output of a repeated call advanced",
+            Progress::Edited { .. } => "new edit succeeded",
         })
     }
 }

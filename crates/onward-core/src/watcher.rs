@@ -1,22 +1,21 @@
-//! Did the watcher itself sleep? The detector's own sleep convicts nobody.
+//! Sleep detection for the monitor.
 //!
-//! A laptop that was closed for the night, or a paused container, wakes up to find every step silent
-//! for hours, although each agent slept beside it. So whoever acts on findings asks here first. What
-//! fell silent *before* the watcher woke up is acted upon only when one grace period has passed since
-//! then and nobody has shown a sign of life. What fell silent after it is judged as always.
+//! After a machine or container resumes, every step appears inactive for hours, although its agent
+//! was suspended as well. The monitor therefore waits one grace period after a sleep before it acts
+//! on anything that was inactive *before* the sleep ended. Later inactivity is judged as usual.
 //!
-//! Pure: the caller says when it woke up, and when it had meant to.
+//! Pure: the caller passes the actual and the planned wake-up times.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How late a watcher may be, and how long it waits after it was later than that.
+/// The tolerance for late wake-ups, and the grace period after a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatcherPolicy {
-    /// Waking up later than meant by up to this much is ordinary.
+    /// A wake-up that is later than planned by more than this counts as a sleep.
     pub tolerance: Duration,
-    /// How long those who slept beside the watcher have to show a sign of life.
+    /// The time for suspended agents to show activity after a sleep.
     pub grace: Duration,
 }
 
@@ -29,7 +28,7 @@ impl Default for WatcherPolicy {
     }
 }
 
-/// What a watcher remembers between two rounds.
+/// The state of the monitor between two rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watcher {
     policy: WatcherPolicy,
@@ -38,7 +37,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher that begins now. Nobody watched before it, so that counts as waking up.
+    /// Starts monitoring. Counts as the end of a sleep, because nothing was monitored before.
     pub fn begin(policy: WatcherPolicy, now: Timestamp) -> Self {
         Self {
             policy,
@@ -47,8 +46,8 @@ impl Watcher {
         }
     }
 
-    /// The watcher begins a round. One that is late by more than the tolerance has slept. A clock
-    /// that was set back counts as a sleep, too: what it measured before does not fit what comes.
+    /// Starts a round. A wake-up that is too late counts as a sleep. So does a clock that was set
+    /// back, because earlier times cannot be compared with later ones.
     pub fn wake(&mut self, now: Timestamp) {
         if now > later(self.due_at, self.policy.tolerance) || now < self.woke_at {
             self.woke_at = now;
@@ -56,14 +55,14 @@ impl Watcher {
         self.due_at = now;
     }
 
-    /// The round is over; the next one is meant to begin at `due_at`.
+    /// Ends the round. The next one is planned for `due_at`.
     pub fn sleep_until(&mut self, due_at: Timestamp) {
         self.due_at = due_at;
     }
 
-    /// The last instant at which something silent since `reference`, whose limit is `limit_at`, must
-    /// still be let alone. Like every limit: alive at it, convicted after it.
-    pub fn convicts_after(&self, reference: Timestamp, limit_at: Timestamp) -> Timestamp {
+    /// The last time at which the monitor must not act on something that is inactive since
+    /// `reference` and whose limit is `limit_at`.
+    pub fn deadline(&self, reference: Timestamp, limit_at: Timestamp) -> Timestamp {
         if reference < self.woke_at {
             limit_at.max(later(self.woke_at, self.policy.grace))
         } else {
@@ -89,7 +88,7 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
-    /// Began at 0, slept until 100 as it had meant to, and woke up at `seconds`.
+    /// Started at 0, planned to wake up at 100, woke up at `seconds`.
     fn woken_at(seconds: i64) -> Watcher {
         let mut watcher = Watcher::begin(POLICY, at(0));
         watcher.sleep_until(at(100));
@@ -98,42 +97,42 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_that_wakes_in_time_judges_as_always() {
-        assert_eq!(woken_at(105).convicts_after(at(10), at(90)), at(90));
+    fn a_wake_up_in_time_does_not_change_the_deadline() {
+        assert_eq!(woken_at(105).deadline(at(10), at(90)), at(90));
     }
 
     #[test]
-    fn a_watcher_that_overslept_gives_one_grace_period() {
-        assert_eq!(woken_at(106).convicts_after(at(10), at(90)), at(166));
+    fn a_late_wake_up_adds_one_grace_period() {
+        assert_eq!(woken_at(106).deadline(at(10), at(90)), at(166));
     }
 
     #[test]
-    fn what_falls_silent_after_the_sleep_gets_no_grace() {
-        assert_eq!(woken_at(106).convicts_after(at(106), at(107)), at(107));
+    fn inactivity_after_the_sleep_gets_no_grace_period() {
+        assert_eq!(woken_at(106).deadline(at(106), at(107)), at(107));
     }
 
     #[test]
-    fn a_limit_past_the_grace_stays_as_it_is() {
-        assert_eq!(woken_at(106).convicts_after(at(10), at(1_000)), at(1_000));
+    fn a_limit_after_the_grace_period_does_not_change() {
+        assert_eq!(woken_at(106).deadline(at(10), at(1_000)), at(1_000));
     }
 
     #[test]
-    fn being_woken_early_is_no_sleep() {
-        assert_eq!(woken_at(50).convicts_after(at(10), at(40)), at(40));
+    fn an_early_wake_up_is_not_a_sleep() {
+        assert_eq!(woken_at(50).deadline(at(10), at(40)), at(40));
     }
 
     #[test]
-    fn nobody_watched_before_the_watcher_began() {
+    fn inactivity_before_the_start_gets_a_grace_period() {
         assert_eq!(
-            Watcher::begin(POLICY, at(0)).convicts_after(at(-500), at(-1)),
+            Watcher::begin(POLICY, at(0)).deadline(at(-500), at(-1)),
             at(60)
         );
     }
 
     #[test]
-    fn a_clock_that_is_set_back_silences_the_watcher_for_one_grace_only() {
+    fn a_clock_set_back_adds_one_grace_period() {
         let mut watcher = woken_at(100);
         watcher.wake(at(-9_000));
-        assert_eq!(watcher.convicts_after(at(-9_500), at(-9_400)), at(-8_940));
+        assert_eq!(watcher.deadline(at(-9_500), at(-9_400)), at(-8_940));
     }
 }

@@ -1,8 +1,7 @@
-//! The situations in which a command is decided, for a plan of any size.
+//! The benchmark cases, for plans of any size.
 //!
-//! At every size the same thing happens: the same command, the same events. What differs is only how
-//! many steps there are that the command is not about. [`whole_list`] holds the commands that are about
-//! as many steps as there are; nobody should expect those to cost the same.
+//! A case has the same command and the same events at every size; only the number of unrelated
+//! steps differs. [`whole_list`] contains the commands whose cost depends on the number of steps.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,50 +10,50 @@ use onward_core::command::{
     ActionSpec, BranchSpec, CreatePlan, DecideReview, HandleStalls, Modification, ModifyPlan,
     ReportProgress, RequestReview, ResumeSession, StartNext, StepRef, StepSpec, SubmitResult,
 };
-use onward_core::event::{Decision, Sign};
+use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId, StepId};
 use onward_core::step::StepResult;
 use onward_core::{Command, Plan, StepType, Timestamp, decide};
 
-/// A plan, what is asked of it, and what must come of it.
+/// A plan, the commands and the expected events.
 pub(crate) struct Case {
-    /// What is asked, in words.
+    /// The name in the report.
     pub(crate) name: &'static str,
-    /// How many steps the plan has, as far as the comparison goes.
+    /// The nominal number of steps in the plan.
     pub(crate) size: u32,
-    /// Shared by the cases that begin in the same situation.
+    /// Shared by cases with the same initial plan.
     pub(crate) plan: Rc<Plan>,
-    /// Asked one after the other, each on the same plan: nothing is applied.
+    /// Each command is decided on the same plan; events are not applied.
     pub(crate) commands: Vec<Command>,
     pub(crate) now: Timestamp,
-    /// The names of the events, without repetition.
+    /// The names of the expected events, without consecutive duplicates.
     pub(crate) events: &'static [&'static str],
 }
 
-/// The step in progress in [`under_way`].
-const WORKING: u32 = 2;
+/// The step in progress in [`started_plan`].
+const IN_PROGRESS: u32 = 2;
 
-/// Commands that are about one step, or a few.
+/// Commands on one step or a few steps.
 pub(crate) fn few_steps(size: u32) -> Vec<Case> {
-    let plain = Rc::new(under_way(size, |_| Vec::new(), &[]));
+    let plain = Rc::new(started_plan(size, |_| Vec::new(), &[]));
     let in_review = {
-        let mut plan = under_way(size, |_| Vec::new(), &[]);
-        act(&mut plan, &request_review(), minute(1));
+        let mut plan = started_plan(size, |_| Vec::new(), &[]);
+        execute(&mut plan, &request_review(), minute(1));
         Rc::new(plan)
     };
     let nearly_done = Rc::new(nearly_done(size));
-    let chain = Rc::new(under_way(size, |order| vec![order - 1], &[]));
-    let waiting = |order| {
-        if order > WORKING {
-            vec![WORKING]
+    let chain = Rc::new(started_plan(size, |order| vec![order - 1], &[]));
+    let on_working = |order| {
+        if order > IN_PROGRESS {
+            vec![IN_PROGRESS]
         } else {
             Vec::new()
         }
     };
-    let awaited = Rc::new(under_way(size, waiting, &[]));
-    let with_branch = |size, action| Rc::new(under_way(size, |_| Vec::new(), &[action]));
-    // A plan may hold 10,000 steps and no more, so what adds one begins with one less.
-    let smaller = Rc::new(under_way(size - 1, |_| Vec::new(), &[]));
+    let depended_on = Rc::new(started_plan(size, on_working, &[]));
+    let with_branch = |size, action| Rc::new(started_plan(size, |_| Vec::new(), &[action]));
+    // A plan has at most 10,000 steps, so cases that add one start with one less.
+    let smaller = Rc::new(started_plan(size - 1, |_| Vec::new(), &[]));
     let one_more = || ActionSpec::AddSteps(vec![spec(size + 1)]);
 
     let case = |name, plan: &Rc<Plan>, command, events| Case {
@@ -77,8 +76,8 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             started,
         ),
         case(
-            "StartNext, all others wait for a step",
-            &awaited,
+            "StartNext, all others depend on a step",
+            &depended_on,
             start_next(false),
             &[],
         ),
@@ -93,19 +92,19 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
         },
         case("SubmitResult", &plain, submit(0.5), completed),
         case(
-            "SubmitResult, the next step waits for it",
+            "SubmitResult, the next step depends on it",
             &chain,
             submit(0.5),
             completed,
         ),
         case(
-            "SubmitResult, all others wait for it",
-            &awaited,
+            "SubmitResult, all others depend on it",
+            &depended_on,
             submit(0.5),
             completed,
         ),
         case(
-            "SubmitResult, a branch that is false",
+            "SubmitResult, a false branch",
             &with_branch(size, ActionSpec::Continue),
             submit(0.5),
             completed,
@@ -117,7 +116,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             completed,
         ),
         case(
-            "SubmitResult, an add_steps that is taken",
+            "SubmitResult, a taken add_steps",
             &with_branch(size - 1, one_more()),
             submit(0.9),
             &["step_completed", "branch_taken"],
@@ -138,7 +137,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             "DecideReview, approve",
             &in_review,
             Command::DecideReview(DecideReview {
-                step: id(WORKING),
+                step: id(IN_PROGRESS),
                 decision: Decision::Approve,
                 feedback: None,
             }),
@@ -156,7 +155,9 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
         case(
             "ModifyPlan, requeue_step",
             &plain,
-            modify(Modification::RequeueStep { step: id(WORKING) }),
+            modify(Modification::RequeueStep {
+                step: id(IN_PROGRESS),
+            }),
             &["plan_modified", "step_requeued"],
         ),
         case(
@@ -166,7 +167,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             modified,
         ),
         Case {
-            // Ten of them, spread over the plan, so that none is found where the last one was.
+            // Ten steps across the plan, so that caches of the last step do not help.
             commands: (1..=10)
                 .map(|tenth| update_instructions(size / 10 * tenth))
                 .collect(),
@@ -199,7 +200,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             "ModifyPlan, add_branch with a skip_to to the end",
             &plain,
             modify(Modification::AddBranch {
-                branch: branch(WORKING, ActionSpec::SkipTo(StepRef::Order(size))),
+                branch: branch(IN_PROGRESS, ActionSpec::SkipTo(StepRef::Order(size))),
             }),
             modified,
         ),
@@ -223,24 +224,24 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
     ]
 }
 
-/// Commands that are about as many steps as there are.
+/// Commands on all steps.
 pub(crate) fn whole_list(size: u32) -> Vec<Case> {
-    let plain = Rc::new(under_way(size, |_| Vec::new(), &[]));
+    let plain = Rc::new(started_plan(size, |_| Vec::new(), &[]));
     let skip = ActionSpec::SkipTo(StepRef::Order(size));
-    let skipping = Rc::new(under_way(size, |_| Vec::new(), &[skip]));
-    let waiting = |order| {
-        if order > WORKING {
-            vec![WORKING]
+    let skipping = Rc::new(started_plan(size, |_| Vec::new(), &[skip]));
+    let on_working = |order| {
+        if order > IN_PROGRESS {
+            vec![IN_PROGRESS]
         } else {
             Vec::new()
         }
     };
-    let mut used_up = under_way(size, waiting, &[]);
-    act(&mut used_up, &start_next(true), minute(45));
-    act(&mut used_up, &start_next(true), minute(90));
-    let mut busy = under_way(size, |_| Vec::new(), &[]);
-    for _ in WORKING..size {
-        act(&mut busy, &start_next(false), minute(0));
+    let mut exhausted = started_plan(size, on_working, &[]);
+    execute(&mut exhausted, &start_next(true), minute(45));
+    execute(&mut exhausted, &start_next(true), minute(90));
+    let mut all_started = started_plan(size, |_| Vec::new(), &[]);
+    for _ in IN_PROGRESS..size {
+        execute(&mut all_started, &start_next(false), minute(0));
     }
     let case = |name, plan, command, now, events| Case {
         name,
@@ -268,15 +269,15 @@ pub(crate) fn whole_list(size: u32) -> Vec<Case> {
             &["step_completed", "branch_taken", "step_skipped"],
         ),
         case(
-            "StartNext, giving up a step that all wait for",
-            Rc::new(used_up),
+            "StartNext, failing a step that all depend on",
+            Rc::new(exhausted),
             start_next(true),
             minute(135),
             &["step_failed", "step_started"],
         ),
         case(
-            "HandleStalls, all steps in progress and alive",
-            Rc::new(busy),
+            "HandleStalls, all steps in progress, none stalled",
+            Rc::new(all_started),
             Command::HandleStalls(HandleStalls::default()),
             minute(2),
             &[],
@@ -284,8 +285,8 @@ pub(crate) fn whole_list(size: u32) -> Vec<Case> {
     ]
 }
 
-/// Step 1 is completed, step 2 in progress, the rest pending. The branches stand after step 2.
-fn under_way(size: u32, depends_on: impl Fn(u32) -> Vec<u32>, branches: &[ActionSpec]) -> Plan {
+/// Step 1 is completed, step 2 in progress, the rest pending. The branches are after step 2.
+fn started_plan(size: u32, depends_on: impl Fn(u32) -> Vec<u32>, branches: &[ActionSpec]) -> Plan {
     let steps = (1..=size).map(|order| StepSpec {
         depends_on: if order == 1 {
             Vec::new()
@@ -297,44 +298,44 @@ fn under_way(size: u32, depends_on: impl Fn(u32) -> Vec<u32>, branches: &[Action
     let command = CreatePlan {
         branches: branches
             .iter()
-            .map(|action| branch(WORKING, action.clone()))
+            .map(|action| branch(IN_PROGRESS, action.clone()))
             .collect(),
         ..CreatePlan::new(PlanId::from_u128(1), "Bench", "How long?", steps.collect())
     };
-    let events = decide::create::decide(&command).expect("the plan can be made");
-    let trail = events.iter().map(|event| (event, minute(0)));
-    let mut plan = Plan::replay(trail).expect("what was decided can be applied");
-    act(&mut plan, &submit_for(1, 0.5), minute(0));
-    act(&mut plan, &start_next(false), minute(0));
+    let events = decide::create::decide(&command).expect("the plan is valid");
+    let events = events.iter().map(|event| (event, minute(0)));
+    let mut plan = Plan::replay(events).expect("decided events can be applied");
+    execute(&mut plan, &submit_for(1, 0.5), minute(0));
+    execute(&mut plan, &start_next(false), minute(0));
     plan
 }
 
 /// All but the last two are completed.
 fn nearly_done(size: u32) -> Plan {
-    let mut plan = under_way(size, |_| Vec::new(), &[]);
-    for order in WORKING..=size - 2 {
-        act(&mut plan, &submit_for(order, 0.5), minute(0));
+    let mut plan = started_plan(size, |_| Vec::new(), &[]);
+    for order in IN_PROGRESS..=size - 2 {
+        execute(&mut plan, &submit_for(order, 0.5), minute(0));
     }
     plan
 }
 
-fn act(plan: &mut Plan, command: &Command, at: Timestamp) {
-    let events = decide(plan, command, at).expect("the situation can be brought about");
+fn execute(plan: &mut Plan, command: &Command, at: Timestamp) {
+    let events = decide(plan, command, at).expect("the setup command is accepted");
     plan.apply_all(&events, at)
-        .expect("what was decided can be applied");
+        .expect("decided events can be applied");
 }
 
 fn minute(minutes: i64) -> Timestamp {
     Timestamp::from_millis(1_785_229_200_000 + minutes * 60_000)
 }
 
-/// Scattered as real ids are, so that neighbours in the plan are none in an index.
+/// Scattered like random ids, so that adjacent steps are not adjacent in an index.
 fn id(order: u32) -> StepId {
     StepId::from_u128(u128::from(order).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
 }
 
 fn spec(order: u32) -> StepSpec {
-    StepSpec::new(id(order), StepType::Custom, "Do what this step is about.")
+    StepSpec::new(id(order), StepType::Custom, "Carry out this step.")
 }
 
 fn branch(after_order: u32, action: ActionSpec) -> BranchSpec {
@@ -363,7 +364,7 @@ fn start_next(include_stalled: bool) -> Command {
 }
 
 fn submit(confidence: f64) -> Command {
-    submit_for(WORKING, confidence)
+    submit_for(IN_PROGRESS, confidence)
 }
 
 fn submit_for(order: u32, confidence: f64) -> Command {
@@ -372,7 +373,7 @@ fn submit_for(order: u32, confidence: f64) -> Command {
         result: Arc::new(StepResult {
             data: Some(serde_json::json!({ "sources": 12, "verdict": "good" })),
             confidence: Some(confidence),
-            ..StepResult::of_summary("What came out of it.")
+            ..StepResult::from_summary("The result.")
         }),
         token: Some(token()),
         fresh_token: token(),
@@ -382,9 +383,9 @@ fn submit_for(order: u32, confidence: f64) -> Command {
 
 fn report_progress() -> Command {
     Command::ReportProgress(ReportProgress {
-        step: id(WORKING),
-        sign: Sign::Reported,
-        note: Some("half of it is done".to_owned()),
+        step: id(IN_PROGRESS),
+        source: ProgressSource::Reported,
+        note: Some("half done".to_owned()),
         percent: Some(50.0),
         token: Some(token()),
         session: session(),
@@ -393,10 +394,10 @@ fn report_progress() -> Command {
 
 fn request_review() -> Command {
     Command::RequestReview(RequestReview {
-        step: id(WORKING),
+        step: id(IN_PROGRESS),
         review: ReviewId::from_u128(1),
-        summary: "This is what it would be.".to_owned(),
-        questions: vec!["May it stand like this?".to_owned()],
+        summary: "The proposed result.".to_owned(),
+        questions: vec!["Is this acceptable?".to_owned()],
         token: Some(token()),
         session: session(),
     })
@@ -413,7 +414,7 @@ fn modify(modification: Modification) -> Command {
 fn update_instructions(order: u32) -> Command {
     modify(Modification::UpdateInstructions {
         step: id(order),
-        instructions: "Do it in another way.".to_owned(),
+        instructions: "Carry out this step differently.".to_owned(),
     })
 }
 

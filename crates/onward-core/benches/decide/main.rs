@@ -1,20 +1,20 @@
-//! Does deciding on a plan of 10,000 steps cost what it costs on one of 10?
+//! Compares the cost of a decision on plans of 10 and 10,000 steps:
 //! `cargo bench -p onward-core --bench decide`.
 //!
-//! Both sizes are measured in turn, many times, within the same run. The ratio is the median of the
-//! ratios of neighbours, which whatever else the machine does disturbs alike; the times are medians,
-//! too, and this machine's. With `--count` it prints no times, but what it runs, for `bench/decide-instructions`,
-//! which counts instructions instead. Without any argument, as `cargo test --benches` starts it, each
-//! case is only tried once, on small plans.
+//! Both sizes are measured alternately in the same run. The ratio is the median of the ratios of
+//! adjacent measurements, so that other load on the machine affects both sides; the times are
+//! medians. With `--count` it prints the executed cases instead of times, for
+//! `bench/decide-instructions`, which counts instructions. Without an argument (`cargo test
+//! --benches`) each case runs once, on small plans.
 //!
-//! Every case is checked before it is measured: at both sizes, the same events must come of it.
+//! Every case is checked before it is measured: both sizes must give the same events.
 
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::expect_used,
-    reason = "a benchmark has a clock, arguments and output, and nothing to measure where its set-up fails"
+    reason = "a benchmark needs a clock, arguments and output, and cannot run if its setup fails"
 )]
 
 mod cases;
@@ -28,16 +28,16 @@ use onward_core::decide;
 const SMALL: u32 = 10;
 const LARGE: u32 = 10_000;
 
-/// The two tables: what is expected to cost the same, and what is not.
-const FEW: &str = "deciding";
-const WHOLE: &str = "about as many steps as there are";
+/// The titles of the two tables: cost independent of the plan's size, and cost that depends on it.
+const FEW: &str = "one step or a few";
+const WHOLE: &str = "all steps";
 
 fn main() {
-    let asked = |flag: &str| std::env::args().any(|argument| argument == flag);
-    if asked("--count") {
+    let has_flag = |flag: &str| std::env::args().any(|argument| argument == flag);
+    if has_flag("--count") {
         count(FEW, cases::few_steps, 100);
         count(WHOLE, cases::whole_list, 2);
-    } else if asked("--bench") {
+    } else if has_flag("--bench") {
         compare(FEW, cases::few_steps);
         compare(WHOLE, cases::whole_list);
     } else {
@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-/// Every command of the case leads to the events that it should.
+/// Checks that every command of the case gives the expected events.
 fn check(case: &Case) {
     for command in &case.commands {
         let events = decide(&case.plan, command, case.now).expect(case.name);
@@ -58,7 +58,7 @@ fn check(case: &Case) {
     }
 }
 
-/// What is measured. The instruction counter finds it by its name.
+/// The measured code. `bench/decide-instructions` refers to this function by name.
 #[inline(never)]
 fn measured(case: &Case, times: u32) {
     for command in case.commands.iter().cycle().take(times as usize) {
@@ -98,13 +98,14 @@ fn compare(title: &str, cases: fn(u32) -> Vec<Case>) {
     }
 }
 
-/// How many calls last long enough for the clock to see them, and not so long that they are disturbed.
+/// The number of calls per measurement: long enough for the clock, short enough to avoid
+/// interference.
 fn batch(case: &Case) -> u32 {
     let mut times = 1;
     while times < 1_000 && time(case, times) < Duration::from_micros(50) {
         times *= 2;
     }
-    // Every command of the case equally often.
+    // Run every command of the case equally often.
     times.next_multiple_of(u32::try_from(case.commands.len()).unwrap_or(1))
 }
 
@@ -118,7 +119,7 @@ fn nanos_per_call(case: &Case, times: u32) -> f64 {
     time(case, times).as_secs_f64() * 1e9 / f64::from(times)
 }
 
-/// Runs each case at both sizes, and says so.
+/// Runs each case at both sizes and prints it.
 fn count(title: &str, cases: fn(u32) -> Vec<Case>, times: u32) {
     println!("# {title}");
     for (small, large) in cases(SMALL).iter().zip(&cases(LARGE)) {
@@ -130,7 +131,7 @@ fn count(title: &str, cases: fn(u32) -> Vec<Case>, times: u32) {
     }
 }
 
-/// Says what was just run. The instruction counter writes down its count when this is called.
+/// Prints the case. `bench/decide-instructions` dumps its count when this function is called.
 #[inline(never)]
 fn counted(case: &Case, times: u32) {
     println!("{}\t{}\t{times}", case.name, case.size);

@@ -1,14 +1,14 @@
-//! A whole plan, driven in memory: `cargo run -p onward-core --example drive_a_plan`.
+//! A whole plan in memory: `cargo run -p onward-core --example drive_a_plan`.
 //!
-//! Two agents and a person work on it. One agent falls silent over a step, the other takes the step
-//! over, and what the first one brings too late is refused, but kept. Every change goes the same way:
-//! `decide` answers a command with events or a refusal, `Plan::apply_all` makes the change. That loop
-//! is [`Desk`], in `desk.rs`, for whoever wants to copy it; here is the story.
+//! Two agents and a reviewer work on a plan. One agent stalls, the other takes over its step, and
+//! the late result of the first agent is rejected but stored. Every change follows the same loop:
+//! `decide` returns events or a refusal, and `Plan::apply_all` applies the events. The loop is
+//! [`PlanDriver`] in `plan_driver.rs`, ready to copy; this file is the scenario.
 //!
-//! Times are made up and ids counted, so the output is the same every time, and a test compares it
-//! with `drive_a_plan.txt`.
+//! Times and ids are fixed, so the output is deterministic, and a test compares it with
+//! `drive_a_plan.txt`.
 
-mod desk;
+mod plan_driver;
 
 use std::error::Error;
 use std::io::Write;
@@ -18,12 +18,12 @@ use onward_core::command::{
     ActionSpec, BranchSpec, CreatePlan, DecideReview, HandleStalls, ReportProgress, RequestReview,
     ResumeSession, StartNext, StepRef, StepSpec, SubmitResult,
 };
-use onward_core::event::{Decision, Sign};
+use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId, StepId};
 use onward_core::step::StepResult;
 use onward_core::{Command, Plan, Step, StepStatus, StepType, Timestamp};
 
-use desk::{Desk, handed_out};
+use plan_driver::{PlanDriver, assigned_step};
 
 fn cold_batteries() -> CreatePlan {
     let step = |id, step_type, title: &str, depends_on: &[u32]| StepSpec {
@@ -52,144 +52,167 @@ fn cold_batteries() -> CreatePlan {
                 step(1, StepType::Search, "Find measured discharge curves", &[]),
                 step(2, StepType::Search, "Widen the search to patents", &[]),
                 step(3, StepType::Extract, "Put the figures in a table", &[1]),
-                step(4, StepType::Critique, "Look for what is wrong", &[3]),
+                step(4, StepType::Critique, "Check the table for errors", &[3]),
                 step(5, StepType::Synthesize, "Write the answer", &[4]),
             ],
         )
     }
 }
 
-/// Sends the commands of the story, and prints a line about each.
-struct Teller<'o, O> {
-    desk: Desk,
+/// Sends the commands of the scenario and prints a line about each.
+struct Scenario<'o, O> {
+    driver: PlanDriver,
     out: &'o mut O,
 }
 
-/// A step in an agent's hands, with what proves it.
-type Hold = (StepId, ClaimToken);
-type Told<T> = Result<T, Box<dyn Error>>;
+/// A claimed step with its token.
+type ClaimedStep = (StepId, ClaimToken);
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-impl<O: Write> Teller<'_, O> {
-    fn line(&mut self, at: Timestamp, who: &str, does: &str) -> Told<()> {
-        let (time, status) = (clock(at), self.desk.plan.head().status().as_str());
-        let steps: String = self.desk.plan.steps().iter().map(cell).collect();
-        let line = format!("{time}  {who:<5}  {does:<38}  {status:<15}{steps}");
+impl<O: Write> Scenario<'_, O> {
+    fn line(&mut self, at: Timestamp, who: &str, action: &str) -> Result<()> {
+        let (time, status) = (clock(at), self.driver.plan.head().status().as_str());
+        let steps: String = self.driver.plan.steps().iter().map(cell).collect();
+        let line = format!("{time}  {who:<5}  {action:<38}  {status:<15}{steps}");
         Ok(writeln!(self.out, "{}", line.trim_end())?)
     }
 
-    fn send(&mut self, at: Timestamp, who: &str, does: &str, what: Command) -> Told<()> {
-        let answer = self.desk.send(&what, at)?;
-        self.line(at, who, does)?;
-        if let Err(why) = answer {
-            let kept = what.late_result().map_or("", |_| ", but kept");
-            writeln!(self.out, "{:14}refused as {}{kept}", "", why.code())?;
+    fn send(&mut self, at: Timestamp, who: &str, action: &str, command: Command) -> Result<()> {
+        let outcome = self.driver.send(&command, at)?;
+        self.line(at, who, action)?;
+        if let Err(refusal) = outcome {
+            let stored = command.late_result().map_or("", |_| ", result stored");
+            writeln!(self.out, "{:14}rejected: {}{stored}", "", refusal.code())?;
         }
         Ok(())
     }
 
-    fn asks(&mut self, at: Timestamp, who: &str, include_stalled: bool) -> Told<Hold> {
+    fn claim(&mut self, at: Timestamp, who: &str, include_stalled: bool) -> Result<ClaimedStep> {
         let command = Command::StartNext(StartNext {
             token: fresh_token(who, at),
             session: Some(SessionId::new(who)),
             include_stalled,
         });
-        let events = self.desk.send(&command, at)??;
-        let step = handed_out(&self.desk.plan, &events).ok_or("no step was free")?;
-        let claim = step.claim().ok_or("nobody holds the step")?;
-        let hold = (step.id(), claim.token.clone());
+        let events = self.driver.send(&command, at)??;
+        let step = assigned_step(&self.driver.plan, &events).ok_or("no step was assigned")?;
+        let claim = step.claim().ok_or("the step has no claim")?;
+        let claimed = (step.id(), claim.token.clone());
         let stalled = if include_stalled { "stalled " } else { "" };
-        let does = format!("asks for a {stalled}step: gets {}", step.order);
-        self.line(at, who, &does)?;
-        Ok(hold)
+        let action = format!("requests a {stalled}step: gets {}", step.order);
+        self.line(at, who, &action)?;
+        Ok(claimed)
     }
 
-    fn submits(&mut self, at: Timestamp, who: &str, hold: &Hold, confidence: f64) -> Told<()> {
-        let does = format!("submits a result, confidence {confidence}");
-        let summary = format!("What {who} found until {}", clock(at));
+    fn submit(
+        &mut self,
+        at: Timestamp,
+        who: &str,
+        claimed: &ClaimedStep,
+        confidence: f64,
+    ) -> Result<()> {
+        let action = format!("submits a result, confidence {confidence}");
+        let summary = format!("Findings of {who} at {}", clock(at));
         let command = Command::SubmitResult(SubmitResult {
-            step: hold.0,
+            step: claimed.0,
             result: Arc::new(StepResult {
                 confidence: Some(confidence),
-                ..StepResult::of_summary(summary)
+                ..StepResult::from_summary(summary)
             }),
-            token: Some(hold.1.clone()),
+            token: Some(claimed.1.clone()),
             fresh_token: fresh_token(who, at),
             session: Some(SessionId::new(who)),
         });
-        self.send(at, who, &does, command)
+        self.send(at, who, &action, command)
     }
 
-    fn asks_kim(&mut self, at: Timestamp, who: &str, hold: &Hold, summary: &str) -> Told<()> {
+    fn request_review(
+        &mut self,
+        at: Timestamp,
+        who: &str,
+        claimed: &ClaimedStep,
+        summary: &str,
+    ) -> Result<()> {
         let command = Command::RequestReview(RequestReview {
-            step: hold.0,
-            review: ReviewId::from_u128(self.desk.trail.len() as u128),
+            step: claimed.0,
+            review: ReviewId::from_u128(self.driver.audit_trail.len() as u128),
             summary: summary.to_owned(),
-            questions: vec!["May it stand like this?".to_owned()],
-            token: Some(hold.1.clone()),
+            questions: vec!["Is this acceptable?".to_owned()],
+            token: Some(claimed.1.clone()),
             session: Some(SessionId::new(who)),
         });
-        self.send(at, who, &format!("asks kim: {summary}"), command)
+        self.send(at, who, &format!("requests a review: {summary}"), command)
     }
 
-    fn kim(&mut self, at: Timestamp, hold: &Hold, decision: Decision, says: &str) -> Told<()> {
+    fn decide(
+        &mut self,
+        at: Timestamp,
+        claimed: &ClaimedStep,
+        decision: Decision,
+        feedback: &str,
+    ) -> Result<()> {
         let command = Command::DecideReview(DecideReview {
-            step: hold.0,
+            step: claimed.0,
             decision,
-            feedback: Some(says.to_owned()),
+            feedback: Some(feedback.to_owned()),
         });
-        let does = format!("answers {}: {says}", decision.as_str());
-        self.send(at, "kim", &does, command)
+        let action = format!("decides {}: {feedback}", decision.as_str());
+        self.send(at, "kim", &action, command)
     }
 }
 
-/// Tells the whole story.
-pub(crate) fn run(out: &mut impl Write) -> Told<()> {
-    let desk = Desk::open(&cold_batteries(), at(9, 0))?;
-    prologue(&desk.plan, out)?;
-    let mut story = Teller { desk, out };
-    story.line(at(9, 0), "ada", "makes the plan")?;
-    let search = story.asks(at(9, 1), "ada", false)?;
+/// Runs the scenario.
+pub(crate) fn run(out: &mut impl Write) -> Result<()> {
+    let driver = PlanDriver::create(&cold_batteries(), at(9, 0))?;
+    print_plan(&driver.plan, out)?;
+    let mut scenario = Scenario { driver, out };
+    scenario.line(at(9, 0), "ada", "creates the plan")?;
+    let search = scenario.claim(at(9, 1), "ada", false)?;
     let report = Command::ReportProgress(ReportProgress {
         step: search.0,
-        sign: Sign::Reported,
+        source: ProgressSource::Reported,
         note: Some("14 of 22 papers read".to_owned()),
         percent: Some(60.0),
         token: Some(search.1.clone()),
         session: Some(SessionId::new("ada")),
     });
-    story.send(at(9, 5), "ada", "reports: 14 of 22 papers read", report)?;
-    story.submits(at(9, 12), "ada", &search, 0.9)?;
-    let table = story.asks(at(9, 13), "ada", false)?;
+    scenario.send(at(9, 5), "ada", "reports: 14 of 22 papers read", report)?;
+    scenario.submit(at(9, 12), "ada", &search, 0.9)?;
+    let table = scenario.claim(at(9, 13), "ada", false)?;
 
-    // Ada falls silent. Nobody has to poll: the plan itself says when it could stall.
-    let limit_at = story.desk.plan.next_stall_at(at(9, 13), None);
-    let now = limit_at.ok_or("nobody works on it")?.next();
+    // Ada stops. No polling is needed: the plan computes when it can stall.
+    let limit_at = scenario.driver.plan.next_stall_at(at(9, 13), None);
+    let now = limit_at.ok_or("no step is in progress")?.next();
     let sweep = Command::HandleStalls(HandleStalls::default());
-    story.send(now, "sweep", "finds ada silent for over 30 minutes", sweep)?;
+    scenario.send(now, "sweep", "detects 30 minutes of inactivity", sweep)?;
     let session = SessionId::new("ben");
     let resume = Command::ResumeSession(ResumeSession { session });
-    story.send(at(9, 50), "ben", "takes the plan up", resume)?;
-    let taken_over = story.asks(at(9, 50), "ben", true)?;
-    story.submits(at(9, 55), "ada", &table, 0.7)?;
-    story.submits(at(10, 2), "ben", &taken_over, 0.7)?;
+    scenario.send(at(9, 50), "ben", "continues the plan", resume)?;
+    let taken_over = scenario.claim(at(9, 50), "ben", true)?;
+    scenario.submit(at(9, 55), "ada", &table, 0.7)?;
+    scenario.submit(at(10, 2), "ben", &taken_over, 0.7)?;
 
-    let critique = story.asks(at(10, 3), "ben", false)?;
-    story.submits(at(10, 10), "ben", &critique, 0.95)?;
-    let outlier = story.asks(at(10, 11), "ben", false)?;
-    story.asks_kim(at(10, 20), "ben", &outlier, "I left row 7 out")?;
-    // However long a person thinks, nothing stalls.
-    story.kim(at(11, 40), &outlier, Decision::Modify, "keep it, say why")?;
-    let again = story.asks(at(11, 41), "ben", false)?;
+    let critique = scenario.claim(at(10, 3), "ben", false)?;
+    scenario.submit(at(10, 10), "ben", &critique, 0.95)?;
+    let outlier = scenario.claim(at(10, 11), "ben", false)?;
+    scenario.request_review(at(10, 20), "ben", &outlier, "row 7 is left out")?;
+    // A step does not stall during a review, however long it takes.
+    scenario.decide(
+        at(11, 40),
+        &outlier,
+        Decision::Modify,
+        "keep and explain it",
+    )?;
+    let again = scenario.claim(at(11, 41), "ben", false)?;
     assert_eq!(again, outlier, "the same step under the same claim");
-    story.asks_kim(at(11, 46), "ben", &again, "row 7 is in, explained")?;
-    story.kim(at(11, 50), &again, Decision::Approve, "thank you")?;
-    let answer = story.asks(at(11, 51), "ben", false)?;
-    story.submits(at(11, 58), "ben", &answer, 0.85)?;
-    epilogue(&story.desk, out)
+    scenario.request_review(at(11, 46), "ben", &again, "row 7 is explained")?;
+    scenario.decide(at(11, 50), &again, Decision::Approve, "thank you")?;
+    let answer = scenario.claim(at(11, 51), "ben", false)?;
+    scenario.submit(at(11, 58), "ben", &answer, 0.85)?;
+    print_audit_trail(&scenario.driver, out)
 }
 
-/// The plan, before anything happens.
-fn prologue(plan: &Plan, out: &mut impl Write) -> Told<()> {
+/// Prints the initial plan.
+fn print_plan(plan: &Plan, out: &mut impl Write) -> Result<()> {
     let brief = plan.brief();
     writeln!(out, "{}: {}\n", brief.name, brief.research_question)?;
     for Step { order, spec, .. } in plan.steps() {
@@ -209,13 +232,13 @@ fn prologue(plan: &Plan, out: &mut impl Write) -> Told<()> {
     Ok(())
 }
 
-/// The trail, and the proof that it is the plan.
-fn epilogue(desk: &Desk, out: &mut impl Write) -> Told<()> {
+/// Prints the audit trail, and checks that replaying it gives the plan.
+fn print_audit_trail(driver: &PlanDriver, out: &mut impl Write) -> Result<()> {
     writeln!(
         out,
         "\nseq  time   event             action              step"
     )?;
-    for (seq, entry) in (1..).zip(&desk.trail) {
+    for (seq, entry) in (1..).zip(&driver.audit_trail) {
         let (time, name) = (clock(entry.at), entry.event.name());
         let action = entry.event.action().unwrap_or("-");
         let order = entry
@@ -226,12 +249,20 @@ fn epilogue(desk: &Desk, out: &mut impl Write) -> Told<()> {
             "{seq:>3}  {time}  {name:<16}  {action:<18}  {order:>4}"
         )?;
     }
-    let replayed = Plan::replay(desk.trail.iter().map(|entry| (&entry.event, entry.at)))?;
-    assert_eq!(replayed, desk.plan);
-    writeln!(out, "\nThe trail, replayed, gives the same plan.")?;
-    for (artifact, late) in &desk.kept {
+    let replayed = Plan::replay(
+        driver
+            .audit_trail
+            .iter()
+            .map(|entry| (&entry.event, entry.at)),
+    )?;
+    assert_eq!(replayed, driver.plan);
+    writeln!(out, "\nReplaying the audit trail gives the same plan.")?;
+    for (artifact, late) in &driver.late_results {
         let summary = &late.content.summary;
-        writeln!(out, "Kept beside it, as artifact {artifact}: {summary:?}.")?;
+        writeln!(
+            out,
+            "Late result, stored as artifact {artifact}: {summary:?}."
+        )?;
     }
     Ok(())
 }
@@ -247,7 +278,7 @@ fn cell(step: &Step) -> String {
     }
 }
 
-/// A time on the day of the story.
+/// A time on the day of the scenario.
 fn at(hour: i64, minute: i64) -> Timestamp {
     Timestamp::from_millis(1_785_196_800_000 + (hour * 60 + minute) * 60_000)
 }
@@ -256,12 +287,12 @@ fn clock(at: Timestamp) -> String {
     at.to_string().chars().skip(11).take(5).collect()
 }
 
-/// Unguessable, in a real program.
+/// A real program uses a random token.
 fn fresh_token(who: &str, at: Timestamp) -> ClaimToken {
     ClaimToken::new(format!("{who} at {at}"))
 }
 
-#[allow(clippy::disallowed_methods, reason = "an example prints its story")]
-fn main() -> Told<()> {
+#[allow(clippy::disallowed_methods, reason = "an example prints its output")]
+fn main() -> Result<()> {
     run(&mut std::io::stdout())
 }

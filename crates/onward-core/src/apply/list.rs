@@ -1,12 +1,11 @@
-//! Changes of the list itself: insert, remove, reorder. Orders stay 1-based and gapless.
+//! Changes to the step list: insert, remove, reorder. Orders stay 1-based and without gaps.
 //!
-//! These touch the steps behind the place of the change, since their orders shift; the indexes are
-//! made anew.
+//! A change renumbers the steps and rebuilds the indexes.
 
 use std::collections::BTreeMap;
 
 use super::index::Index;
-use super::{Misfit, Plan};
+use super::{ApplyErrorKind, Plan};
 use crate::id::StepId;
 use crate::step::{NewStep, Step, StepStatus};
 use crate::time::Timestamp;
@@ -17,46 +16,49 @@ impl Plan {
         after: u32,
         specs: &[NewStep],
         at: Timestamp,
-    ) -> Result<(), Misfit> {
-        let place = usize::try_from(after).map_err(|_| Misfit::List)?;
+    ) -> Result<(), ApplyErrorKind> {
+        let position = usize::try_from(after).map_err(|_| ApplyErrorKind::InvalidStepList)?;
         let mut ids = std::collections::BTreeSet::new();
         let fresh = specs
             .iter()
             .all(|spec| self.step(spec.id).is_none() && ids.insert(spec.id));
-        if place > self.steps.len() || !fresh {
-            return Err(Misfit::List);
+        if position > self.steps.len() || !fresh {
+            return Err(ApplyErrorKind::InvalidStepList);
         }
         let steps = specs.iter().map(|spec| Step::new(spec.clone(), 0, at));
-        self.steps.splice(place..place, steps);
+        self.steps.splice(position..position, steps);
         self.renumber();
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, id: StepId) -> Result<(), Misfit> {
-        let place = self.index.place(id).ok_or(Misfit::UnknownStep(id))?;
+    pub(super) fn remove(&mut self, id: StepId) -> Result<(), ApplyErrorKind> {
+        let position = self
+            .index
+            .position(id)
+            .ok_or(ApplyErrorKind::UnknownStep(id))?;
         let pending = self.step(id).map(Step::status) == Some(StepStatus::Pending);
         if !pending || !self.index.dependents(id).is_empty() {
-            return Err(Misfit::List);
+            return Err(ApplyErrorKind::InvalidStepList);
         }
-        self.steps.remove(place);
+        self.steps.remove(position);
         self.branches.remove(&id);
         self.renumber();
         Ok(())
     }
 
-    pub(super) fn reorder(&mut self, ids: &[StepId]) -> Result<(), Misfit> {
-        let places: BTreeMap<StepId, usize> = ids.iter().copied().zip(0..).collect();
-        let whole = places.len() == self.steps.len()
+    pub(super) fn reorder(&mut self, ids: &[StepId]) -> Result<(), ApplyErrorKind> {
+        let positions: BTreeMap<StepId, usize> = ids.iter().copied().zip(0..).collect();
+        let whole = positions.len() == self.steps.len()
             && ids.len() == self.steps.len()
             && self
                 .steps
                 .iter()
-                .all(|step| places.contains_key(&step.id()));
+                .all(|step| positions.contains_key(&step.id()));
         if !whole {
-            return Err(Misfit::List);
+            return Err(ApplyErrorKind::InvalidStepList);
         }
         self.steps
-            .sort_by_key(|step| places.get(&step.id()).copied());
+            .sort_by_key(|step| positions.get(&step.id()).copied());
         self.renumber();
         Ok(())
     }
@@ -65,6 +67,6 @@ impl Plan {
         for (order, step) in (1u32..).zip(&mut self.steps) {
             step.order = order;
         }
-        self.index = Index::of(&self.steps, &self.branches);
+        self.index = Index::new(&self.steps, &self.branches);
     }
 }

@@ -1,15 +1,15 @@
-//! How long this very call may take: as its input says, or as its tool is known.
+//! The timeout of a call, from its input or its tool.
 //!
-//! Only what is certain is taken. A number without a unit counts for the tools whose unit is known and
-//! for no other, and one that is no time (zero, negative, no number) counts as not given. A call that
-//! is wrongly given up costs more than a spinner that turns for longer.
+//! Only unambiguous values count. A number without a unit counts only for tools with a known unit;
+//! zero, negative numbers and NaN count as unspecified. Interrupting a call too early costs more
+//! than waiting too long.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Tools that wait for a person or for another agent: they have no timeout.
-const WITHOUT: [&str; 8] = [
+/// Tools that wait for a user or for another agent. They have no timeout.
+const TOOLS_WITHOUT_TIMEOUT: [&str; 8] = [
     "Agent",
     "AskUserQuestion",
     "EnterPlanMode",
@@ -21,9 +21,9 @@ const WITHOUT: [&str; 8] = [
 ];
 
 /// Tools whose `timeout` is in milliseconds.
-const IN_MILLIS: [&str; 4] = ["Bash", "BashOutput", "TaskOutput", "bash"];
+const TOOLS_IN_MILLIS: [&str; 4] = ["Bash", "BashOutput", "TaskOutput", "bash"];
 
-/// How a field that carries its unit ends, and how many milliseconds that is.
+/// Field names with a unit, and the unit in milliseconds.
 const UNITS: [(&str, f64); 6] = [
     ("timeout_ms", 1.0),
     ("timeoutMs", 1.0),
@@ -33,39 +33,39 @@ const UNITS: [(&str, f64); 6] = [
     ("timeoutSeconds", 1000.0),
 ];
 
-/// What Claude Code gives a tool of an MCP server, where nobody says otherwise: more than a day.
-const MCP: Limit = Limit::After(Duration::from_secs(100_000));
+/// Claude Code's default timeout for MCP tools: more than a day.
+const MCP_LIMIT: Limit = Limit::After(Duration::from_secs(100_000));
 
 /// The timeout of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Limit {
-    /// Nobody said; the default applies.
+    /// Not specified; the default applies.
     #[default]
-    Unsaid,
-    /// So long. Nothing at all counts as not said.
+    Unspecified,
+    /// This timeout. Zero counts as unspecified.
     After(Duration),
-    /// The tool is known to have none; only the death of its owner ends it.
+    /// No timeout. Only the exit of the owner process interrupts the call.
     Never,
 }
 
 impl Limit {
-    /// The limit of so many seconds. Zero or less, and what is no number, counts as not given.
-    pub fn of_seconds(seconds: Option<f64>) -> Self {
-        Self::of_millis(seconds.map(|seconds| seconds * 1000.0))
+    /// A timeout in seconds. Zero, negative numbers and NaN count as unspecified.
+    pub fn from_seconds(seconds: Option<f64>) -> Self {
+        Self::from_millis(seconds.map(|seconds| seconds * 1000.0))
     }
 
-    /// The limit of so many milliseconds. Zero or less, and what is no number, counts as not given.
-    pub fn of_millis(millis: Option<f64>) -> Self {
+    /// A timeout in milliseconds. Zero, negative numbers and NaN count as unspecified.
+    pub fn from_millis(millis: Option<f64>) -> Self {
         let span = millis
             .filter(|millis| *millis > 0.0)
             .and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok())
             .filter(|span| !span.is_zero());
-        span.map_or(Limit::Unsaid, Limit::After)
+        span.map_or(Limit::Unspecified, Limit::After)
     }
 
-    /// The limit of a call, told from its tool and its input.
-    pub fn of_call(tool: &str, input: &Value) -> Self {
-        if WITHOUT.contains(&tool) {
+    /// The timeout of a call, from its tool and its input.
+    pub fn for_call(tool: &str, input: &Value) -> Self {
+        if TOOLS_WITHOUT_TIMEOUT.contains(&tool) {
             return Limit::Never;
         }
         let with_unit = UNITS
@@ -74,11 +74,11 @@ impl Limit {
         let bare = || {
             input["timeout"]
                 .as_f64()
-                .filter(|_| IN_MILLIS.contains(&tool))
+                .filter(|_| TOOLS_IN_MILLIS.contains(&tool))
         };
-        match Self::of_millis(with_unit.or_else(bare)) {
-            Limit::Unsaid if tool.starts_with("mcp__") => MCP,
-            limit @ (Limit::Unsaid | Limit::After(_) | Limit::Never) => limit,
+        match Self::from_millis(with_unit.or_else(bare)) {
+            Limit::Unspecified if tool.starts_with("mcp__") => MCP_LIMIT,
+            limit @ (Limit::Unspecified | Limit::After(_) | Limit::Never) => limit,
         }
     }
 }

@@ -1,105 +1,105 @@
-//! Is the process that runs the tool dead? A proof, not a suspicion.
+//! Proof that the owner process of a call is dead.
 //!
-//! The owner is the process that runs the tool: for a hook the agent, never the hook itself. A dead
-//! owner needs no waiting, so only what is certain counts: the host booted again, the process is gone,
-//! or its id belongs to a process that started later. An owner that is unknown, or on another host, or
-//! that cannot be looked at, proves nothing; then there is only the clock.
+//! The owner is the process that runs the tool; for a hook, that is the agent, not the hook. A dead
+//! owner interrupts its calls without waiting, so only proof counts: the host rebooted, the process
+//! has exited, or its id belongs to a process that started later. An owner that is unknown, on
+//! another host or not observable proves nothing; then only the timeout applies.
 //!
-//! Looking at the machine is the caller's part; here its facts are values.
+//! The caller inspects the machine; this module compares the observed values.
 
 use std::fmt;
 
-/// Who runs a tool.
+/// The process that runs a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Where its process id means something: a machine, or a container in it.
+    /// The scope of the process id: a machine or a container.
     pub host: String,
-    /// Which run of the host; none where the host does not tell.
+    /// The boot id of the host, if available.
     pub boot: Option<String>,
     /// The process id.
     pub process: u32,
-    /// When the process started, in whatever unit the host counts; none where it does not tell.
+    /// The start time of the process in the host's unit, if available.
     pub process_started: Option<u64>,
 }
 
-/// What can be seen of an owner's process, from where the question is asked.
+/// An observation of the process with the owner's id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Sight {
-    /// The host that was looked at.
+pub struct ProcessObservation {
+    /// The observed host.
     pub host: String,
-    /// Its run; none where it does not tell.
+    /// The boot id of the host, if available.
     pub boot: Option<String>,
     /// The process with the owner's id.
-    pub process: Process,
+    pub process: ProcessState,
 }
 
-/// What stands under a process id.
+/// The observed state of a process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Process {
-    /// Nobody could look.
+pub enum ProcessState {
+    /// Not observable.
     Unknown,
-    /// Nothing.
-    Gone,
-    /// A process, and when it started; none where the host does not tell.
-    Started(Option<u64>),
+    /// No process has this id.
+    Missing,
+    /// A process has this id, with its start time if available.
+    Running(Option<u64>),
 }
 
-/// What proves that an owner is dead.
+/// Proof that an owner process is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Death {
-    /// The host booted again.
-    HostBooted,
-    /// There is no process with its id.
-    ProcessGone,
+pub enum OwnerExit {
+    /// The host rebooted.
+    HostRebooted,
+    /// No process has its id.
+    ProcessExited,
     /// Its id belongs to a process that started later.
     ProcessReplaced,
 }
 
-impl Death {
-    /// Every proof.
-    pub const ALL: [Death; 3] = [
-        Death::HostBooted,
-        Death::ProcessGone,
-        Death::ProcessReplaced,
+impl OwnerExit {
+    /// All proofs.
+    pub const ALL: [OwnerExit; 3] = [
+        OwnerExit::HostRebooted,
+        OwnerExit::ProcessExited,
+        OwnerExit::ProcessReplaced,
     ];
 
-    /// The word for it.
+    /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Death::HostBooted => "host_booted",
-            Death::ProcessGone => "process_gone",
-            Death::ProcessReplaced => "process_replaced",
+            OwnerExit::HostRebooted => "host_booted",
+            OwnerExit::ProcessExited => "process_gone",
+            OwnerExit::ProcessReplaced => "process_replaced",
         }
     }
 }
 
-impl fmt::Display for Death {
+impl fmt::Display for OwnerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Death::HostBooted => "the host booted again",
-            Death::ProcessGone => "the process is gone",
-            Death::ProcessReplaced => "the process id belongs to a process that started later",
+            OwnerExit::HostRebooted => "the host rebooted",
+            OwnerExit::ProcessExited => "the process has exited",
+            OwnerExit::ProcessReplaced => "the process id belongs to a later process",
         })
     }
 }
 
-/// The proof that an owner is dead, if what was seen is one.
-pub fn death(owner: Option<&Owner>, sight: &Sight) -> Option<Death> {
+/// The proof that an owner is dead, if the observation is one.
+pub fn owner_exit(owner: Option<&Owner>, observation: &ProcessObservation) -> Option<OwnerExit> {
     let owner = owner?;
-    if owner.host != sight.host {
+    if owner.host != observation.host {
         return None;
     }
-    if let (Some(then), Some(now)) = (&owner.boot, &sight.boot)
+    if let (Some(then), Some(now)) = (&owner.boot, &observation.boot)
         && then != now
     {
-        return Some(Death::HostBooted);
+        return Some(OwnerExit::HostRebooted);
     }
-    match sight.process {
-        Process::Unknown => None,
-        Process::Gone => Some(Death::ProcessGone),
-        Process::Started(now) => {
+    match observation.process {
+        ProcessState::Unknown => None,
+        ProcessState::Missing => Some(OwnerExit::ProcessExited),
+        ProcessState::Running(now) => {
             let then = owner.process_started?;
-            (now? > then).then_some(Death::ProcessReplaced)
+            (now? > then).then_some(OwnerExit::ProcessReplaced)
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Has this call been silent for longer than it may be? The clock of the detector.
+//! Timeouts of calls.
 //!
-//! Only a running call can be stale: one that waits for a person waits rightly, however long, and its
-//! clock begins anew when it may go on. A call is stale *after* its limit and the grace: exactly then it
-//! is alive. Times are the recorder's own, `now` included: a watcher whose clock differs asks with the
-//! recorder's.
+//! Only a running call can be stale. A call that awaits approval has no timeout; its timeout starts
+//! with the approval. A call is stale *after* its timeout and the grace period, not exactly at the
+//! end of them. All times, including `now`, are in the recorder's clock.
 //!
-//! The proof that needs no waiting, a dead owner, is the other half: [`owner`](super::owner).
+//! [`owner`](super::owner) detects dead owners, which need no timeout.
 
 use std::time::Duration;
 
@@ -13,12 +12,12 @@ use super::{CallStatus, Limit};
 use crate::time::Timestamp;
 use crate::watcher::Watcher;
 
-/// How long a call may take, where neither it nor its tool says otherwise.
+/// The default timeout of a call.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a call may take beyond its timeout: its own end of it comes first.
+/// The grace period after the timeout, so that the tool can report its own timeout first.
 pub const STALE_GRACE: Duration = Duration::from_secs(30);
 
-/// What an owner may set.
+/// Timeout settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallPolicy {
     /// See [`DEFAULT_CALL_TIMEOUT`].
@@ -37,39 +36,38 @@ impl Default for CallPolicy {
 }
 
 impl CallPolicy {
-    /// The timeout that applies to a call; `None`: it has none.
+    /// The timeout of a call, or `None` if it has none.
     pub fn timeout(self, limit: Limit) -> Option<Duration> {
         match limit {
-            Limit::Unsaid => Some(self.default_timeout),
+            Limit::Unspecified => Some(self.default_timeout),
             Limit::After(Duration::ZERO) => Some(self.default_timeout),
             Limit::After(timeout) => Some(timeout),
             Limit::Never => None,
         }
     }
 
-    /// The longest of some limits: that of calls whose results come together, so that none can come
-    /// before the slowest.
+    /// The longest of several limits, for calls whose results arrive together.
     pub fn longest(self, limits: impl IntoIterator<Item = Limit>) -> Limit {
         let span = |limit: &Limit| self.timeout(*limit).unwrap_or(Duration::MAX);
         limits.into_iter().max_by_key(span).unwrap_or_default()
     }
 }
 
-/// What the detector looks at: a call of yours, wherever it is stored.
+/// The detector's input for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimestamp {
-    /// Where it stands.
+    /// The status.
     pub status: CallStatus,
-    /// When it began; without it there is no verdict.
+    /// When it started. Without it, the call is never stale.
     pub started_at: Option<Timestamp>,
-    /// Its last sign of life.
+    /// The last activity.
     pub last_progress_at: Option<Timestamp>,
-    /// The timeout that applies to this very call.
+    /// The timeout of this call.
     pub limit: Limit,
 }
 
 impl CallTimestamp {
-    /// The instant from which the silence is counted.
+    /// The start of the inactivity.
     pub fn reference(&self) -> Option<Timestamp> {
         let started_at = self.started_at?;
         Some(
@@ -78,17 +76,16 @@ impl CallTimestamp {
         )
     }
 
-    /// The last instant at which the call must still be let alone by a watcher that may have slept
-    /// itself. `None`: it is never stale.
-    pub fn convicted_after(&self, policy: CallPolicy, watcher: &Watcher) -> Option<Timestamp> {
+    /// The last time at which the monitor must not interrupt the call, with a grace period after
+    /// the monitor slept. `None` if the call is never stale.
+    pub fn deadline(&self, policy: CallPolicy, watcher: &Watcher) -> Option<Timestamp> {
         let limit_at = stale_at(self, policy)?;
-        Some(watcher.convicts_after(self.reference()?, limit_at))
+        Some(watcher.deadline(self.reference()?, limit_at))
     }
 }
 
-/// The last instant at which the call is alive without a further sign; it is stale after it. `None`:
-/// never, because it does not run, nobody knows since when it does, it has no timeout, or that instant
-/// lies past the end of time.
+/// The last time at which the call is not yet stale without further activity. `None` if the call is
+/// not running, has no start time or no timeout, or the time is out of range.
 pub fn stale_at(call: &CallTimestamp, policy: CallPolicy) -> Option<Timestamp> {
     match call.status {
         CallStatus::Running => call
@@ -104,13 +101,13 @@ pub fn stale_at(call: &CallTimestamp, policy: CallPolicy) -> Option<Timestamp> {
     }
 }
 
-/// Whether the call has been silent for longer than it may be.
+/// Whether the call has exceeded its timeout and the grace period.
 pub fn is_stale(call: &CallTimestamp, now: Timestamp, policy: CallPolicy) -> bool {
     stale_at(call, policy).is_some_and(|stale_at| now > stale_at)
 }
 
-/// When the first of the calls that are alive now could become stale. The answer is the same up to and
-/// including that instant; whoever sleeps sleeps until the [`next`](Timestamp::next) one.
+/// The next time at which one of the calls can become stale. The result of the check is the same up
+/// to and including that time; a monitor sleeps until the [`next`](Timestamp::next) millisecond.
 pub fn next_stale_at<'a>(
     calls: impl IntoIterator<Item = &'a CallTimestamp>,
     now: Timestamp,

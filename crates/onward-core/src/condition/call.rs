@@ -1,11 +1,11 @@
-//! Calls: which functions there are, how each is written, and what it is given.
+//! Parses calls: functions with their arguments, and comprehensions.
 //!
-//! A function that nobody knows, or that is called with the wrong number of arguments, is refused
-//! when the condition is made: at its first trial it would only count as false, and nobody would
-//! notice. The comprehensions bind a name, so they are read here too and not as functions.
+//! Unknown functions and wrong numbers of arguments are rejected at creation: during evaluation
+//! they would silently count as false. Comprehensions bind a name, so they are parsed here and not
+//! as functions.
 
-use super::fault::Fault;
 use super::parse::Parser;
+use super::parse_error::ParseError;
 use super::pattern::Pattern;
 use super::tree::{Comprehension, Expr, Function, Node};
 
@@ -15,8 +15,8 @@ const MEMBER: &str = "`size`, `contains`, `startsWith`, `endsWith`, `matches`, `
                       `exists_one`, `filter` or `map`";
 
 impl<'s> Parser<'s> {
-    /// `name(..)`, with the bracket already open.
-    pub(super) fn global_call(&mut self, at: usize, name: &'s str) -> Result<Node, Fault> {
+    /// `name(..)`, after the opening bracket.
+    pub(super) fn global_call(&mut self, at: usize, name: &'s str) -> Result<Node, ParseError> {
         let function = match name {
             "has" => return self.has(at),
             "matches" => {
@@ -32,20 +32,20 @@ impl<'s> Parser<'s> {
             "bool" => Function::Bool,
             "dyn" => Function::Dyn,
             "type" => Function::Type,
-            _ => return Err(unknown(at, name, GLOBAL)),
+            _ => return Err(unknown_function(at, name, GLOBAL)),
         };
         let argument = self.expression()?;
         self.close(name, "one argument")?;
         self.node(at, Expr::Call(function, vec![argument]))
     }
 
-    /// `of.name(..)`, with the bracket already open.
+    /// `of.name(..)`, after the opening bracket.
     pub(super) fn member_call(
         &mut self,
         at: usize,
         name: &'s str,
         of: Node,
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, ParseError> {
         let function = match name {
             "all" => return self.comprehension(at, Comprehension::All, of),
             "exists" => return self.comprehension(at, Comprehension::Exists, of),
@@ -62,43 +62,43 @@ impl<'s> Parser<'s> {
             "contains" => Function::Contains,
             "startsWith" => Function::StartsWith,
             "endsWith" => Function::EndsWith,
-            _ => return Err(unknown(at, name, MEMBER)),
+            _ => return Err(unknown_function(at, name, MEMBER)),
         };
         let argument = self.expression()?;
         self.close(name, "one argument")?;
         self.node(at, Expr::Call(function, vec![of, argument]))
     }
 
-    fn close(&mut self, name: &str, arguments: &str) -> Result<(), Fault> {
+    fn close(&mut self, name: &str, arguments: &str) -> Result<(), ParseError> {
         self.expect(")", &format!("`)`: `{name}` takes {arguments}"))
     }
 
-    fn has(&mut self, at: usize) -> Result<Node, Fault> {
+    fn has(&mut self, at: usize) -> Result<Node, ParseError> {
         let argument_at = self.at();
         let argument = self.expression()?;
         self.close("has", "one path")?;
         let Expr::Field(of, name) = argument.expr else {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 argument_at,
-                "`has` expects a path, as in `has(result.verdict)`",
+                "`has` takes a path, as in `has(result.verdict)`",
             ));
         };
         self.node(at, Expr::Has(of, name))
     }
 
-    /// What comes after the text that is matched: a literal, and the closing bracket.
-    fn matches(&mut self, at: usize, text: Node) -> Result<Node, Fault> {
+    /// The pattern argument of `matches` and the closing bracket.
+    fn matches(&mut self, at: usize, text: Node) -> Result<Node, ParseError> {
         let pattern_at = self.at();
         let pattern = self.expression()?;
         self.close("matches", "one pattern")?;
         let Expr::Text(pattern) = pattern.expr else {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 pattern_at,
-                "a pattern cannot be computed; expected a text, as in `matches(\"^a+$\")`",
+                "the pattern must be a string literal, as in `matches(\"^a+$\")`",
             ));
         };
         let pattern = Pattern::compile(&pattern, &mut self.patterns)
-            .map_err(|message| Fault::new(pattern_at, message))?;
+            .map_err(|message| ParseError::new(pattern_at, message))?;
         self.node(at, Expr::Matches(Box::new(text), Box::new(pattern)))
     }
 
@@ -107,12 +107,12 @@ impl<'s> Parser<'s> {
         at: usize,
         comprehension: Comprehension,
         of: Node,
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, ParseError> {
         if let Some(outer) = self.entry {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 at,
                 format!(
-                    "comprehensions cannot be nested; expected none inside the one over `{outer}`"
+                    "comprehensions cannot be nested: this one is inside the one over `{outer}`"
                 ),
             ));
         }
@@ -122,12 +122,12 @@ impl<'s> Parser<'s> {
             return Err(self.unexpected(NAME));
         };
         if matches!(name, "in" | "true" | "false" | "null") {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 name_at,
                 format!("expected {NAME}, found `{name}`"),
             ));
         }
-        self.expect(",", "`,` and what is asked of each entry")?;
+        self.expect(",", "`,` and an expression for each entry")?;
         self.entry = Some(name);
         let body = self.expression()?;
         let value = match comprehension {
@@ -148,20 +148,20 @@ impl<'s> Parser<'s> {
     }
 }
 
-fn unknown(at: usize, name: &str, known: &str) -> Fault {
-    let instead = match name {
-        "includes" | "indexOf" => "; a text has `contains`, a list `in`",
-        "length" | "len" | "count" => "; it is called `size`",
-        "test" | "match" => "; it is called `matches`",
-        "some" | "any" => "; it is called `exists`",
-        "every" => "; it is called `all`",
+fn unknown_function(at: usize, name: &str, known: &str) -> ParseError {
+    let suggestion = match name {
+        "includes" | "indexOf" => "; use `contains` for strings and `in` for lists",
+        "length" | "len" | "count" => "; use `size`",
+        "test" | "match" => "; use `matches`",
+        "some" | "any" => "; use `exists`",
+        "every" => "; use `all`",
         _ => "",
     };
-    Fault::new(
+    ParseError::new(
         at,
         format!(
-            "`{}` is not a function here; expected {known}{instead}",
-            super::token::shown(name)
+            "unknown function `{}`; expected {known}{suggestion}",
+            super::token::excerpt(name)
         ),
     )
 }

@@ -1,47 +1,47 @@
-//! Tries a condition: walks its tree once, with every step on the meter.
+//! Evaluates a condition: walks its tree once and charges every step to the budget.
 //!
-//! Failures follow CEL. A failure beside an operand that decides alone is overruled
-//! (`false && failure` is false, and so for `||`, `all` and `exists`); everywhere else it is the
-//! answer. A spent budget is never overruled.
+//! Failures follow CEL. A deciding operand overrides a failure (`false && failure` is false;
+//! likewise for `||`, `all` and `exists`); everywhere else the failure is the result. An exhausted
+//! budget is never overridden.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::Scope;
-use super::comprehend::Verdict;
-use super::failure::{Failure, Unevaluable};
+use super::comprehension::ShortCircuit;
+use super::failure::{EvaluationError, Failure};
 use super::function::needs_text;
-use super::meter::{Meter, NODE, Spent};
-use super::number::{NoNumber, Number};
+use super::meter::{Cost, Meter, NODE};
+use super::number::{ArithmeticError, Number};
 use super::tree::{Binary, Expr, Node};
 use super::value::{Kind, Value};
 
 pub(super) type Outcome<'a> = Result<Value<'a>, Failure<'a>>;
 
-/// Whether the condition holds, and what it took to find out.
-pub(super) fn evaluate(root: &Node, scope: &Scope<'_>) -> (Result<bool, Unevaluable>, Spent) {
-    let mut trial = Trial {
+/// The value of the condition, and the cost.
+pub(super) fn evaluate(root: &Node, scope: &Scope<'_>) -> (Result<bool, EvaluationError>, Cost) {
+    let mut evaluation = Evaluation {
         scope,
         meter: Meter::default(),
         entry: None,
     };
-    let answer = match trial.value(root) {
-        Ok(value) => value.truth().ok_or(Unevaluable::NotBoolean {
-            found: value.kind().words(),
+    let outcome = match evaluation.value(root) {
+        Ok(value) => value.truth().ok_or(EvaluationError::NotBoolean {
+            found: value.kind().describe(),
         }),
         Err(failure) => Err(failure.explain()),
     };
-    (answer, trial.meter.spent())
+    (outcome, evaluation.meter.spent())
 }
 
-pub(super) struct Trial<'a> {
+pub(super) struct Evaluation<'a> {
     scope: &'a Scope<'a>,
     pub(super) meter: Meter,
-    /// What the comprehension around this place looks at; there is at most one.
+    /// The current entry of the enclosing comprehension. There is at most one.
     pub(super) entry: Option<Value<'a>>,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> Evaluation<'a> {
     pub(super) fn value(&mut self, node: &'a Node) -> Outcome<'a> {
         self.meter.work(NODE)?;
         match &node.expr {
@@ -78,7 +78,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The value of a node that has to be true or false for `sign` to have a meaning.
+    /// The value of a boolean operand of the operator `sign`.
     fn truth(&mut self, sign: &'static str, node: &'a Node) -> Result<bool, Failure<'a>> {
         let value = self.value(node)?;
         value.truth().ok_or(Failure::Operand(sign, value.kind()))
@@ -91,7 +91,7 @@ impl<'a> Trial<'a> {
                 .confidence
                 .map_or(Value::Null, |value| Value::Number(Number::Double(value)))),
             "resultSummary" => Ok(Value::Text(scope.result_summary)),
-            "result" => Ok(scope.result.map_or(Value::Null, Value::of)),
+            "result" => Ok(scope.result.map_or(Value::Null, Value::from_json)),
             "step" => self.record([
                 ("order", count(scope.step.order)),
                 ("type", Value::Text(scope.step.step_type)),
@@ -109,7 +109,7 @@ impl<'a> Trial<'a> {
                     .result
                     .and_then(|result| result.as_object()?.get(name));
                 let kind = || Kind::named(name).map(Value::Type);
-                key.map(Value::of)
+                key.map(Value::from_json)
                     .or_else(kind)
                     .ok_or(Failure::Missing(node))
             }
@@ -122,7 +122,7 @@ impl<'a> Trial<'a> {
         Ok(Value::Entries(Rc::new(entries)))
     }
 
-    /// What `of` holds under `name`, if anything; a failure where it cannot hold anything.
+    /// The field `name` of `of`, if it exists. Fails if `of` is not an object.
     fn field(
         &mut self,
         node: &'a Node,
@@ -173,16 +173,16 @@ impl<'a> Trial<'a> {
             .map_err(|_| Failure::Overflow("-"))
     }
 
-    /// `||`, and `&&` with both truths exchanged: whether any operand is `decisive`.
+    /// `||`, or `&&` if `decisive` is false: whether any operand is `decisive`.
     fn any(&mut self, sign: &'static str, operands: &'a [Node], decisive: bool) -> Outcome<'a> {
-        let mut verdict = Verdict::new(decisive);
+        let mut result = ShortCircuit::new(decisive);
         for operand in operands {
             let truth = self.truth(sign, operand);
-            if verdict.hear(truth)? {
+            if result.add(truth)? {
                 break;
             }
         }
-        verdict.reach()
+        result.finish()
     }
 
     fn choice(&mut self, three: &'a [Node; 3]) -> Outcome<'a> {
@@ -257,26 +257,26 @@ impl<'a> Trial<'a> {
 
     fn arithmetic(&mut self, operator: Binary, left: Value<'a>, right: Value<'a>) -> Outcome<'a> {
         let sign = operator.sign();
-        let no_meaning = Failure::Operands(sign, left.kind(), right.kind());
+        let unsupported = Failure::Operands(sign, left.kind(), right.kind());
         if let (Value::Number(left), Value::Number(right)) = (&left, &right) {
             let number = left
                 .compute(operator, *right)
                 .map_err(|error| match error {
-                    NoNumber::Overflow => Failure::Overflow(sign),
-                    NoNumber::DivisionByZero => Failure::DivisionByZero(sign),
-                    NoNumber::Decimal => no_meaning,
+                    ArithmeticError::Overflow => Failure::Overflow(sign),
+                    ArithmeticError::DivisionByZero => Failure::DivisionByZero(sign),
+                    ArithmeticError::Decimal => unsupported,
                 })?;
             return Ok(Value::Number(number));
         }
         if operator != Binary::Add {
-            return Err(no_meaning);
+            return Err(unsupported);
         }
         if let (Some(left), Some(right)) = (left.text(), right.text()) {
             self.meter.allocate(left.len() + right.len())?;
             return Ok(Value::Built([left, right].concat().into()));
         }
         if (left.kind(), right.kind()) != (Kind::List, Kind::List) {
-            return Err(no_meaning);
+            return Err(unsupported);
         }
         let entries = left.entries().unwrap_or(0) + right.entries().unwrap_or(0);
         self.meter.work(entries as u64 * 2)?;

@@ -1,76 +1,75 @@
-//! Why a condition could not be tried, and how that is told.
+//! Evaluation errors.
 //!
-//! Inside the interpreter a failure is small and points into the tree: in `list.exists(..)` every
-//! entry may fail before one decides, and none of that is worth a text. The words are made once,
-//! at the end, from the failure that is left.
+//! Inside the interpreter a [`Failure`] is small and points into the tree, because
+//! `list.exists(..)` may discard a failure for every entry. The message is built once, from the
+//! final failure.
 
 use super::tree::Node;
 use super::value::Kind;
 
-/// Past so many bytes of a result nobody counts on: the refusal says "at least".
+/// Measuring stops at this size; the error then reports "at least".
 pub(super) const COUNTED_BYTES: usize = 1024 * 1024;
 
-/// Why a condition could not be evaluated; the branch counts as false.
+/// Why a condition could not be evaluated. The branch counts as false.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unevaluable {
-    /// A name, a key or an index that is not there.
+pub enum EvaluationError {
+    /// A name, key or index does not exist.
     #[error("`{path}` is missing")]
     Missing {
-        /// The path, as the condition writes it.
+        /// The path as written in the condition.
         path: String,
     },
-    /// A value of a type that an operator, a function or a path cannot be asked of.
+    /// An operator, function or path does not support the type of its operand.
     #[error("{reason}")]
-    Unfit {
-        /// What was asked of what.
+    TypeMismatch {
+        /// The operation and the type.
         reason: String,
     },
-    /// A number that cannot be computed: an overflow, a division by zero.
+    /// An arithmetic error: overflow or division by zero.
     #[error("{reason}")]
-    Uncomputable {
-        /// What was computed.
+    Arithmetic {
+        /// The operation.
         reason: String,
     },
-    /// The condition has a value, but it is neither true nor false.
-    #[error("the condition is {found}, not a boolean")]
+    /// The value of the condition is not a boolean.
+    #[error("the condition evaluates to {found}, not to a boolean")]
     NotBoolean {
-        /// What it is instead.
+        /// The type of the value.
         found: &'static str,
     },
-    /// The result is too large to be searched.
-    #[error("the result has {} bytes and is not searched: the limit is {limit}", counted(*bytes))]
+    /// The result is too large.
+    #[error("the result has {} bytes, at most {limit} are evaluated", format_size(*bytes))]
     ResultTooLarge {
-        /// Its size as compact JSON; counted up to 1 MiB.
+        /// The size as compact JSON, counted up to 1 MiB.
         bytes: usize,
         /// The limit.
         limit: usize,
     },
-    /// A list or an object of the result is too long for the result to be searched.
+    /// A list or object in the result has too many entries.
     #[error(
-        "the result holds a list or an object of {entries} entries and is not searched: the limit \
-         is {limit}"
+        "the result contains a list or object with {entries} entries, at most {limit} are evaluated"
     )]
     ListTooLong {
-        /// How many entries it has.
+        /// The number of entries.
         entries: usize,
         /// The limit.
         limit: usize,
     },
-    /// The conditions that were tried before it on the same result took all the work there is.
-    #[error("not tried: the branches before it took all the work that those of one step may take")]
-    NotReached,
-    /// The result is nested too deep to be searched.
-    #[error("the result is nested deeper than {limit} levels and is not searched")]
+    /// Earlier conditions of the same step used the whole work budget.
+    #[error("not evaluated: earlier branches used the work budget of the step")]
+    BudgetSpent,
+    /// The result is nested too deeply.
+    #[error("the result is nested too deeply: at most {limit} levels are evaluated")]
     ResultTooDeep {
         /// The limit.
         limit: usize,
     },
-    /// The condition would take more work or memory than it may.
-    #[error("the condition takes too much work on this result: it was given up")]
+    /// The condition exceeds its budget of work or memory.
+    #[error("the condition exceeds its work budget on this result")]
     TooCostly,
 }
 
-fn counted(bytes: usize) -> String {
+fn format_size(bytes: usize) -> String {
     if bytes >= COUNTED_BYTES {
         format!("at least {COUNTED_BYTES}")
     } else {
@@ -78,49 +77,49 @@ fn counted(bytes: usize) -> String {
     }
 }
 
-/// As [`Unevaluable`], while it may still be overruled.
+/// A failure that may still be overridden.
 #[derive(Clone, Copy)]
 pub(super) enum Failure<'a> {
-    /// The path to this node leads nowhere.
+    /// The path of this node does not exist.
     Missing(&'a Node),
-    /// The last part of this node's path was asked of something that has no parts.
+    /// The last part of this node's path was applied to a value without fields or entries.
     NoParts(&'a Node, Kind),
-    /// A key or an index of a kind that the list or object has none of.
+    /// The key or index has an unsupported type.
     BadIndex(&'a Node, Kind, Kind),
-    /// The operator has no meaning for this operand.
+    /// The operator does not support this operand.
     Operand(&'static str, Kind),
-    /// The operator has no meaning for these operands.
+    /// The operator does not support these operands.
     Operands(&'static str, Kind, Kind),
-    /// The comprehension or function needs something else.
+    /// The comprehension or function requires another type.
     Argument(&'static str, &'static str, Kind),
-    /// The conversion to this is not possible for that value.
+    /// The value cannot be converted to this type.
     Conversion(&'static str, Kind),
     Overflow(&'static str),
     DivisionByZero(&'static str),
-    /// A key of an object literal that cannot be one.
+    /// The type cannot be a key of an object literal.
     Key(Kind),
     RepeatedKey,
-    /// The budget is spent. Nothing overrules this.
+    /// The budget is exhausted. Never overridden.
     Exhausted,
 }
 
 impl Failure<'_> {
-    pub(super) fn explain(self) -> Unevaluable {
+    pub(super) fn explain(self) -> EvaluationError {
         let reason = match self {
-            Failure::Missing(node) => return Unevaluable::Missing { path: node.path() },
-            Failure::Exhausted => return Unevaluable::TooCostly,
+            Failure::Missing(node) => return EvaluationError::Missing { path: node.path() },
+            Failure::Exhausted => return EvaluationError::TooCostly,
             Failure::Overflow(sign) => {
-                let reason = format!("the result of `{sign}` is too large a number");
-                return Unevaluable::Uncomputable { reason };
+                let reason = format!("integer overflow in `{sign}`");
+                return EvaluationError::Arithmetic { reason };
             }
             Failure::DivisionByZero(sign) => {
-                let reason = format!("`{sign}` by zero");
-                return Unevaluable::Uncomputable { reason };
+                let reason = format!("division by zero in `{sign}`");
+                return EvaluationError::Arithmetic { reason };
             }
             Failure::NoParts(node, kind) => {
                 let hint = match kind {
-                    Kind::List => "; a list has `size()`, and entries as in `[0]`",
-                    Kind::Text => "; a text has `size()`",
+                    Kind::List => "; use `size()` or an index such as `[0]` on a list",
+                    Kind::Text => "; use `size()` on a string",
                     Kind::Null
                     | Kind::Bool
                     | Kind::Int
@@ -129,26 +128,40 @@ impl Failure<'_> {
                     | Kind::Object
                     | Kind::Type => "",
                 };
-                format!("`{}` is asked of {}{hint}", node.path(), kind.words())
+                format!(
+                    "cannot read `{}`: the parent is {}{hint}",
+                    node.path(),
+                    kind.describe()
+                )
             }
             Failure::BadIndex(node, of, by) => {
-                format!("`{}` asks {} for {}", node.path(), of.words(), by.words())
+                format!(
+                    "cannot read `{}`: {} cannot be indexed by {}",
+                    node.path(),
+                    of.describe(),
+                    by.describe()
+                )
             }
-            Failure::Operand(sign, kind) => format!("`{sign}` cannot be used on {}", kind.words()),
+            Failure::Operand(sign, kind) => {
+                format!("`{sign}` does not support {}", kind.describe())
+            }
             Failure::Operands(sign, left, right) => format!(
-                "`{sign}` cannot be used between {} and {}",
-                left.words(),
-                right.words()
+                "`{sign}` does not support {} and {}",
+                left.describe(),
+                right.describe()
             ),
             Failure::Argument(name, needed, found) => {
-                format!("`{name}` needs {needed}, not {}", found.words())
+                format!("`{name}` requires {needed}, not {}", found.describe())
             }
             Failure::Conversion(name, from) => {
-                format!("`{name}` cannot be made of this value, {}", from.words())
+                format!(
+                    "cannot convert this value to `{name}`: it is {}",
+                    from.describe()
+                )
             }
-            Failure::Key(kind) => format!("{} cannot be a key of an object", kind.words()),
-            Failure::RepeatedKey => "an object is written with the same key twice".to_owned(),
+            Failure::Key(kind) => format!("{} cannot be a key of an object", kind.describe()),
+            Failure::RepeatedKey => "duplicate key in an object literal".to_owned(),
         };
-        Unevaluable::Unfit { reason }
+        EvaluationError::TypeMismatch { reason }
     }
 }

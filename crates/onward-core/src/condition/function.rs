@@ -1,16 +1,16 @@
-//! The functions: sizes, parts of texts, conversions.
+//! Evaluates functions: sizes, string tests, conversions.
 //!
-//! Conversions are CEL's: `int` cuts a decimal off towards zero and reads a text of digits,
-//! `string` writes numbers and booleans, `bool` reads the spellings that CEL names. What they
-//! cannot convert is a failure and never a guess. Bytes, times and spans are left out.
+//! Conversions follow CEL: `int` truncates a double towards zero and parses a string of digits,
+//! `string` formats numbers and booleans, `bool` parses the spellings that CEL defines. An
+//! impossible conversion fails. Bytes, timestamps and durations are not supported.
 
-use super::evaluate::{Outcome, Trial};
+use super::evaluate::{Evaluation, Outcome};
 use super::failure::Failure;
 use super::number::Number;
 use super::tree::{Function, Node};
 use super::value::{Kind, Value};
 
-impl<'a> Trial<'a> {
+impl<'a> Evaluation<'a> {
     pub(super) fn call(&mut self, function: Function, arguments: &'a [Node]) -> Outcome<'a> {
         let Some((first, rest)) = arguments.split_first() else {
             return Ok(Value::Null);
@@ -49,7 +49,7 @@ impl<'a> Trial<'a> {
                 text.chars().count()
             }
             (None, None) => {
-                let needed = "a text, a list or an object";
+                let needed = "a string, a list or an object";
                 return Err(Failure::Argument("size", needed, value.kind()));
             }
         };
@@ -113,14 +113,14 @@ impl<'a> Trial<'a> {
     }
 
     fn string(&mut self, value: Value<'a>) -> Outcome<'a> {
-        /// The longest that a number can be in words: a decimal has no exponent here.
-        const LONGEST: usize = 400;
+        /// The maximum length of a formatted number. Doubles are formatted without an exponent.
+        const MAX_LENGTH: usize = 400;
         let string = match &value {
             Value::Text(_) | Value::Built(_) => return Ok(value),
             Value::Bool(true) => return Ok(Value::Text("true")),
             Value::Bool(false) => return Ok(Value::Text("false")),
             Value::Number(number) => {
-                self.meter.allocate(LONGEST)?;
+                self.meter.allocate(MAX_LENGTH)?;
                 match number {
                     Number::Int(value) => value.to_string(),
                     Number::Uint(value) => value.to_string(),
@@ -149,14 +149,14 @@ fn boolean<'a>(value: &Value<'a>) -> Outcome<'a> {
     }
 }
 
-/// The text that a function of texts is called on, or given.
+/// The string operand of a string function.
 pub(super) fn needs_text<'t, 'a>(
     name: &'static str,
     value: &'t Value<'_>,
 ) -> Result<&'t str, Failure<'a>> {
     value.text().ok_or_else(|| {
         let needed = match value.kind() {
-            Kind::List => "a text (a list has `in`)",
+            Kind::List => "a string (use `in` for lists)",
             Kind::Null
             | Kind::Bool
             | Kind::Int
@@ -164,7 +164,7 @@ pub(super) fn needs_text<'t, 'a>(
             | Kind::Double
             | Kind::Text
             | Kind::Object
-            | Kind::Type => "a text",
+            | Kind::Type => "a string",
         };
         Failure::Argument(name, needed, value.kind())
     })

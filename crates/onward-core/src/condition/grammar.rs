@@ -1,16 +1,15 @@
-//! The grammar of CEL, by recursive descent: choices, operators, members, literals.
+//! The CEL grammar, by recursive descent: conditionals, operators, members, literals.
 //!
-//! Each level of nesting takes a handful of small frames, so that the deepest condition is read
-//! on a fraction of a thread's stack.
-//! Of CEL it leaves out message literals (`Type{..}`), optional fields (`a.?b`) and names that
-//! start with a dot: none of them could mean anything here.
+//! Each level of nesting uses a few small stack frames, so that the deepest condition needs only a
+//! fraction of a thread's stack. Message literals (`Type{..}`), optional fields (`a.?b`) and names
+//! with a leading dot are not supported: they have no meaning here.
 
-use super::fault::Fault;
 use super::parse::{MAX_NESTING, Parser};
+use super::parse_error::ParseError;
 use super::token::Kind;
 use super::tree::{Binary, Expr, Node};
 
-/// Words that CEL keeps for other languages; as field names they are fine.
+/// Reserved words of CEL. They are valid as field names.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -32,20 +31,20 @@ const RESERVED: [&str; 17] = [
 ];
 
 impl<'s> Parser<'s> {
-    /// A whole expression: what stands in brackets, or is the condition.
-    pub(super) fn expression(&mut self) -> Result<Node, Fault> {
+    /// A complete expression: the condition, or the content of brackets.
+    pub(super) fn expression(&mut self) -> Result<Node, ParseError> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 self.at(),
-                format!("nested too deep: expected at most {MAX_NESTING} levels"),
+                format!("nested too deeply: at most {MAX_NESTING} levels are allowed"),
             ));
         }
         let test = self.binary(0)?;
         let at = self.at();
         let whole = if self.take("?") {
             let then = self.binary(0)?;
-            self.expect(":", "`:` and what holds otherwise")?;
+            self.expect(":", "`:` and an alternative")?;
             let otherwise = self.expression()?;
             self.node(at, Expr::Choice(Box::new([test, then, otherwise])))?
         } else {
@@ -55,16 +54,16 @@ impl<'s> Parser<'s> {
         Ok(whole)
     }
 
-    /// Operands joined by operators that bind at least as tightly as `least`.
-    fn binary(&mut self, least: u8) -> Result<Node, Fault> {
+    /// Operands joined by operators with a precedence of at least `min`.
+    fn binary(&mut self, min: u8) -> Result<Node, ParseError> {
         let mut left = self.unary()?;
-        while let Some((operator, tightness)) = self.operator() {
-            if tightness < least {
+        while let Some((operator, precedence)) = self.operator() {
+            if precedence < min {
                 break;
             }
             let at = self.at();
             self.next += 1;
-            let right = self.binary(tightness + 1)?;
+            let right = self.binary(precedence + 1)?;
             let expr = match operator {
                 Operator::And => Expr::And(match left {
                     Node {
@@ -87,11 +86,11 @@ impl<'s> Parser<'s> {
         Ok(left)
     }
 
-    /// The operator that comes next, and how tightly it binds.
+    /// The next operator and its precedence.
     fn operator(&self) -> Option<(Operator, u8)> {
         let token = self.peek();
         let sign = match token.kind {
-            Kind::Mark(mark) => mark,
+            Kind::Symbol(mark) => mark,
             Kind::Name if token.source == "in" => "in",
             Kind::Name
             | Kind::Text(_)
@@ -100,7 +99,7 @@ impl<'s> Parser<'s> {
             | Kind::Double(_)
             | Kind::End => return None,
         };
-        let (operator, tightness) = match sign {
+        let (operator, precedence) = match sign {
             "||" => return Some((Operator::Or, 0)),
             "&&" => return Some((Operator::And, 1)),
             "==" => (Binary::Equal, 2),
@@ -117,11 +116,11 @@ impl<'s> Parser<'s> {
             "%" => (Binary::Remainder, 4),
             _ => return None,
         };
-        Some((Operator::Binary(operator), tightness))
+        Some((Operator::Binary(operator), precedence))
     }
 
-    /// `!` and `-`, as many as there are, before one operand.
-    fn unary(&mut self) -> Result<Node, Fault> {
+    /// Any number of `!` and `-` before one operand.
+    fn unary(&mut self) -> Result<Node, ParseError> {
         let mut signs = Vec::new();
         loop {
             let at = self.at();
@@ -133,7 +132,8 @@ impl<'s> Parser<'s> {
                 break;
             }
         }
-        // A minus right before a whole number belongs to it: the smallest number has no other form.
+        // A minus directly before a number is part of the literal, as required for the minimum
+        // integer.
         let negative = match (&self.peek().kind, signs.last()) {
             (Kind::Int(_) | Kind::Double(_), Some((_, false))) => signs.pop().is_some(),
             _ => false,
@@ -151,8 +151,8 @@ impl<'s> Parser<'s> {
         Ok(node)
     }
 
-    /// An operand, and the fields, entries and calls that are asked of it.
-    fn member(&mut self, negative: bool) -> Result<Node, Fault> {
+    /// An operand with field accesses, indexes and calls.
+    fn member(&mut self, negative: bool) -> Result<Node, ParseError> {
         let mut node = self.primary(negative)?;
         loop {
             let at = self.at();
@@ -162,9 +162,9 @@ impl<'s> Parser<'s> {
                     return Err(self.unexpected("a field or a function"));
                 };
                 if matches!(name, "in" | "true" | "false" | "null") {
-                    return Err(Fault::new(
+                    return Err(ParseError::new(
                         name_at,
-                        format!("`{name}` cannot follow a dot; expected `[\"{name}\"]` instead"),
+                        format!("`{name}` cannot follow a dot; use `[\"{name}\"]`"),
                     ));
                 }
                 node = if self.take("(") {
@@ -182,7 +182,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn primary(&mut self, negative: bool) -> Result<Node, Fault> {
+    fn primary(&mut self, negative: bool) -> Result<Node, ParseError> {
         let at = self.at();
         if self.take("(") {
             let inner = self.expression()?;
@@ -209,10 +209,13 @@ impl<'s> Parser<'s> {
                     i64::try_from(*value).ok()
                 };
                 Expr::Int(signed.ok_or_else(|| {
-                    Fault::new(at, "the number is too large; expected `u` after it")
+                    ParseError::new(
+                        at,
+                        "the integer is too large; use an unsigned literal with the suffix `u`",
+                    )
                 })?)
             }
-            Kind::Name | Kind::Mark(_) | Kind::End => {
+            Kind::Name | Kind::Symbol(_) | Kind::End => {
                 return Err(self.unexpected("a name, a literal or `(`"));
             }
         };
@@ -220,8 +223,8 @@ impl<'s> Parser<'s> {
         self.node(at, expr)
     }
 
-    /// A name that stands alone, or a call.
-    fn name(&mut self, at: usize, name: &'s str) -> Result<Node, Fault> {
+    /// A name or a call.
+    fn name(&mut self, at: usize, name: &'s str) -> Result<Node, ParseError> {
         let expr = match name {
             "true" => Expr::Bool(true),
             "false" => Expr::Bool(false),
@@ -231,9 +234,9 @@ impl<'s> Parser<'s> {
                 return Err(self.unexpected("a name, a literal or `(`"));
             }
             reserved if RESERVED.contains(&reserved) => {
-                return Err(Fault::new(
+                return Err(ParseError::new(
                     at,
-                    format!("`{name}` is a reserved word; expected `result.{name}` for that key"),
+                    format!("`{name}` is a reserved word; use `result.{name}` for the key"),
                 ));
             }
             _ if self.take("(") => return self.global_call(at, name),
@@ -247,7 +250,7 @@ impl<'s> Parser<'s> {
         self.node(at, expr)
     }
 
-    fn list(&mut self, at: usize) -> Result<Node, Fault> {
+    fn list(&mut self, at: usize) -> Result<Node, ParseError> {
         let mut nodes = Vec::new();
         while !self.take("]") {
             nodes.push(self.expression()?);
@@ -259,11 +262,11 @@ impl<'s> Parser<'s> {
         self.node(at, Expr::List(nodes))
     }
 
-    fn object(&mut self, at: usize) -> Result<Node, Fault> {
+    fn object(&mut self, at: usize) -> Result<Node, ParseError> {
         let mut entries = Vec::new();
         while !self.take("}") {
             let key = self.expression()?;
-            self.expect(":", "`:` and the value of this key")?;
+            self.expect(":", "`:` and a value")?;
             entries.push([key, self.expression()?]);
             if !self.take(",") {
                 self.expect("}", "`,` or `}`")?;
@@ -280,7 +283,7 @@ enum Operator {
     Binary(Binary),
 }
 
-/// One more operand for a long `&&` or `||`.
+/// Appends an operand to an `&&` or `||`.
 fn joined(mut nodes: Vec<Node>, last: Node) -> Vec<Node> {
     nodes.push(last);
     nodes

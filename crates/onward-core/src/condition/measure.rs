@@ -1,45 +1,45 @@
-//! How large a result is: its bytes as compact JSON, its longest list or object, its depth.
+//! Measures a result: bytes as compact JSON, longest list or object, depth.
 //!
-//! It writes nothing down and stops early, so that a result of any size is refused in the time
-//! that one of a megabyte takes to read. Objects are held to the same number of entries as lists:
-//! conditions go through both.
+//! Nothing is serialized to memory and the count stops early, so that a result of any size is
+//! rejected in the time that reading one megabyte takes. Objects have the same limit on entries as
+//! lists, because conditions iterate over both.
 
 use std::fmt::{self, Write};
 
 use serde_json::Value;
 
-use super::failure::{COUNTED_BYTES, Unevaluable};
+use super::failure::{COUNTED_BYTES, EvaluationError};
 
-/// The largest result that is searched, in bytes of compact JSON.
+/// The maximum size of a result for evaluation, in bytes of compact JSON.
 pub const MAX_SEARCHED_BYTES: usize = 64 * 1024;
-/// The longest list or object, at any depth, in a result that is searched.
+/// The maximum number of entries of a list or object at any depth, for evaluation.
 pub const MAX_ENTRIES: usize = 1000;
-/// How deep lists and objects may be nested in a result that is searched.
+/// The maximum nesting depth of lists and objects, for evaluation.
 pub const MAX_DEPTH: usize = 128;
 
-/// Whether a condition may look at this result.
-pub(super) fn check(result: &Value) -> Result<(), Unevaluable> {
-    let mut tally = Tally { bytes: 0 };
-    tally.value(result, 0)?;
-    if tally.bytes > MAX_SEARCHED_BYTES {
-        return Err(tally.too_large());
+/// Returns an error if the result exceeds a limit.
+pub(super) fn check(result: &Value) -> Result<(), EvaluationError> {
+    let mut counter = SizeCounter { bytes: 0 };
+    counter.value(result, 0)?;
+    if counter.bytes > MAX_SEARCHED_BYTES {
+        return Err(counter.too_large());
     }
     Ok(())
 }
 
-struct Tally {
+struct SizeCounter {
     bytes: usize,
 }
 
-impl Tally {
-    fn too_large(&self) -> Unevaluable {
-        Unevaluable::ResultTooLarge {
+impl SizeCounter {
+    fn too_large(&self) -> EvaluationError {
+        EvaluationError::ResultTooLarge {
             bytes: self.bytes.min(COUNTED_BYTES),
             limit: MAX_SEARCHED_BYTES,
         }
     }
 
-    fn add(&mut self, bytes: usize) -> Result<(), Unevaluable> {
+    fn add(&mut self, bytes: usize) -> Result<(), EvaluationError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes >= COUNTED_BYTES {
             return Err(self.too_large());
@@ -47,15 +47,15 @@ impl Tally {
         Ok(())
     }
 
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Unevaluable> {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), EvaluationError> {
         match value {
             Value::Null | Value::Bool(true) => self.add(4),
             Value::Bool(false) => self.add(5),
             Value::Number(number) => {
-                let mut digits = Digits(0);
-                // Counting cannot fail.
-                let _ = write!(digits, "{number}");
-                self.add(digits.0)
+                let mut length = LengthCounter(0);
+                // Infallible: the writer only counts.
+                let _ = write!(length, "{number}");
+                self.add(length.0)
             }
             Value::String(text) => self.text(text),
             Value::Array(entries) => {
@@ -77,23 +77,23 @@ impl Tally {
         }
     }
 
-    /// The brackets and commas of a list or object, if it is within its bounds.
-    fn enter(&mut self, entries: usize, depth: usize) -> Result<(), Unevaluable> {
+    /// Counts the brackets and commas of a list or object, after checking its limits.
+    fn enter(&mut self, entries: usize, depth: usize) -> Result<(), EvaluationError> {
         if entries > MAX_ENTRIES {
-            return Err(Unevaluable::ListTooLong {
+            return Err(EvaluationError::ListTooLong {
                 entries,
                 limit: MAX_ENTRIES,
             });
         }
         if depth >= MAX_DEPTH {
-            return Err(Unevaluable::ResultTooDeep { limit: MAX_DEPTH });
+            return Err(EvaluationError::ResultTooDeep { limit: MAX_DEPTH });
         }
         self.add("[]".len() + entries.saturating_sub(1))
     }
 
-    fn text(&mut self, text: &str) -> Result<(), Unevaluable> {
+    fn text(&mut self, text: &str) -> Result<(), EvaluationError> {
         self.add("\"\"".len())?;
-        // Before the bytes are looked at one by one, which a text of gigabytes would not be worth.
+        // Count the length first, so that a huge string is rejected without a scan for escapes.
         self.add(text.len())?;
         let escapes = text.bytes().map(|byte| match byte {
             b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -104,9 +104,9 @@ impl Tally {
     }
 }
 
-struct Digits(usize);
+struct LengthCounter(usize);
 
-impl Write for Digits {
+impl Write for LengthCounter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0 += text.len();
         Ok(())

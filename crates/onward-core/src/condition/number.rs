@@ -1,9 +1,9 @@
-//! Numbers: whole, unsigned and decimal, as one kind of thing.
+//! Numbers: signed, unsigned and double, with exact comparison and mixed arithmetic.
 //!
-//! JSON does not tell `1` from `1.0`, and an author cannot know which of them an agent wrote.
-//! So all three compare by their exact value, and mixed ones can be computed with: where CEL
-//! refuses `1 + 0.5`, the whole number is taken as a decimal. Two whole numbers stay whole, as in
-//! CEL: `1 / 2` is 0.
+//! JSON does not distinguish `1` from `1.0`, and an author cannot know which of them an agent
+//! writes. So numbers are compared by their exact value, and mixed operands are allowed: CEL
+//! rejects `1 + 0.5`; here the integer is converted to a double. Two integers give an integer, as
+//! in CEL: `1 / 2` is 0.
 
 use std::cmp::Ordering;
 
@@ -16,16 +16,16 @@ pub(super) enum Number {
     Double(f64),
 }
 
-/// Why two numbers give none.
-pub(super) enum NoNumber {
+/// An arithmetic error.
+pub(super) enum ArithmeticError {
     Overflow,
     DivisionByZero,
-    /// The operator is not for decimals.
+    /// The operator does not support doubles.
     Decimal,
 }
 
 impl Number {
-    /// The exact value of a whole number.
+    /// The exact value of an integer.
     fn whole(self) -> Option<i128> {
         match self {
             Number::Int(value) => Some(value.into()),
@@ -34,7 +34,7 @@ impl Number {
         }
     }
 
-    /// The nearest decimal.
+    /// The nearest double.
     pub(super) fn decimal(self) -> f64 {
         match self {
             Number::Int(value) => value as f64,
@@ -43,7 +43,7 @@ impl Number {
         }
     }
 
-    /// Which is greater, by exact value; nothing where one is not a number.
+    /// Compares by exact value. `None` if one of them is NaN.
     pub(super) fn compare(self, other: Number) -> Option<Ordering> {
         match (self.whole(), other.whole()) {
             (Some(left), Some(right)) => Some(left.cmp(&right)),
@@ -53,7 +53,7 @@ impl Number {
         }
     }
 
-    /// The decimal as the whole number it is, if it is one.
+    /// The value as an integer, if it is one.
     pub(super) fn as_whole(self) -> Option<i128> {
         match self {
             Number::Double(value) if value.fract() == 0.0 && value.abs() < 1e19 => {
@@ -64,32 +64,36 @@ impl Number {
         }
     }
 
-    pub(super) fn negate(self) -> Result<Number, NoNumber> {
+    pub(super) fn negate(self) -> Result<Number, ArithmeticError> {
         match self {
             Number::Int(value) => value
                 .checked_neg()
                 .map(Number::Int)
-                .ok_or(NoNumber::Overflow),
+                .ok_or(ArithmeticError::Overflow),
             Number::Uint(value) => 0i64
                 .checked_sub_unsigned(value)
                 .map(Number::Int)
-                .ok_or(NoNumber::Overflow),
+                .ok_or(ArithmeticError::Overflow),
             Number::Double(value) => Ok(Number::Double(-value)),
         }
     }
 
-    /// The number that an arithmetical operator makes of two.
-    pub(super) fn compute(self, operator: Binary, other: Number) -> Result<Number, NoNumber> {
+    /// Applies an arithmetic operator.
+    pub(super) fn compute(
+        self,
+        operator: Binary,
+        other: Number,
+    ) -> Result<Number, ArithmeticError> {
         let (Some(left), Some(right)) = (self.whole(), other.whole()) else {
             return compute_decimal(self.decimal(), operator, other.decimal());
         };
-        // No two 64-bit numbers overflow 128 bits, except by dividing by zero.
+        // Two 64-bit numbers cannot overflow 128 bits.
         let value = match operator {
             Binary::Add => left.checked_add(right),
             Binary::Subtract => left.checked_sub(right),
             Binary::Multiply => left.checked_mul(right),
             Binary::Divide | Binary::Remainder if right == 0 => {
-                return Err(NoNumber::DivisionByZero);
+                return Err(ArithmeticError::DivisionByZero);
             }
             Binary::Divide => left.checked_div(right),
             Binary::Remainder => left.checked_rem(right),
@@ -101,7 +105,7 @@ impl Number {
             | Binary::GreaterOrEqual
             | Binary::In => None,
         }
-        .ok_or(NoNumber::Overflow)?;
+        .ok_or(ArithmeticError::Overflow)?;
         let int = || i64::try_from(value).ok().map(Number::Int);
         let uint = || u64::try_from(value).ok().map(Number::Uint);
         match (self, other) {
@@ -109,11 +113,11 @@ impl Number {
             (Number::Uint(_), Number::Uint(_)) => uint(),
             (Number::Int(_) | Number::Uint(_) | Number::Double(_), _) => int().or_else(uint),
         }
-        .ok_or(NoNumber::Overflow)
+        .ok_or(ArithmeticError::Overflow)
     }
 }
 
-fn compute_decimal(left: f64, operator: Binary, right: f64) -> Result<Number, NoNumber> {
+fn compute_decimal(left: f64, operator: Binary, right: f64) -> Result<Number, ArithmeticError> {
     let value = match operator {
         Binary::Add => left + right,
         Binary::Subtract => left - right,
@@ -126,14 +130,14 @@ fn compute_decimal(left: f64, operator: Binary, right: f64) -> Result<Number, No
         | Binary::LessOrEqual
         | Binary::Greater
         | Binary::GreaterOrEqual
-        | Binary::In => return Err(NoNumber::Decimal),
+        | Binary::In => return Err(ArithmeticError::Decimal),
     };
     Ok(Number::Double(value))
 }
 
-/// A whole number beside a decimal, without rounding either.
+/// Compares an integer with a double without rounding.
 fn compare_decimal(whole: i128, decimal: f64) -> Option<Ordering> {
-    /// Beyond every 64-bit number, and far within what 128 bits hold.
+    /// Beyond the range of 64-bit integers, within the range of 128-bit integers.
     const BEYOND: f64 = 1e20;
     if decimal.is_nan() {
         return None;

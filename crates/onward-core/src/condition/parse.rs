@@ -1,40 +1,39 @@
-//! Reading a condition, and every bound that its text alone can break.
+//! Parses a condition and checks every limit that depends only on its source.
 //!
-//! It refuses a source that is blank or over 2 KiB, more than 256 nodes, brackets nested too
-//! deep, a tree too high to be walked on a small stack, a comprehension inside the body of
-//! another, a function nobody knows, and a pattern that is not a literal or too complex.
-//! One comprehension after another (`a.filter(..).all(..)`) is not nesting.
-//! The rules of the language are in `grammar` and `call`.
+//! Rejects a source that is blank or over 2 KiB, more than 256 nodes, deep brackets, a tree too
+//! high for a small stack, a comprehension inside the body of another, an unknown function, and a
+//! pattern that is not a literal or too complex. Chained comprehensions (`a.filter(..).all(..)`)
+//! are not nested. The language rules are in `grammar` and `call`.
 
-use super::fault::Fault;
-use super::pattern::Allowance;
-use super::token::{self, Kind, Token, shown};
+use super::parse_error::ParseError;
+use super::pattern::PatternBudget;
+use super::token::{self, Kind, Token, excerpt};
 use super::tree::{Expr, Node};
 
-/// The longest source, in bytes.
+/// The maximum length of the source, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 2048;
-/// How many names, literals, operators, calls, lists and objects a condition may hold.
+/// The maximum number of names, literals, operators, calls, lists and objects.
 pub const MAX_NODES: usize = 256;
-/// How deep brackets, calls and choices may be nested.
+/// The maximum nesting depth of brackets, calls and conditionals.
 pub const MAX_NESTING: u32 = 32;
-/// How high the tree may be: the longest chain of operations that wait for one another.
+/// The maximum height of the tree.
 pub const MAX_HEIGHT: u32 = 64;
 
-/// A condition that passed.
+/// A parsed condition.
 pub(super) struct Outcome {
     pub(super) root: Node,
-    /// Whether it names `result`, or anything that could be a key of it.
+    /// Whether it references `result` or a possible key of it.
     pub(super) reads_result: bool,
-    /// What its patterns took.
+    /// The memory of its compiled patterns.
     pub(super) pattern_bytes: usize,
 }
 
-pub(super) fn parse(source: &str) -> Result<Outcome, Fault> {
+pub(super) fn parse(source: &str) -> Result<Outcome, ParseError> {
     if source.len() > MAX_SOURCE_BYTES {
-        return Err(Fault::new(
+        return Err(ParseError::new(
             source.floor_char_boundary(MAX_SOURCE_BYTES),
             format!(
-                "the condition has {} bytes; expected at most {MAX_SOURCE_BYTES}",
+                "the condition has {} bytes, at most {MAX_SOURCE_BYTES} are allowed",
                 source.len()
             ),
         ));
@@ -46,7 +45,7 @@ pub(super) fn parse(source: &str) -> Result<Outcome, Fault> {
         nodes: 0,
         entry: None,
         reads_result: false,
-        patterns: Allowance::default(),
+        patterns: PatternBudget::default(),
     };
     let root = parser.expression()?;
     match parser.peek().kind {
@@ -60,7 +59,7 @@ pub(super) fn parse(source: &str) -> Result<Outcome, Fault> {
         | Kind::Int(_)
         | Kind::Uint(_)
         | Kind::Double(_)
-        | Kind::Mark(_) => Err(parser.unexpected("an operator or the end of the condition")),
+        | Kind::Symbol(_) => Err(parser.unexpected("an operator or the end of the condition")),
     }
 }
 
@@ -69,14 +68,14 @@ pub(super) struct Parser<'s> {
     pub(super) next: usize,
     pub(super) nesting: u32,
     nodes: usize,
-    /// What the comprehension around this place calls its entries.
+    /// The name of the entry in the enclosing comprehension.
     pub(super) entry: Option<&'s str>,
     pub(super) reads_result: bool,
-    pub(super) patterns: Allowance,
+    pub(super) patterns: PatternBudget,
 }
 
 impl<'s> Parser<'s> {
-    /// The next token; past the end it stays the end.
+    /// The next token. After the last token, always `End`.
     pub(super) fn peek(&self) -> &Token<'s> {
         &self.tokens[self.next.min(self.tokens.len() - 1)]
     }
@@ -85,22 +84,26 @@ impl<'s> Parser<'s> {
         self.peek().at
     }
 
-    /// Takes the mark if it is the next token.
-    pub(super) fn take(&mut self, mark: &'static str) -> bool {
-        let found = self.peek().kind == Kind::Mark(mark);
+    /// Consumes the symbol if it is the next token.
+    pub(super) fn take(&mut self, symbol: &'static str) -> bool {
+        let found = self.peek().kind == Kind::Symbol(symbol);
         self.next += usize::from(found);
         found
     }
 
-    pub(super) fn expect(&mut self, mark: &'static str, expected: &str) -> Result<(), Fault> {
-        if self.take(mark) {
+    pub(super) fn expect(
+        &mut self,
+        symbol: &'static str,
+        expected: &str,
+    ) -> Result<(), ParseError> {
+        if self.take(symbol) {
             Ok(())
         } else {
             Err(self.unexpected(expected))
         }
     }
 
-    /// Takes the next token if it is a name, or a word that may not be one.
+    /// Consumes the next token if it is a name or a reserved word.
     pub(super) fn take_name(&mut self) -> Option<&'s str> {
         let token = self.peek();
         let name = (token.kind == Kind::Name).then_some(token.source);
@@ -108,55 +111,54 @@ impl<'s> Parser<'s> {
         name
     }
 
-    /// That the next token is not what the grammar asks for.
-    pub(super) fn unexpected(&self, expected: &str) -> Fault {
+    /// The error for an unexpected token.
+    pub(super) fn unexpected(&self, expected: &str) -> ParseError {
         let token = self.peek();
         let found = match token.kind {
             Kind::End => "the end of the condition".to_owned(),
-            Kind::Text(_) => "a text".to_owned(),
-            Kind::Name | Kind::Int(_) | Kind::Uint(_) | Kind::Double(_) | Kind::Mark(_) => {
-                format!("`{}`", shown(token.source))
+            Kind::Text(_) => "a string".to_owned(),
+            Kind::Name | Kind::Int(_) | Kind::Uint(_) | Kind::Double(_) | Kind::Symbol(_) => {
+                format!("`{}`", excerpt(token.source))
             }
         };
         let before = self
             .next
             .checked_sub(1)
             .map(|last| self.tokens[last].source);
-        let instead = match token.source {
-            "and" | "AND" => "; and is written `&&`",
-            "or" | "OR" => "; or is written `||`",
-            "not" | "NOT" => "; not is written `!`",
-            _ if before == Some("not") => "; not is written `!`",
+        let suggestion = match token.source {
+            "and" | "AND" => "; use `&&`",
+            "or" | "OR" => "; use `||`",
+            "not" | "NOT" => "; use `!`",
+            _ if before == Some("not") => "; use `!`",
             "?" if expected.starts_with("a field") => {
                 "; use `has(..)` for a field that may be missing"
             }
             _ => "",
         };
-        Fault::new(
+        ParseError::new(
             token.at,
-            format!("expected {expected}, found {found}{instead}"),
+            format!("expected {expected}, found {found}{suggestion}"),
         )
     }
 
-    /// Makes a node, within the bounds on their number and height.
-    pub(super) fn node(&mut self, at: usize, expr: Expr) -> Result<Node, Fault> {
+    /// Creates a node, after checking the limits on number and height.
+    pub(super) fn node(&mut self, at: usize, expr: Expr) -> Result<Node, ParseError> {
         let height = expr.height_below() + 1;
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 at,
                 format!(
-                    "the condition is too long: expected at most {MAX_NODES} names, literals \
-                     and operators"
+                    "the condition is too long: at most {MAX_NODES} names, literals and operators \
+                     are allowed"
                 ),
             ));
         }
         if height > MAX_HEIGHT {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 at,
                 format!(
-                    "too many operations wait for one another: expected at most {MAX_HEIGHT}, \
-                     one inside the other"
+                    "the expression is nested too deeply: at most {MAX_HEIGHT} levels are allowed"
                 ),
             ));
         }

@@ -1,12 +1,12 @@
-//! The patterns of `matches`: compiled when the condition is made, at a known price per byte after.
+//! The patterns of `matches`: compiled at creation, with a known cost per byte.
 //!
-//! Most patterns become a whole automaton: one step per byte, whatever the text. Those that would
-//! explode (`a.{0,9}b`, where every `a` opens a gap) are walked state by state, and pay for every
-//! state at every byte. Engines that choose on the way are faster on average, and hundreds of
-//! times slower where a text provokes it. All patterns of one condition draw on one allowance.
+//! Most patterns are compiled to a DFA: one step per byte. Patterns whose DFA would be too large
+//! (`a.{0,9}b`) run as an NFA and are charged for every state at every byte. Engines that choose at
+//! run time are faster on average, but hundreds of times slower on adversarial texts. All patterns
+//! of one condition share one budget.
 //!
-//! As in RE2, whose syntax CEL asks for, `\d`, `\w`, `\s` and `\b` mean ASCII, and `.` and `[..]`
-//! whole characters. `\p{..}` and word boundaries with braces are refused.
+//! As in RE2, which CEL specifies, `\d`, `\w`, `\s` and `\b` are ASCII, and `.` and `[..]` match
+//! whole characters. `\p{..}` and word boundaries with braces are rejected.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -17,47 +17,47 @@ use regex_automata::nfa::thompson::{self, NFA};
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind};
 
-/// What is left for the patterns of one condition, in bytes of memory while they are compiled.
+/// The remaining budget for the patterns of one condition, in bytes of memory during compilation.
 ///
-/// Both bound the time as well: an automaton takes at most one pass over its program for each of
-/// its transitions.
-pub(super) struct Allowance {
+/// It also limits the compile time: building a DFA takes at most one pass over the program per
+/// transition.
+pub(super) struct PatternBudget {
     program: usize,
     automaton: usize,
 }
 
-impl Default for Allowance {
-    fn default() -> Allowance {
-        Allowance {
+impl Default for PatternBudget {
+    fn default() -> PatternBudget {
+        PatternBudget {
             program: 24 * 1024,
             automaton: 48 * 1024,
         }
     }
 }
 
-impl Allowance {
-    /// How much of it is gone.
+impl PatternBudget {
+    /// The used part of the budget.
     pub(super) fn taken(&self) -> usize {
-        let whole = Allowance::default();
+        let whole = PatternBudget::default();
         (whole.program - self.program) + (whole.automaton - self.automaton)
     }
 }
 
-/// A pattern, ready to be searched for.
+/// A compiled pattern.
 pub(super) enum Pattern {
     Automaton(Box<dense::DFA<Vec<u32>>>),
     Stepwise(PikeVM),
 }
 
-const TOO_COMPLEX: &str = "the pattern is too complex; expected fewer or shorter repetitions, or \
-                           fewer patterns";
+const TOO_COMPLEX: &str = "the pattern is too complex; use fewer or shorter repetitions, or fewer \
+                           patterns";
 
 impl Pattern {
-    /// Compiles a pattern; the error says what is wrong with it.
-    pub(super) fn compile(pattern: &str, left: &mut Allowance) -> Result<Pattern, String> {
+    /// Compiles a pattern. The error is a message.
+    pub(super) fn compile(pattern: &str, left: &mut PatternBudget) -> Result<Pattern, String> {
         let syntax = syntax::Config::new().nest_limit(32);
-        let parsed = syntax::parse_with(&in_ascii(pattern)?, &syntax)
-            .map_err(|error| complaint(&error.to_string()))?;
+        let parsed = syntax::parse_with(&expand_ascii_classes(pattern)?, &syntax)
+            .map_err(|error| invalid_pattern(&error.to_string()))?;
         let program = thompson::Compiler::new()
             .configure(
                 thompson::Config::new()
@@ -67,10 +67,10 @@ impl Pattern {
             .build_from_hir(&parsed)
             .map_err(|_| TOO_COMPLEX)?;
         left.program = left.program.saturating_sub(program.memory_usage());
-        Pattern::of(program, left)
+        Pattern::build(program, left)
     }
 
-    fn of(program: NFA, left: &mut Allowance) -> Result<Pattern, String> {
+    fn build(program: NFA, left: &mut PatternBudget) -> Result<Pattern, String> {
         let built = dense::Builder::new()
             .configure(
                 dense::Config::new()
@@ -87,26 +87,26 @@ impl Pattern {
                 Ok(Pattern::Automaton(Box::new(automaton)))
             }
             Err(error) if error.is_size_limit_exceeded() => {
-                // Little is left for the next: finding out took as long as using it up.
+                // The failed attempt took as long as using the budget, so little is left for
+                // further patterns.
                 left.automaton /= 4;
                 PikeVM::new_from_nfa(program)
                     .map(Pattern::Stepwise)
                     .map_err(|_| TOO_COMPLEX.to_owned())
             }
-            Err(_) => Err(
-                "the pattern holds a word boundary other than `\\b` and `\\B`; expected those"
-                    .to_owned(),
-            ),
+            Err(_) => {
+                Err("unsupported word boundary in the pattern; use `\\b` or `\\B`".to_owned())
+            }
         }
     }
 
-    /// How much work it is to look for it in a text of that many bytes.
+    /// The work for searching a text of this many bytes.
     pub(super) fn work(&self, bytes: usize) -> u64 {
-        /// What one state costs at one byte.
+        /// The cost of one state per byte.
         const STATE: u64 = 8;
         match self {
             Pattern::Automaton(_) => bytes as u64,
-            // Before the first byte, every state gets its place.
+            // The extra 8 bytes account for the initialization of every state.
             Pattern::Stepwise(program) => {
                 let states = program.get_nfa().states().len() as u64;
                 (bytes as u64 + 8).saturating_mul(states * STATE)
@@ -114,11 +114,11 @@ impl Pattern {
         }
     }
 
-    /// Whether it occurs anywhere in the text.
+    /// Whether the pattern matches anywhere in the text.
     pub(super) fn occurs_in(&self, text: &str) -> bool {
         let input = Input::new(text).earliest(true);
         match self {
-            // A search fails on bytes that an automaton was told to give up at; ours was told none.
+            // The search cannot fail: the DFA has no quit bytes.
             Pattern::Automaton(automaton) => {
                 matches!(automaton.try_search_fwd(&input), Ok(Some(_)))
             }
@@ -127,21 +127,21 @@ impl Pattern {
     }
 }
 
-/// What the parser of patterns says, without its drawing of the place.
-fn complaint(error: &str) -> String {
+/// The message of the regex parser, without its illustration of the position.
+fn invalid_pattern(error: &str) -> String {
     let reason = error.rsplit("error: ").next().unwrap_or(error).trim();
-    format!("not a valid pattern: {reason}; expected the syntax of RE2")
+    format!("invalid pattern: {reason}; use RE2 syntax")
 }
 
-/// The pattern with the classes and boundaries that RE2 holds to be ASCII spelled out as such.
-fn in_ascii(pattern: &str) -> Result<String, String> {
-    if asks_for(pattern, 'x') {
-        return Err("the flag `x` is not supported; expected `i`, `m`, `s` or `U`".to_owned());
+/// Expands the classes and boundaries that are ASCII in RE2.
+fn expand_ascii_classes(pattern: &str) -> Result<String, String> {
+    if sets_flag(pattern, 'x') {
+        return Err("the flag `x` is not supported; use `i`, `m`, `s` or `U`".to_owned());
     }
-    // To fold the case of a class takes time for every character in it, a million for some; the few
-    // forms that can be so large are refused.
-    let ignores_case = asks_for(pattern, 'i');
-    let mut spelled = String::with_capacity(pattern.len());
+    // Case folding takes time for every character in a class, up to a million. The few forms that
+    // can be that large are rejected.
+    let ignores_case = sets_flag(pattern, 'i');
+    let mut expanded = String::with_capacity(pattern.len());
     let mut classes = 0u32;
     let mut characters = pattern.chars().peekable();
     while let Some(character) = characters.next() {
@@ -153,40 +153,41 @@ fn in_ascii(pattern: &str) -> Result<String, String> {
                     characters.peek(),
                     classes > 0,
                     ignores_case,
-                    &mut spelled,
+                    &mut expanded,
                 )?;
             }
-            // In RE2 a class holds characters and `[:names:]`; it has no classes and operators inside.
-            '[' if classes > 0 && characters.peek() != Some(&':') => spelled.push_str(r"\["),
-            '&' | '~' if classes > 0 => spelled.extend(['\\', character]),
+            // In RE2 a class contains characters and `[:names:]`, but no nested classes or
+            // operators.
+            '[' if classes > 0 && characters.peek() != Some(&':') => expanded.push_str(r"\["),
+            '&' | '~' if classes > 0 => expanded.extend(['\\', character]),
             '[' => {
                 if ignores_case && classes > 0 {
-                    return Err(costly("a class in a class"));
+                    return Err(unsupported_with_i("a nested class"));
                 }
                 classes = classes.saturating_add(1);
-                spelled.push('[');
-                open_class(&mut characters, &mut spelled);
+                expanded.push('[');
+                open_class(&mut characters, &mut expanded);
             }
             ']' => {
                 classes = classes.saturating_sub(1);
-                spelled.push(']');
+                expanded.push(']');
             }
             other => {
-                if ignores_case && classes > 0 && !other.is_ascii() && spelled.ends_with('-') {
-                    return Err(costly("a range that ends outside ASCII"));
+                if ignores_case && classes > 0 && !other.is_ascii() && expanded.ends_with('-') {
+                    return Err(unsupported_with_i("a range that ends outside ASCII"));
                 }
-                spelled.push(other);
+                expanded.push(other);
             }
         }
     }
-    Ok(spelled)
+    Ok(expanded)
 }
 
-/// Right after `[`, a `^` negates and a `]` is an ordinary character.
-fn open_class(characters: &mut Peekable<Chars<'_>>, spelled: &mut String) {
+/// Directly after `[`, a `^` negates and a `]` is an ordinary character.
+fn open_class(characters: &mut Peekable<Chars<'_>>, expanded: &mut String) {
     for special in ['^', ']'] {
         if let Some(found) = characters.next_if_eq(&special) {
-            spelled.push(found);
+            expanded.push(found);
         }
     }
 }
@@ -196,7 +197,7 @@ fn escape(
     following: Option<&char>,
     in_class: bool,
     ignores_case: bool,
-    spelled: &mut String,
+    expanded: &mut String,
 ) -> Result<(), String> {
     let ascii = match escaped {
         Some('d') => "[0-9]",
@@ -209,35 +210,35 @@ fn escape(
         Some('B') if !in_class && following != Some(&'{') => r"(?-u:\B)",
         Some('p' | 'P') => {
             return Err(
-                "classes such as `\\pL` are not supported; expected the characters \
-                        themselves, as in `[a-zäöü]`"
+                "classes such as `\\pL` are not supported; list the characters, as in \
+                 `[a-zäöü]`"
                     .to_owned(),
             );
         }
         Some('x' | 'u' | 'U') if ignores_case && in_class => {
-            return Err(costly("a code in a class"));
+            return Err(unsupported_with_i("an escaped code point in a class"));
         }
         other => {
-            spelled.push('\\');
-            spelled.extend(other);
+            expanded.push('\\');
+            expanded.extend(other);
             return Ok(());
         }
     };
     if ignores_case && in_class && matches!(escaped, Some('D' | 'W' | 'S')) {
-        return Err(costly("a negated class in a class"));
+        return Err(unsupported_with_i("a negated class in a class"));
     }
-    spelled.push_str(ascii);
+    expanded.push_str(ascii);
     Ok(())
 }
 
-/// Whether any group of the pattern asks for this flag.
-fn asks_for(pattern: &str, flag: char) -> bool {
+/// Whether any group of the pattern sets this flag.
+fn sets_flag(pattern: &str, flag: char) -> bool {
     pattern.split("(?").skip(1).any(|group| {
         let flags = group.split([':', ')']).next().unwrap_or_default();
         flags.contains(flag) && flags.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
     })
 }
 
-fn costly(form: &str) -> String {
-    format!("`(?i)` cannot be used with {form}; expected both cases written out")
+fn unsupported_with_i(form: &str) -> String {
+    format!("`(?i)` does not support {form}; list both cases")
 }

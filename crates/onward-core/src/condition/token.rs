@@ -1,14 +1,13 @@
-//! The words of a condition: its source cut into tokens, each with its place.
+//! The tokenizer for conditions.
 //!
-//! `===` and `!==` are read here as `==` and `!=`; inside a text or a comment they are never
-//! seen, since those are one token and none. What other languages write and CEL does not
-//! (`=`, `&`, `and`) is refused with what to write instead, here or in the parser.
-//! Quoted texts are read in `quoted`.
+//! `===` and `!==` become `==` and `!=`, except in string literals and comments. Operators of other
+//! languages (`=`, `&`, `and`) are rejected here or in the parser, with a suggestion. String
+//! literals are parsed in `string_literal`.
 
-use super::fault::Fault;
-use super::quoted;
+use super::parse_error::ParseError;
+use super::string_literal;
 
-/// One token and the byte at which it starts.
+/// A token with its byte offset.
 #[derive(Debug)]
 pub(super) struct Token<'s> {
     pub(super) at: usize,
@@ -18,20 +17,20 @@ pub(super) struct Token<'s> {
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
-    /// A name or a word of the language; which, the parser knows.
+    /// A name or a keyword; the parser distinguishes them.
     Name,
     Text(String),
-    /// A whole number without its sign.
+    /// An integer without its sign.
     Int(u64),
     Uint(u64),
     Double(f64),
-    /// An operator or a bracket, in the spelling that the parser knows.
-    Mark(&'static str),
+    /// An operator or a bracket in its canonical spelling.
+    Symbol(&'static str),
     End,
 }
 
-/// As they are written, and as they are read. A mark stands before every one that begins it.
-const MARKS: [(&str, &str); 26] = [
+/// Source spelling and canonical spelling. A symbol precedes all its prefixes.
+const SYMBOLS: [(&str, &str); 26] = [
     ("===", "=="),
     ("!==", "!="),
     ("==", "=="),
@@ -60,12 +59,12 @@ const MARKS: [(&str, &str); 26] = [
     ("%", "%"),
 ];
 
-/// Cuts the whole source; the last token is always the end.
-pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, Fault> {
+/// Tokenizes the source. The last token is always `End`.
+pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, ParseError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     loop {
-        at += blank(&source[at..]);
+        at += blank_length(&source[at..]);
         let rest = &source[at..];
         if rest.is_empty() {
             tokens.push(Token {
@@ -85,8 +84,8 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, Fault> {
     }
 }
 
-/// How much white space and comment `rest` begins with.
-fn blank(rest: &str) -> usize {
+/// The length of the whitespace and comments at the start of `rest`.
+fn blank_length(rest: &str) -> usize {
     let mut at = 0;
     loop {
         let here = rest[at..].trim_start_matches(['\t', ' ', '\r', '\n', '\u{c}']);
@@ -98,8 +97,8 @@ fn blank(rest: &str) -> usize {
     }
 }
 
-fn token(rest: &str) -> Result<(Kind, usize), Fault> {
-    if let Some(quoted) = quoted::read(rest) {
+fn token(rest: &str) -> Result<(Kind, usize), ParseError> {
+    if let Some(quoted) = string_literal::read(rest) {
         return quoted.map(|(text, length)| (Kind::Text(text), length));
     }
     let mut characters = rest.chars();
@@ -112,43 +111,45 @@ fn token(rest: &str) -> Result<(Kind, usize), Fault> {
         let length = span(rest, |c| c.is_ascii_alphanumeric() || c == '_');
         return Ok((Kind::Name, length));
     }
-    if let Some((written, read)) = MARKS.iter().find(|(written, _)| rest.starts_with(written)) {
-        return Ok((Kind::Mark(read), written.len()));
+    if let Some((written, read)) = SYMBOLS
+        .iter()
+        .find(|(written, _)| rest.starts_with(written))
+    {
+        return Ok((Kind::Symbol(read), written.len()));
     }
-    Err(Fault::new(0, stray(rest, first)))
+    Err(ParseError::new(0, unexpected_character(rest, first)))
 }
 
-/// What to say about a character that begins no token.
-fn stray(rest: &str, first: char) -> String {
-    let instead = match first {
-        '=' if rest.starts_with("=>") => "`=>` is not an operator; expected `>=`",
-        '=' if rest.starts_with("=<") => "`=<` is not an operator; expected `<=`",
-        '=' => "`=` is not an operator; expected `==`",
-        '&' => "`&` is not an operator; expected `&&`",
-        '|' => "`|` is not an operator; expected `||`",
-        '`' => "names are not quoted; expected a key in brackets, as in `result[\"a key\"]`",
+/// The error message for a character that does not start a token.
+fn unexpected_character(rest: &str, first: char) -> String {
+    let message = match first {
+        '=' if rest.starts_with("=>") => "`=>` is not an operator; use `>=`",
+        '=' if rest.starts_with("=<") => "`=<` is not an operator; use `<=`",
+        '=' => "`=` is not an operator; use `==`",
+        '&' => "`&` is not an operator; use `&&`",
+        '|' => "`|` is not an operator; use `||`",
+        '`' => "names cannot be quoted; use brackets, as in `result[\"a key\"]`",
         '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}' => {
-            "a typographic quotation mark; expected `\"` or `'`"
+            "typographic quotation mark; use `\"` or `'`"
         }
         other => {
             return format!(
-                "the character `{}` has no meaning here; expected a name, a literal or an \
-                 operator",
+                "unexpected character `{}`; expected a name, a literal or an operator",
                 other.escape_debug()
             );
         }
     };
-    instead.to_owned()
+    message.to_owned()
 }
 
 fn span(rest: &str, belongs: impl Fn(char) -> bool) -> usize {
     rest.find(|c| !belongs(c)).unwrap_or(rest.len())
 }
 
-fn number(rest: &str) -> Result<(Kind, usize), Fault> {
+fn number(rest: &str) -> Result<(Kind, usize), ParseError> {
     let length = number_length(rest);
     let digits = &rest[..length];
-    let too_large = || Fault::new(0, format!("the number `{}` is too large", shown(digits)));
+    let too_large = || ParseError::new(0, format!("the number `{}` is too large", excerpt(digits)));
     let after = span(&rest[length..], |c| c.is_ascii_alphanumeric() || c == '_');
     let suffix = &rest[length..length + after];
     let whole = match digits.strip_prefix("0x") {
@@ -165,17 +166,17 @@ fn number(rest: &str) -> Result<(Kind, usize), Fault> {
             Ok(value) if value.is_finite() => Ok((Kind::Double(value), length)),
             Ok(_) | Err(_) => Err(too_large()),
         },
-        (Some(_) | None, _) => Err(Fault::new(
+        (Some(_) | None, _) => Err(ParseError::new(
             length,
             format!(
                 "`{}` cannot follow a number; expected an operator",
-                shown(suffix)
+                excerpt(suffix)
             ),
         )),
     }
 }
 
-/// The bytes of the longest number that `rest` begins with, without a suffix.
+/// The length of the number at the start of `rest`, without a suffix.
 fn number_length(rest: &str) -> usize {
     let digits = |from: usize| from + span(&rest[from..], |c| c.is_ascii_digit());
     if let Some(hex) = rest.strip_prefix("0x") {
@@ -198,12 +199,12 @@ fn number_length(rest: &str) -> usize {
     end
 }
 
-/// A piece of the source for a message: cut where it is long.
-pub(super) fn shown(source: &str) -> String {
-    const LONGEST: usize = 40;
-    let mut shown: String = source.chars().take(LONGEST).collect();
-    if shown.len() < source.len() {
-        shown.push('…');
+/// A part of the source for a message, truncated if it is long.
+pub(super) fn excerpt(source: &str) -> String {
+    const MAX_CHARS: usize = 40;
+    let mut excerpt: String = source.chars().take(MAX_CHARS).collect();
+    if excerpt.len() < source.len() {
+        excerpt.push('…');
     }
-    shown
+    excerpt
 }

@@ -1,13 +1,13 @@
-//! The tree that a condition is read into: what is left of the source once it has been checked.
+//! The syntax tree of a checked condition.
 //!
-//! Patterns are compiled, functions known, and the entry that a comprehension looks at is told
-//! apart from every other name, so that trying a condition can go wrong in its data only.
-//! `&&` and `||` hold all their operands at once: a long chain of them is wide and not high, and
-//! the height is what recursion pays for.
+//! Patterns are compiled, functions are resolved, and the entry of a comprehension is distinguished
+//! from other names, so that evaluation can fail only because of its data. `&&` and `||` hold all
+//! their operands: a long chain is wide and not high, and the height determines the recursion
+//! depth.
 
 use super::pattern::Pattern;
 
-/// One node, with how high the tree below it is.
+/// A node with the height of its subtree.
 pub(super) struct Node {
     pub(super) height: u32,
     pub(super) expr: Expr,
@@ -20,9 +20,9 @@ pub(super) enum Expr {
     Uint(u64),
     Double(f64),
     Text(Box<str>),
-    /// A name from outside: one of the five, a key of the result, or a type.
+    /// A free name: one of the five in the scope, a key of the result or a type.
     Name(Box<str>),
-    /// The entry that the comprehension around it looks at, by the name it has there.
+    /// The entry of the enclosing comprehension, with its name.
     Entry(Box<str>),
     Field(Box<Node>, Box<str>),
     Has(Box<Node>, Box<str>),
@@ -39,11 +39,11 @@ pub(super) enum Expr {
     Call(Function, Vec<Node>),
     Matches(Box<Node>, Box<Pattern>),
     Comprehension(Comprehension, Box<[Node; 2]>),
-    /// `list.map(x, test, value)`: the list, the test, the value.
+    /// `list.map(x, test, value)`: the list, the test and the value.
     MapWhere(Box<[Node; 3]>),
 }
 
-/// The operators with two operands that are always both looked at.
+/// The binary operators without short-circuit evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binary {
     Equal,
@@ -61,7 +61,7 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// As it is written.
+    /// The operator's symbol.
     pub(super) fn sign(self) -> &'static str {
         match self {
             Binary::Equal => "==",
@@ -80,7 +80,7 @@ impl Binary {
     }
 }
 
-/// The functions, without `matches`, whose pattern is a part of the tree.
+/// The functions except `matches`, whose pattern is part of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Size,
@@ -96,7 +96,7 @@ pub(super) enum Function {
     Type,
 }
 
-/// What is asked of the entries of a list.
+/// The comprehensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comprehension {
     All,
@@ -107,7 +107,7 @@ pub(super) enum Comprehension {
 }
 
 impl Expr {
-    /// The height of the highest node below this one, 0 where there is none.
+    /// The height of the highest child, or 0.
     pub(super) fn height_below(&self) -> u32 {
         fn highest(nodes: &[Node]) -> u32 {
             nodes.iter().map(|node| node.height).max().unwrap_or(0)
@@ -136,9 +136,9 @@ impl Expr {
 }
 
 impl Node {
-    /// The node as an author would point at it: `result.sources[0].url`.
+    /// The node as a path, such as `result.sources[0].url`.
     ///
-    /// What is not a path is shown as `(…)`: the reader has the source beside it.
+    /// Other expressions are written as `(…)`; the reader has the source.
     pub(super) fn path(&self) -> String {
         let mut path = String::new();
         self.write_path(&mut path);

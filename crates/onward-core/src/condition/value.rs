@@ -1,11 +1,9 @@
-//! What a condition computes with: the result's JSON where it lies, and what is made on the way.
+//! The values of conditions: the result's JSON by reference, and computed values.
 //!
-//! Nothing of a result is copied. Lists and texts that a condition makes are shared, so that
-//! passing one on costs nothing.
+//! Nothing of a result is copied. Computed lists and strings are reference-counted.
 //!
-//! Where it differs from CEL: numbers, for which see `number`; the keys of an
-//! object are gone through in their alphabetical order, of a literal in the order written; a
-//! decimal that is not a number is neither less nor greater than any other.
+//! Differences from CEL: numbers (see `number`); object keys are iterated in alphabetical order,
+//! those of a literal in source order; NaN is neither less nor greater than any number.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -21,19 +19,19 @@ pub(super) enum Value<'a> {
     Null,
     Bool(bool),
     Number(Number),
-    /// A text of the scope or of the condition.
+    /// A string from the scope or the condition.
     Text(&'a str),
-    /// A text that was put together.
+    /// A computed string.
     Built(Rc<str>),
     Array(&'a [Json]),
     List(Rc<[Value<'a>]>),
     Object(&'a Map<String, Json>),
-    /// An object literal, `step` or `plan`: few entries, looked through from the start.
+    /// An object literal, `step` or `plan`: few entries, searched linearly.
     Entries(Rc<[(Value<'a>, Value<'a>)]>),
     Type(Kind),
 }
 
-/// The type of a value, as a condition can ask for it.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -48,22 +46,22 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// In a message.
-    pub(super) fn words(self) -> &'static str {
+    /// The description in messages.
+    pub(super) fn describe(self) -> &'static str {
         match self {
             Kind::Null => "null",
             Kind::Bool => "a boolean",
-            Kind::Int => "a whole number",
-            Kind::Uint => "an unsigned number",
-            Kind::Double => "a decimal number",
-            Kind::Text => "a text",
+            Kind::Int => "an integer",
+            Kind::Uint => "an unsigned integer",
+            Kind::Double => "a double",
+            Kind::Text => "a string",
             Kind::List => "a list",
             Kind::Object => "an object",
             Kind::Type => "a type",
         }
     }
 
-    /// The type that CEL calls by this name.
+    /// The type with this name in CEL.
     pub(super) fn named(name: &str) -> Option<Kind> {
         Some(match name {
             "null_type" => Kind::Null,
@@ -81,7 +79,7 @@ impl Kind {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn of(json: &'a Json) -> Value<'a> {
+    pub(super) fn from_json(json: &'a Json) -> Value<'a> {
         match json {
             Json::Null => Value::Null,
             Json::Bool(value) => Value::Bool(*value),
@@ -134,7 +132,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How many entries a list or an object has.
+    /// The number of entries of a list or an object.
     pub(super) fn entries(&self) -> Option<usize> {
         match self {
             Value::Array(entries) => Some(entries.len()),
@@ -150,10 +148,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// An entry of a list.
+    /// The list entry at this index.
     pub(super) fn item(&self, index: usize) -> Option<Value<'a>> {
         match self {
-            Value::Array(entries) => entries.get(index).map(Value::of),
+            Value::Array(entries) => entries.get(index).map(Value::from_json),
             Value::List(entries) => entries.get(index).cloned(),
             Value::Null
             | Value::Bool(_)
@@ -166,7 +164,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What an object holds under a key.
+    /// The value of an object's key.
     pub(super) fn lookup<'n>(
         &self,
         key: &Value<'a>,
@@ -175,7 +173,7 @@ impl<'a> Value<'a> {
         match (self, key.text()) {
             (Value::Object(entries), Some(text)) => {
                 meter.look_up(text)?;
-                Ok(entries.get(text).map(Value::of))
+                Ok(entries.get(text).map(Value::from_json))
             }
             (Value::Entries(entries), _) => {
                 for (candidate, value) in entries.iter() {
@@ -189,14 +187,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What a comprehension goes through: the entries of a list, the keys of an object.
+    /// The items of a comprehension: the entries of a list or the keys of an object.
     pub(super) fn parts<'n>(&self, meter: &mut Meter) -> Result<Option<Parts<'a>>, Failure<'n>> {
         Ok(Some(match self {
             Value::Array(entries) => Parts::Array(entries),
             Value::List(entries) => Parts::List(Rc::clone(entries)),
             Value::Object(entries) => {
-                // A map that keeps its keys in the order they came in would make the answer
-                // depend on who wrote them down; sorting one that is sorted is one pass.
+                // Sort the keys, so that the outcome does not depend on their order in the
+                // document.
                 meter.allocate(entries.len() * size_of::<Value<'_>>())?;
                 meter.work(entries.len() as u64 * 4 * NODE)?;
                 let mut keys: Vec<&'a str> = entries.keys().map(String::as_str).collect();
@@ -216,7 +214,7 @@ impl<'a> Value<'a> {
         }))
     }
 
-    /// Whether two values are the same; values of different kinds never are, numbers aside.
+    /// Whether two values are equal. Values of different types are not, except numbers.
     pub(super) fn equals<'n>(
         &self,
         other: &Value<'a>,
@@ -270,7 +268,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Object(entries) => {
                 for (key, value) in *entries {
-                    if !same(&Value::Text(key), &Value::of(value))? {
+                    if !same(&Value::Text(key), &Value::from_json(value))? {
                         return Ok(false);
                     }
                 }
@@ -295,7 +293,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What a comprehension goes through, one by one.
+/// The items of a comprehension.
 pub(super) enum Parts<'a> {
     Array(&'a [Json]),
     List(Rc<[Value<'a>]>),
@@ -311,7 +309,7 @@ impl<'a> Parts<'a> {
 
     pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
-            Parts::Array(entries) => entries.get(index).map(Value::of),
+            Parts::Array(entries) => entries.get(index).map(Value::from_json),
             Parts::List(entries) => entries.get(index).cloned(),
         }
     }

@@ -1,4 +1,4 @@
-//! A person gives the plan up. Its steps stay as they are; a result that comes later is kept.
+//! Abandons a plan. Its steps do not change; a later result is stored as an artifact.
 
 use super::check::Check;
 use super::draft::Draft;
@@ -8,7 +8,7 @@ use crate::plan::{PlanFailure, PlanHead};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-/// Decides whether there is something to give up.
+/// Decides the command.
 pub fn decide(
     plan: &PlanHead,
     command: &AbandonPlan,
@@ -16,10 +16,10 @@ pub fn decide(
 ) -> Result<Vec<Event>, Refusal> {
     let mut check = Check::default();
     check.remark("reason", command.reason.as_deref());
-    check.done()?;
-    let mut draft = Draft::of(plan, now);
+    check.finish()?;
+    let mut draft = Draft::new(plan, now);
     draft.push(Event::PlanFailed {
         reason: PlanFailure::Abandoned(command.reason.clone()),
     })?;
-    Ok(draft.done())
+    Ok(draft.into_events())
 }

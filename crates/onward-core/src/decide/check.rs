@@ -1,4 +1,4 @@
-//! Whether input fits: lengths, ranges, sizes. Every issue is named, not only the first.
+//! Input checks: lengths, ranges, sizes. Reports all issues, not only the first.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::policy::{
 use crate::refusal::{Issue, Refusal};
 use crate::step::StepResult;
 
-/// More than this many issues help nobody.
+/// The maximum number of reported issues.
 const MAX_ISSUES: usize = 20;
 
-/// What is wrong with the input so far.
+/// The issues found so far.
 #[derive(Debug, Default)]
 pub(super) struct Check {
     issues: Vec<Issue>,
-    /// The ids that are steps already, or will be.
+    /// The ids of existing and new steps.
     taken: BTreeSet<StepId>,
 }
 
 impl Check {
-    /// A check of steps that come to others, which have these ids.
-    pub(super) fn beside(taken: &[StepId]) -> Self {
+    /// A check of steps that are added to existing ones with these ids.
+    pub(super) fn with_taken_ids(taken: &[StepId]) -> Self {
         Self {
             taken: taken.iter().copied().collect(),
             ..Self::default()
@@ -43,7 +43,7 @@ impl Check {
         }
     }
 
-    pub(super) fn done(self) -> Result<(), Refusal> {
+    pub(super) fn finish(self) -> Result<(), Refusal> {
         if self.issues.is_empty() {
             Ok(())
         } else {
@@ -51,7 +51,7 @@ impl Check {
         }
     }
 
-    /// A text that must say something, within `max` characters.
+    /// A non-blank text with at most `max` characters.
     pub(super) fn text(&mut self, path: &str, text: &str, max: usize) {
         if text.trim().is_empty() {
             self.issue(path, "must not be empty");
@@ -60,9 +60,9 @@ impl Check {
         }
     }
 
-    /// A text that may be left out, within `max` characters.
+    /// A text with at most `max` characters.
     pub(super) fn length(&mut self, path: &str, text: &str, max: usize) {
-        // No text has more characters than bytes, so most need no counting.
+        // A text never has more characters than bytes, so most texts need no counting.
         if text.len() > max {
             let length = text.chars().count();
             if length > max {
@@ -93,9 +93,9 @@ impl Check {
     }
 
     pub(super) fn steps(&mut self, path: &str, steps: &[StepSpec]) {
-        for (place, step) in steps.iter().enumerate() {
-            // The paths are made only for what is wrong: a plan may hold 10,000 steps.
-            let sound = !step.instructions.trim().is_empty()
+        for (index, step) in steps.iter().enumerate() {
+            // Build the paths only for invalid steps: a plan may have 10,000 steps.
+            let is_valid = !step.instructions.trim().is_empty()
                 && step.instructions.len() <= MAX_INSTRUCTIONS
                 && step
                     .title
@@ -104,10 +104,13 @@ impl Check {
                 && step.stall_threshold.is_none()
                 && step.max_attempts.is_none();
             if !self.taken.insert(step.id) {
-                self.issue(format!("{path}[{place}].id"), "is the id of another step");
+                self.issue(
+                    format!("{path}[{index}].id"),
+                    "already used by another step",
+                );
             }
-            if !sound {
-                self.step(&format!("{path}[{place}]"), step);
+            if !is_valid {
+                self.step(&format!("{path}[{index}]"), step);
             }
         }
     }
@@ -150,7 +153,7 @@ impl Check {
         self.size(path, value, MAX_RESULT_BYTES);
     }
 
-    /// A value that has at most so many bytes as JSON.
+    /// A value with at most `max` bytes as JSON.
     pub(super) fn size(&mut self, path: &str, value: &Value, max: usize) {
         let size = json_size(value);
         if size > max {
@@ -159,7 +162,7 @@ impl Check {
     }
 }
 
-/// How many bytes a value has as JSON, without making them.
+/// The length of a value as JSON, without serializing it to memory.
 fn json_size(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {

@@ -1,10 +1,10 @@
-//! Make a plan: all of it or nothing. The whole input is checked, orders become ids, conditions are
-//! parsed; a plan that exists is one that can be run.
+//! Creates a plan. The whole input is checked, orders are resolved to ids and conditions are
+//! parsed, so that every stored plan can be executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
-use super::resolve::{self, BranchFacts, Insertion, Referenced};
+use super::resolve::{self, BranchFacts, Insertion, ReferencedStep};
 use crate::command::{ActionSpec, BranchSpec, CreatePlan};
 use crate::event::{Change, Created, Event};
 use crate::id::StepId;
@@ -15,16 +15,16 @@ use crate::policy::{
 use crate::refusal::Refusal;
 use crate::step::StepStatus;
 
-/// Decides whether the plan can be, and what it is.
+/// Decides the command.
 pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
-    within("branches", MAX_BRANCHES, command.branches.len())?;
-    checked(command)?;
+    check_limit("branches", MAX_BRANCHES, command.branches.len())?;
+    check_input(command)?;
     let steps = resolve::steps(&command.steps, Insertion::new(0, &command.steps), |_| None)?;
     let total = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     let at = |order: u32| {
-        let place = usize::try_from(order).ok()?.checked_sub(1)?;
-        let step = steps.get(place)?;
-        Some(Referenced {
+        let index = usize::try_from(order).ok()?.checked_sub(1)?;
+        let step = steps.get(index)?;
+        Some(ReferencedStep {
             id: step.id,
             order,
             status: StepStatus::Pending,
@@ -35,20 +35,20 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     let mut branches = Vec::with_capacity(command.branches.len());
     let mut per_step: BTreeMap<u32, usize> = BTreeMap::new();
     let mut patterns = 0usize;
-    for (place, spec) in command.branches.iter().enumerate() {
+    for (index, spec) in command.branches.iter().enumerate() {
         let count = per_step.entry(spec.after_order).or_default();
         *count += 1;
-        within("branches after one step", MAX_BRANCHES_PER_STEP, *count)?;
+        check_limit("branches after one step", MAX_BRANCHES_PER_STEP, *count)?;
         let facts = BranchFacts {
             after: at(spec.after_order),
             total,
-            own: &at,
+            existing: &at,
             by_id: &by_id,
         };
-        let path = format!("branchingConditions[{place}]");
+        let path = format!("branchingConditions[{index}]");
         let branch = resolve::branch(spec, &path, &facts)?;
         patterns = patterns.saturating_add(branch.condition.pattern_bytes());
-        within("bytes of patterns", MAX_PATTERN_BYTES, patterns)?;
+        check_limit("bytes of patterns", MAX_PATTERN_BYTES, patterns)?;
         branches.push(branch);
     }
     let created = Created {
@@ -72,7 +72,7 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     }])
 }
 
-fn checked(command: &CreatePlan) -> Result<(), Refusal> {
+fn check_input(command: &CreatePlan) -> Result<(), Refusal> {
     let mut check = Check::default();
     check.text("name", &command.name, MAX_NAME);
     check.text("researchQuestion", &command.research_question, MAX_QUESTION);
@@ -84,7 +84,7 @@ fn checked(command: &CreatePlan) -> Result<(), Refusal> {
     check.threshold("stallThresholdMs", command.stall_threshold);
     if command.steps.is_empty() || command.steps.len() > MAX_STEPS {
         let message = format!(
-            "has {} steps, must have 1 to {MAX_STEPS}",
+            "must contain 1 to {MAX_STEPS} steps, not {}",
             command.steps.len()
         );
         check.issue("steps", message);
@@ -92,17 +92,17 @@ fn checked(command: &CreatePlan) -> Result<(), Refusal> {
         check.steps("steps", &command.steps);
     }
     let mut ids = BTreeSet::new();
-    for (place, branch) in command.branches.iter().enumerate() {
-        let path = format!("branchingConditions[{place}]");
+    for (index, branch) in command.branches.iter().enumerate() {
+        let path = format!("branchingConditions[{index}]");
         check_branch(&mut check, &path, branch);
         if !ids.insert(branch.id) {
-            check.issue(format!("{path}.id"), "is the id of another branch");
+            check.issue(format!("{path}.id"), "already used by another branch");
         }
     }
-    check.done()
+    check.finish()
 }
 
-/// What is wrong with a branch before anything is looked up.
+/// Checks a branch without looking up steps.
 pub(super) fn check_branch(check: &mut Check, path: &str, branch: &BranchSpec) {
     match &branch.action {
         ActionSpec::Continue | ActionSpec::SkipTo(_) => {}
@@ -114,7 +114,7 @@ pub(super) fn check_branch(check: &mut Check, path: &str, branch: &BranchSpec) {
             if steps.is_empty() || steps.len() > MAX_STEPS {
                 check.issue(
                     path,
-                    format!("has {} steps, must have 1 to {MAX_STEPS}", steps.len()),
+                    format!("must contain 1 to {MAX_STEPS} steps, not {}", steps.len()),
                 );
             } else {
                 check.steps(&path, steps);
@@ -123,10 +123,14 @@ pub(super) fn check_branch(check: &mut Check, path: &str, branch: &BranchSpec) {
     }
 }
 
-/// Whether there may be so many of these.
-pub(super) fn within(what: &'static str, limit: usize, asked: usize) -> Result<(), Refusal> {
-    if asked > limit {
-        return Err(Refusal::LimitExceeded { what, limit, asked });
+/// Returns an error if the limit is exceeded.
+pub(super) fn check_limit(what: &'static str, limit: usize, actual: usize) -> Result<(), Refusal> {
+    if actual > limit {
+        return Err(Refusal::LimitExceeded {
+            what,
+            limit,
+            actual,
+        });
     }
     Ok(())
 }

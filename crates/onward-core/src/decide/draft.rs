@@ -1,5 +1,5 @@
-//! Events in the making: the head follows each one, so that what comes after is decided on what is
-//! true by then.
+//! Collects the events of one command. The head is updated with each event, so that the next
+//! decision is based on it.
 
 use crate::event::Event;
 use crate::plan::{PlanHead, PlanStatus};
@@ -15,7 +15,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn of(head: &PlanHead, now: Timestamp) -> Self {
+    pub(super) fn new(head: &PlanHead, now: Timestamp) -> Self {
         Self {
             head: head.clone(),
             events: Vec::new(),
@@ -23,25 +23,25 @@ impl Draft {
         }
     }
 
-    /// The plan's head after what was drafted.
+    /// The plan's head after these events.
     pub(super) fn head(&self) -> &PlanHead {
         &self.head
     }
 
-    /// One more event. A move that the law of the plans does not know is refused here.
+    /// Adds an event. Rejects an illegal transition of the plan.
     pub(super) fn push(&mut self, event: Event) -> Result<(), Refusal> {
         self.head.apply(&event, self.now)?;
         self.events.push(event);
         Ok(())
     }
 
-    /// The events as they are.
-    pub(super) fn done(self) -> Vec<Event> {
+    /// The events.
+    pub(super) fn into_events(self) -> Vec<Event> {
         self.events
     }
 
-    /// The events, and the plan's end where every step is terminal by now.
-    pub(super) fn settle(mut self) -> Result<Vec<Event>, Refusal> {
+    /// The events, followed by `PlanCompleted` if every step is terminal.
+    pub(super) fn finish(mut self) -> Result<Vec<Event>, Refusal> {
         let finished = self.head.counts.derived_status() == PlanStatus::Completed;
         if finished && self.head.status() == PlanStatus::Executing {
             self.push(Event::PlanCompleted)?;

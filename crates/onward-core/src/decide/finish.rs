@@ -1,14 +1,13 @@
-//! A step is completed: its branches are tried, the first that is true decides, and the plan's status
-//! follows. Shared by a submitted result and an approved review.
+//! Completes a step: evaluates its branches, carries out the action of the taken branch and updates
+//! the plan's status. Used by submitted results and approved reviews.
 //!
-//! A `skip_to` needs one more fact, what lies between the step and its target, and only when it is
-//! taken. So the decision may come back as a [`Settled::Skips`] that asks for it: nobody loads a long
-//! list for a branch that is not taken.
+//! A taken `skip_to` needs the steps between the step and its target. [`Outcome::SkipTo`] requests
+//! them only in that case, so that callers do not load a long list for a branch that is not taken.
 
 use std::sync::Arc;
 
 use super::draft::Draft;
-use crate::branch::{Action, Branch, Effect, NoEffect, try_branches};
+use crate::branch::{Action, Branch, Effect, NoEffect, evaluate_branches};
 use crate::event::Event;
 use crate::id::{BranchId, SessionId, StepId};
 use crate::plan::PlanFailure;
@@ -16,47 +15,50 @@ use crate::policy::MAX_STEPS;
 use crate::refusal::Refusal;
 use crate::step::{SkipCause, Step, StepResult, StepStatus};
 
-/// A decision, or all of it but what lies between a step and the target of its `skip_to`.
+/// The events of a decision, or a `skip_to` that needs its target first.
 #[derive(Debug)]
-pub enum Settled {
-    /// The whole of it.
+pub enum Outcome {
+    /// The complete decision.
     Events(Vec<Event>),
-    /// A `skip_to` was taken: look up its [`Landing`], then [`land`](Skip::land).
-    Skips(Box<Skip>),
+    /// A `skip_to` was taken: look up its [`SkipTarget`], then call [`PendingSkip::resolve`].
+    SkipTo(Box<PendingSkip>),
 }
 
-impl Settled {
-    /// The events, with `look_up` to find the landing where one is needed.
-    pub fn land(self, look_up: impl FnOnce(&Skip) -> Landing) -> Result<Vec<Event>, Refusal> {
+impl Outcome {
+    /// The events. `look_up` is called only for a taken `skip_to`.
+    pub fn resolve(
+        self,
+        look_up: impl FnOnce(&PendingSkip) -> SkipTarget,
+    ) -> Result<Vec<Event>, Refusal> {
         match self {
-            Settled::Events(events) => Ok(events),
-            Settled::Skips(skip) => {
-                let landing = look_up(&skip);
-                skip.land(landing)
+            Outcome::Events(events) => Ok(events),
+            Outcome::SkipTo(skip) => {
+                let skip_target = look_up(&skip);
+                skip.resolve(skip_target)
             }
         }
     }
 }
 
-/// What is known of the target of a `skip_to` at the moment it is taken.
+/// The target of a taken `skip_to`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Landing {
-    /// It was removed.
-    Gone,
-    /// It is there.
-    At {
-        /// Its place.
+pub enum SkipTarget {
+    /// The step was removed.
+    Missing,
+    /// The step exists.
+    Found {
+        /// The target's order.
         order: u32,
-        /// Where it stands.
+        /// The target's status.
         status: StepStatus,
-        /// The pending steps strictly between, in their order.
+        /// The pending steps between the step and the target, sorted by order.
         pending_between: Vec<StepId>,
     },
 }
 
-/// A `skip_to` that was taken, before anybody looked where it lands.
+/// A taken `skip_to` whose target is not looked up yet.
 #[derive(Debug)]
-pub struct Skip {
+pub struct PendingSkip {
     draft: Draft,
     branch: BranchId,
     step: StepId,
@@ -64,43 +66,45 @@ pub struct Skip {
     target: StepId,
 }
 
-impl Skip {
-    /// The step to land on.
+impl PendingSkip {
+    /// The target step.
     pub fn target(&self) -> StepId {
         self.target
     }
 
-    /// The step whose branch it is.
+    /// The step before the branch.
     pub fn step(&self) -> StepId {
         self.step
     }
 
-    /// The rest of the decision. A target that is gone, or no longer pending, or not behind the step
-    /// any more, does nothing, and the event says so.
-    pub fn land(self, landing: Landing) -> Result<Vec<Event>, Refusal> {
-        let Skip {
+    /// Completes the decision. If the target was removed, is not pending or is not after the step
+    /// any more, the branch has no effect, and the event contains the reason.
+    pub fn resolve(self, skip_target: SkipTarget) -> Result<Vec<Event>, Refusal> {
+        let PendingSkip {
             mut draft,
             branch,
             step,
             order,
             target,
         } = self;
-        let why = match &landing {
-            Landing::Gone => Some(NoEffect::TargetGone),
-            Landing::At { status, .. } if *status != StepStatus::Pending => {
+        let why = match &skip_target {
+            SkipTarget::Missing => Some(NoEffect::TargetMissing),
+            SkipTarget::Found { status, .. } if *status != StepStatus::Pending => {
                 Some(NoEffect::TargetNotPending)
             }
-            Landing::At { order: target, .. } if *target <= order => Some(NoEffect::TargetNotAfter),
-            Landing::At { .. } => None,
+            SkipTarget::Found { order: target, .. } if *target <= order => {
+                Some(NoEffect::TargetNotAfter)
+            }
+            SkipTarget::Found { .. } => None,
         };
-        let between = match landing {
-            Landing::At {
+        let between = match skip_target {
+            SkipTarget::Found {
                 pending_between, ..
             } if why.is_none() => pending_between,
-            Landing::At { .. } | Landing::Gone => Vec::new(),
+            SkipTarget::Found { .. } | SkipTarget::Missing => Vec::new(),
         };
         let effect = match why {
-            Some(why) => Effect::Nothing { why },
+            Some(why) => Effect::Nothing { reason: why },
             None => Effect::Skipped {
                 target,
                 steps: between.clone(),
@@ -119,27 +123,27 @@ impl Skip {
                 by,
             })?;
         }
-        draft.settle()
+        draft.finish()
     }
 }
 
-/// What is completed, and how it came out.
+/// A step to complete, with its result.
 pub(super) struct Completion<'a> {
     pub(super) step: &'a Step,
-    /// Where the step stands once the draft so far is applied.
+    /// The step's status after the events in the draft.
     pub(super) from: StepStatus,
-    /// The attempt that it is completed in.
+    /// The attempt number of the result.
     pub(super) attempt: u32,
     pub(super) result: Arc<StepResult>,
     pub(super) session: Option<SessionId>,
 }
 
-/// Completes the step and tries its branches.
+/// Completes the step and evaluates its branches.
 pub(super) fn complete(
     mut draft: Draft,
     completion: Completion<'_>,
     branches: &[Branch],
-) -> Result<Settled, Refusal> {
+) -> Result<Outcome, Refusal> {
     let Completion {
         step,
         from,
@@ -147,10 +151,10 @@ pub(super) fn complete(
         result,
         session,
     } = completion;
-    // The branches see the plan as it is with this step completed.
+    // Conditions see the counts after this step is completed.
     let mut counts = draft.head().counts;
     counts.shift(from, StepStatus::Completed);
-    let (verdicts, taken) = try_branches(branches, step, attempt, &result, &counts);
+    let (verdicts, taken) = evaluate_branches(branches, step, attempt, &result, &counts);
     draft.push(Event::StepCompleted {
         step: step.id(),
         from,
@@ -159,26 +163,26 @@ pub(super) fn complete(
         session,
     })?;
     let Some(branch) = taken else {
-        return Ok(Settled::Events(draft.settle()?));
+        return Ok(Outcome::Events(draft.finish()?));
     };
     let effect = match &branch.action {
         Action::Continue => Effect::Continued,
         Action::SkipTo { target } => {
             let (branch, order) = (branch.id, step.order);
-            let skip = Skip {
+            let skip = PendingSkip {
                 draft,
                 branch,
                 step: step.id(),
                 order,
                 target: *target,
             };
-            return Ok(Settled::Skips(Box::new(skip)));
+            return Ok(Outcome::SkipTo(Box::new(skip)));
         }
         Action::AddSteps { steps } => {
             let total = usize::try_from(draft.head().counts.total()).unwrap_or(usize::MAX);
             if total.saturating_add(steps.len()) > MAX_STEPS {
                 Effect::Nothing {
-                    why: NoEffect::PlanFull,
+                    reason: NoEffect::PlanFull,
                 }
             } else {
                 Effect::Added {
@@ -198,7 +202,7 @@ pub(super) fn complete(
             draft.push(Event::PlanFailed {
                 reason: PlanFailure::Branch(reason.clone()),
             })?;
-            return Ok(Settled::Events(draft.done()));
+            return Ok(Outcome::Events(draft.into_events()));
         }
     };
     draft.push(Event::BranchTaken {
@@ -206,5 +210,5 @@ pub(super) fn complete(
         step: step.id(),
         effect,
     })?;
-    Ok(Settled::Events(draft.settle()?))
+    Ok(Outcome::Events(draft.finish()?))
 }

@@ -1,12 +1,13 @@
-//! Act on stalls, by the plan's policy. Detecting changes nothing; this is the command that does, and
-//! only when somebody sends it.
+//! Handles stalls according to the plan's policy. Detection changes nothing; only this command
+//! does.
 //!
-//! One stall (step, attempt, reference instant) marks once: a plan that was resumed is not marked
-//! again for the same stall, so an agent that works on beside a dead one is not thrown back and forth.
+//! Each stall (step, attempt, reference time) marks the plan once. A resumed plan is not marked
+//! again for the same stall, so that one dead agent does not repeatedly stop another that is still
+//! working.
 
 use super::check::Check;
 use super::draft::Draft;
-use super::start_next::hand_back;
+use super::start_next::requeue_or_fail;
 use crate::command::HandleStalls;
 use crate::event::{Event, RequeueReason};
 use crate::plan::{PlanHead, PlanStatus};
@@ -17,19 +18,19 @@ use crate::step::{FailReason, Step, StepStatus};
 use crate::time::Timestamp;
 use crate::watcher::Watcher;
 
-/// What must be known.
+/// The required facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
     pub plan: &'a PlanHead,
-    /// Steps in progress; at least those past their threshold.
+    /// Steps in progress, at least those past their threshold.
     pub in_progress: &'a [&'a Step],
-    /// Who asks, where it is one that may itself have slept.
+    /// The monitor, if a grace period after a sleep applies.
     pub watcher: Option<&'a Watcher>,
 }
 
-/// Decides what is done about the plan's stalls. Nothing, where there are none, or where the policy or
-/// the plan's status says so.
+/// Decides the command. Returns no events if there are no stalls, or if the policy or the plan's
+/// status requires no action.
 pub fn decide(
     facts: &Facts<'_>,
     command: &HandleStalls,
@@ -37,25 +38,28 @@ pub fn decide(
 ) -> Result<Vec<Event>, Refusal> {
     let mut check = Check::default();
     check.threshold("thresholdMs", command.threshold);
-    check.done()?;
+    check.finish()?;
     let status = facts.plan.status();
-    let stalled: Vec<&Step> = convicts(facts, command, now).collect();
-    let mut draft = Draft::of(facts.plan, now);
+    let stalled: Vec<&Step> = stalled_steps(facts, command, now).collect();
+    let mut draft = Draft::new(facts.plan, now);
     match command.policy.unwrap_or(facts.plan.on_stall) {
         OnStall::Ignore => {}
         OnStall::Mark if status == PlanStatus::Executing => {
-            let stalls: Vec<Stall> = stalled.iter().filter_map(|step| unmarked(step)).collect();
+            let stalls: Vec<Stall> = stalled
+                .iter()
+                .filter_map(|step| unmarked_stall(step))
+                .collect();
             if !stalls.is_empty() {
                 draft.push(Event::PlanStalled { stalls })?;
             }
         }
         OnStall::Mark => {}
-        OnStall::Requeue if acts_on_steps(status) => {
+        OnStall::Requeue if allows_step_changes(status) => {
             for step in stalled {
-                draft.push(hand_back(step, RequeueReason::Stalled)?)?;
+                draft.push(requeue_or_fail(step, RequeueReason::Stalled)?)?;
             }
         }
-        OnStall::Fail if acts_on_steps(status) => {
+        OnStall::Fail if allows_step_changes(status) => {
             for step in stalled {
                 let (from, reason) = (StepStatus::InProgress, FailReason::Stalled);
                 draft.push(Event::StepFailed {
@@ -67,32 +71,39 @@ pub fn decide(
         }
         OnStall::Requeue | OnStall::Fail => {}
     }
-    draft.settle()
+    draft.finish()
 }
 
-/// The stalls that people are told of: also those that need nothing done about them because of the
-/// plan's status. None where the plan is over, or whoever made it wants nothing done about its stalls.
-pub fn told(facts: &Facts<'_>, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
-    let is_told = match command.policy.unwrap_or(facts.plan.on_stall) {
+/// The stalls that trigger notifications, including those that need no action because of the plan's
+/// status. None for a terminal plan or the policy `ignore`.
+pub fn notifiable_stalls(facts: &Facts<'_>, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
+    let notifies = match command.policy.unwrap_or(facts.plan.on_stall) {
         OnStall::Mark | OnStall::Requeue | OnStall::Fail => true,
         OnStall::Ignore => false,
     };
-    if facts.plan.status().is_terminal() || !is_told {
+    if facts.plan.status().is_terminal() || !notifies {
         return Vec::new();
     }
-    convicts(facts, command, now).filter_map(stall_of).collect()
+    stalled_steps(facts, command, now)
+        .filter_map(current_stall)
+        .collect()
 }
 
-fn convicts<'a>(
+fn stalled_steps<'a>(
     facts: &Facts<'a>,
     command: &HandleStalls,
     now: Timestamp,
 ) -> impl Iterator<Item = &'a Step> {
     let steps = facts.in_progress.iter().copied();
-    steps.filter(move |step| convicted(facts, command, step, now))
+    steps.filter(move |step| is_past_deadline(facts, command, step, now))
 }
 
-fn convicted(facts: &Facts<'_>, command: &HandleStalls, step: &Step, now: Timestamp) -> bool {
+fn is_past_deadline(
+    facts: &Facts<'_>,
+    command: &HandleStalls,
+    step: &Step,
+    now: Timestamp,
+) -> bool {
     let threshold = stall_threshold(
         command.threshold,
         step.spec.stall_threshold,
@@ -102,18 +113,18 @@ fn convicted(facts: &Facts<'_>, command: &HandleStalls, step: &Step, now: Timest
     let Some(stalls_at) = times.stalls_at(threshold) else {
         return false;
     };
-    let after = facts.watcher.map_or(stalls_at, |watcher| {
-        watcher.convicts_after(times.reference(), stalls_at)
+    let deadline = facts.watcher.map_or(stalls_at, |watcher| {
+        watcher.deadline(times.reference(), stalls_at)
     });
-    now > after
+    now > deadline
 }
 
-fn unmarked(step: &Step) -> Option<Stall> {
-    let stall = stall_of(step)?;
+fn unmarked_stall(step: &Step) -> Option<Stall> {
+    let stall = current_stall(step)?;
     (step.work()?.stall_marked != Some(stall.since)).then_some(stall)
 }
 
-fn stall_of(step: &Step) -> Option<Stall> {
+fn current_stall(step: &Step) -> Option<Stall> {
     Some(Stall {
         step: step.id(),
         attempt: step.work()?.claim.attempt,
@@ -121,8 +132,8 @@ fn stall_of(step: &Step) -> Option<Stall> {
     })
 }
 
-/// A plan that was marked waits for somebody; one that is over has no stalls.
-fn acts_on_steps(status: PlanStatus) -> bool {
+/// A stalled plan waits for a resume; a terminal plan has no stalls.
+fn allows_step_changes(status: PlanStatus) -> bool {
     match status {
         PlanStatus::Executing | PlanStatus::AwaitingReview => true,
         PlanStatus::Planning | PlanStatus::Stalled | PlanStatus::Completed | PlanStatus::Failed => {

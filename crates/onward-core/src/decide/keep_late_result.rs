@@ -1,20 +1,20 @@
-//! A refused result is kept beside the plan, and the trail says where. It changes nothing about the
-//! plan, so it fits every status. What is to be kept, [`Command::late_result`](crate::Command::late_result)
-//! says.
+//! Records that a rejected result is stored as an artifact. The plan does not change, so the
+//! command is allowed in every status. [`Command::late_result`](crate::Command::late_result)
+//! returns the content to store.
 
 use crate::command::KeepLateResult;
 use crate::event::Event;
 
-/// What is noted.
+/// The event to record.
 pub fn decide(command: &KeepLateResult) -> Vec<Event> {
     let KeepLateResult {
         step,
         artifact,
-        refused,
+        rejection,
     } = *command;
     vec![Event::LateResultKept {
         step,
         artifact,
-        refused,
+        rejection,
     }]
 }

@@ -1,10 +1,10 @@
-//! A skill that is linked to the plan began or ended. It changes nothing about the plan, so it fits
-//! every status: a skill usually ends after its plan did.
+//! Records the start or end of a linked skill execution. The plan does not change, so the command
+//! is allowed in every status: a skill usually ends after its plan.
 
 use crate::command::{LogSkill, SkillPhase};
 use crate::event::Event;
 
-/// What is noted.
+/// The event to record.
 pub fn decide(command: &LogSkill) -> Vec<Event> {
     let (execution, skill) = (command.execution, command.skill.clone());
     vec![match &command.phase {

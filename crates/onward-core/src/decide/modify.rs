@@ -1,10 +1,10 @@
-//! Change the list of steps and branches, or one step in it. One file per action.
+//! Changes the step list, a branch or one step. One file per action.
 //!
-//! Only while a plan is `planning` or `executing`; a person who acts on a stalled plan resumes it in
-//! the same breath. After any of them the plan's status is derived again: failing the last open step
-//! completes the plan.
+//! Allowed only while a plan is `planning` or `executing`; a user's change to a stalled plan
+//! resumes it first. After the change the plan's status is derived again: failing the last open
+//! step completes the plan.
 //!
-//! The actions look at different things, so [`needs`] says what this one looks at.
+//! The actions need different facts; [`needs`] returns them.
 
 mod add_branch;
 mod add_steps;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use super::check::Check;
 use super::draft::Draft;
-use super::resolve::{self, OrderFacts, Referenced};
+use super::resolve::{self, OrderFacts, ReferencedStep};
 use crate::command::{ActionSpec, Modification, ModifyPlan, StepRef};
 use crate::event::{Event, ResumedBy};
 use crate::id::{BranchId, StepId};
@@ -27,56 +27,56 @@ use crate::refusal::Refusal;
 use crate::step::Step;
 use crate::time::Timestamp;
 
-/// What must be looked up for a modification.
+/// The facts that a modification needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The [step](field@Facts::step) of the facts. Where there is none, that is [`Refusal::StepNotFound`].
+    /// [`Facts::step`](field@Facts::step). If it does not exist, return [`Refusal::StepNotFound`].
     pub step: Option<StepId>,
     /// [`Facts::dependents`] and [`Facts::needed_by`] of that step.
     pub references: bool,
-    /// [`Facts::taken`]: those of these ids that the plan has already.
+    /// [`Facts::taken`]: which of these ids the plan already has.
     pub fresh: Vec<StepId>,
-    /// [`Facts::orders`]: these, where they exist.
+    /// [`Facts::orders`]: the steps with these orders that exist.
     pub orders: BTreeSet<u32>,
-    /// [`Facts::target`], where it exists.
+    /// [`Facts::target`], if it exists.
     pub target: Option<StepId>,
-    /// [`Facts::branches_after`] the step with this order.
+    /// [`Facts::branches_after`] of the step with this order.
     pub branches_after: Option<u32>,
     /// [`Facts::list`].
     pub list: bool,
 }
 
-/// What must be known; what [`needs`] does not name may be left empty.
+/// The required facts. Fields that [`needs`] does not request may be empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
     pub plan: &'a PlanHead,
-    /// The step that it is about.
+    /// The step to change.
     pub step: Option<&'a Step>,
     /// The steps that depend on it.
     pub dependents: &'a [StepId],
-    /// The branches that need it, beside those that stand after it.
+    /// The branches that refer to it, except those after it.
     pub needed_by: &'a [BranchId],
-    /// Which ids that the command brings are steps of the plan already, or of one of its branches.
+    /// The new ids that the plan or one of its branches already uses.
     pub taken: &'a [StepId],
-    /// Steps that are named by their order.
+    /// Steps referenced by order.
     pub orders: &'a OrderFacts,
-    /// The step that a `skip_to` names by its id.
-    pub target: Option<Referenced>,
-    /// How many branches the step has that one is added to.
+    /// The step that a `skip_to` references by id.
+    pub target: Option<ReferencedStep>,
+    /// The number of branches after the step.
     pub branches_after: usize,
-    /// All steps, in their order.
+    /// All steps, sorted by order.
     pub list: &'a [StepId],
 }
 
-/// What must be looked up.
+/// The facts that this modification needs.
 pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
     match modification {
         Modification::AddSteps {
             steps,
             insert_after,
         } => Needs {
-            orders: add_steps::insertion(plan, steps, *insert_after).own_orders(steps),
+            orders: add_steps::insertion(plan, steps, *insert_after).existing_orders(steps),
             fresh: steps.iter().map(|step| step.id).collect(),
             ..Needs::default()
         },
@@ -116,7 +116,7 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
     }
 }
 
-/// Decides whether the plan is changed, and what follows.
+/// Decides the command.
 pub fn decide(
     facts: &Facts<'_>,
     command: &ModifyPlan,
@@ -124,13 +124,13 @@ pub fn decide(
 ) -> Result<Vec<Event>, Refusal> {
     let mut check = Check::default();
     check.remark("modificationRationale", command.rationale.as_deref());
-    check.done()?;
-    let mut draft = Draft::of(facts.plan, now);
+    check.finish()?;
+    let mut draft = Draft::new(facts.plan, now);
     match facts.plan.status() {
         PlanStatus::Planning | PlanStatus::Executing => {}
         PlanStatus::Stalled if command.resume => {
             draft.push(Event::PlanResumed {
-                by: ResumedBy::Person,
+                by: ResumedBy::User,
             })?;
         }
         status @ (PlanStatus::Stalled
@@ -138,7 +138,7 @@ pub fn decide(
         | PlanStatus::Completed
         | PlanStatus::Failed) => return Err(Refusal::PlanNotModifiable(status)),
     }
-    let decided = match &command.modification {
+    let (change, follow_up) = match &command.modification {
         Modification::AddSteps {
             steps,
             insert_after,
@@ -154,15 +154,14 @@ pub fn decide(
         Modification::RequeueStep { step } => requeue_step::decide(facts, *step)?,
         Modification::AddBranch { branch } => add_branch::decide(facts, branch)?,
     };
-    let (change, follows) = decided;
     draft.push(Event::PlanModified {
         change,
         rationale: command.rationale.clone(),
     })?;
-    if let Some(event) = follows {
+    if let Some(event) = follow_up {
         draft.push(event)?;
     }
-    draft.settle()
+    draft.finish()
 }
 
 impl<'a> Facts<'a> {

@@ -1,23 +1,23 @@
-//! A sign of life: the step is not stalled until its threshold has passed again.
+//! Records activity on a step, which restarts its stall threshold.
 //!
-//! A progress report is always recorded, resumes a stalled plan, and may be refused. The other signs
-//! (something was written about the step, the guard saw its session) come by themselves: they are
-//! recorded now and then, resume nothing, and where they do not fit, nothing happens.
+//! A progress report is always recorded, resumes a stalled plan and may be rejected. Other activity
+//! (data written for the step, an active session) is recorded at intervals, resumes nothing and is
+//! ignored if it does not apply.
 
 use std::time::Duration;
 
 use super::check::Check;
+use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
-use super::take_up::{self, Voice};
 use crate::command::ReportProgress;
-use crate::event::{Event, ResumedBy, Sign};
+use crate::event::{Event, ProgressSource, ResumedBy};
 use crate::plan::{PlanHead, PlanStatus};
-use crate::policy::{SIGN_INTERVAL, stall_threshold};
+use crate::policy::{PROGRESS_INTERVAL, stall_threshold};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
-/// What must be known.
+/// The required facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
@@ -26,19 +26,19 @@ pub struct Facts<'a> {
     pub step: &'a Step,
 }
 
-/// Decides whether the sign is recorded.
+/// Decides the command.
 pub fn decide(
     facts: &Facts<'_>,
     command: &ReportProgress,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    match command.sign {
-        Sign::Reported => reported(facts, command, now),
-        Sign::Written | Sign::Seen => noticed(facts, command, now),
+    match command.source {
+        ProgressSource::Reported => record_report(facts, command, now),
+        ProgressSource::Written | ProgressSource::Seen => record_implicit(facts, command, now),
     }
 }
 
-fn reported(
+fn record_report(
     facts: &Facts<'_>,
     command: &ReportProgress,
     now: Timestamp,
@@ -52,65 +52,67 @@ fn reported(
     {
         check.issue("percent", "must be between 0 and 100");
     }
-    check.done()?;
-    take_up::voice(step, command.token.as_ref())?;
+    check.finish()?;
+    claim::check_claim(step, command.token.as_ref())?;
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
-    let mut draft = Draft::of(plan, now);
+    let mut draft = Draft::new(plan, now);
     if plan.status() == PlanStatus::Stalled {
         draft.push(Event::PlanResumed {
             by: ResumedBy::Progress,
         })?;
     }
     let (token, session) = (command.token.as_ref(), command.session.as_ref());
-    if !take_up::take_up_again(&mut draft, step, token, session)? {
-        in_progress(step)?;
+    if !claim::reclaim(&mut draft, step, token, session)? {
+        check_in_progress(step)?;
     }
-    draft.push(progressed(command))?;
-    Ok(draft.done())
+    draft.push(progress_event(command))?;
+    Ok(draft.into_events())
 }
 
-/// Once in 10 seconds, or in a quarter of the threshold, whichever is less.
-fn noticed(
+/// Recorded at most once per 10 seconds or per quarter of the threshold, whichever is shorter.
+fn record_implicit(
     facts: &Facts<'_>,
     command: &ReportProgress,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     let Facts { plan, step } = *facts;
-    let spoken_for = take_up::voice(step, command.token.as_ref()) == Ok(Voice::Current)
-        && is_own_session(step, command);
-    if plan.status().is_terminal() || !spoken_for || in_progress(step).is_err() {
+    let is_current_claim = claim::check_claim(step, command.token.as_ref())
+        == Ok(ClaimStatus::Current)
+        && is_claiming_session(step, command);
+    if plan.status().is_terminal() || !is_current_claim || check_in_progress(step).is_err() {
         return Ok(Vec::new());
     }
     let threshold = stall_threshold(None, step.spec.stall_threshold, plan.stall_threshold);
-    let interval = SIGN_INTERVAL
+    let interval = PROGRESS_INTERVAL
         .min(threshold / 4)
         .max(Duration::from_millis(1));
     if now.since(step.timestamp().reference()) < interval {
         return Ok(Vec::new());
     }
-    let mut draft = Draft::of(plan, now);
-    // Such a sign says nothing, so there are no words of it to check or to keep.
-    draft.push(progressed(&ReportProgress {
+    let mut draft = Draft::new(plan, now);
+    // Implicit activity has no note or percentage.
+    draft.push(progress_event(&ReportProgress {
         note: None,
         percent: None,
         ..command.clone()
     }))?;
-    Ok(draft.done())
+    Ok(draft.into_events())
 }
 
-/// What the guard sees of a session counts for the steps that this session holds.
-fn is_own_session(step: &Step, command: &ReportProgress) -> bool {
+/// Session activity counts only for the steps that the session has claimed.
+fn is_claiming_session(step: &Step, command: &ReportProgress) -> bool {
     let holder = step.claim().and_then(|claim| claim.session.as_ref());
-    match (command.sign, holder, &command.session) {
-        (Sign::Seen, Some(holder), Some(seen)) => holder == seen,
-        (Sign::Seen, _, _) | (Sign::Written | Sign::Reported, _, _) => true,
+    match (command.source, holder, &command.session) {
+        (ProgressSource::Seen, Some(holder), Some(seen)) => holder == seen,
+        (ProgressSource::Seen, _, _)
+        | (ProgressSource::Written | ProgressSource::Reported, _, _) => true,
     }
 }
 
-/// Only a step that somebody works on can show that somebody does.
-fn in_progress(step: &Step) -> Result<(), Refusal> {
+/// Rejects progress for a step that is not in progress.
+fn check_in_progress(step: &Step) -> Result<(), Refusal> {
     match step.status() {
         StepStatus::InProgress => Ok(()),
         from @ (StepStatus::Pending
@@ -121,10 +123,10 @@ fn in_progress(step: &Step) -> Result<(), Refusal> {
     }
 }
 
-fn progressed(command: &ReportProgress) -> Event {
+fn progress_event(command: &ReportProgress) -> Event {
     Event::StepProgressed {
         step: command.step,
-        sign: command.sign,
+        source: command.source,
         note: command.note.clone(),
         percent: command.percent,
         session: command.session.clone(),

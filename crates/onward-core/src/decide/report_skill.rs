@@ -1,8 +1,8 @@
-//! A report about a skill's execution: it began, it is at work, it ended.
+//! Reports about a skill execution: started, executing, ended.
 //!
-//! The answer is the execution as it is from then on, and what the trail of its plan notes about it,
-//! where it is linked to one. A link that comes later than the start is noted as a start, so a trail
-//! never holds an end without one. Whether there is such a plan is not known here.
+//! Returns the updated execution and the phases to record in the audit trail of its linked plan. A
+//! link that is added after the start records a start, so an audit trail never contains an end
+//! without one. The caller checks that the plan exists.
 
 use serde_json::{Map, Value};
 
@@ -14,34 +14,31 @@ use crate::refusal::Refusal;
 use crate::skill::{OUTPUT_FORMATTING, OUTPUT_MEDIA_TYPE, SkillExecution, SkillState, SkillStatus};
 use crate::time::Timestamp;
 
-/// What a report leads to.
+/// The outcome of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reported {
-    /// The execution, with the report.
+pub struct SkillReportOutcome {
+    /// The updated execution.
     pub execution: SkillExecution,
-    /// What its plan's trail notes, in this order. Nothing where it is linked to none.
+    /// The phases to record in the plan's audit trail, in this order. Empty without a linked plan.
     pub phases: Vec<SkillPhase>,
 }
 
-/// The first report: it starts an execution under a fresh id.
+/// The first report: starts an execution with a new id.
 pub fn start(
     id: SkillExecutionId,
     report: &ReportSkill,
     now: Timestamp,
-) -> Result<Reported, Refusal> {
-    let mut check = checked(report);
+) -> Result<SkillReportOutcome, Refusal> {
+    let mut check = check_report(report);
     match report.status {
         SkillStatus::Started => {}
         SkillStatus::Executing | SkillStatus::Completed | SkillStatus::Failed => {
-            let message = format!(
-                "is missing: without it an execution is `started`, and not `{}`",
-                report.status
-            );
+            let message = format!("required to report the status `{}`", report.status);
             check.issue("executionId", message);
         }
     }
     check.metadata(&report.metadata);
-    check.done()?;
+    check.finish()?;
     let execution = SkillExecution {
         id,
         skill: report.skill.clone(),
@@ -53,40 +50,40 @@ pub fn start(
         updated_at: now,
     };
     let phases = report.plan.map(|_| SkillPhase::Started);
-    Ok(Reported {
+    Ok(SkillReportOutcome {
         execution,
         phases: phases.into_iter().collect(),
     })
 }
 
 /// A later report about an execution.
-pub fn go_on(
+pub fn update(
     known: &SkillExecution,
     report: &ReportSkill,
     now: Timestamp,
-) -> Result<Reported, Refusal> {
-    let mut check = checked(report);
+) -> Result<SkillReportOutcome, Refusal> {
+    let mut check = check_report(report);
     if report.skill != known.skill {
-        let message = format!("is not the skill of this execution, `{}`", known.skill);
+        let message = format!("does not match the execution's skill `{}`", known.skill);
         check.issue("skillName", message);
     }
     if let (Some(plan), Some(linked)) = (report.plan, known.plan)
         && plan != linked
     {
-        let message = format!("is not the plan that this execution is linked to, `{linked}`");
+        let message = format!("does not match the linked plan `{linked}`");
         check.issue("planId", message);
     }
     let mut metadata = known.metadata.clone();
     metadata.extend(without_nulls(&report.metadata));
     check.metadata(&metadata);
-    check.done()?;
+    check.finish()?;
     let mut phases = Vec::new();
     let plan = known.plan.or(report.plan);
     if known.plan != plan {
         phases.push(SkillPhase::Started);
     }
     let state = match known.status().after(report.status)? {
-        // No table leads back here.
+        // Unreachable: no transition leads to `started`.
         SkillStatus::Started => SkillState::Started,
         SkillStatus::Executing => SkillState::Executing,
         SkillStatus::Completed => {
@@ -115,12 +112,12 @@ pub fn go_on(
         updated_at: now,
         ..known.clone()
     };
-    Ok(Reported { execution, phases })
+    Ok(SkillReportOutcome { execution, phases })
 }
 
-/// A plan comes into being in the session of an execution that has started: they are linked.
-pub fn link(known: &SkillExecution, plan: PlanId, now: Timestamp) -> Reported {
-    Reported {
+/// Links a new plan to the running execution of its session.
+pub fn link(known: &SkillExecution, plan: PlanId, now: Timestamp) -> SkillReportOutcome {
+    SkillReportOutcome {
         execution: SkillExecution {
             plan: Some(plan),
             updated_at: now,
@@ -130,17 +127,17 @@ pub fn link(known: &SkillExecution, plan: PlanId, now: Timestamp) -> Reported {
     }
 }
 
-fn checked(report: &ReportSkill) -> Check {
+fn check_report(report: &ReportSkill) -> Check {
     let mut check = Check::default();
     check.text("skillName", &report.skill, MAX_SKILL_NAME);
     check.remark("errorMessage", report.error.as_deref());
     if report.error.is_some() && report.status != SkillStatus::Failed {
-        check.issue("errorMessage", "belongs to the status `failed` alone");
+        check.issue("errorMessage", "allowed only with the status `failed`");
     }
     check
 }
 
-/// Null is the same as leaving it out.
+/// Null values count as absent.
 fn without_nulls(metadata: &Map<String, Value>) -> Map<String, Value> {
     let kept = metadata.iter().filter(|(_, value)| !value.is_null());
     kept.map(|(key, value)| (key.clone(), value.clone()))
@@ -152,7 +149,7 @@ impl Check {
         for key in [OUTPUT_MEDIA_TYPE, OUTPUT_FORMATTING] {
             let value = metadata.get(key);
             if value.is_some_and(|value| !value.is_string() && !value.is_null()) {
-                self.issue(format!("metadata.{key}"), "must be a text");
+                self.issue(format!("metadata.{key}"), "must be a string");
             }
         }
         let all = Value::Object(metadata.clone());

@@ -1,8 +1,8 @@
-//! Ask a person. The step waits, and with it the plan; no clock runs while it does.
+//! Requests a review. Step and plan wait for the decision; the step cannot stall meanwhile.
 
 use super::check::Check;
+use super::claim;
 use super::draft::Draft;
-use super::take_up;
 use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
 use crate::plan::PlanHead;
@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::step::{Step, StepCause};
 use crate::time::Timestamp;
 
-/// What must be known.
+/// The required facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
@@ -20,7 +20,7 @@ pub struct Facts<'a> {
     pub step: &'a Step,
 }
 
-/// Decides whether the person is asked.
+/// Decides the command.
 pub fn decide(
     facts: &Facts<'_>,
     command: &RequestReview,
@@ -31,23 +31,23 @@ pub fn decide(
     check.text("summary", &command.summary, MAX_SUMMARY);
     if command.questions.len() > MAX_QUESTIONS {
         let message = format!(
-            "has {} questions, at most {MAX_QUESTIONS}",
+            "has {} questions, at most {MAX_QUESTIONS} are allowed",
             command.questions.len()
         );
         check.issue("questions", message);
     }
-    for (place, question) in command.questions.iter().enumerate() {
-        check.text(&format!("questions[{place}]"), question, MAX_REMARK);
+    for (index, question) in command.questions.iter().enumerate() {
+        check.text(&format!("questions[{index}]"), question, MAX_REMARK);
     }
-    check.done()?;
+    check.finish()?;
     let (token, session) = (command.token.as_ref(), command.session.as_ref());
-    take_up::voice(step, token)?;
+    claim::check_claim(step, token)?;
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
-    let mut draft = Draft::of(plan, now);
-    if !take_up::take_up_again(&mut draft, step, token, session)? {
-        step.status().after(StepCause::AskReview)?;
+    let mut draft = Draft::new(plan, now);
+    if !claim::reclaim(&mut draft, step, token, session)? {
+        step.status().after(StepCause::RequestReview)?;
     }
     draft.push(Event::UserReviewed {
         step: step.id(),
@@ -58,5 +58,5 @@ pub fn decide(
             session: command.session.clone(),
         },
     })?;
-    Ok(draft.done())
+    Ok(draft.into_events())
 }

@@ -1,8 +1,8 @@
-//! From what an author writes (orders, CEL) to what a plan holds (ids, parsed conditions).
+//! Resolves an author's input (orders, CEL source) to a plan's data (ids, parsed conditions).
 //!
-//! Orders are those of the plan as it will be once the steps are in: of `count` steps inserted after
-//! order `after`, the orders up to `after` are the plan's own, the next `count` are the new steps
-//! themselves, and those behind are the plan's own again, shifted.
+//! Orders refer to the plan after the insertion. If `count` steps are inserted after order `after`,
+//! orders up to `after` are existing steps, the next `count` orders are the new steps, and later
+//! orders are existing steps again, shifted by `count`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,20 @@ use crate::policy::{DEFAULT_MAX_ATTEMPTS, MAX_DEPENDENCIES};
 use crate::refusal::{BadDependency, Refusal};
 use crate::step::{NewStep, Step, StepStatus};
 
-/// What must be known of a step that is named by its order or its id.
+/// The required facts about a referenced step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Referenced {
-    /// Which step.
+pub struct ReferencedStep {
+    /// The step's id.
     pub id: StepId,
-    /// Its place.
+    /// The step's order.
     pub order: u32,
-    /// Where it stands.
+    /// The step's status.
     pub status: StepStatus,
 }
 
-impl Referenced {
-    /// What must be known of this step.
-    pub fn of(step: &Step) -> Self {
+impl ReferencedStep {
+    /// The facts about this step.
+    pub fn new(step: &Step) -> Self {
         Self {
             id: step.id(),
             order: step.order,
@@ -36,22 +36,22 @@ impl Referenced {
     }
 }
 
-/// The steps that a command names by their order. What is missing does not exist.
-pub type OrderFacts = BTreeMap<u32, Referenced>;
+/// The steps that a command references by order. A missing order does not exist.
+pub type OrderFacts = BTreeMap<u32, ReferencedStep>;
 
-/// Where steps are inserted.
+/// The position and number of inserted steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Insertion {
-    /// After the step with this order.
+    /// The order of the step before them.
     pub(super) after: u32,
-    /// So many steps.
+    /// The number of steps.
     pub(super) count: u32,
 }
 
-enum Place {
-    /// One of the plan's own steps, by its order before the insertion.
-    Own(u32),
-    /// One of the new steps, from 0.
+enum Target {
+    /// An existing step, by its order before the insertion.
+    Existing(u32),
+    /// A new step, by its index.
     New(usize),
 }
 
@@ -63,66 +63,66 @@ impl Insertion {
         }
     }
 
-    fn place(self, order: u32) -> Place {
+    fn target(self, order: u32) -> Target {
         if order <= self.after {
-            Place::Own(order)
+            Target::Existing(order)
         } else if order - self.after <= self.count {
-            Place::New((order - self.after - 1) as usize)
+            Target::New((order - self.after - 1) as usize)
         } else {
-            Place::Own(order - self.count)
+            Target::Existing(order - self.count)
         }
     }
 
-    /// The orders of the plan's own steps that these specs name.
-    pub(super) fn own_orders(self, specs: &[StepSpec]) -> BTreeSet<u32> {
-        let named = specs.iter().flat_map(|spec| spec.depends_on.iter());
-        named
-            .filter_map(|order| match self.place(*order) {
-                Place::Own(order) => Some(order),
-                Place::New(_) => None,
+    /// The orders of existing steps that these specs reference.
+    pub(super) fn existing_orders(self, specs: &[StepSpec]) -> BTreeSet<u32> {
+        let referenced = specs.iter().flat_map(|spec| spec.depends_on.iter());
+        referenced
+            .filter_map(|order| match self.target(*order) {
+                Target::Existing(order) => Some(order),
+                Target::New(_) => None,
             })
             .collect()
     }
 }
 
-/// The specs as they come into the plan, each dependency an id. Refuses an order that no step has,
-/// and steps that wait for each other.
+/// The new steps with their dependencies as ids. Rejects orders that do not exist and dependency
+/// cycles.
 pub(super) fn steps(
     specs: &[StepSpec],
     insertion: Insertion,
-    own: impl Fn(u32) -> Option<StepId>,
+    existing: impl Fn(u32) -> Option<StepId>,
 ) -> Result<Vec<NewStep>, Refusal> {
-    let named: usize = specs.iter().map(|spec| spec.depends_on.len()).sum();
-    if named > MAX_DEPENDENCIES {
+    let referenced: usize = specs.iter().map(|spec| spec.depends_on.len()).sum();
+    if referenced > MAX_DEPENDENCIES {
         return Err(Refusal::LimitExceeded {
             what: "dependencies",
             limit: MAX_DEPENDENCIES,
-            asked: named,
+            actual: referenced,
         });
     }
-    let mut among = vec![Vec::new(); specs.len()];
+    let mut new_dependencies = vec![Vec::new(); specs.len()];
     let mut steps = Vec::with_capacity(specs.len());
     for (spec, (order, waits_for)) in specs
         .iter()
-        .zip((insertion.after.saturating_add(1)..).zip(&mut among))
+        .zip((insertion.after.saturating_add(1)..).zip(&mut new_dependencies))
     {
         let mut depends_on = Vec::with_capacity(spec.depends_on.len());
         let mut seen = BTreeSet::new();
-        for named in &spec.depends_on {
-            if !seen.insert(*named) {
+        for referenced in &spec.depends_on {
+            if !seen.insert(*referenced) {
                 continue;
             }
             let unknown = || {
                 Refusal::InvalidDependency(BadDependency::Unknown {
                     step: order,
-                    order: *named,
+                    order: *referenced,
                 })
             };
-            depends_on.push(match insertion.place(*named) {
-                Place::Own(own_order) => own(own_order).ok_or_else(unknown)?,
-                Place::New(place) => {
-                    waits_for.push(place);
-                    specs.get(place).map(|spec| spec.id).ok_or_else(unknown)?
+            depends_on.push(match insertion.target(*referenced) {
+                Target::Existing(order) => existing(order).ok_or_else(unknown)?,
+                Target::New(index) => {
+                    waits_for.push(index);
+                    specs.get(index).map(|spec| spec.id).ok_or_else(unknown)?
                 }
             });
         }
@@ -136,33 +136,33 @@ pub(super) fn steps(
             max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
         });
     }
-    match cycle(&among) {
+    match cycle(&new_dependencies) {
         None => Ok(steps),
-        Some(places) => {
-            let order = |place: usize| {
+        Some(indexes) => {
+            let order = |index: usize| {
                 insertion
                     .after
                     .saturating_add(1)
-                    .saturating_add(u32::try_from(place).unwrap_or(u32::MAX))
+                    .saturating_add(u32::try_from(index).unwrap_or(u32::MAX))
             };
-            let orders = places.into_iter().map(order).collect();
+            let orders = indexes.into_iter().map(order).collect();
             Err(Refusal::InvalidDependency(BadDependency::Cycle(orders)))
         }
     }
 }
 
-/// A cycle in "waits for", if there is one: the places along it, beginning and ending with the lowest
-/// one. Without recursion: a chain may be 10,000 long.
+/// A dependency cycle, if there is one: the indexes along it, starting and ending with the lowest.
+/// Iterative, because a chain may have 10,000 steps.
 fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut waiting: Vec<usize> = waits_for.iter().map(Vec::len).collect();
     let mut dependents = vec![Vec::new(); waits_for.len()];
-    for (place, needed) in waits_for.iter().enumerate() {
+    for (index, needed) in waits_for.iter().enumerate() {
         for needed in needed {
-            dependents.get_mut(*needed)?.push(place);
+            dependents.get_mut(*needed)?.push(index);
         }
     }
     let mut free: Vec<usize> = (0..waiting.len())
-        .filter(|place| waiting.get(*place) == Some(&0))
+        .filter(|index| waiting.get(*index) == Some(&0))
         .collect();
     while let Some(done) = free.pop() {
         for dependent in dependents.get(done)? {
@@ -173,7 +173,7 @@ fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
             }
         }
     }
-    // What still waits is on a cycle, or behind one: walking along what it waits for must come back.
+    // Every remaining step is on a cycle or depends on one, so following dependencies ends in it.
     let mut at = waiting.iter().position(|left| *left > 0)?;
     let mut path = Vec::new();
     let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
@@ -183,7 +183,7 @@ fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
             let lowest = round
                 .iter()
                 .enumerate()
-                .min_by_key(|(_, place)| **place)
+                .min_by_key(|(_, index)| **index)
                 .map(|(i, _)| i)?;
             round.rotate_left(lowest);
             round.push(*round.first()?);
@@ -198,19 +198,19 @@ fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
     }
 }
 
-/// What a branch may name.
+/// The steps that a branch may reference.
 pub(super) struct BranchFacts<'a> {
-    /// The step that the branch stands after.
-    pub(super) after: Option<Referenced>,
-    /// How many steps the plan has.
+    /// The step before the branch.
+    pub(super) after: Option<ReferencedStep>,
+    /// The number of steps in the plan.
     pub(super) total: u32,
-    /// The plan's own steps by their order.
-    pub(super) own: &'a dyn Fn(u32) -> Option<Referenced>,
-    /// The plan's own steps by their id.
-    pub(super) by_id: &'a dyn Fn(StepId) -> Option<Referenced>,
+    /// Looks up an existing step by order.
+    pub(super) existing: &'a dyn Fn(u32) -> Option<ReferencedStep>,
+    /// Looks up an existing step by id.
+    pub(super) by_id: &'a dyn Fn(StepId) -> Option<ReferencedStep>,
 }
 
-/// The branch as it comes into the plan: steps as ids, its condition parsed.
+/// The branch with resolved steps and a parsed condition.
 pub(super) fn branch(
     spec: &BranchSpec,
     path: &str,
@@ -219,12 +219,12 @@ pub(super) fn branch(
     let within = || format!("the order of a step, 1 to {}", facts.total);
     let after = facts.after.ok_or_else(|| Refusal::InvalidStepReference {
         path: format!("{path}.afterStepOrder"),
-        named: format!("order {}", spec.after_order),
+        actual: format!("order {}", spec.after_order),
         expected: within(),
     })?;
     let condition = Condition::parse(&spec.condition).map_err(|why| Refusal::InvalidCondition {
         path: format!("{path}.conditionExpression"),
-        why,
+        error: why,
     })?;
     let action = match &spec.action {
         ActionSpec::Continue => Action::Continue,
@@ -232,27 +232,27 @@ pub(super) fn branch(
             reason: reason.clone(),
         },
         ActionSpec::SkipTo(target) => {
-            let (named, field, found) = match target {
+            let (referenced, field, found) = match target {
                 StepRef::Order(order) => (
                     format!("order {order}"),
                     "targetStepOrder",
-                    (facts.own)(*order),
+                    (facts.existing)(*order),
                 ),
                 StepRef::Id(id) => (format!("step `{id}`"), "targetStepId", (facts.by_id)(*id)),
             };
             let found = found.filter(|target| target.order > after.order);
             let target = found.ok_or_else(|| Refusal::InvalidStepReference {
                 path: format!("{path}.actionParams.{field}"),
-                named,
+                actual: referenced,
                 expected: format!("a step after step {}", after.order),
             })?;
             Action::SkipTo { target: target.id }
         }
         ActionSpec::AddSteps(specs) => {
             let insertion = Insertion::new(after.order, specs);
-            let own = |order| (facts.own)(order).map(|step| step.id);
+            let existing = |order| (facts.existing)(order).map(|step| step.id);
             Action::AddSteps {
-                steps: steps(specs, insertion, own)?.into(),
+                steps: steps(specs, insertion, existing)?.into(),
             }
         }
     };
@@ -264,14 +264,16 @@ pub(super) fn branch(
     })
 }
 
-/// The orders of the plan's own steps that this branch names.
+/// The orders of existing steps that this branch references.
 pub(super) fn branch_orders(spec: &BranchSpec) -> BTreeSet<u32> {
     let mut orders = match &spec.action {
         ActionSpec::Continue | ActionSpec::Fail { .. } | ActionSpec::SkipTo(StepRef::Id(_)) => {
             BTreeSet::new()
         }
         ActionSpec::SkipTo(StepRef::Order(order)) => BTreeSet::from([*order]),
-        ActionSpec::AddSteps(specs) => Insertion::new(spec.after_order, specs).own_orders(specs),
+        ActionSpec::AddSteps(specs) => {
+            Insertion::new(spec.after_order, specs).existing_orders(specs)
+        }
     };
     orders.insert(spec.after_order);
     orders

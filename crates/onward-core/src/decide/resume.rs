@@ -1,5 +1,5 @@
-//! A person goes on with a stalled plan. What they do next (hand a step out again, fail it, edit it)
-//! resumes it by itself: see [`ModifyPlan::resume`](crate::command::ModifyPlan::resume).
+//! A user resumes a stalled plan. A user's modification of a stalled plan (release, fail or edit a
+//! step) resumes it as well: see [`ModifyPlan::resume`](crate::command::ModifyPlan::resume).
 
 use super::draft::Draft;
 use crate::event::{Event, ResumedBy};
@@ -7,11 +7,11 @@ use crate::plan::PlanHead;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-/// Decides whether there is something to resume.
+/// Decides the command.
 pub fn decide(plan: &PlanHead, now: Timestamp) -> Result<Vec<Event>, Refusal> {
-    let mut draft = Draft::of(plan, now);
+    let mut draft = Draft::new(plan, now);
     draft.push(Event::PlanResumed {
-        by: ResumedBy::Person,
+        by: ResumedBy::User,
     })?;
-    Ok(draft.done())
+    Ok(draft.into_events())
 }

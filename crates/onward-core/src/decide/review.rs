@@ -1,12 +1,12 @@
-//! A person decides a review. Approval completes the step with the review's summary and tries its
-//! branches; rejection fails step and plan; `modify` gives the step back to its agent with the
-//! feedback; `skip` passes over it.
+//! Decides a review. `approve` completes the step with the review's summary and evaluates its
+//! branches; `reject` fails the step and the plan; `modify` returns the step to its agent with the
+//! feedback; `skip` skips the step.
 
 use std::sync::Arc;
 
 use super::check::Check;
 use super::draft::Draft;
-use super::finish::{self, Completion, Settled};
+use super::finish::{self, Completion, Outcome};
 use crate::branch::Branch;
 use crate::command::DecideReview;
 use crate::event::{Decision, Event, ReviewAction};
@@ -14,28 +14,28 @@ use crate::plan::{PlanFailure, PlanHead};
 use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
 use crate::step::{
-    FailReason, IllegalStepMove, Review, SkipCause, Step, StepCause, StepResult, StepState,
+    FailReason, IllegalStepTransition, Review, SkipCause, Step, StepCause, StepResult, StepState,
     StepStatus,
 };
 use crate::time::Timestamp;
 
-/// What must be known.
+/// The required facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
     pub plan: &'a PlanHead,
     /// The step.
     pub step: &'a Step,
-    /// Its branches, in the order in which they were made.
+    /// The step's branches, in creation order.
     pub branches: &'a [Branch],
 }
 
-/// Decides what the decision leads to.
+/// Decides the command.
 pub fn decide(
     facts: &Facts<'_>,
     command: &DecideReview,
     now: Timestamp,
-) -> Result<Settled, Refusal> {
+) -> Result<Outcome, Refusal> {
     let Facts {
         plan,
         step,
@@ -43,7 +43,7 @@ pub fn decide(
     } = *facts;
     let mut check = Check::default();
     check.remark("feedback", command.feedback.as_deref());
-    check.done()?;
+    check.finish()?;
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
@@ -51,20 +51,20 @@ pub fn decide(
     let feedback = command
         .feedback
         .clone()
-        .filter(|words| !words.trim().is_empty());
+        .filter(|text| !text.trim().is_empty());
     if command.decision == Decision::Modify {
-        let words = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
-        let asked = step.spec.instructions.chars().count() + words.chars().count();
-        if asked > MAX_INSTRUCTIONS {
+        let text = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
+        let actual = step.spec.instructions.chars().count() + text.chars().count();
+        if actual > MAX_INSTRUCTIONS {
             let what = "characters of instructions and feedback";
             return Err(Refusal::LimitExceeded {
                 what,
                 limit: MAX_INSTRUCTIONS,
-                asked,
+                actual,
             });
         }
     }
-    let mut draft = Draft::of(plan, now);
+    let mut draft = Draft::new(plan, now);
     draft.push(Event::UserReviewed {
         step: step.id(),
         review: review.id,
@@ -76,7 +76,7 @@ pub fn decide(
     let from = StepStatus::AwaitingInput;
     match command.decision {
         Decision::Approve => {
-            let result = Arc::new(StepResult::of_summary(review.summary.clone()));
+            let result = Arc::new(StepResult::from_summary(review.summary.clone()));
             let completion = Completion {
                 step,
                 from,
@@ -96,9 +96,9 @@ pub fn decide(
             draft.push(Event::PlanFailed {
                 reason: PlanFailure::Rejected(feedback),
             })?;
-            Ok(Settled::Events(draft.done()))
+            Ok(Outcome::Events(draft.into_events()))
         }
-        Decision::Modify => Ok(Settled::Events(draft.done())),
+        Decision::Modify => Ok(Outcome::Events(draft.into_events())),
         Decision::Skip => {
             let by = SkipCause::Review(review.id);
             draft.push(Event::StepSkipped {
@@ -106,17 +106,17 @@ pub fn decide(
                 from,
                 by,
             })?;
-            Ok(Settled::Events(draft.settle()?))
+            Ok(Outcome::Events(draft.finish()?))
         }
     }
 }
 
 fn open_review(step: &Step, decision: Decision) -> Result<&Review, Refusal> {
-    let asked = match decision {
+    let cause = match decision {
         Decision::Approve => StepCause::Approve,
         Decision::Reject => StepCause::Reject,
         Decision::Modify => StepCause::Revise,
-        Decision::Skip => StepCause::Skip,
+        Decision::Skip => StepCause::ReviewSkip,
     };
     match &step.state {
         StepState::AwaitingInput { review, .. } => Ok(review),
@@ -124,9 +124,9 @@ fn open_review(step: &Step, decision: Decision) -> Result<&Review, Refusal> {
         | StepState::InProgress(_)
         | StepState::Completed { .. }
         | StepState::Skipped { .. }
-        | StepState::Failed { .. } => Err(IllegalStepMove {
+        | StepState::Failed { .. } => Err(IllegalStepTransition {
             from: step.status(),
-            asked,
+            cause,
         }
         .into()),
     }

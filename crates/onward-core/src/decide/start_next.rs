@@ -1,9 +1,9 @@
-//! Hand out the next step: the lowest-order pending one whose dependencies are all terminal.
+//! Claims the next step: the pending step with the lowest order whose dependencies are all
+//! terminal.
 //!
-//! Two kinds come before it: a step whose instructions a person changed, once, so that an agent learns
-//! of it; and, where the caller asks for that, a step that is past its threshold, with the next
-//! attempt. A plan that is over, or waits for a person, hands out nothing: no events, and its status
-//! says why.
+//! Two kinds of steps take precedence: a step with undelivered feedback from a reviewer, and, on
+//! request, a stalled step, which gets a new attempt. A plan that is terminal or awaits review
+//! assigns no step: the command returns no events, and the plan's status gives the reason.
 
 use super::draft::Draft;
 use crate::command::StartNext;
@@ -15,58 +15,58 @@ use crate::refusal::Refusal;
 use crate::step::{Claim, FailReason, Step, StepCause, StepStatus};
 use crate::time::Timestamp;
 
-/// What must be known.
+/// The required facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
     pub plan: &'a PlanHead,
-    /// The lowest-order step whose agent has not been told of a person's feedback.
+    /// The lowest-order step with undelivered feedback.
     pub undelivered: Option<&'a Step>,
-    /// Steps past their threshold, lowest order first; empty where the caller does not ask for them.
+    /// Stalled steps, sorted by order. Empty unless `include_stalled` is set.
     pub stalled: &'a [&'a Step],
     /// The lowest-order pending step whose dependencies are all terminal, counting the
-    /// [`used_up`] ones as such.
+    /// [`exhausted`] ones as terminal.
     pub ready: Option<&'a Step>,
 }
 
-/// The stalled steps that will fail instead of being handed out again.
-pub fn used_up(stalled: &[&Step]) -> Vec<StepId> {
+/// The stalled steps that fail because they have no attempts left.
+pub fn exhausted(stalled: &[&Step]) -> Vec<StepId> {
     stalled
         .iter()
-        .filter(|step| is_used_up(step))
+        .filter(|step| is_exhausted(step))
         .map(|step| step.id())
         .collect()
 }
 
-/// Decides what is handed out, if anything.
+/// Decides the command.
 pub fn decide(
     facts: &Facts<'_>,
     command: &StartNext,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let mut draft = Draft::of(facts.plan, now);
+    let mut draft = Draft::new(facts.plan, now);
     match facts.plan.status() {
         PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
-            return Ok(draft.done());
+            return Ok(draft.into_events());
         }
         PlanStatus::Stalled => draft.push(Event::PlanResumed {
             by: ResumedBy::NextStep,
         })?,
         PlanStatus::Planning | PlanStatus::Executing => {}
     }
-    // Who asks for stalled steps takes such a step over, feedback and all, under a claim of its own.
-    let taken_over = |step: &Step| {
+    // A takeover includes undelivered feedback and creates a new claim.
+    let is_stalled = |step: &Step| {
         facts
             .stalled
             .iter()
             .any(|stalled| stalled.id() == step.id())
     };
-    if let Some(step) = facts.undelivered.filter(|step| !taken_over(step)) {
+    if let Some(step) = facts.undelivered.filter(|step| !is_stalled(step)) {
         draft.push(Event::FeedbackDelivered {
             step: step.id(),
             session: command.session.clone(),
         })?;
-        return Ok(draft.done());
+        return Ok(draft.into_events());
     }
     for step in facts.stalled {
         let threshold =
@@ -74,22 +74,22 @@ pub fn decide(
         if !step.timestamp().is_stalled(now, threshold) {
             continue;
         }
-        draft.push(hand_back(step, RequeueReason::TakenOver)?)?;
-        if !is_used_up(step) {
+        draft.push(requeue_or_fail(step, RequeueReason::TakenOver)?)?;
+        if !is_exhausted(step) {
             draft.push(claim(step.id(), step.attempt() + 1, command))?;
-            return draft.settle();
+            return draft.finish();
         }
     }
     if let Some(step) = facts.ready {
         step.status().after(StepCause::Claim)?;
         draft.push(claim(step.id(), step.attempt(), command))?;
     }
-    draft.settle()
+    draft.finish()
 }
 
-/// The step that [`decide`] handed out, if any: claimed by these events, or given to its agent once
-/// more because of a person's feedback.
-pub fn handed_out(events: &[Event]) -> Option<StepId> {
+/// The step that [`decide`] assigned, if any: claimed by these events, or returned to its agent
+/// with feedback.
+pub fn assigned_step(events: &[Event]) -> Option<StepId> {
     events.iter().rev().find_map(|event| match event {
         Event::StepStarted { step, .. } | Event::FeedbackDelivered { step, .. } => Some(*step),
         Event::PlanModified { .. }
@@ -120,22 +120,22 @@ fn claim(step: StepId, attempt: u32, command: &StartNext) -> Event {
     Event::StepStarted { step, claim }
 }
 
-fn is_used_up(step: &Step) -> bool {
+fn is_exhausted(step: &Step) -> bool {
     step.attempt() >= step.spec.max_attempts
 }
 
-/// The step goes back to be handed out again, or fails where that was done as often as it may be.
-pub(super) fn hand_back(step: &Step, reason: RequeueReason) -> Result<Event, Refusal> {
-    if is_used_up(step) {
-        step.status().after(StepCause::UseUp)?;
-        let reason = FailReason::AttemptsUsedUp;
+/// Requeues the step, or fails it if it has no attempts left.
+pub(super) fn requeue_or_fail(step: &Step, reason: RequeueReason) -> Result<Event, Refusal> {
+    if is_exhausted(step) {
+        step.status().after(StepCause::ExhaustAttempts)?;
+        let reason = FailReason::AttemptsExhausted;
         Ok(Event::StepFailed {
             step: step.id(),
             from: StepStatus::InProgress,
             reason,
         })
     } else {
-        step.status().after(StepCause::HandBack)?;
+        step.status().after(StepCause::Requeue)?;
         Ok(Event::StepRequeued {
             step: step.id(),
             attempt: step.attempt() + 1,

@@ -1,74 +1,75 @@
-//! Submit a step's result. The same result under the same claim, twice, changes nothing the second
-//! time: no events, and the caller answers what it answered before.
+//! Submits a step's result. Submitting the same result again under the same claim returns no
+//! events, and the caller repeats its first response.
 //!
-//! A step that nobody had claimed is taken on first; a stalled plan is resumed first; each with its
-//! own event. What is refused must be kept: see [`Command::late_result`](crate::Command::late_result).
+//! A step without a claim is claimed first, and a stalled plan is resumed first, each with a
+//! separate event. A rejected result must be stored: see
+//! [`Command::late_result`](crate::Command::late_result).
 
 use std::sync::Arc;
 
 use super::check::Check;
+use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
-use super::finish::{self, Completion, Settled};
-use super::take_up::{self, Voice};
+use super::finish::{self, Completion, Outcome};
 use crate::branch::Branch;
 use crate::command::SubmitResult;
 use crate::event::{Event, ResumedBy};
-use crate::plan::{IllegalPlanMove, PlanCause, PlanHead, PlanStatus};
+use crate::plan::{IllegalPlanTransition, PlanCause, PlanHead, PlanStatus};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepCause, StepState, StepStatus};
 use crate::time::Timestamp;
 
-/// What must be known.
+/// The required facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The plan.
     pub plan: &'a PlanHead,
     /// The step.
     pub step: &'a Step,
-    /// Its branches, in the order in which they were made.
+    /// The step's branches, in creation order.
     pub branches: &'a [Branch],
 }
 
-/// Decides whether the result is applied, and what follows from it.
+/// Decides the command.
 pub fn decide(
     facts: &Facts<'_>,
     command: &SubmitResult,
     now: Timestamp,
-) -> Result<Settled, Refusal> {
+) -> Result<Outcome, Refusal> {
     let Facts {
         plan,
         step,
         branches,
     } = *facts;
-    if is_repeated(step, command) {
-        return Ok(Settled::Events(Vec::new()));
+    if is_repetition(step, command) {
+        return Ok(Outcome::Events(Vec::new()));
     }
     let mut check = Check::default();
     check.result(&command.result);
-    check.done()?;
-    let voice = take_up::voice(step, command.token.as_ref())?;
+    check.finish()?;
+    let claim_status = claim::check_claim(step, command.token.as_ref())?;
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
-    let mut draft = Draft::of(plan, now);
+    let mut draft = Draft::new(plan, now);
     if plan.status() == PlanStatus::Stalled {
         draft.push(Event::PlanResumed {
             by: ResumedBy::LateResult,
         })?;
     }
     let mut attempt = step.attempt();
-    if voice == Voice::Unclaimed {
-        // While a person thinks, nobody begins anything; but an agent may come back to what it had.
-        let returns = take_up::is_returning(step, command.token.as_ref());
-        if plan.status() == PlanStatus::AwaitingReview && !returns {
-            return Err(IllegalPlanMove {
+    if claim_status == ClaimStatus::Unclaimed {
+        // During a review no step is started, but an agent may reclaim a step that it had.
+        let can_reclaim = claim::can_reclaim(step, command.token.as_ref());
+        if plan.status() == PlanStatus::AwaitingReview && !can_reclaim {
+            return Err(IllegalPlanTransition {
                 from: plan.status(),
-                asked: PlanCause::Begin,
+                cause: PlanCause::Begin,
             }
             .into());
         }
         let token = command.token.as_ref().unwrap_or(&command.fresh_token);
-        let claim = take_up::claim(step, token, command.session.as_ref());
+        let claim = claim::next_claim(step, token, command.session.as_ref());
         attempt = claim.attempt;
         draft.push(Event::StepStarted {
             step: step.id(),
@@ -87,8 +88,8 @@ pub fn decide(
     finish::complete(draft, completion, branches)
 }
 
-/// The very same result, under the claim that completed the step.
-fn is_repeated(step: &Step, command: &SubmitResult) -> bool {
+/// Whether the same result was already submitted under the same claim.
+fn is_repetition(step: &Step, command: &SubmitResult) -> bool {
     match &step.state {
         StepState::Completed { claim, result, .. } => {
             command

@@ -1,9 +1,9 @@
-//! How an event changes a plan's head.
+//! Applies events to a plan's head.
 //!
-//! Total: every event is either applied, or answered with the illegal move that it would be. The
-//! steps are not needed: an event says where its step stood.
+//! An event is either applied or rejected with the illegal transition; a rejected event changes
+//! nothing. The steps are not needed: an event contains the previous status of its step.
 
-use super::{IllegalPlanMove, PlanCause, PlanHead, PlanState, PlanStatus};
+use super::{IllegalPlanTransition, PlanCause, PlanHead, PlanState, PlanStatus};
 use crate::branch::Effect;
 use crate::event::{Change, Created, Decision, Event, ReviewAction};
 use crate::id::{ReviewId, SessionId, StepId};
@@ -12,8 +12,8 @@ use crate::step::StepStatus;
 use crate::time::Timestamp;
 
 impl PlanHead {
-    /// The head of a plan that has just come into being. That was its first event.
-    pub fn created(created: &Created) -> Self {
+    /// The head of a plan after its first event.
+    pub fn new(created: &Created) -> Self {
         Self {
             id: created.plan,
             state: PlanState::Planning,
@@ -29,43 +29,43 @@ impl PlanHead {
         }
     }
 
-    /// Makes the change. Where the law of the plans forbids it, nothing is changed.
-    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), IllegalPlanMove> {
+    /// Applies the event. An illegal transition changes nothing.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), IllegalPlanTransition> {
         match event {
-            Event::PlanModified { change, .. } => self.modified(change)?,
+            Event::PlanModified { change, .. } => self.apply_modification(change)?,
             Event::StepStarted { claim, .. } => {
                 self.begin()?;
                 self.counts
                     .shift(StepStatus::Pending, StepStatus::InProgress);
-                self.worked_on_by(claim.session.as_ref());
+                self.set_last_session(claim.session.as_ref());
             }
             Event::StepCompleted { from, session, .. } => {
-                self.open()?;
+                self.check_open()?;
                 self.counts.shift(*from, StepStatus::Completed);
-                self.worked_on_by(session.as_ref());
+                self.set_last_session(session.as_ref());
             }
             Event::StepFailed { from, .. } => {
-                self.open()?;
+                self.check_open()?;
                 if self.status() == PlanStatus::Planning {
                     self.begin()?;
                 }
                 self.counts.shift(*from, StepStatus::Failed);
             }
             Event::StepSkipped { from, .. } => {
-                self.open()?;
+                self.check_open()?;
                 self.counts.shift(*from, StepStatus::Skipped);
             }
             Event::StepRequeued { .. } => {
-                self.open()?;
+                self.check_open()?;
                 self.counts
                     .shift(StepStatus::InProgress, StepStatus::Pending);
             }
             Event::StepProgressed { session, .. } | Event::FeedbackDelivered { session, .. } => {
-                self.open()?;
-                self.worked_on_by(session.as_ref());
+                self.check_open()?;
+                self.set_last_session(session.as_ref());
             }
             Event::BranchTaken { effect, .. } => {
-                self.open()?;
+                self.check_open()?;
                 if let Effect::Added { steps } = effect {
                     self.add_pending(steps.len());
                 }
@@ -74,7 +74,7 @@ impl PlanHead {
                 step,
                 review,
                 action,
-            } => self.reviewed(*step, *review, action)?,
+            } => self.apply_review(*step, *review, action)?,
             Event::PlanStalled { .. } => {
                 self.status().after(PlanCause::Stall)?;
                 self.state = PlanState::Stalled { marked_at: at };
@@ -86,8 +86,8 @@ impl PlanHead {
             Event::PlanCompleted => {
                 self.status().after(PlanCause::Finish)?;
                 if self.counts.derived_status() != PlanStatus::Completed {
-                    let (from, asked) = (self.status(), PlanCause::Finish);
-                    return Err(IllegalPlanMove { from, asked });
+                    let (from, cause) = (self.status(), PlanCause::Finish);
+                    return Err(IllegalPlanTransition { from, cause });
                 }
                 self.state = PlanState::Completed { ended_at: at };
             }
@@ -98,7 +98,7 @@ impl PlanHead {
                     ended_at: at,
                 };
             }
-            Event::SessionResumed { .. } => self.open()?,
+            Event::SessionResumed { .. } => self.check_open()?,
             Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
             | Event::LateResultKept { .. } => {}
@@ -107,11 +107,11 @@ impl PlanHead {
         Ok(())
     }
 
-    fn modified(&mut self, change: &Change) -> Result<(), IllegalPlanMove> {
-        self.open()?;
+    fn apply_modification(&mut self, change: &Change) -> Result<(), IllegalPlanTransition> {
+        self.check_open()?;
         match change {
             Change::StepsAdded { steps, .. } => self.add_pending(steps.len()),
-            Change::StepRemoved { .. } => self.counts.take(StepStatus::Pending),
+            Change::StepRemoved { .. } => self.counts.remove(StepStatus::Pending),
             Change::Created(_)
             | Change::StepsReordered { .. }
             | Change::InstructionsUpdated { .. }
@@ -122,19 +122,19 @@ impl PlanHead {
         Ok(())
     }
 
-    fn reviewed(
+    fn apply_review(
         &mut self,
         step: StepId,
         review: ReviewId,
         action: &ReviewAction,
-    ) -> Result<(), IllegalPlanMove> {
+    ) -> Result<(), IllegalPlanTransition> {
         match action {
             ReviewAction::Requested { session, .. } => {
-                self.status().after(PlanCause::AskReview)?;
+                self.status().after(PlanCause::RequestReview)?;
                 self.state = PlanState::AwaitingReview { step, review };
                 self.counts
                     .shift(StepStatus::InProgress, StepStatus::AwaitingInput);
-                self.worked_on_by(session.as_ref());
+                self.set_last_session(session.as_ref());
             }
             ReviewAction::Decided { decision, .. } => match decision {
                 Decision::Approve | Decision::Skip => {
@@ -147,7 +147,7 @@ impl PlanHead {
                     self.counts
                         .shift(StepStatus::AwaitingInput, StepStatus::InProgress);
                 }
-                // The plan's own failure follows.
+                // `PlanFailed` follows as a separate event.
                 Decision::Reject => {
                     self.status().after(PlanCause::Reject)?;
                 }
@@ -156,9 +156,9 @@ impl PlanHead {
         Ok(())
     }
 
-    /// A step is taken on: that begins a plan, and needs one that is under way. While another step
-    /// awaits a person, an agent may still come back to a step that it had.
-    fn begin(&mut self) -> Result<(), IllegalPlanMove> {
+    /// Starts the plan with its first claim. While another step awaits review, an agent may still
+    /// reclaim a step.
+    fn begin(&mut self) -> Result<(), IllegalPlanTransition> {
         match self.status() {
             PlanStatus::Executing | PlanStatus::AwaitingReview => Ok(()),
             PlanStatus::Planning
@@ -172,13 +172,13 @@ impl PlanHead {
         }
     }
 
-    /// A plan that is over changes no more.
-    fn open(&self) -> Result<(), IllegalPlanMove> {
+    /// Rejects changes to a terminal plan.
+    fn check_open(&self) -> Result<(), IllegalPlanTransition> {
         let from = self.status();
         if from.is_terminal() {
-            Err(IllegalPlanMove {
+            Err(IllegalPlanTransition {
                 from,
-                asked: PlanCause::Begin,
+                cause: PlanCause::Begin,
             })
         } else {
             Ok(())
@@ -190,7 +190,7 @@ impl PlanHead {
         self.counts.pending = self.counts.pending.saturating_add(steps);
     }
 
-    fn worked_on_by(&mut self, session: Option<&SessionId>) {
+    fn set_last_session(&mut self, session: Option<&SessionId>) {
         if let Some(session) = session {
             self.last_session = Some(session.clone());
         }

@@ -1,43 +1,42 @@
-//! A text in pieces that are small enough to be compared with a query: at most [`CHUNK`] characters,
-//! each beginning with the end of the one before it, so that what stands at a cut is found in one
-//! piece.
+//! Splits a text into overlapping chunks of at most [`MAX_CHUNK_CHARS`] characters.
 //!
-//! A chunk ends where the text itself does: at the end of a paragraph, else of a sentence, else of a
-//! word, and within a word only where there is nothing else in its second half.
+//! Each chunk starts with the end of the previous one, so that a passage at a boundary is complete
+//! in one of them. A chunk ends at a paragraph, otherwise at a sentence, otherwise at a word, and
+//! inside a word only if its second half has no other boundary.
 
-/// The most characters of a chunk.
-pub const CHUNK: usize = 2_048;
-/// The most characters that a chunk has in common with the one before it.
-pub const OVERLAP: usize = 200;
+/// The maximum number of characters in a chunk.
+pub const MAX_CHUNK_CHARS: usize = 2_048;
+/// The maximum number of characters that a chunk shares with the previous one.
+pub const MAX_CHUNK_OVERLAP: usize = 200;
 
-/// A piece of a text.
+/// A chunk of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'t> {
-    /// The character of the text at which it begins, counted from 0.
+    /// The offset in characters, from 0.
     pub start: usize,
-    /// How many characters it has.
+    /// The number of characters.
     pub characters: usize,
-    /// Those characters.
+    /// The content.
     pub text: &'t str,
 }
 
-/// How good a place is for a cut.
+/// The kind of a boundary, worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Boundary {
     InWord,
     Word,
     Sentence,
     Paragraph,
 }
 
-/// The chunks of a text, in their order. A text without a character has none.
+/// The chunks of a text, in order. An empty text has none.
 pub fn chunks(text: &str) -> Vec<Chunk<'_>> {
     let (bytes, chars): (Vec<usize>, Vec<char>) = text.char_indices().unzip();
-    let at = |place: usize| bytes.get(place).copied().unwrap_or(text.len());
+    let at = |offset: usize| bytes.get(offset).copied().unwrap_or(text.len());
     let mut found = Vec::new();
     let mut start = 0;
     while start < chars.len() {
-        let end = end_of(&chars, start);
+        let end = chunk_end(&chars, start);
         found.push(Chunk {
             start,
             characters: end - start,
@@ -46,45 +45,45 @@ pub fn chunks(text: &str) -> Vec<Chunk<'_>> {
         if end == chars.len() {
             break;
         }
-        start = start_of_next(&chars, end);
+        start = next_start(&chars, end);
     }
     found
 }
 
-/// Where the chunk that begins here ends: the last of the best places in its second half.
-fn end_of(chars: &[char], start: usize) -> usize {
-    let most = start + CHUNK;
+/// The end of the chunk that starts here: the last of the best boundaries in its second half.
+fn chunk_end(chars: &[char], start: usize) -> usize {
+    let most = start + MAX_CHUNK_CHARS;
     if most >= chars.len() {
         return chars.len();
     }
-    let second_half = start + CHUNK / 2 + 1..=most;
-    let best = second_half.max_by_key(|place| (kind(chars, *place), *place));
+    let second_half = start + MAX_CHUNK_CHARS / 2 + 1..=most;
+    let best = second_half.max_by_key(|offset| (boundary(chars, *offset), *offset));
     best.unwrap_or(most)
 }
 
-/// Where the chunk behind this end begins: at the first word that is near enough to it.
-fn start_of_next(chars: &[char], end: usize) -> usize {
-    let first = end - OVERLAP;
-    let word = (first..end).find(|place| kind(chars, *place) > Place::InWord);
+/// The start of the next chunk: the first word within the overlap.
+fn next_start(chars: &[char], end: usize) -> usize {
+    let first = end - MAX_CHUNK_OVERLAP;
+    let word = (first..end).find(|offset| boundary(chars, *offset) > Boundary::InWord);
     word.unwrap_or(first)
 }
 
-/// What a cut in front of this character would cut apart.
-fn kind(chars: &[char], place: usize) -> Place {
+/// The kind of the boundary before this character.
+fn boundary(chars: &[char], offset: usize) -> Boundary {
     let before = |back: usize| {
-        place
+        offset
             .checked_sub(back)
             .and_then(|at| chars.get(at))
             .copied()
     };
-    let (Some(last), Some(next)) = (before(1), chars.get(place).copied()) else {
-        return Place::InWord;
+    let (Some(last), Some(next)) = (before(1), chars.get(offset).copied()) else {
+        return Boundary::InWord;
     };
     if matches!(last, '。' | '！' | '？') {
-        return Place::Sentence;
+        return Boundary::Sentence;
     }
     if !last.is_whitespace() || next.is_whitespace() {
-        return Place::InWord;
+        return Boundary::InWord;
     }
     let (mut lines, mut back) = (0u32, 1);
     let word = loop {
@@ -101,9 +100,9 @@ fn kind(chars: &[char], place: usize) -> Place {
         other => other,
     };
     match (lines, word) {
-        (2.., _) => Place::Paragraph,
-        (1, _) | (0, Some('.' | '!' | '?' | '…')) => Place::Sentence,
-        (0, _) => Place::Word,
+        (2.., _) => Boundary::Paragraph,
+        (1, _) | (0, Some('.' | '!' | '?' | '…')) => Boundary::Sentence,
+        (0, _) => Boundary::Word,
     }
 }
 
@@ -111,7 +110,7 @@ fn kind(chars: &[char], place: usize) -> Place {
 mod tests {
     use super::*;
 
-    /// So many characters of short words, the last of them a letter.
+    /// Short words with this many characters in total, ending with a letter.
     fn filler(characters: usize) -> String {
         let mut text = "abc ".repeat(characters / 4 + 1);
         text.truncate(characters - 1);
@@ -124,15 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_is_one_chunk_and_none_is_none() {
+    fn a_short_text_is_one_chunk_and_an_empty_text_has_none() {
         assert!(chunks("").is_empty());
         assert_eq!(texts("Tides."), ["Tides."]);
-        assert_eq!(chunks(&filler(CHUNK)).len(), 1);
-        assert_eq!(chunks(&filler(CHUNK + 1)).len(), 2);
+        assert_eq!(chunks(&filler(MAX_CHUNK_CHARS)).len(), 1);
+        assert_eq!(chunks(&filler(MAX_CHUNK_CHARS + 1)).len(), 2);
     }
 
     #[test]
-    fn a_paragraph_is_better_than_a_sentence_and_that_than_a_word() {
+    fn prefers_paragraphs_to_sentences_and_sentences_to_words() {
         let (early, late) = (filler(1_200), filler(600));
         for (first, second, expected) in [
             (".\n\n", ". ", 0),
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_break_is_cut_at_the_bound() {
+    fn splits_a_text_without_boundaries_at_the_limit() {
         let text = "é".repeat(5_000);
         let found: Vec<(usize, usize)> = chunks(&text)
             .iter()
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_begins_with_a_word() {
+    fn a_chunk_starts_with_a_whole_word() {
         for chunk in chunks(&"seven words ".repeat(1_000)).iter().skip(1) {
             assert!(chunk.text.starts_with("words") || chunk.text.starts_with("seven"));
         }

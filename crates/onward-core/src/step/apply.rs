@@ -1,77 +1,77 @@
-//! How an event changes the step that it is about.
+//! Applies events to a step.
 //!
-//! Total: every event is either applied, or answered with what does not fit, and then nothing is
-//! changed. An event about another step, or about none, changes nothing.
+//! An event is either applied or rejected; a rejected event changes nothing. An event about another
+//! step, or about no step, changes nothing.
 
 use super::{
-    Claim, FEEDBACK, FailReason, IllegalStepMove, Review, Step, StepCause, StepState, StepStatus,
-    Work,
+    Claim, FEEDBACK, FailReason, IllegalStepTransition, Review, Step, StepCause, StepState,
+    StepStatus, Work,
 };
 use crate::event::{Change, Decision, Event, ReviewAction};
 use crate::id::ReviewId;
 use crate::stall::Stall;
 use crate::time::Timestamp;
 
-/// Why an event does not fit a step.
+/// An event that cannot be applied to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StepMisfit {
-    /// The law of the steps forbids it.
+pub enum StepApplyError {
+    /// The transition is not in the transition table.
     #[error(transparent)]
-    Illegal(#[from] IllegalStepMove),
-    /// The event says that the step stood elsewhere.
-    #[error("the step is `{is}`, not `{said}`")]
-    From {
-        /// What the event says.
-        said: StepStatus,
-        /// Where the step stands.
-        is: StepStatus,
+    IllegalTransition(#[from] IllegalStepTransition),
+    /// The event expects another status.
+    #[error("the event expects the step to be `{expected}`, but it is `{actual}`")]
+    WrongStatus {
+        /// The status in the event.
+        expected: StepStatus,
+        /// The step's status.
+        actual: StepStatus,
     },
-    /// The event says that it is another attempt.
-    #[error("the step is in attempt {is}, not {said}")]
-    Attempt {
-        /// What the event says.
-        said: u32,
-        /// The attempt that the step is in.
-        is: u32,
+    /// The event expects another attempt.
+    #[error("the event expects attempt {expected}, but the step is in attempt {actual}")]
+    WrongAttempt {
+        /// The attempt number in the event.
+        expected: u32,
+        /// The step's attempt number.
+        actual: u32,
     },
 }
 
 impl FailReason {
-    /// The move that it is.
+    /// The transition that this failure causes.
     pub const fn cause(&self) -> StepCause {
         match self {
-            FailReason::ByHand(_) => StepCause::FailByHand,
+            FailReason::Manual(_) => StepCause::FailManually,
             FailReason::Stalled => StepCause::FailByPolicy,
-            FailReason::AttemptsUsedUp => StepCause::UseUp,
+            FailReason::AttemptsExhausted => StepCause::ExhaustAttempts,
             FailReason::Rejected(_) => StepCause::Reject,
         }
     }
 }
 
-/// What a step's instructions become when a person wants it changed: a rule, then their words.
+/// Appends a reviewer's feedback to a step's instructions.
 fn with_feedback(instructions: &str, feedback: &str) -> String {
     format!("{instructions}{FEEDBACK}{feedback}")
 }
 
 impl Work {
-    /// A sign of life. A clock that was set back must not take an earlier one away.
-    fn alive_at(&mut self, at: Timestamp) {
+    /// Records activity. The timestamp never moves back, even if the clock is set back.
+    fn record_progress(&mut self, at: Timestamp) {
         self.last_progress_at = self.last_progress_at.max(Some(at));
     }
 }
 
 impl Step {
-    /// Makes the change, where the event is about this step.
-    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), StepMisfit> {
+    /// Applies the event if it is about this step.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), StepApplyError> {
         if let Event::PlanStalled { stalls } = event {
             let own = stalls.iter().find(|stall| stall.step == self.id());
-            return own.map_or(Ok(()), |stall| self.marked(stall, at));
+            return own.map_or(Ok(()), |stall| self.apply_stall_mark(stall, at));
         }
         if event.step() != Some(self.id()) {
             return Ok(());
         }
         match event {
-            Event::StepStarted { claim, .. } => self.started(claim, at)?,
+            Event::StepStarted { claim, .. } => self.apply_start(claim, at)?,
             Event::StepCompleted { from, result, .. } => {
                 let cause = match from {
                     StepStatus::AwaitingInput => StepCause::Approve,
@@ -81,7 +81,7 @@ impl Step {
                     | StepStatus::Skipped
                     | StepStatus::Failed => StepCause::Complete,
                 };
-                let work = self.leave(*from, cause)?;
+                let work = self.take_work(*from, cause)?;
                 self.state = StepState::Completed {
                     claim: work.claim,
                     started_at: work.started_at,
@@ -90,7 +90,7 @@ impl Step {
                 };
             }
             Event::StepFailed { from, reason, .. } => {
-                self.moved(*from, reason.cause())?;
+                self.check_transition(*from, reason.cause())?;
                 let claim = self.claim().cloned();
                 self.state = StepState::Failed {
                     reason: reason.clone(),
@@ -100,10 +100,10 @@ impl Step {
             }
             Event::StepSkipped { from, by, .. } => {
                 let cause = match by {
-                    super::SkipCause::Branch(_) => StepCause::PassOver,
-                    super::SkipCause::Review(_) => StepCause::Skip,
+                    super::SkipCause::Branch(_) => StepCause::BranchSkip,
+                    super::SkipCause::Review(_) => StepCause::ReviewSkip,
                 };
-                self.moved(*from, cause)?;
+                self.check_transition(*from, cause)?;
                 let claim = self.claim().cloned();
                 self.state = StepState::Skipped {
                     by: *by,
@@ -112,15 +112,15 @@ impl Step {
                 };
             }
             Event::StepRequeued { attempt, .. } => {
-                let work = self.leave(StepStatus::InProgress, StepCause::HandBack)?;
+                let work = self.take_work(StepStatus::InProgress, StepCause::Requeue)?;
                 self.superseded.push(work.claim.token);
                 self.state = StepState::Pending { attempt: *attempt };
             }
             Event::StepProgressed { .. } => {
-                self.progressed(at)?;
+                self.apply_progress(at)?;
             }
-            Event::FeedbackDelivered { .. } => self.progressed(at)?.undelivered = false,
-            Event::UserReviewed { review, action, .. } => self.reviewed(*review, action, at)?,
+            Event::FeedbackDelivered { .. } => self.apply_progress(at)?.undelivered = false,
+            Event::UserReviewed { review, action, .. } => self.apply_review(*review, action, at)?,
             Event::PlanModified {
                 change: Change::InstructionsUpdated { instructions, .. },
                 ..
@@ -142,12 +142,12 @@ impl Step {
         Ok(())
     }
 
-    fn started(&mut self, claim: &Claim, at: Timestamp) -> Result<(), StepMisfit> {
-        self.moved(StepStatus::Pending, StepCause::Claim)?;
+    fn apply_start(&mut self, claim: &Claim, at: Timestamp) -> Result<(), StepApplyError> {
+        self.check_transition(StepStatus::Pending, StepCause::Claim)?;
         if claim.attempt != self.attempt() {
-            return Err(StepMisfit::Attempt {
-                said: claim.attempt,
-                is: self.attempt(),
+            return Err(StepApplyError::WrongAttempt {
+                expected: claim.attempt,
+                actual: self.attempt(),
             });
         }
         self.state = StepState::InProgress(Work {
@@ -160,30 +160,30 @@ impl Step {
         Ok(())
     }
 
-    /// A sign of life, and the work that it is a sign of.
-    fn progressed(&mut self, at: Timestamp) -> Result<&mut Work, StepMisfit> {
-        let is = self.status();
+    /// Records activity and returns the work.
+    fn apply_progress(&mut self, at: Timestamp) -> Result<&mut Work, StepApplyError> {
+        let actual = self.status();
         let StepState::InProgress(work) = &mut self.state else {
-            return Err(StepMisfit::From {
-                said: StepStatus::InProgress,
-                is,
+            return Err(StepApplyError::WrongStatus {
+                expected: StepStatus::InProgress,
+                actual,
             });
         };
-        work.alive_at(at);
+        work.record_progress(at);
         Ok(work)
     }
 
-    fn reviewed(
+    fn apply_review(
         &mut self,
         review: ReviewId,
         action: &ReviewAction,
         at: Timestamp,
-    ) -> Result<(), StepMisfit> {
+    ) -> Result<(), StepApplyError> {
         match action {
             ReviewAction::Requested {
                 summary, questions, ..
             } => {
-                let work = self.leave(StepStatus::InProgress, StepCause::AskReview)?;
+                let work = self.take_work(StepStatus::InProgress, StepCause::RequestReview)?;
                 self.state = StepState::AwaitingInput {
                     work,
                     review: Review {
@@ -198,37 +198,38 @@ impl Step {
                 decision: Decision::Modify,
                 feedback,
             } => {
-                let mut work = self.leave(StepStatus::AwaitingInput, StepCause::Revise)?;
-                // A decision is a sign of life: no clock ran while the person thought.
-                work.alive_at(at);
+                let mut work = self.take_work(StepStatus::AwaitingInput, StepCause::Revise)?;
+                // The decision counts as activity: the review time must not count towards the
+                // threshold.
+                work.record_progress(at);
                 work.undelivered = true;
                 self.state = StepState::InProgress(work);
                 let feedback = feedback.as_deref().unwrap_or_default();
                 self.spec.instructions = with_feedback(&self.spec.instructions, feedback);
             }
-            // What becomes of the step follows as an event of its own.
+            // A separate event changes the step.
             ReviewAction::Decided {
                 decision: Decision::Approve | Decision::Reject | Decision::Skip,
                 ..
             } => {
-                self.leave(StepStatus::AwaitingInput, StepCause::Approve)?;
+                self.take_work(StepStatus::AwaitingInput, StepCause::Approve)?;
             }
         }
         Ok(())
     }
 
-    fn marked(&mut self, stall: &Stall, at: Timestamp) -> Result<(), StepMisfit> {
-        let is = self.status();
+    fn apply_stall_mark(&mut self, stall: &Stall, at: Timestamp) -> Result<(), StepApplyError> {
+        let actual = self.status();
         let StepState::InProgress(work) = &mut self.state else {
-            return Err(StepMisfit::From {
-                said: StepStatus::InProgress,
-                is,
+            return Err(StepApplyError::WrongStatus {
+                expected: StepStatus::InProgress,
+                actual,
             });
         };
         if stall.attempt != work.claim.attempt {
-            return Err(StepMisfit::Attempt {
-                said: stall.attempt,
-                is: work.claim.attempt,
+            return Err(StepApplyError::WrongAttempt {
+                expected: stall.attempt,
+                actual: work.claim.attempt,
             });
         }
         work.stall_marked = Some(stall.since);
@@ -236,28 +237,34 @@ impl Step {
         Ok(())
     }
 
-    /// The move is legal, and starts where the step stands.
-    fn moved(&self, said: StepStatus, cause: StepCause) -> Result<(), StepMisfit> {
-        let is = self.status();
-        if said != is {
-            return Err(StepMisfit::From { said, is });
+    /// Checks that the event's status is the step's and that the transition is legal.
+    fn check_transition(
+        &self,
+        expected: StepStatus,
+        cause: StepCause,
+    ) -> Result<(), StepApplyError> {
+        let actual = self.status();
+        if expected != actual {
+            return Err(StepApplyError::WrongStatus { expected, actual });
         }
-        is.after(cause)?;
+        actual.after(cause)?;
         Ok(())
     }
 
-    /// The same, and the work that the step was in.
-    fn leave(&self, said: StepStatus, cause: StepCause) -> Result<Work, StepMisfit> {
-        self.moved(said, cause)?;
+    /// As [`check_transition`](Self::check_transition), and returns the work.
+    fn take_work(&self, expected: StepStatus, cause: StepCause) -> Result<Work, StepApplyError> {
+        self.check_transition(expected, cause)?;
         match &self.state {
             StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Ok(work.clone()),
             StepState::Pending { .. }
             | StepState::Completed { .. }
             | StepState::Skipped { .. }
-            | StepState::Failed { .. } => Err(StepMisfit::Illegal(IllegalStepMove {
-                from: self.status(),
-                asked: cause,
-            })),
+            | StepState::Failed { .. } => {
+                Err(StepApplyError::IllegalTransition(IllegalStepTransition {
+                    from: self.status(),
+                    cause,
+                }))
+            }
         }
     }
 }

@@ -1,18 +1,17 @@
-//! Rows of Anthropic's Messages: results are blocks of the user's rows.
+//! Rows of Anthropic's Messages API: results are blocks in user rows.
 //!
-//! Blocks that are run by the server itself (`server_tool_use` and its results) are answered where they
-//! stand, within rows of the model. How an error of the server looks is known of some of its tools; the
-//! calls of others are left alone.
+//! Results of server tools (`server_tool_use`) are in rows of the model, after their calls. The
+//! form of an error result is known for some server tools; calls of others are not changed.
 
 use std::collections::BTreeMap;
 
-use super::history::{HistoryRow, Piece, Place};
+use super::history::{HistoryRow, PartIndex, Piece};
 use super::json::{self, Object};
-use super::{Call, Message, Part, Role, Standing, open};
+use super::{Call, Message, Part, Resolution, Role, open_timestamp};
 use crate::call::Cause;
-use crate::call::words::for_model;
+use crate::call::message::for_model;
 
-/// A row; none where it is none.
+/// Parses a row. `None` if it has another form.
 pub(super) fn read<'a>(row: &Object<'a>) -> Option<Message<'a>> {
     let role = match row.string("role")?.as_ref() {
         "user" => Role::User,
@@ -36,7 +35,7 @@ pub(super) fn read<'a>(row: &Object<'a>) -> Option<Message<'a>> {
 }
 
 fn part(block: &str, role: Role) -> Part<'_> {
-    let Some(block) = Object::of(block) else {
+    let Some(block) = Object::parse(block) else {
         return Part::Other;
     };
     let part = match block.string("type").as_deref() {
@@ -46,31 +45,31 @@ fn part(block: &str, role: Role) -> Part<'_> {
                 id,
                 tool: block.string("name"),
                 input: block.get("input").unwrap_or_default().into(),
-                standing: Standing::Open(open()),
+                resolution: Resolution::Open(open_timestamp()),
             })
         }),
-        Some("tool_result") => block.string("tool_use_id").map(Part::Answer),
+        Some("tool_result") => block.string("tool_use_id").map(Part::Result),
         Some(kind) if role == Role::Assistant && kind.ends_with("_tool_result") => {
-            block.string("tool_use_id").map(Part::Served)
+            block.string("tool_use_id").map(Part::ServerResult)
         }
-        Some("server_tool_use" | "mcp_tool_use") if role == Role::Assistant => hosted(&block),
+        Some("server_tool_use" | "mcp_tool_use") if role == Role::Assistant => server_call(&block),
         Some(_) | None => None,
     };
     part.unwrap_or(Part::Other)
 }
 
-/// A call that the server runs, if it is known how an error of it looks.
-fn hosted<'a>(block: &Object<'a>) -> Option<Part<'a>> {
+/// A server call, if the form of its error result is known.
+fn server_call<'a>(block: &Object<'a>) -> Option<Part<'a>> {
     server_error(block)?;
-    Some(Part::Hosted(Call {
+    Some(Part::ServerCall(Call {
         id: block.string("id")?,
         tool: block.string("name"),
         input: block.get("input").unwrap_or_default().into(),
-        standing: Standing::Open(open()),
+        resolution: Resolution::Open(open_timestamp()),
     }))
 }
 
-/// How the server says that a call of its own has no result: the rest of the block, after the id.
+/// The type and content of the error result of a server call.
 fn server_error(call: &Object<'_>) -> Option<(String, String)> {
     let kind = call.string("type")?;
     if kind == "mcp_tool_use" {
@@ -93,24 +92,24 @@ fn server_error(call: &Object<'_>) -> Option<(String, String)> {
     Some((kind, content))
 }
 
-/// A row as text. Of a row that was there, everything but the content stays as it was.
-pub(super) fn write(row: &HistoryRow, cut: &mut Cut<'_, '_>) -> String {
+/// Serializes a row. For an existing row, only the content changes.
+pub(super) fn write(row: &HistoryRow, cache: &mut BlockCache<'_, '_>) -> String {
     let mut blocks = Vec::new();
     for piece in &row.pieces {
         match piece {
-            Piece::Kept(place) => blocks.extend(cut.kept(*place)),
-            Piece::Orphan(place) => {
-                blocks.extend(orphan_as_text(cut.block(*place).unwrap_or_default()));
+            Piece::Kept(index) => blocks.extend(cache.kept(*index)),
+            Piece::Orphan(index) => {
+                blocks.extend(orphan_as_text(cache.block(*index).unwrap_or_default()));
             }
             Piece::Synthetic { call, cause } => {
-                let call = cut.block(*call).and_then(Object::of);
+                let call = cache.block(*call).and_then(Object::parse);
                 blocks.push(synthetic(call.as_ref(), *cause));
             }
         }
     }
     let content = format!("[{}]", blocks.join(","));
-    let source = row.from.and_then(|from| cut.sources.get(from));
-    let span = source.and_then(|source| Object::of(source)?.span("content"));
+    let source = row.from.and_then(|from| cache.sources.get(from));
+    let span = source.and_then(|source| Object::parse(source)?.span("content"));
     match (source, span) {
         (Some(source), Some(span)) => {
             let (before, after) = (source.get(..span.start), source.get(span.end..));
@@ -131,7 +130,7 @@ pub(super) fn write(row: &HistoryRow, cut: &mut Cut<'_, '_>) -> String {
     }
 }
 
-/// The result of a call that has none.
+/// The synthetic result of a call.
 fn synthetic(call: Option<&Object<'_>>, cause: Cause) -> String {
     let id = call.and_then(|call| call.get("id")).unwrap_or("\"\"");
     if let Some((kind, content)) = call.and_then(server_error) {
@@ -141,8 +140,8 @@ fn synthetic(call: Option<&Object<'_>>, cause: Cause) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text},"is_error":true}}"#)
 }
 
-/// The contents of rows, each cut into its blocks once, however many rows are made of it.
-pub(super) struct Cut<'a, 'b> {
+/// Caches the blocks of rows, so that each row is split once.
+pub(super) struct BlockCache<'a, 'b> {
     sources: &'b [&'a str],
     contents: BTreeMap<usize, Content<'a>>,
 }
@@ -152,8 +151,8 @@ enum Content<'a> {
     Blocks(Vec<&'a str>),
 }
 
-impl<'a, 'b> Cut<'a, 'b> {
-    pub(super) fn of(sources: &'b [&'a str]) -> Self {
+impl<'a, 'b> BlockCache<'a, 'b> {
+    pub(super) fn new(sources: &'b [&'a str]) -> Self {
         Self {
             sources,
             contents: BTreeMap::new(),
@@ -163,7 +162,7 @@ impl<'a, 'b> Cut<'a, 'b> {
     fn content(&mut self, row: usize) -> &Content<'a> {
         let source = self.sources.get(row).copied().unwrap_or_default();
         self.contents.entry(row).or_insert_with(|| {
-            let content = Object::of(source).and_then(|row| row.get("content"));
+            let content = Object::parse(source).and_then(|row| row.get("content"));
             let content = content.unwrap_or_default();
             match json::elements(content) {
                 Some(spans) => Content::Blocks(
@@ -177,30 +176,30 @@ impl<'a, 'b> Cut<'a, 'b> {
         })
     }
 
-    fn block(&mut self, place: Place) -> Option<&'a str> {
-        match self.content(place.row) {
+    fn block(&mut self, index: PartIndex) -> Option<&'a str> {
+        match self.content(index.row) {
             Content::Text(_) => None,
-            Content::Blocks(blocks) => blocks.get(place.part).copied(),
+            Content::Blocks(blocks) => blocks.get(index.part).copied(),
         }
     }
 
-    /// The text of a block; of a content that is a string, a block with it, unless it says nothing.
-    fn kept(&mut self, place: Place) -> Option<String> {
-        if let Content::Text(content) = self.content(place.row) {
-            let says_nothing = json::string(content).is_some_and(|text| text.trim().is_empty());
-            return (!says_nothing).then(|| format!(r#"{{"type":"text","text":{content}}}"#));
+    /// The source of a block. String content becomes a text block, unless it is blank.
+    fn kept(&mut self, index: PartIndex) -> Option<String> {
+        if let Content::Text(content) = self.content(index.row) {
+            let is_blank = json::string(content).is_some_and(|text| text.trim().is_empty());
+            return (!is_blank).then(|| format!(r#"{{"type":"text","text":{content}}}"#));
         }
-        self.block(place).map(str::to_owned)
+        self.block(index).map(str::to_owned)
     }
 }
 
-/// A block with a result that has no call, as blocks of text; pictures and the like stay what they are.
+/// Converts an orphaned result block to text blocks. Images and other blocks are kept.
 pub fn orphan_as_text(block: &str) -> Vec<String> {
-    let block = Object::of(block);
+    let block = Object::parse(block);
     let id = block.as_ref().and_then(|block| block.string("tool_use_id"));
-    let head = super::orphan_head(&id.unwrap_or_default());
+    let heading = super::orphan_heading(&id.unwrap_or_default());
     let content = block
         .and_then(|block| block.get("content"))
         .unwrap_or("\"\"");
-    super::with_head(&head, content, "text")
+    super::with_heading(&heading, content, "text")
 }

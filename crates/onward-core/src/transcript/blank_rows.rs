@@ -1,9 +1,9 @@
-//! The first pass: user rows with nothing in them go.
+//! The first pass: drops blank user rows.
 //!
-//! Nothing is: no text but blanks, no attachment, no result, no call of a known tool, and no mark that
-//! the row waits to be sent. Rows of anybody else stay, blank or not.
+//! A row is blank if it has no text except whitespace, no attachment, no result and no call of a
+//! known tool, and is not queued. Rows of other roles are kept.
 
-use super::{Part, Repair, Role, Row, What};
+use super::{Part, Repair, RepairKind, Role, Row};
 
 pub(super) fn drop<'m, 'a>(
     mut rows: Vec<Row<'m, 'a>>,
@@ -11,21 +11,20 @@ pub(super) fn drop<'m, 'a>(
 ) -> Vec<Row<'m, 'a>> {
     rows.retain(|row| {
         let message = &row.message;
-        let blank = message.role == Role::User
-            && !message.is_queued
-            && message.parts.iter().all(is_nothing);
+        let blank =
+            message.role == Role::User && !message.is_queued && message.parts.iter().all(is_blank);
         if blank {
-            repairs.push(Repair::of_row(What::BlankRow, row.index));
+            repairs.push(Repair::for_row(RepairKind::BlankRow, row.index));
         }
         !blank
     });
     rows
 }
 
-fn is_nothing(part: &Part<'_>) -> bool {
+fn is_blank(part: &Part<'_>) -> bool {
     match part {
         Part::Text(text) => text.trim().is_empty(),
         Part::Call(call) => call.tool.is_none(),
-        Part::Answer(_) | Part::Hosted(_) | Part::Served(_) | Part::Other => false,
+        Part::Result(_) | Part::ServerCall(_) | Part::ServerResult(_) | Part::Other => false,
     }
 }

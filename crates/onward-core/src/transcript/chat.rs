@@ -1,25 +1,25 @@
-//! Rows of OpenAI's Chat Completions: results are rows of the tool.
+//! Rows of OpenAI's Chat Completions API: results are tool rows.
 //!
-//! The calls that came before tools (`function_call`, role `function`) know no ids: their results are
-//! matched by the name of the function.
+//! Legacy function calls (`function_call`, role `function`) have no ids; results are matched by the
+//! function's name.
 
-use super::history::{HistoryRow, Piece, Place};
+use super::history::{HistoryRow, PartIndex, Piece};
 use super::json::{self, Object};
-use super::{Call, Message, Part, Role, Standing, open};
-use crate::call::words::for_model;
+use super::{Call, Message, Part, Resolution, Role, open_timestamp};
+use crate::call::message::for_model;
 
-/// What stands before the name of an old function, so that no id is taken for it.
+/// The prefix of function names, so that they cannot collide with ids.
 const FUNCTION: &str = "function ";
 
-/// A row; none where it is none.
+/// Parses a row. `None` if it has another form.
 pub(super) fn read<'a>(row: &Object<'a>) -> Option<Message<'a>> {
     let (role, parts) = match row.string("role")?.as_ref() {
         "user" => (Role::User, content(row)),
         "assistant" => (Role::Assistant, [content(row), calls(row)].concat()),
-        "tool" => (Role::Tool, vec![Part::Answer(row.string("tool_call_id")?)]),
+        "tool" => (Role::Tool, vec![Part::Result(row.string("tool_call_id")?)]),
         "function" => {
             let id = format!("{FUNCTION}{}", row.string("name")?);
-            (Role::Tool, vec![Part::Answer(id.into())])
+            (Role::Tool, vec![Part::Result(id.into())])
         }
         _ => return None,
     };
@@ -43,7 +43,7 @@ fn content<'a>(row: &Object<'a>) -> Vec<Part<'a>> {
         return vec![Part::Other];
     };
     let part = |block| {
-        let block = Object::of(block)?;
+        let block = Object::parse(block)?;
         let is_text = block.string("type")? == "text";
         block.string("text").filter(|_| is_text).map(Part::Text)
     };
@@ -55,25 +55,25 @@ fn content<'a>(row: &Object<'a>) -> Vec<Part<'a>> {
 fn calls<'a>(row: &Object<'a>) -> Vec<Part<'a>> {
     let calls = row.pieces("tool_calls").into_iter().flatten();
     let mut parts: Vec<Part<'a>> = calls
-        .map(|call| call_of(call).map_or(Part::Other, Part::Call))
+        .map(|call| parse_call(call).map_or(Part::Other, Part::Call))
         .collect();
-    if let Some(old) = row.get("function_call").and_then(Object::of)
-        && let Some(name) = old.string("name")
+    if let Some(function) = row.get("function_call").and_then(Object::parse)
+        && let Some(name) = function.string("name")
     {
         parts.push(Part::Call(Call {
             id: format!("{FUNCTION}{name}").into(),
             tool: Some(name),
-            input: old.get("arguments").unwrap_or_default().into(),
-            standing: Standing::Open(open()),
+            input: function.get("arguments").unwrap_or_default().into(),
+            resolution: Resolution::Open(open_timestamp()),
         }));
     }
     parts
 }
 
-fn call_of(call: &str) -> Option<Call<'_>> {
-    let call = Object::of(call)?;
+fn parse_call(call: &str) -> Option<Call<'_>> {
+    let call = Object::parse(call)?;
     let function = call.get("function").or_else(|| call.get("custom"));
-    let function = function.and_then(Object::of);
+    let function = function.and_then(Object::parse);
     let input = function.as_ref().and_then(|function| {
         let arguments = function.get("arguments");
         arguments.or_else(|| function.get("input"))
@@ -82,15 +82,15 @@ fn call_of(call: &str) -> Option<Call<'_>> {
         id: call.string("id")?,
         tool: function.and_then(|function| function.string("name")),
         input: input.unwrap_or_default().into(),
-        standing: Standing::Open(open()),
+        resolution: Resolution::Open(open_timestamp()),
     })
 }
 
-/// A row that was made. Rows of people and of the model are never written anew.
+/// Serializes a synthetic row. User and model rows are never rewritten.
 pub(super) fn write(row: &HistoryRow, sources: &[&str], messages: &[Message<'_>]) -> String {
     let written = row.pieces.first().and_then(|piece| match piece {
         Piece::Kept(_) => None,
-        Piece::Orphan(place) => orphan(*place, sources),
+        Piece::Orphan(index) => orphan(*index, sources),
         Piece::Synthetic { call, cause } => {
             let text = json::quoted(&format!("Error: {}", for_model(*cause, None)));
             let part = messages.get(call.row)?.parts.get(call.part)?;
@@ -113,12 +113,12 @@ pub(super) fn write(row: &HistoryRow, sources: &[&str], messages: &[Message<'_>]
     written.unwrap_or_else(|| source().unwrap_or("null").to_owned())
 }
 
-/// A result without a call, as words of the user.
-fn orphan(place: Place, sources: &[&str]) -> Option<String> {
-    let row = Object::of(sources.get(place.row)?)?;
+/// An orphaned result as a user row.
+fn orphan(index: PartIndex, sources: &[&str]) -> Option<String> {
+    let row = Object::parse(sources.get(index.row)?)?;
     let id = row.string("tool_call_id").or_else(|| row.string("name"));
-    let head = super::orphan_head(&id.unwrap_or_default());
+    let heading = super::orphan_heading(&id.unwrap_or_default());
     let content = row.get("content").unwrap_or("\"\"");
-    let blocks = super::with_head(&head, content, "text").join(",");
+    let blocks = super::with_heading(&heading, content, "text").join(",");
     Some(format!(r#"{{"role":"user","content":[{blocks}]}}"#))
 }

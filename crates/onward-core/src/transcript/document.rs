@@ -1,31 +1,30 @@
-//! The JSON of an API, repaired: from text to rows, through the passes, and back to text.
+//! Repairs the JSON of an API: parses the rows, runs the passes and serializes the result.
 //!
-//! A document is a list of messages, or a request with one in it (`messages`, or `input` for Responses).
-//! Rows that are not touched keep their bytes, and so does everything between and around them. What is
-//! no such document is given back as it is: whoever asked has nothing better. So is a request that goes
-//! on from what the server remembers (`previous_response_id`, `conversation`): its results have their
-//! calls there.
+//! A document is a list of messages or a request that contains one (`messages`, or `input` for
+//! Responses). Unchanged rows, and everything between and around the rows, keep their bytes. Any
+//! other document is returned unchanged. So is a request that continues a conversation on the
+//! server (`previous_response_id`, `conversation`): its results belong to calls on the server.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::history::{Api, Frontier, History, HistoryRow, repair_history};
+use super::history::{Api, History, HistoryRow, TrailingCalls, repair_history};
 use super::json::{self, Object};
 use super::{
-    Message, Repair, Role, Row, What, anthropic, blank_rows, chat, doubled_tail, responses,
+    Message, Repair, RepairKind, Role, Row, anthropic, blank_rows, chat, duplicate_tail, responses,
 };
 
-/// A document after the repair.
+/// A repaired document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired<'a> {
-    /// Its text; the same one where nothing was done.
+    /// The text, borrowed if nothing was changed.
     pub text: Cow<'a, str>,
-    /// What was done.
+    /// The repairs.
     pub repairs: Vec<Repair>,
 }
 
-/// Puts the messages of a document in order for its API. Total: there is no text that it fails on.
-pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_> {
+/// Repairs the messages of a document for its API. Never fails.
+pub fn repair_document(api: Api, text: &str, trailing: TrailingCalls) -> Repaired<'_> {
     let untouched = Repaired {
         text: Cow::Borrowed(text),
         repairs: Vec::new(),
@@ -38,11 +37,11 @@ pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_>
         .filter_map(|span| text.get(span.clone()))
         .collect();
     let messages: Vec<Message<'_>> = sources.iter().map(|source| read(api, source)).collect();
-    let History { rows, repairs } = repair(&messages, api, frontier);
+    let History { rows, repairs } = repair(&messages, api, trailing);
     if repairs.is_empty() {
         return untouched;
     }
-    let mut cut = anthropic::Cut::of(&sources);
+    let mut blocks = anthropic::BlockCache::new(&sources);
     let rows: Vec<(Option<usize>, Cow<'_, str>)> = rows
         .iter()
         .map(|row| {
@@ -52,7 +51,7 @@ pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_>
             let text = match source.filter(|_| untouched) {
                 Some(source) => Cow::Borrowed(source),
                 None => match api {
-                    Api::Anthropic => Cow::Owned(anthropic::write(row, &mut cut)),
+                    Api::Anthropic => Cow::Owned(anthropic::write(row, &mut blocks)),
                     Api::Chat => Cow::Owned(chat::write(row, &sources, &messages)),
                     Api::Responses => Cow::Owned(responses::write(row, &sources)),
                 },
@@ -66,24 +65,24 @@ pub fn repair_document(api: Api, text: &str, frontier: Frontier) -> Repaired<'_>
     }
 }
 
-/// The passes that need no clock, then the API's.
-fn repair(messages: &[Message<'_>], api: Api, frontier: Frontier) -> History {
+/// Runs the passes that need no clock, then the repair for the API.
+fn repair(messages: &[Message<'_>], api: Api, trailing: TrailingCalls) -> History {
     let mut repairs = Vec::new();
     let rows = messages.iter().enumerate().map(|(index, message)| Row {
         index,
         message: Cow::Borrowed(message),
     });
     let mut rows = blank_rows::drop(rows.collect(), &mut repairs);
-    doubled_tail::drop(&mut rows, &mut repairs);
-    let mut history = repair_history(&rows, api, frontier);
+    duplicate_tail::drop(&mut rows, &mut repairs);
+    let mut history = repair_history(&rows, api, trailing);
     repairs.append(&mut history.repairs);
-    drop_doubled_tail(messages, &mut history.rows, &mut repairs);
+    drop_duplicate_tail(messages, &mut history.rows, &mut repairs);
     repairs.sort_by_key(|repair| repair.row);
     History { repairs, ..history }
 }
 
-/// What stood between two rows may have gone, so that the last one repeats its neighbour only now.
-fn drop_doubled_tail(
+/// Removing rows can turn the last row into a duplicate of its new neighbour.
+fn drop_duplicate_tail(
     messages: &[Message<'_>],
     rows: &mut Vec<HistoryRow>,
     repairs: &mut Vec<Repair>,
@@ -98,16 +97,16 @@ fn drop_doubled_tail(
     };
     while let [.., before, last] = rows.as_slice()
         && let (Some(before), Some(last)) = (row(before), row(last))
-        && doubled_tail::repeats(&last, &before)
+        && duplicate_tail::repeats(&last, &before)
     {
-        repairs.push(Repair::of_row(What::DoubledRow, last.index));
+        repairs.push(Repair::for_row(RepairKind::DuplicateRow, last.index));
         rows.pop();
     }
 }
 
-/// Where the list of messages stands, and each of them.
+/// The span of the message list and of each message.
 fn list(api: Api, text: &str) -> Option<(Range<usize>, Vec<Range<usize>>)> {
-    let Some(request) = Object::of(text) else {
+    let Some(request) = Object::parse(text) else {
         let start = text.len() - text.trim_start().len();
         let list = start..text.trim_end().len();
         return Some((list, json::elements(text)?));
@@ -115,22 +114,22 @@ fn list(api: Api, text: &str) -> Option<(Range<usize>, Vec<Range<usize>>)> {
     let key = match api {
         Api::Anthropic | Api::Chat => "messages",
         Api::Responses => {
-            let goes_on = ["previous_response_id", "conversation"]
+            let continues = ["previous_response_id", "conversation"]
                 .iter()
                 .any(|key| request.get(key).is_some_and(|value| value != "null"));
-            Some("input").filter(|_| !goes_on)?
+            Some("input").filter(|_| !continues)?
         }
     };
     Some((request.span(key)?, request.elements(key)?.to_vec()))
 }
 
 fn read(api: Api, source: &str) -> Message<'_> {
-    let message = Object::of(source).and_then(|object| match api {
+    let message = Object::parse(source).and_then(|object| match api {
         Api::Anthropic => anthropic::read(&object),
         Api::Chat => chat::read(&object),
         Api::Responses => responses::read(&object),
     });
-    // What is not understood is kept, and in nobody's way.
+    // A row in an unknown form is kept and ignored.
     message.unwrap_or(Message {
         role: Role::Other,
         parts: Vec::new(),
@@ -139,7 +138,7 @@ fn read(api: Api, source: &str) -> Message<'_> {
     })
 }
 
-/// The document with these rows. Between two rows that were neighbours stands what stood there.
+/// The document with these rows. Adjacent rows keep the original text between them.
 fn joined(
     text: &str,
     list: &Range<usize>,
@@ -152,15 +151,15 @@ fn joined(
         let before = spans.get(index.checked_sub(1)?)?;
         text.get(before.end..spans.get(index)?.start)
     };
-    // Rows that are new stand as far apart as the first two did.
-    let usual = gap(1).unwrap_or(",");
+    // New rows use the separator of the first two rows.
+    let separator = gap(1).unwrap_or(",");
     let mut out = String::with_capacity(text.len() + 1024);
     out.push_str(text.get(..first).unwrap_or_default());
     let mut before: Option<usize> = None;
     for (number, (from, row)) in rows.iter().enumerate() {
         if number > 0 {
             let neighbours = from.filter(|from| before.is_some_and(|before| before + 1 == *from));
-            out.push_str(neighbours.and_then(gap).unwrap_or(usual));
+            out.push_str(neighbours.and_then(gap).unwrap_or(separator));
         }
         out.push_str(row);
         before = *from;
@@ -173,12 +172,12 @@ fn joined(
 mod tests {
     use super::*;
 
-    /// How many bytes are cut into pieces for the repair of a list, and how many repairs there are.
+    /// The number of scanned bytes and of repairs for a list.
     fn work(api: Api, rows: &[String]) -> (usize, usize) {
         let text = format!("[{}]", rows.join(","));
-        let before = json::CUT.get();
-        let repaired = repair_document(api, &text, Frontier::Answer);
-        (json::CUT.get() - before, repaired.repairs.len())
+        let before = json::SCANNED_BYTES.get();
+        let repaired = repair_document(api, &text, TrailingCalls::Answer);
+        (json::SCANNED_BYTES.get() - before, repaired.repairs.len())
     }
 
     fn numbers(calls: usize) -> impl Iterator<Item = String> {
@@ -197,16 +196,16 @@ mod tests {
         format!(r#"{{"role":"{role}","content":[{}]}}"#, blocks.join(","))
     }
 
-    fn said(role: &str) -> String {
+    fn text_row(role: &str) -> String {
         format!(r#"{{"role":"{role}","content":"Well."}}"#)
     }
 
     fn in_turns(calls: usize) -> Vec<String> {
-        let turn = |id: String| [row("assistant", &[anthropic_call(&id)]), said("user")];
+        let turn = |id: String| [row("assistant", &[anthropic_call(&id)]), text_row("user")];
         numbers(calls).flat_map(turn).collect()
     }
 
-    /// Every result stands in one row at the end, as whoever appends them leaves it.
+    /// All results in one row at the end, as a client that appends them leaves it.
     fn all_at_the_end(calls: usize) -> Vec<String> {
         let results: Vec<String> = numbers(calls).map(|id| anthropic_result(&id)).collect();
         let mut rows = in_turns(calls);
@@ -216,7 +215,7 @@ mod tests {
 
     fn all_in_one_row(calls: usize) -> Vec<String> {
         let calls: Vec<String> = numbers(calls).map(|id| anthropic_call(&id)).collect();
-        vec![row("assistant", &calls), said("user")]
+        vec![row("assistant", &calls), text_row("user")]
     }
 
     fn all_orphans(calls: usize) -> Vec<String> {
@@ -233,7 +232,7 @@ mod tests {
         let calls: Vec<String> = numbers(calls).map(call).collect();
         let calls = calls.join(",");
         let row = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}}"#);
-        vec![row, said("user")]
+        vec![row, text_row("user")]
     }
 
     fn responses(calls: usize) -> Vec<String> {
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_calls_take_twice_the_work_and_not_four_times() {
+    fn work_is_linear_in_the_number_of_calls() {
         type Shape = fn(usize) -> Vec<String>;
         let shapes: [(Api, &str, Shape); 6] = [
             (Api::Anthropic, "in turns", in_turns),

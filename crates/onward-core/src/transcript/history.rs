@@ -1,102 +1,100 @@
-//! A conversation as a model's API wants it: each call answered exactly once, right after its row and in
-//! the order of the calls.
+//! Repairs a conversation for a model API: each call gets exactly one result, directly after its
+//! row and in the order of the calls.
 //!
-//! A result is moved to its call, however far away it stands; a call without one gets a synthetic error;
-//! a result without a call becomes text; a doubled result goes. Rows of one role are merged where the API
-//! has one row for each turn of the talk. What comes out is made of pieces of what went in, by their
-//! places, so whoever knows the bytes of the pieces can write them down unchanged.
+//! A result is moved to its call; a call without a result gets a synthetic error; a result without
+//! a call becomes text; a duplicate result is dropped. Consecutive rows of one role are merged if
+//! the API requires alternating roles. The output refers to parts of the input by index, so that
+//! unchanged parts keep their bytes. If the API treats consecutive rows of the model as one, their
+//! results follow the last of them.
 //!
-//! Where an API takes rows of the model that follow each other as one, so does this: their results stand
-//! after the last of them.
-//!
-//! What the model's own server runs is answered by it, in a row of the model, and may come later than the
-//! results of other calls. Once somebody has spoken, that turn of the model is over, and it will not come:
-//! then an error stands right after the call, within its row.
+//! The server returns the results of server calls in rows of the model, possibly after the results
+//! of other calls. Once the user has written again, a missing server result will not arrive: then
+//! an error is inserted directly after the call, in its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answers::{Fit, Walk};
-use super::{Call, Message, Part, Repair, Role, Row, Standing, What};
+use super::call_matcher::{CallMatcher, ResultMatch};
+use super::{Call, Message, Part, Repair, RepairKind, Resolution, Role, Row};
 use crate::call::Cause;
 
-/// Whose API the conversation is for.
+/// The target API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
-    /// Anthropic's Messages: results stand first in the user's next row, and roles take turns.
+    /// Anthropic's Messages: results come first in the next user row, and roles alternate.
     Anthropic,
-    /// OpenAI's Chat Completions: each result is a row, after the row of its call.
+    /// OpenAI's Chat Completions: each result is a row after the row of its call.
     Chat,
-    /// OpenAI's Responses: each call and each result is an item of its own.
+    /// OpenAI's Responses: each call and each result is a separate item.
     Responses,
 }
 
-/// What is done about unanswered calls in the last row of the model.
+/// The handling of calls without a result in the last row of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Frontier {
-    /// They are answered like all others: the conversation goes to the API as it is.
+pub enum TrailingCalls {
+    /// Add synthetic results: the conversation is sent to the API.
     Answer,
-    /// They are left alone: somebody may still answer them.
+    /// Leave the calls open: they may still return.
     Leave,
 }
 
-/// Where a part stands in the input.
+/// The index of a part in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct PartIndex {
     /// The row.
     pub row: usize,
     /// Its part.
     pub part: usize,
 }
 
-/// A conversation after the repair.
+/// A repaired conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<HistoryRow>,
-    /// What was done.
+    /// The repairs.
     pub repairs: Vec<Repair>,
 }
 
-/// A row of what comes out.
+/// An output row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRow {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// The row of the input that it is, or was; none where it is made.
+    /// The input row that it comes from. `None` for a synthetic row.
     pub from: Option<usize>,
-    /// What it consists of.
+    /// The content.
     pub pieces: Vec<Piece>,
 }
 
-/// A part of what comes out.
+/// A part of an output row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// A part of the input, as it is.
-    Kept(Place),
-    /// A result without a call, as text.
-    Orphan(Place),
+    /// An unchanged part of the input.
+    Kept(PartIndex),
+    /// A result without a call, converted to text.
+    Orphan(PartIndex),
     /// A synthetic error for this call.
     Synthetic {
         /// The call.
-        call: Place,
-        /// Why it has no other.
+        call: PartIndex,
+        /// The cause.
         cause: Cause,
     },
 }
 
 impl HistoryRow {
-    /// Whether it is the row of the input, unchanged.
+    /// Whether it equals its input row, which has this many parts.
     pub fn is_untouched(&self, parts: usize) -> bool {
         let Some(row) = self.from else {
             return false;
         };
-        let all = (0..parts).map(|part| Piece::Kept(Place { row, part }));
+        let all = (0..parts).map(|part| Piece::Kept(PartIndex { row, part }));
         self.pieces.iter().copied().eq(all)
     }
 }
 
 impl Api {
-    /// Whether rows of one role become one.
+    /// Whether consecutive rows of one role are merged.
     const fn merges(self) -> bool {
         match self {
             Api::Anthropic => true,
@@ -104,15 +102,15 @@ impl Api {
         }
     }
 
-    /// Whether each result is a row of its own.
+    /// Whether each result is a separate row.
     const fn has_rows_for_results(self) -> bool {
         !self.merges()
     }
 }
 
-/// Puts a conversation in order for an API. Total, and the second time there is nothing to do.
-pub fn repair_history(rows: &[Row<'_, '_>], api: Api, frontier: Frontier) -> History {
-    let desk = Desk {
+/// Repairs a conversation for an API. Never fails, and is idempotent.
+pub fn repair_history(rows: &[Row<'_, '_>], api: Api, trailing: TrailingCalls) -> History {
+    let history = HistoryRepair {
         messages: rows
             .iter()
             .map(|row| (row.index, row.message.as_ref()))
@@ -120,30 +118,30 @@ pub fn repair_history(rows: &[Row<'_, '_>], api: Api, frontier: Frontier) -> His
         api,
         repairs: Vec::new(),
     };
-    desk.repair(frontier)
+    history.repair(trailing)
 }
 
-/// The calls of rows that the API takes as one.
+/// The calls of consecutive rows that the API treats as one.
 #[derive(Default)]
 struct Batch {
-    calls: Vec<Place>,
-    /// Whether no row of the model comes after it.
+    calls: Vec<PartIndex>,
+    /// Whether no row of the model follows.
     is_last: bool,
 }
 
-struct Desk<'m> {
+struct HistoryRepair<'m> {
     messages: BTreeMap<usize, &'m Message<'m>>,
     api: Api,
     repairs: Vec<Repair>,
 }
 
-impl<'m> Desk<'m> {
-    fn repair(mut self, frontier: Frontier) -> History {
-        let rows = self.lifted();
+impl<'m> HistoryRepair<'m> {
+    fn repair(mut self, trailing: TrailingCalls) -> History {
+        let rows = self.split_rows();
         let ends = self.batches(&rows);
-        let answers = self.matched(&rows);
-        self.find_misplaced(&rows, &ends, &answers.of_call);
-        let unserved = self.find_unserved(&rows, &answers, frontier);
+        let matched = self.match_results(&rows);
+        self.find_misplaced(&rows, &ends, &matched.result_of);
+        let unanswered = self.find_unanswered_server_calls(&rows, &matched, trailing);
 
         let mut out: Vec<HistoryRow> = Vec::new();
         for (index, row) in rows.iter().enumerate() {
@@ -151,10 +149,10 @@ impl<'m> Desk<'m> {
             let pieces: Vec<Piece> = row
                 .pieces
                 .iter()
-                .filter_map(|piece| self.rest(*piece, &answers))
+                .filter_map(|piece| self.remaining_piece(*piece, &matched))
                 .collect();
             let lost_all = pieces.len() < had && pieces.iter().all(|piece| self.is_blank(*piece));
-            let pieces = served(pieces, &unserved);
+            let pieces = with_server_errors(pieces, &unanswered);
             if !lost_all {
                 let row = HistoryRow {
                     pieces,
@@ -166,12 +164,12 @@ impl<'m> Desk<'m> {
                 && last.from.is_none()
                 && last.role == row.role
             {
-                // All that it held are the results that stand there: it is that row.
+                // The row contained only results that are now in the last output row.
                 last.from = Some(from);
             }
             if let Some(batch) = ends.get(&index) {
-                let leave = batch.is_last && frontier == Frontier::Leave;
-                self.push_results(&mut out, batch, &answers.of_call, leave);
+                let leave = batch.is_last && trailing == TrailingCalls::Leave;
+                self.push_results(&mut out, batch, &matched.result_of, leave);
             }
         }
         self.repairs.sort_by_key(|repair| repair.row);
@@ -181,35 +179,34 @@ impl<'m> Desk<'m> {
         }
     }
 
-    /// The rows of the input, with results that the model itself seems to give in a row after it.
-    fn lifted(&self) -> Vec<HistoryRow> {
+    /// The input rows. Results inside a model row are moved to a new row after it.
+    fn split_rows(&self) -> Vec<HistoryRow> {
         let mut rows = Vec::new();
         for (index, message) in &self.messages {
-            let places = (0..message.parts.len()).map(|part| Place { row: *index, part });
-            let is_answer = |place: &Place| {
-                message.role == Role::Assistant
-                    && matches!(self.part(*place), Some(Part::Answer(_)))
+            let indexes = (0..message.parts.len()).map(|part| PartIndex { row: *index, part });
+            let is_result = |at: &PartIndex| {
+                message.role == Role::Assistant && matches!(self.part(*at), Some(Part::Result(_)))
             };
-            let (lifted, kept): (Vec<Place>, Vec<Place>) = places.partition(is_answer);
-            if !kept.is_empty() || lifted.is_empty() {
+            let (results, kept): (Vec<PartIndex>, Vec<PartIndex>) = indexes.partition(is_result);
+            if !kept.is_empty() || results.is_empty() {
                 rows.push(HistoryRow {
                     role: message.role,
                     from: Some(*index),
                     pieces: kept.into_iter().map(Piece::Kept).collect(),
                 });
             }
-            if !lifted.is_empty() {
+            if !results.is_empty() {
                 rows.push(HistoryRow {
                     role: Role::User,
                     from: None,
-                    pieces: lifted.into_iter().map(Piece::Kept).collect(),
+                    pieces: results.into_iter().map(Piece::Kept).collect(),
                 });
             }
         }
         rows
     }
 
-    /// The batches of calls, by the row after which their results stand.
+    /// The batches of calls, keyed by the row that their results follow.
     fn batches(&self, rows: &[HistoryRow]) -> BTreeMap<usize, Batch> {
         let mut ends = BTreeMap::new();
         let mut batch = Batch::default();
@@ -218,13 +215,13 @@ impl<'m> Desk<'m> {
                 continue;
             }
             batch.calls.extend(row.pieces.iter().filter_map(|piece| {
-                let place = place(*piece);
-                matches!(self.part(place), Some(Part::Call(_))).then_some(place)
+                let at = part_index(*piece);
+                matches!(self.part(at), Some(Part::Call(_))).then_some(at)
             }));
-            let goes_on = rows
+            let continues = rows
                 .get(index + 1)
-                .is_some_and(|next| self.is_one_with(next));
-            if !goes_on {
+                .is_some_and(|next| self.continues_turn(next));
+            if !continues {
                 ends.insert(index, std::mem::take(&mut batch));
             }
         }
@@ -235,8 +232,8 @@ impl<'m> Desk<'m> {
         ends
     }
 
-    /// Whether a row is one with a row of the model before it.
-    fn is_one_with(&self, next: &HistoryRow) -> bool {
+    /// Whether the API treats this row and a preceding model row as one.
+    fn continues_turn(&self, next: &HistoryRow) -> bool {
         let one = match self.api {
             Api::Anthropic => self.is_plain(next),
             Api::Chat => false,
@@ -250,174 +247,176 @@ impl<'m> Desk<'m> {
         message.is_none_or(|message| message.is_plain)
     }
 
-    /// Gives every result to its call, or to none.
-    fn matched(&mut self, rows: &[HistoryRow]) -> Answers {
-        let mut answers = Answers::default();
-        let mut walk = Walk::default();
-        let mut goes_on = false;
+    /// Matches every result to its call.
+    fn match_results(&mut self, rows: &[HistoryRow]) -> MatchedResults {
+        let mut matched = MatchedResults::default();
+        let mut matcher = CallMatcher::default();
+        let mut continues = false;
         for (index, row) in rows.iter().enumerate() {
-            if !goes_on {
-                walk.begin_row();
+            if !continues {
+                matcher.start_row();
             }
-            goes_on = row.role == Role::Assistant
+            continues = row.role == Role::Assistant
                 && rows
                     .get(index + 1)
-                    .is_some_and(|next| self.is_one_with(next));
+                    .is_some_and(|next| self.continues_turn(next));
             for piece in &row.pieces {
-                let place = place(*piece);
+                let at = part_index(*piece);
                 match self
                     .messages
-                    .get(&place.row)
-                    .and_then(|m| m.parts.get(place.part))
+                    .get(&at.row)
+                    .and_then(|m| m.parts.get(at.part))
                 {
                     Some(Part::Call(call)) if row.role == Role::Assistant => {
-                        walk.call(&call.id, place);
+                        matcher.add_call(&call.id, at);
                     }
-                    Some(Part::Answer(of)) => match walk.answer(of) {
-                        Fit::Answers(call) => {
-                            answers.of_call.insert(call, place);
-                            answers.placed.insert(place);
+                    Some(Part::Result(of)) => match matcher.match_result(of) {
+                        ResultMatch::Matched(call) => {
+                            matched.result_of.insert(call, at);
+                            matched.placed.insert(at);
                         }
-                        Fit::Doubled => {
-                            answers.doubled.insert(place);
-                            let repair = Repair::of_result(What::Doubled, place.row, of);
+                        ResultMatch::Duplicate => {
+                            matched.duplicates.insert(at);
+                            let repair =
+                                Repair::for_result(RepairKind::DuplicateResult, at.row, of);
                             self.repairs.push(repair);
                         }
-                        Fit::Orphan => {
-                            answers.orphans.insert(place);
-                            let repair = Repair::of_result(What::Orphan, place.row, of);
+                        ResultMatch::Orphan => {
+                            matched.orphans.insert(at);
+                            let repair = Repair::for_result(RepairKind::Orphan, at.row, of);
                             self.repairs.push(repair);
                         }
                     },
                     Some(
                         Part::Call(_)
                         | Part::Text(_)
-                        | Part::Hosted(_)
-                        | Part::Served(_)
+                        | Part::ServerCall(_)
+                        | Part::ServerResult(_)
                         | Part::Other,
                     )
                     | None => {}
                 }
             }
         }
-        answers
+        matched
     }
 
-    /// Says which results do not stand where they belong.
+    /// Records the results that are misplaced or out of order.
     fn find_misplaced(
         &mut self,
         rows: &[HistoryRow],
         ends: &BTreeMap<usize, Batch>,
-        of_call: &BTreeMap<Place, Place>,
+        result_of: &BTreeMap<PartIndex, PartIndex>,
     ) {
         for (end, batch) in ends {
-            let mut expected = batch.calls.iter().filter_map(|call| of_call.get(call));
-            let mine: BTreeSet<&Place> = expected.clone().collect();
-            let mut there: BTreeSet<Place> = BTreeSet::new();
+            let mut expected = batch.calls.iter().filter_map(|call| result_of.get(call));
+            let own: BTreeSet<&PartIndex> = expected.clone().collect();
+            let mut in_place: BTreeSet<PartIndex> = BTreeSet::new();
             let mut in_order = true;
             for row in rows.iter().skip(end + 1) {
-                let results = row.pieces.iter().map(|piece| place(*piece));
+                let results = row.pieces.iter().map(|piece| part_index(*piece));
                 let results =
-                    results.take_while(|place| matches!(self.part(*place), Some(Part::Answer(_))));
-                let before = there.len();
+                    results.take_while(|at| matches!(self.part(*at), Some(Part::Result(_))));
+                let before = in_place.len();
                 let mut seen = 0;
                 for result in results {
                     seen += 1;
-                    // What goes elsewhere, or becomes text that follows, is in nobody's way.
-                    if mine.contains(&result) {
+                    // Results of other calls are moved or become text later, so they can be
+                    // ignored.
+                    if own.contains(&result) {
                         in_order &= expected.next() == Some(&result);
-                        there.insert(result);
+                        in_place.insert(result);
                     }
                 }
-                let something_else = seen < row.pieces.len() || row.pieces.is_empty();
-                let has_room = self.api.has_rows_for_results() || before == there.len();
-                if row.role == Role::Assistant || something_else || !has_room {
+                let has_other_parts = seen < row.pieces.len() || row.pieces.is_empty();
+                let has_room = self.api.has_rows_for_results() || before == in_place.len();
+                if row.role == Role::Assistant || has_other_parts || !has_room {
                     break;
                 }
             }
             for call in &batch.calls {
-                let Some(answer) = of_call.get(call) else {
+                let Some(result) = result_of.get(call) else {
                     continue;
                 };
-                let what = if !there.contains(answer) || self.is_lifted(*answer) {
-                    What::Misplaced
+                let kind = if !in_place.contains(result) || self.is_in_model_row(*result) {
+                    RepairKind::Misplaced
                 } else if !in_order {
-                    What::Reordered
+                    RepairKind::Reordered
                 } else {
                     continue;
                 };
                 if let Some(Part::Call(found)) = self.part(*call) {
-                    let repair = Repair::of_call(what, answer.row, found);
+                    let repair = Repair::for_call(kind, result.row, found);
                     self.repairs.push(repair);
                 }
             }
         }
     }
 
-    /// Which hosted calls will not be answered by the server any more, because somebody has spoken since.
-    fn find_unserved(
+    /// The server calls without a result that are followed by user input.
+    fn find_unanswered_server_calls(
         &mut self,
         rows: &[HistoryRow],
-        answers: &Answers,
-        frontier: Frontier,
-    ) -> BTreeSet<Place> {
+        matched: &MatchedResults,
+        trailing: TrailingCalls,
+    ) -> BTreeSet<PartIndex> {
         let last = rows.iter().rposition(|row| row.role == Role::Assistant);
-        let mut served: BTreeSet<&str> = BTreeSet::new();
-        let mut waiting: Vec<Place> = Vec::new();
-        let mut unserved = Vec::new();
+        let mut answered: BTreeSet<&str> = BTreeSet::new();
+        let mut open: Vec<PartIndex> = Vec::new();
+        let mut closed = Vec::new();
         for (index, row) in rows.iter().enumerate() {
-            for place in row.pieces.iter().map(|piece| place(*piece)) {
-                match self.part(place) {
-                    Some(Part::Served(of)) => drop(served.insert(of)),
-                    Some(Part::Hosted(_)) if row.role == Role::Assistant => {
-                        let leave = frontier == Frontier::Leave && last == Some(index);
-                        waiting.extend((!leave).then_some(place));
+            for at in row.pieces.iter().map(|piece| part_index(*piece)) {
+                match self.part(at) {
+                    Some(Part::ServerResult(of)) => drop(answered.insert(of)),
+                    Some(Part::ServerCall(_)) if row.role == Role::Assistant => {
+                        let leave = trailing == TrailingCalls::Leave && last == Some(index);
+                        open.extend((!leave).then_some(at));
                     }
                     Some(Part::Text(text)) if text.trim().is_empty() => {}
-                    // Results alone leave the turn of the model open.
-                    Some(Part::Answer(_)) if !answers.orphans.contains(&place) => {}
-                    Some(_) if row.role == Role::User => unserved.append(&mut waiting),
+                    // A row with only results does not end the turn of the model.
+                    Some(Part::Result(_)) if !matched.orphans.contains(&at) => {}
+                    Some(_) if row.role == Role::User => closed.append(&mut open),
                     Some(_) | None => {}
                 }
             }
         }
-        let mut without = BTreeSet::new();
-        for place in unserved {
-            let Some(Part::Hosted(call)) = self.part(place) else {
+        let mut unanswered = BTreeSet::new();
+        for at in closed {
+            let Some(Part::ServerCall(call)) = self.part(at) else {
                 continue;
             };
-            if !served.contains(call.id.as_ref()) {
-                let repair = Repair::of_call(What::Dangling, place.row, call);
+            if !answered.contains(call.id.as_ref()) {
+                let repair = Repair::for_call(RepairKind::Dangling, at.row, call);
                 self.repairs.push(repair);
-                without.insert(place);
+                unanswered.insert(at);
             }
         }
-        without
+        unanswered
     }
 
-    /// Whether a result stands in a row of the model.
-    fn is_lifted(&self, answer: Place) -> bool {
-        let message = self.messages.get(&answer.row);
+    /// Whether a result is in a row of the model.
+    fn is_in_model_row(&self, result: PartIndex) -> bool {
+        let message = self.messages.get(&result.row);
         message.is_some_and(|message| message.role == Role::Assistant)
     }
 
-    /// Whether a piece is text that says nothing.
+    /// Whether a piece is blank text.
     fn is_blank(&self, piece: Piece) -> bool {
         match piece {
-            Piece::Kept(place) => {
-                matches!(self.part(place), Some(Part::Text(text)) if text.trim().is_empty())
+            Piece::Kept(at) => {
+                matches!(self.part(at), Some(Part::Text(text)) if text.trim().is_empty())
             }
             Piece::Orphan(_) | Piece::Synthetic { .. } => false,
         }
     }
 
-    /// What stays of a piece where it stands.
-    fn rest(&self, piece: Piece, answers: &Answers) -> Option<Piece> {
-        let place = place(piece);
-        if answers.placed.contains(&place) || answers.doubled.contains(&place) {
+    /// The piece that remains at this position, if any.
+    fn remaining_piece(&self, piece: Piece, matched: &MatchedResults) -> Option<Piece> {
+        let at = part_index(piece);
+        if matched.placed.contains(&at) || matched.duplicates.contains(&at) {
             None
-        } else if answers.orphans.contains(&place) {
-            Some(Piece::Orphan(place))
+        } else if matched.orphans.contains(&at) {
+            Some(Piece::Orphan(at))
         } else {
             Some(piece)
         }
@@ -427,20 +426,20 @@ impl<'m> Desk<'m> {
         &mut self,
         out: &mut Vec<HistoryRow>,
         batch: &Batch,
-        of_call: &BTreeMap<Place, Place>,
+        result_of: &BTreeMap<PartIndex, PartIndex>,
         leave: bool,
     ) {
         let mut pieces = Vec::new();
-        for place in &batch.calls {
-            if let Some(answer) = of_call.get(place) {
-                pieces.push(Piece::Kept(*answer));
-            } else if let (false, Some(call)) = (leave, self.waiting(*place)) {
-                let cause = match call.standing {
-                    Standing::Interrupted(cause) => cause,
-                    Standing::Open(_) | Standing::Settled => Cause::OutcomeUnknown,
+        for at in &batch.calls {
+            if let Some(result) = result_of.get(at) {
+                pieces.push(Piece::Kept(*result));
+            } else if let (false, Some(call)) = (leave, self.unanswered_call(*at)) {
+                let cause = match call.resolution {
+                    Resolution::Interrupted(cause) => cause,
+                    Resolution::Open(_) | Resolution::Settled => Cause::OutcomeUnknown,
                 };
-                let repair = Repair::of_call(What::Dangling, place.row, call);
-                let call = *place;
+                let repair = Repair::for_call(RepairKind::Dangling, at.row, call);
+                let call = *at;
                 pieces.push(Piece::Synthetic { call, cause });
                 self.repairs.push(repair);
             }
@@ -448,7 +447,7 @@ impl<'m> Desk<'m> {
         if self.api.has_rows_for_results() {
             for piece in pieces {
                 let from = match piece {
-                    Piece::Kept(answer) => Some(answer.row),
+                    Piece::Kept(result) => Some(result.row),
                     Piece::Orphan(_) | Piece::Synthetic { .. } => None,
                 };
                 out.push(HistoryRow {
@@ -466,23 +465,23 @@ impl<'m> Desk<'m> {
         }
     }
 
-    /// The call at a place, if it waits for a result.
-    fn waiting(&self, place: Place) -> Option<&'m Call<'m>> {
-        match self.part(place) {
-            Some(Part::Call(call)) if call.standing != Standing::Settled => Some(call),
+    /// The call at this index, if it needs a result.
+    fn unanswered_call(&self, at: PartIndex) -> Option<&'m Call<'m>> {
+        match self.part(at) {
+            Some(Part::Call(call)) if call.resolution != Resolution::Settled => Some(call),
             Some(
                 Part::Call(_)
                 | Part::Text(_)
-                | Part::Answer(_)
-                | Part::Hosted(_)
-                | Part::Served(_)
+                | Part::Result(_)
+                | Part::ServerCall(_)
+                | Part::ServerResult(_)
                 | Part::Other,
             )
             | None => None,
         }
     }
 
-    /// Adds a row, or makes it one with the last.
+    /// Appends a row or merges it with the last one.
     fn push(&mut self, out: &mut Vec<HistoryRow>, row: HistoryRow) {
         let merges = self.api.merges() && matches!(row.role, Role::User | Role::Assistant);
         let Some(last) = out
@@ -493,7 +492,7 @@ impl<'m> Desk<'m> {
             return;
         };
         match (last.from, row.from) {
-            // The results are put in front of what follows them: it is that row.
+            // The synthetic results become the beginning of the following row.
             (None, from) => {
                 last.from = from;
                 last.pieces.extend(row.pieces);
@@ -501,27 +500,27 @@ impl<'m> Desk<'m> {
             (Some(_), None) => last.pieces.extend(row.pieces),
             (Some(_), Some(from)) if self.is_plain(&row) => {
                 last.pieces.extend(row.pieces);
-                self.repairs.push(Repair::of_row(What::Merged, from));
+                self.repairs.push(Repair::for_row(RepairKind::Merged, from));
             }
             (Some(_), Some(_)) => out.push(row),
         }
     }
 
-    fn part(&self, place: Place) -> Option<&'m Part<'m>> {
-        self.messages.get(&place.row)?.parts.get(place.part)
+    fn part(&self, at: PartIndex) -> Option<&'m Part<'m>> {
+        self.messages.get(&at.row)?.parts.get(at.part)
     }
 }
 
-/// With an error after each hosted call that will not be answered.
-fn served(pieces: Vec<Piece>, unserved: &BTreeSet<Place>) -> Vec<Piece> {
-    if unserved.is_empty() {
+/// Inserts an error after each server call without a result.
+fn with_server_errors(pieces: Vec<Piece>, unanswered: &BTreeSet<PartIndex>) -> Vec<Piece> {
+    if unanswered.is_empty() {
         return pieces;
     }
     let mut out = Vec::with_capacity(pieces.len());
     for piece in pieces {
         out.push(piece);
-        let call = place(piece);
-        if unserved.contains(&call) {
+        let call = part_index(piece);
+        if unanswered.contains(&call) {
             let cause = Cause::OutcomeUnknown;
             out.push(Piece::Synthetic { call, cause });
         }
@@ -529,19 +528,19 @@ fn served(pieces: Vec<Piece>, unserved: &BTreeSet<Place>) -> Vec<Piece> {
     out
 }
 
-/// What became of the results.
+/// The results by their match.
 #[derive(Default)]
-struct Answers {
+struct MatchedResults {
     /// Calls with the result of each.
-    of_call: BTreeMap<Place, Place>,
-    placed: BTreeSet<Place>,
-    doubled: BTreeSet<Place>,
-    orphans: BTreeSet<Place>,
+    result_of: BTreeMap<PartIndex, PartIndex>,
+    placed: BTreeSet<PartIndex>,
+    duplicates: BTreeSet<PartIndex>,
+    orphans: BTreeSet<PartIndex>,
 }
 
-fn place(piece: Piece) -> Place {
+fn part_index(piece: Piece) -> PartIndex {
     match piece {
-        Piece::Kept(place) | Piece::Orphan(place) => place,
+        Piece::Kept(at) | Piece::Orphan(at) => at,
         Piece::Synthetic { call, .. } => call,
     }
 }

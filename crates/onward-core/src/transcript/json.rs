@@ -1,9 +1,9 @@
-//! JSON as spans of text: where the elements of an array and the members of an object stand.
+//! JSON as spans of text: the positions of array elements and object members.
 //!
-//! What is not repaired must come out byte for byte, with the order of its keys, its blanks and its way
-//! to write numbers; a parsed value has lost all that. So nothing is parsed here beyond the brackets: a
-//! list or an object is cut into pieces of its text, and what is inside a piece is looked at only by
-//! whoever needs it. Text whose brackets, quotes and commas do not fit is no list and no object.
+//! Unrepaired content must keep its bytes: key order, whitespace and number formats, which a parsed
+//! value loses. So only brackets are parsed: a list or object is split into spans, and the content
+//! of a span is parsed on demand. Text with unbalanced brackets, quotes or commas is neither a list
+//! nor an object.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use serde_json::Value;
 
 #[cfg(test)]
 thread_local! {
-    /// How many bytes were cut into pieces on this thread, for whoever counts the work.
-    pub(super) static CUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    /// The number of bytes scanned on this thread, for tests of the complexity.
+    pub(super) static SCANNED_BYTES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The spans of the elements of an array, in the text that it is.
+/// The spans of an array's elements.
 pub fn elements(text: &str) -> Option<Vec<Range<usize>>> {
     let mut spans = Vec::new();
     whole(text, |bytes, start| {
@@ -28,7 +28,7 @@ pub fn elements(text: &str) -> Option<Vec<Range<usize>>> {
     Some(spans)
 }
 
-/// An object, cut into members, and those that are arrays into their elements on the way.
+/// An object split into members. Members that are arrays are split into elements in the same pass.
 #[derive(Debug, Clone)]
 pub struct Object<'a> {
     text: &'a str,
@@ -43,19 +43,19 @@ struct Member<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The object that a piece of text is.
-    pub fn of(text: &'a str) -> Option<Self> {
+    /// Parses a text as an object.
+    pub fn parse(text: &'a str) -> Option<Self> {
         let mut members = Vec::new();
         whole(text, |bytes, start| {
             each(bytes, start, *b"{}", |at| {
                 let end = string_end(bytes, at)?;
                 let name = string(text.get(at..end)?)?;
-                let colon = blanks_end(bytes, end);
+                let colon = skip_whitespace(bytes, end);
                 if bytes.get(colon) != Some(&b':') {
                     return None;
                 }
-                let start = blanks_end(bytes, colon + 1);
-                // An array that does not fit is still a value.
+                let start = skip_whitespace(bytes, colon + 1);
+                // A malformed array still counts as a value.
                 let (elements, end) = match array(bytes, start) {
                     Some((elements, end)) => (Some(elements), end),
                     None => (None, value_end(bytes, start)?),
@@ -71,7 +71,7 @@ impl<'a> Object<'a> {
         Some(Self { text, members })
     }
 
-    /// Of two with one name the last counts, as for most readers.
+    /// The last of duplicate members, as in most parsers.
     fn member(&self, key: &str) -> Option<&Member<'a>> {
         let mut members = self.members.iter().rev();
         members.find(|member| member.name == key)
@@ -104,7 +104,7 @@ impl<'a> Object<'a> {
         self.get(key).and_then(string)
     }
 
-    /// Whether there is no other member than these.
+    /// Whether the object has no members except these.
     pub fn has_only(&self, keys: &[&str]) -> bool {
         self.members
             .iter()
@@ -112,7 +112,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The string that a piece of text is.
+/// Parses a text as a string.
 pub fn string(text: &str) -> Option<Cow<'_, str>> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     if !inside.contains('\\') {
@@ -121,22 +121,22 @@ pub fn string(text: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(text).ok().map(Cow::Owned)
 }
 
-/// A string as JSON.
+/// Serializes a string.
 pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// All of a text, of which `take` is told where something begins and says where it ends: nothing but
-/// blanks may stand around it.
+/// Parses a whole text with `take`, which gets the start of a value and returns its end. Only
+/// whitespace is allowed around the value.
 fn whole(text: &str, take: impl FnOnce(&[u8], usize) -> Option<usize>) -> Option<()> {
     let bytes = text.as_bytes();
     #[cfg(test)]
-    CUT.with(|cut| cut.set(cut.get() + bytes.len()));
-    let end = take(bytes, blanks_end(bytes, 0))?;
-    (blanks_end(bytes, end) == bytes.len()).then_some(())
+    SCANNED_BYTES.with(|count| count.set(count.get() + bytes.len()));
+    let end = take(bytes, skip_whitespace(bytes, 0))?;
+    (skip_whitespace(bytes, end) == bytes.len()).then_some(())
 }
 
-/// The elements of the array that begins here, and where it ends.
+/// The elements of the array at this offset, and its end.
 fn array(bytes: &[u8], start: usize) -> Option<(Vec<Range<usize>>, usize)> {
     let mut spans = Vec::new();
     let end = each(bytes, start, *b"[]", |at| {
@@ -147,8 +147,8 @@ fn array(bytes: &[u8], start: usize) -> Option<(Vec<Range<usize>>, usize)> {
     Some((spans, end))
 }
 
-/// Goes through what stands between two brackets, separated by commas; `take` is told where something
-/// begins and says where it ends. The answer is where all of it ends.
+/// Iterates over the comma-separated values between two brackets. `take` gets the start of a value
+/// and returns its end. Returns the end of the whole.
 fn each(
     bytes: &[u8],
     start: usize,
@@ -158,36 +158,36 @@ fn each(
     if bytes.get(start) != Some(&opening) {
         return None;
     }
-    let mut at = blanks_end(bytes, start + 1);
+    let mut at = skip_whitespace(bytes, start + 1);
     if bytes.get(at) == Some(&closing) {
         return Some(at + 1);
     }
     loop {
-        at = blanks_end(bytes, take(at)?);
+        at = skip_whitespace(bytes, take(at)?);
         match bytes.get(at) {
-            Some(b',') => at = blanks_end(bytes, at + 1),
+            Some(b',') => at = skip_whitespace(bytes, at + 1),
             Some(byte) if *byte == closing => return Some(at + 1),
             Some(_) | None => return None,
         }
     }
 }
 
-fn blanks_end(bytes: &[u8], mut at: usize) -> usize {
+fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;
     }
     at
 }
 
-/// Where the string ends that begins here.
+/// The end of the string at this offset.
 fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) != Some(&b'"') {
         return None;
     }
     let start = at + 1;
     let mut at = start;
-    // Nearly all of a conversation is inside of strings, and it is gone through several times. Texts are
-    // full of `\n`, so only quotes are looked for, and what stands before each says whether it counts.
+    // Most of a conversation is inside strings and is scanned several times. Texts contain many
+    // `\n`, so only quotes are searched, and the backslashes before each are counted.
     loop {
         at += memchr(b'"', bytes.get(at..)?)?;
         let before = bytes.get(start..at)?;
@@ -199,7 +199,7 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Where the value ends that begins here. Depth costs no stack.
+/// The end of the value at this offset. Nesting uses no stack.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at)? {
         b'"' => string_end(bytes, at),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_falls_into_the_texts_of_its_elements() {
+    fn splits_a_list_into_its_elements() {
         assert_eq!(pieces("[]"), Some(vec![]));
         assert_eq!(
             pieces(" [ 1.50 ,\t{\"a\" : [\"]\"] }, \"\\\"]\",null ]\n"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_none() {
+    fn rejects_text_that_is_not_a_list() {
         for text in [
             "", "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[1]]", "{}", "[\"a]", "[[1]",
             "[1]x", "[:]", "[\"\\",
@@ -260,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_by_its_keys_in_any_spelling() {
-        let object = Object::of(r#" { "a" : 1, "r\u006fle": "us\u0065r", "a": [2] } "#).unwrap();
+    fn finds_keys_in_any_escaped_spelling() {
+        let object = Object::parse(r#" { "a" : 1, "r\u006fle": "us\u0065r", "a": [2] } "#).unwrap();
         assert_eq!(object.get("a"), Some("[2]"));
         assert_eq!(object.string("role").as_deref(), Some("user"));
         assert_eq!(object.string("a"), None);
@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn the_arrays_of_an_object_are_cut_on_the_way() {
+    fn splits_the_arrays_of_an_object() {
         let text = r#" { "a" : [ 1, {"b":[2]} , "]" ], "c": [], "d": [3 4], "e": 5 }"#;
-        let object = Object::of(text).unwrap();
+        let object = Object::parse(text).unwrap();
         let pieces = |key: &str| object.pieces(key).map(Iterator::collect::<Vec<_>>);
         assert_eq!(pieces("a"), Some(vec!["1", r#"{"b":[2]}"#, r#""]""#]));
         assert_eq!(pieces("c"), Some(vec![]));
-        // No list of anything, and still a value.
+        // Not a list, but still a value.
         assert_eq!(pieces("d"), None);
         assert_eq!(object.get("d"), Some("[3 4]"));
         assert_eq!((pieces("e"), pieces("f")), (None, None));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_ends_at_the_first_quote_that_nothing_escapes() {
+    fn a_string_ends_at_the_first_unescaped_quote() {
         for (text, end) in [
             (r#""""#, Some(2)),
             (r#""a\\" "#, Some(5)),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_none() {
+    fn rejects_text_that_is_not_an_object() {
         for text in [
             "",
             "{",
@@ -316,25 +316,25 @@ mod tests {
             "[]",
             "{}}",
         ] {
-            assert!(Object::of(text).is_none(), "{text}");
+            assert!(Object::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn depth_costs_no_stack() {
+    fn nesting_uses_no_stack() {
         let deep = format!("[{}{}]", "[".repeat(200_000), "]".repeat(200_000));
         assert_eq!(pieces(&deep).map(|pieces| pieces.len()), Some(1));
     }
 
     #[test]
-    fn what_a_real_reader_takes_is_cut_where_it_cuts() {
+    fn splits_like_serde_json() {
         let text = r#"[{"a":[1,2,{"b":"},{"}]},[],"x",-1.5e10,true,{"":"\\"}]"#;
         let read: Vec<Value> = serde_json::from_str(text).unwrap();
-        let cut = pieces(text).unwrap();
-        let cut: Vec<Value> = cut
+        let split = pieces(text).unwrap();
+        let split: Vec<Value> = split
             .into_iter()
             .map(|p| serde_json::from_str(p).unwrap())
             .collect();
-        assert_eq!(cut, read);
+        assert_eq!(split, read);
     }
 }

@@ -1,163 +1,165 @@
-//! What was wrong with a conversation, and so what was done to it.
+//! Repairs: the problems found in a conversation and fixed.
 //!
-//! A finding names the row of the input, counted from 0, and the call where it is about one. Not all of
-//! it is an error: results in another order than their calls, and two rows of one role, are accepted by
-//! the APIs; they are put in order along with what is not ([`What::is_wrong`]).
+//! A repair contains the input row, counted from 0, and the call if it concerns one. Not every
+//! repair is an error: the APIs accept results out of order and consecutive rows of one role; they
+//! are normalized together with the errors ([`RepairKind::is_error`]).
 
 use std::fmt;
 
 use super::Call;
 use crate::call::Cause;
 
-/// One thing that was put right.
+/// A repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// What it was.
-    pub what: What,
-    /// In which row of the input.
+    /// The kind.
+    pub kind: RepairKind,
+    /// The input row.
     pub row: usize,
-    /// The id of the call that it is about.
+    /// The id of the call, if the repair concerns one.
     pub call: Option<String>,
-    /// The tool of that call, where it is known.
+    /// The tool of the call, if known.
     pub tool: Option<String>,
 }
 
-/// What can be wrong.
+/// The kind of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum What {
-    /// A user's row with nothing in it; it goes.
+pub enum RepairKind {
+    /// A blank user row was dropped.
     BlankRow,
-    /// The last row repeats the one before; it goes.
-    DoubledRow,
-    /// A call without a result, although the conversation went on; it is given up.
+    /// A last row that repeats the previous one was dropped.
+    DuplicateRow,
+    /// A call without a result was interrupted because the conversation continued.
     Dangling,
-    /// A call without a result, past its time; it is given up.
+    /// A call without a result was interrupted because it timed out.
     Stale,
-    /// A result without a call; it becomes text.
+    /// A result without a call was converted to text.
     Orphan,
-    /// A second result of one call; it goes.
-    Doubled,
-    /// A result that does not stand right after the row of its call; it is moved there.
+    /// A second result of one call was dropped.
+    DuplicateResult,
+    /// A result was moved directly after the row of its call.
     Misplaced,
-    /// Results in another order than their calls; they are put in order.
+    /// Results were sorted in the order of their calls.
     Reordered,
-    /// Two rows of one role in a row; they become one.
+    /// Two consecutive rows of one role were merged.
     Merged,
 }
 
-impl What {
-    /// Everything that can be wrong.
-    pub const ALL: [What; 9] = [
-        What::BlankRow,
-        What::DoubledRow,
-        What::Dangling,
-        What::Stale,
-        What::Orphan,
-        What::Doubled,
-        What::Misplaced,
-        What::Reordered,
-        What::Merged,
+impl RepairKind {
+    /// All kinds.
+    pub const ALL: [RepairKind; 9] = [
+        RepairKind::BlankRow,
+        RepairKind::DuplicateRow,
+        RepairKind::Dangling,
+        RepairKind::Stale,
+        RepairKind::Orphan,
+        RepairKind::DuplicateResult,
+        RepairKind::Misplaced,
+        RepairKind::Reordered,
+        RepairKind::Merged,
     ];
 
-    /// The word for it, on the wire.
+    /// The value in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
-            What::BlankRow => "blank_row",
-            What::DoubledRow => "doubled_row",
-            What::Dangling => "dangling",
-            What::Stale => "stale",
-            What::Orphan => "orphan",
-            What::Doubled => "doubled",
-            What::Misplaced => "misplaced",
-            What::Reordered => "reordered",
-            What::Merged => "merged",
+            RepairKind::BlankRow => "blank_row",
+            RepairKind::DuplicateRow => "doubled_row",
+            RepairKind::Dangling => "dangling",
+            RepairKind::Stale => "stale",
+            RepairKind::Orphan => "orphan",
+            RepairKind::DuplicateResult => "doubled",
+            RepairKind::Misplaced => "misplaced",
+            RepairKind::Reordered => "reordered",
+            RepairKind::Merged => "merged",
         }
     }
 
-    /// Whether a conversation with it is broken, and not merely untidy.
-    pub const fn is_wrong(self) -> bool {
+    /// Whether the problem is an error and not only a matter of form.
+    pub const fn is_error(self) -> bool {
         match self {
-            What::BlankRow
-            | What::DoubledRow
-            | What::Dangling
-            | What::Stale
-            | What::Orphan
-            | What::Doubled
-            | What::Misplaced => true,
-            What::Reordered | What::Merged => false,
+            RepairKind::BlankRow
+            | RepairKind::DuplicateRow
+            | RepairKind::Dangling
+            | RepairKind::Stale
+            | RepairKind::Orphan
+            | RepairKind::DuplicateResult
+            | RepairKind::Misplaced => true,
+            RepairKind::Reordered | RepairKind::Merged => false,
         }
     }
 
-    /// For which cause a call is given up, where one is.
+    /// The cause of the interruption, for kinds that interrupt a call.
     pub const fn cause(self) -> Option<Cause> {
         match self {
-            What::Dangling => Some(Cause::OutcomeUnknown),
-            What::Stale => Some(Cause::TimedOut),
-            What::BlankRow
-            | What::DoubledRow
-            | What::Orphan
-            | What::Doubled
-            | What::Misplaced
-            | What::Reordered
-            | What::Merged => None,
+            RepairKind::Dangling => Some(Cause::OutcomeUnknown),
+            RepairKind::Stale => Some(Cause::TimedOut),
+            RepairKind::BlankRow
+            | RepairKind::DuplicateRow
+            | RepairKind::Orphan
+            | RepairKind::DuplicateResult
+            | RepairKind::Misplaced
+            | RepairKind::Reordered
+            | RepairKind::Merged => None,
         }
     }
 }
 
 impl Repair {
-    /// About a row.
-    pub fn of_row(what: What, row: usize) -> Self {
+    /// A repair of a row.
+    pub fn for_row(kind: RepairKind, row: usize) -> Self {
         Self {
-            what,
+            kind,
             row,
             call: None,
             tool: None,
         }
     }
 
-    /// About a call.
-    pub fn of_call(what: What, row: usize, call: &Call<'_>) -> Self {
+    /// A repair of a call.
+    pub fn for_call(kind: RepairKind, row: usize, call: &Call<'_>) -> Self {
         Self {
-            what,
+            kind,
             row,
             call: Some(call.id.clone().into_owned()),
             tool: call.tool.clone().map(|tool| tool.into_owned()),
         }
     }
 
-    /// About a result of the call with this id.
-    pub fn of_result(what: What, row: usize, of: &str) -> Self {
+    /// A repair of a result of the call with this id.
+    pub fn for_result(kind: RepairKind, row: usize, call_id: &str) -> Self {
         Self {
-            what,
+            kind,
             row,
-            call: Some(of.to_owned()),
+            call: Some(call_id.to_owned()),
             tool: None,
         }
     }
 
-    /// What is wrong, without the place.
-    pub fn says(&self) -> String {
+    /// A description of the problem, without the row.
+    pub fn message(&self) -> String {
         let id = self.call.as_deref().unwrap_or_default();
         let call = match &self.tool {
-            Some(tool) => format!("the call `{id}` of `{tool}`"),
-            None => format!("the call `{id}`"),
+            Some(tool) => format!("call `{id}` of `{tool}`"),
+            None => format!("call `{id}`"),
         };
-        match self.what {
-            What::BlankRow => "there is nothing in it".to_owned(),
-            What::DoubledRow => "it repeats the row before".to_owned(),
-            What::Dangling => format!("{call} has no result"),
-            What::Stale => format!("{call} has no result, and is past its time"),
-            What::Orphan => format!("a result of `{id}`, which was not called"),
-            What::Doubled => format!("a second result of {call}"),
-            What::Misplaced => format!("the result of {call} does not stand right after it"),
-            What::Reordered => format!("the result of {call} is not in the order of the calls"),
-            What::Merged => "it has the role of the row before".to_owned(),
+        match self.kind {
+            RepairKind::BlankRow => "the row is blank".to_owned(),
+            RepairKind::DuplicateRow => "the row repeats the previous row".to_owned(),
+            RepairKind::Dangling => format!("{call} has no result"),
+            RepairKind::Stale => format!("{call} has no result and has timed out"),
+            RepairKind::Orphan => format!("the result of `{id}` has no call"),
+            RepairKind::DuplicateResult => format!("duplicate result of {call}"),
+            RepairKind::Misplaced => format!("the result of {call} is not directly after the call"),
+            RepairKind::Reordered => {
+                format!("the result of {call} is not in the order of the calls")
+            }
+            RepairKind::Merged => "the row has the same role as the previous row".to_owned(),
         }
     }
 }
 
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "row {}: {}", self.row, self.says())
+        write!(f, "row {}: {}", self.row, self.message())
     }
 }

@@ -1,15 +1,15 @@
-//! Items of OpenAI's Responses: each call and each result stands by itself.
+//! Items of OpenAI's Responses API: each call and each result is a separate item.
 //!
-//! An item with a `call_id` is a call, and one whose type also ends in `_output` is a result. Functions,
-//! custom tools and the local shell are given a synthetic result where they have none; of other kinds the
-//! shape of a result is not known here, so their calls are left as they are.
+//! An item with a `call_id` is a call; if its type ends in `_output`, it is a result. Function
+//! calls, custom tools and the local shell get a synthetic result if they have none. The result
+//! format of other kinds is unknown, so their calls are not changed.
 
-use super::history::{HistoryRow, Piece, Place};
+use super::history::{HistoryRow, PartIndex, Piece};
 use super::json::{self, Object};
-use super::{Call, Message, Part, Role, Standing, open};
-use crate::call::words::for_model;
+use super::{Call, Message, Part, Resolution, Role, open_timestamp};
+use crate::call::message::for_model;
 
-/// An item; none where it is none.
+/// Parses an item. `None` if it has another form.
 pub(super) fn read<'a>(item: &Object<'a>) -> Option<Message<'a>> {
     let kind = item.string("type");
     let kind = kind.as_deref().unwrap_or("message");
@@ -22,11 +22,11 @@ pub(super) fn read<'a>(item: &Object<'a>) -> Option<Message<'a>> {
         (role, content(item))
     } else if let Some(id) = item.string("call_id") {
         if kind.ends_with("_output") {
-            (Role::Tool, vec![Part::Answer(id)])
+            (Role::Tool, vec![Part::Result(id)])
         } else {
-            let standing = match output_of(kind) {
-                Some(_) => Standing::Open(open()),
-                None => Standing::Settled,
+            let resolution = match output_type(kind) {
+                Some(_) => Resolution::Open(open_timestamp()),
+                None => Resolution::Settled,
             };
             let input = item.get("arguments").or_else(|| item.get("input"));
             let call = Call {
@@ -36,14 +36,14 @@ pub(super) fn read<'a>(item: &Object<'a>) -> Option<Message<'a>> {
                     .or_else(|| item.get("action"))
                     .unwrap_or_default()
                     .into(),
-                standing,
+                resolution: resolution,
             };
             (Role::Assistant, vec![Part::Call(call)])
         }
     } else if kind.ends_with("_output") {
         return None;
     } else {
-        // A thought, or a call that the server answers itself.
+        // A thought, or a call that the server executes.
         (Role::Assistant, vec![Part::Other])
     };
     Some(Message {
@@ -54,10 +54,10 @@ pub(super) fn read<'a>(item: &Object<'a>) -> Option<Message<'a>> {
     })
 }
 
-/// The kind of the result that a kind of call has, where it is a plain text.
-fn output_of(kind: &str) -> Option<&'static str> {
+/// The result type of a call type, if results of that type are plain text.
+fn output_type(kind: &str) -> Option<&'static str> {
     match kind {
-        // Codex answers its local shell like a function.
+        // Codex returns results of its local shell as function results.
         "function_call" | "local_shell_call" => Some("function_call_output"),
         "custom_tool_call" => Some("custom_tool_call_output"),
         _ => None,
@@ -72,20 +72,20 @@ fn content<'a>(item: &Object<'a>) -> Vec<Part<'a>> {
     let Some(blocks) = item.pieces("content") else {
         return vec![Part::Other];
     };
-    let part = |block| Object::of(block)?.string("text").map(Part::Text);
+    let part = |block| Object::parse(block)?.string("text").map(Part::Text);
     blocks
         .map(|block| part(block).unwrap_or(Part::Other))
         .collect()
 }
 
-/// An item that was made. Whatever was there is never written anew.
+/// Serializes a synthetic item. Existing items are never rewritten.
 pub(super) fn write(row: &HistoryRow, sources: &[&str]) -> String {
     let written = row.pieces.first().and_then(|piece| match piece {
         Piece::Kept(_) => None,
-        Piece::Orphan(place) => orphan(*place, sources),
+        Piece::Orphan(index) => orphan(*index, sources),
         Piece::Synthetic { call, cause } => {
-            let item = Object::of(sources.get(call.row)?)?;
-            let kind = output_of(item.string("type")?.as_ref())?;
+            let item = Object::parse(sources.get(call.row)?)?;
+            let kind = output_type(item.string("type")?.as_ref())?;
             let text = json::quoted(&format!("Error: {}", for_model(*cause, None)));
             let id = item.get("call_id")?;
             Some(format!(
@@ -97,12 +97,12 @@ pub(super) fn write(row: &HistoryRow, sources: &[&str]) -> String {
     written.unwrap_or_else(|| source().unwrap_or("null").to_owned())
 }
 
-/// A result without a call, as words of the user.
-fn orphan(place: Place, sources: &[&str]) -> Option<String> {
-    let item = Object::of(sources.get(place.row)?)?;
-    let head = super::orphan_head(&item.string("call_id").unwrap_or_default());
+/// An orphaned result as a user message.
+fn orphan(index: PartIndex, sources: &[&str]) -> Option<String> {
+    let item = Object::parse(sources.get(index.row)?)?;
+    let heading = super::orphan_heading(&item.string("call_id").unwrap_or_default());
     let output = item.get("output").unwrap_or("\"\"");
-    let blocks = super::with_head(&head, output, "input_text").join(",");
+    let blocks = super::with_heading(&heading, output, "input_text").join(",");
     Some(format!(
         r#"{{"type":"message","role":"user","content":[{blocks}]}}"#
     ))

@@ -1,13 +1,13 @@
-//! The fourth pass: a call that is past its time is given up, in any row of the model.
+//! The fourth pass: interrupts timed-out calls in any row of the model.
 //!
-//! The clock is the detector's for calls, exact at the boundary; all calls see one `now`. Siblings in the
-//! same row are judged each by its own time.
+//! Uses the timeouts of the call detector. All calls are checked against the same `now`, each with
+//! its own timeout.
 
-use super::{Repair, Role, Row, What, give_up};
+use super::{Repair, RepairKind, Role, Row, interrupt_calls};
 use crate::call::{CallPolicy, is_stale};
 use crate::time::Timestamp;
 
-pub(super) fn give_up_all(
+pub(super) fn interrupt_all(
     rows: &mut [Row<'_, '_>],
     now: Timestamp,
     policy: CallPolicy,
@@ -15,8 +15,8 @@ pub(super) fn give_up_all(
 ) {
     for row in rows.iter_mut() {
         if row.message.role == Role::Assistant {
-            let why = |times: &_| is_stale(times, now, policy).then_some(What::Stale);
-            give_up(row, why, repairs);
+            let why = |times: &_| is_stale(times, now, policy).then_some(RepairKind::Stale);
+            interrupt_calls(row, why, repairs);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What a person would read of an output: without terminal codes, without blanks around it; and the
-//! same without its numbers.
+//! Normalizes output: removes terminal escape codes, surrounding whitespace, line numbers and
+//! numbers.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The output without terminal codes, trimmed.
+/// The output without terminal escape codes, trimmed.
 pub(crate) fn clean(output: &str) -> Cow<'_, str> {
     if !output.contains(['\u{1b}', '\u{9b}']) {
         return Cow::Borrowed(output.trim());
@@ -22,8 +22,8 @@ pub(crate) fn clean(output: &str) -> Cow<'_, str> {
     Cow::Owned(plain.trim().to_owned())
 }
 
-/// Skips what follows an escape character: `[ … letter` (colours, cursor), `] … BEL` and its like
-/// (titles, links), or a few characters that choose a font.
+/// Skips an escape sequence: `[ … letter` (colours, cursor), `] … BEL` and similar (titles, links),
+/// or a character set selection.
 fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
     match rest.next() {
         Some('[') => skip_control(rest),
@@ -49,8 +49,8 @@ fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// Skips numbers and marks up to and with the letter that ends a control sequence. A line end means
-/// that it was none.
+/// Skips a control sequence up to and including its final letter. Stops at a line end, which is not
+/// part of a control sequence.
 fn skip_control(rest: &mut Peekable<Chars<'_>>) {
     while let Some(c) = rest.next_if(|c| *c != '\n') {
         if ('\u{40}'..='\u{7e}').contains(&c) {
@@ -59,8 +59,7 @@ fn skip_control(rest: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// A line without the line number that a reader put in front of it: `12:`, `12|`, `12→`, `12` and a
-/// tab.
+/// A line without a leading line number: `12:`, `12|`, `12→`, or `12` and a tab.
 pub(crate) fn without_line_number(line: &str) -> &str {
     let text = line.trim_start_matches([' ', '\t']);
     let after = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -69,7 +68,7 @@ pub(crate) fn without_line_number(line: &str) -> &str {
     marked.filter(|_| after.len() < text.len()).unwrap_or(line)
 }
 
-/// The text with every number replaced by one mark: `7`, `-7`, `1,024` and `0.35` are all alike.
+/// Replaces every number by `#`: `7`, `-7`, `1,024` and `0.35` become equal.
 pub(crate) fn without_numbers(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! What a person can check: which calls, and why each counted for nothing.
+//! Evidence for a verdict: the idle calls with the reason for each.
 
 use std::fmt;
 
@@ -6,80 +6,80 @@ use super::Call;
 use super::clean::clean;
 use super::intent::command_line;
 
-/// Characters of a preview.
-pub(crate) const PREVIEW: usize = 80;
+/// The maximum number of characters in a preview.
+pub(crate) const PREVIEW_CHARS: usize = 80;
 
-/// One call that counted for nothing.
+/// An idle call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// Which step of the turn, from 1.
+    /// The number of the step in the turn, from 1.
     pub step: u32,
     /// The tool's name.
     pub tool: String,
-    /// How its input begins.
+    /// The beginning of the input.
     pub input: String,
-    /// How its output begins.
+    /// The beginning of the output.
     pub output: String,
-    /// Why it counted for nothing.
-    pub why: Nothing,
+    /// Why it is idle.
+    pub reason: IdleReason,
 }
 
-/// Why a call counted for nothing.
+/// Why a call is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Nothing {
+pub enum IdleReason {
     /// It failed.
     Failed,
-    /// It failed as it did before.
+    /// It failed with an error that was seen before.
     SameError,
-    /// It is a known no-op.
+    /// It is a no-op.
     NoOp,
-    /// It answered nothing.
+    /// Its output is empty.
     Empty,
-    /// What is new in its output is too short to be news.
+    /// The new part of its output is too short.
     Short,
     /// Its output was seen before in this turn.
     Seen,
 }
 
-impl Nothing {
-    /// Every reason.
-    pub const ALL: [Nothing; 6] = [
-        Nothing::Failed,
-        Nothing::SameError,
-        Nothing::NoOp,
-        Nothing::Empty,
-        Nothing::Short,
-        Nothing::Seen,
+impl IdleReason {
+    /// All reasons.
+    pub const ALL: [IdleReason; 6] = [
+        IdleReason::Failed,
+        IdleReason::SameError,
+        IdleReason::NoOp,
+        IdleReason::Empty,
+        IdleReason::Short,
+        IdleReason::Seen,
     ];
 
-    /// The word for it, where it is stored.
+    /// The stored value.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Nothing::Failed => "failed",
-            Nothing::SameError => "same_error",
-            Nothing::NoOp => "no_op",
-            Nothing::Empty => "empty",
-            Nothing::Short => "short",
-            Nothing::Seen => "seen",
+            IdleReason::Failed => "failed",
+            IdleReason::SameError => "same_error",
+            IdleReason::NoOp => "no_op",
+            IdleReason::Empty => "empty",
+            IdleReason::Short => "short",
+            IdleReason::Seen => "seen",
         }
     }
 }
 
-impl fmt::Display for Nothing {
+impl fmt::Display for IdleReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Nothing::Failed => "it failed",
-            Nothing::SameError => "it failed as it did before",
-            Nothing::NoOp => "it does nothing",
-            Nothing::Empty => "it answered nothing",
-            Nothing::Short => "too little in its answer is new",
-            Nothing::Seen => "its answer was seen before",
+            IdleReason::Failed => "failed",
+            IdleReason::SameError => "same error as before",
+            IdleReason::NoOp => "no-op",
+            IdleReason::Empty => "empty output",
+            IdleReason::Short => "too little new output",
+            IdleReason::Seen => "output already seen",
         })
     }
 }
 
 impl Evidence {
-    pub(crate) fn of(step: u32, call: &Call<'_>, why: Nothing) -> Self {
+    pub(crate) fn new(step: u32, call: &Call<'_>, reason: IdleReason) -> Self {
         let input = match command_line(call) {
             Some(line) => preview(line),
             None => preview(&call.input.to_string()),
@@ -89,7 +89,7 @@ impl Evidence {
             tool: preview(call.tool),
             input,
             output: preview(&clean(call.output)),
-            why,
+            reason: reason,
         }
     }
 }
@@ -99,7 +99,7 @@ impl fmt::Display for Evidence {
         write!(
             f,
             "step {}: {} `{}`: {}",
-            self.step, self.tool, self.input, self.why
+            self.step, self.tool, self.input, self.reason
         )
     }
 }
@@ -109,13 +109,13 @@ pub fn preview(text: &str) -> String {
     let mut words = text.split_whitespace();
     let mut line = words.next().unwrap_or_default().to_owned();
     for word in words {
-        if line.len() > 4 * PREVIEW {
+        if line.len() > 4 * PREVIEW_CHARS {
             break;
         }
         line.push(' ');
         line.push_str(word);
     }
-    match line.char_indices().nth(PREVIEW) {
+    match line.char_indices().nth(PREVIEW_CHARS) {
         None => line,
         Some((end, _)) => {
             line.truncate(end);

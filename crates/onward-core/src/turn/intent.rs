@@ -1,43 +1,42 @@
-//! What a call is for, as far as its name and its input say: to look, to change a file, or something
-//! else.
+//! The purpose of a call, from its tool name and input: reading, editing or anything else.
 //!
-//! The answer decides only how an *unremarkable* result is read. A search that finds nothing taught
-//! nothing; a command that says nothing may have done something. Where nobody knows, a call is taken
-//! to act, which is the milder reading.
+//! The purpose decides how an unremarkable output is judged. A search without a match brings
+//! nothing new; a command without output may have had an effect. An unknown call counts as one that
+//! may have an effect, which is the milder judgement.
 
 use serde_json::Value;
 
 use super::Call;
-use super::shell::{Simple, split};
+use super::shell::{SimpleCommand, split};
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// To look at something. It changes nothing.
-    Look,
-    /// To change a file with a tool that is made for it.
+    /// Reading, without changes.
+    Read,
+    /// Changing a file with an edit tool.
     Edit,
-    /// To change files with a shell command that is made for it.
-    Write,
+    /// Changing files with a shell command.
+    ShellWrite,
     /// Anything else.
-    Act,
+    Other,
 }
 
-/// Tools that hand a line to a shell.
-const SHELLS: [&str; 7] = ["bash", "shell", "sh", "exec", "terminal", "command", "cmd"];
-/// Words in the names of tools that change files, and of those that only sound like it.
-const EDITS: [&str; 8] = [
+/// Words in the names of shell tools.
+const SHELL_TOOLS: [&str; 7] = ["bash", "shell", "sh", "exec", "terminal", "command", "cmd"];
+/// Words in the names of edit tools, and words that exclude a tool.
+const EDIT_TOOLS: [&str; 8] = [
     "edit", "editor", "write", "patch", "replace", "create", "insert", "append",
 ];
-const NO_EDITS: [&str; 5] = ["todo", "task", "stdin", "issue", "plan"];
-/// Words in the names of tools that look.
-const LOOKS: [&str; 17] = [
+const NOT_EDIT_TOOLS: [&str; 5] = ["todo", "task", "stdin", "issue", "plan"];
+/// Words in the names of read tools.
+const READ_TOOLS: [&str; 17] = [
     "read", "grep", "glob", "search", "find", "list", "ls", "view", "open", "goto", "scroll",
     "get", "fetch", "visit", "show", "query", "inspect",
 ];
 
-/// Commands that look and change nothing.
-const LOOKING: [&str; 62] = [
+/// Commands that only read.
+const READ_COMMANDS: [&str; 62] = [
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "find", "fd", "wc", "stat",
     "file", "which", "type", "whereis", "locate", "du", "df", "pwd", "tree", "less", "more", "awk",
     "sort", "uniq", "cut", "tr", "diff", "cmp", "od", "xxd", "hexdump", "strings", "jq", "yq",
@@ -46,7 +45,7 @@ const LOOKING: [&str; 62] = [
     "realpath", "readlink", "column", "sleep", "nl",
 ];
 /// Commands that change files.
-const WRITING: [&str; 14] = [
+const WRITE_COMMANDS: [&str; 14] = [
     "mv",
     "cp",
     "rm",
@@ -62,8 +61,8 @@ const WRITING: [&str; 14] = [
     "truncate",
     "apply_patch",
 ];
-/// What git can be asked without changing anything; the rest of it writes.
-const GIT_LOOKS: [&str; 13] = [
+/// Git subcommands that only read. Others write.
+const GIT_READ: [&str; 13] = [
     "status",
     "log",
     "diff",
@@ -78,50 +77,51 @@ const GIT_LOOKS: [&str; 13] = [
     "shortlog",
     "ls-tree",
 ];
-/// Git's verbs that can do either.
-const GIT_EITHER: [&str; 4] = ["branch", "remote", "config", "tag"];
+/// Git subcommands that read or write, depending on their arguments.
+const GIT_MIXED: [&str; 4] = ["branch", "remote", "config", "tag"];
 
-/// What a call is for.
+/// The purpose of a call.
 pub(crate) fn intent(call: &Call<'_>) -> Intent {
     let words = name_words(call.tool);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    if has(&EDITS) && !has(&NO_EDITS) {
-        // One editor for everything: `view` is one of its commands.
+    if has(&EDIT_TOOLS) && !has(&NOT_EDIT_TOOLS) {
+        // A combined editor tool has `view` as one of its commands.
         return match call.input.get("command").and_then(Value::as_str) {
-            Some("view") => Intent::Look,
+            Some("view") => Intent::Read,
             Some(_) | None => Intent::Edit,
         };
     }
-    let line = command_line(call).map_or(Intent::Act, intent_of_line);
-    match line == Intent::Act && has(&LOOKS) {
-        true => Intent::Look,
-        false => line,
+    let line = command_line(call).map_or(Intent::Other, line_intent);
+    if line == Intent::Other && has(&READ_TOOLS) {
+        Intent::Read
+    } else {
+        line
     }
 }
 
-/// A line looks if all its commands do, and writes if any does. Going somewhere on the way counts for
-/// neither; going somewhere is all that a lone `cd` does.
-fn intent_of_line(line: &str) -> Intent {
+/// A command line reads if all its commands do, and writes if any does. `cd` counts for neither,
+/// unless it is the only command.
+fn line_intent(line: &str) -> Intent {
     let commands = split(line);
     let mut steps = commands
         .iter()
         .filter(|command| command.name() != "cd")
         .peekable();
     if steps.peek().is_none() {
-        return Intent::Act;
+        return Intent::Other;
     }
     steps
-        .map(intent_of_command)
-        .fold(Intent::Look, |line, command| match (line, command) {
-            (Intent::Write, _) | (_, Intent::Write) => Intent::Write,
-            (Intent::Look, Intent::Look) => Intent::Look,
-            (Intent::Look | Intent::Act | Intent::Edit, _) => Intent::Act,
+        .map(command_intent)
+        .fold(Intent::Read, |line, command| match (line, command) {
+            (Intent::ShellWrite, _) | (_, Intent::ShellWrite) => Intent::ShellWrite,
+            (Intent::Read, Intent::Read) => Intent::Read,
+            (Intent::Read | Intent::Other | Intent::Edit, _) => Intent::Other,
         })
 }
 
-fn intent_of_command(command: &Simple) -> Intent {
+fn command_intent(command: &SimpleCommand) -> Intent {
     if command.writes_to.is_some() {
-        return Intent::Write;
+        return Intent::ShellWrite;
     }
     let name = command.name();
     match name {
@@ -130,51 +130,56 @@ fn intent_of_command(command: &Simple) -> Intent {
                 .arguments()
                 .find(|word| !word.starts_with('-'))
                 .unwrap_or("");
-            if GIT_LOOKS.contains(&verb) {
-                Intent::Look
-            } else if GIT_EITHER.contains(&verb) {
-                Intent::Act
+            if GIT_READ.contains(&verb) {
+                Intent::Read
+            } else if GIT_MIXED.contains(&verb) {
+                Intent::Other
             } else {
-                Intent::Write
+                Intent::ShellWrite
             }
         }
-        "sed" | "perl" if command.arguments().any(|word| word.starts_with("-i")) => Intent::Write,
-        "sed" => Intent::Look,
+        "sed" | "perl" if command.arguments().any(|word| word.starts_with("-i")) => {
+            Intent::ShellWrite
+        }
+        "sed" => Intent::Read,
         "xargs" => {
             let run = command
                 .arguments()
                 .find(|word| !word.starts_with('-'))
                 .unwrap_or("");
-            match LOOKING.contains(&run) {
-                true => Intent::Look,
-                false => Intent::Act,
+            if READ_COMMANDS.contains(&run) {
+                Intent::Read
+            } else {
+                Intent::Other
             }
         }
-        _ if LOOKING.contains(&name) => Intent::Look,
-        _ if WRITING.contains(&name) => Intent::Write,
-        _ => Intent::Act,
+        _ if READ_COMMANDS.contains(&name) => Intent::Read,
+        _ if WRITE_COMMANDS.contains(&name) => Intent::ShellWrite,
+        _ => Intent::Other,
     }
 }
 
-/// The command line of a call: the whole input where it is a text, the field that holds it where the
-/// tool is a shell.
+/// The command line of a call: the input if it is a string, otherwise the command field of a shell
+/// tool.
 pub(crate) fn command_line<'a>(call: &Call<'a>) -> Option<&'a str> {
     if let Value::String(line) = call.input {
         return Some(line);
     }
     let words = name_words(call.tool);
-    let shell = words.iter().any(|word| SHELLS.contains(&word.as_str()));
+    let shell = words
+        .iter()
+        .any(|word| SHELL_TOOLS.contains(&word.as_str()));
     let fields = ["command", "cmd", "script"];
     let line = fields.iter().find_map(|field| call.input.get(field));
     match line.filter(|_| shell)? {
         Value::String(line) => Some(line),
-        // `["bash", "-lc", "…"]`: the last word is the line.
+        // `["bash", "-lc", "…"]`: the last argument is the command line.
         Value::Array(words) => words.last().and_then(Value::as_str),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
 }
 
-/// The words of a tool's name: `mcp__files__readFile` is `mcp`, `files`, `read`, `file`.
+/// The words of a tool's name: `mcp__files__readFile` gives `mcp`, `files`, `read`, `file`.
 fn name_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;
@@ -190,7 +195,7 @@ fn name_words(name: &str) -> Vec<String> {
     words
 }
 
-/// Every text in an input, the names of fields left out.
+/// All strings in an input, without field names.
 pub(crate) fn input_texts(input: &Value) -> impl Iterator<Item = &str> {
     let mut open = vec![input];
     std::iter::from_fn(move || {

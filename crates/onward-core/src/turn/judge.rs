@@ -1,233 +1,243 @@
-//! What one call is worth: progress, half an idle step, or nothing, and why.
+//! Judges one call: progress, idle, half idle or unknown, with the reason.
 //!
-//! [`Answer::read`] is where everything is remembered, whatever comes of it; [`weigh`] then only
-//! decides. With every part switched off what remains is the plain rule: a successful output that is
-//! long enough, and new but for its numbers.
+//! [`Output::read`] updates the history in every case; [`score`] only decides. With all parts
+//! switched off, the plain rule remains: a successful output that is long enough and differs in
+//! more than its numbers.
 
+use super::bounded_map::BoundedMap;
 use super::clean::{clean, without_numbers};
-use super::echo::Question;
-use super::evidence::Nothing;
+use super::evidence::IdleReason;
 use super::hash::hash;
+use super::input_echo::InputWords;
 use super::intent::{Intent, input_texts, intent};
 use super::lines::{self, Lines};
-use super::memory::Memory;
 use super::noop::{NoOp, no_op};
 use super::policy::{Parts, TurnPolicy};
-use super::poll::LastAnswer;
-use super::task::News;
-use super::{Call, NOT_TOLD, Outside, Progress};
+use super::poll::LastOutput;
+use super::task::TaskChange;
+use super::{Call, ExternalChange, OUTPUT_NOT_REPORTED, Progress};
 
-/// How many outputs are remembered whole, and how many calls.
-pub(crate) const REMEMBERED: usize = 1024;
+/// The maximum number of stored outputs, and of stored calls.
+pub(crate) const MAX_STORED: usize = 1024;
 
-/// What was seen in this turn.
+/// The lines, outputs and calls of this turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct TurnHistory {
     pub(crate) lines: Lines,
-    pub(crate) outputs: Memory<u64, (), REMEMBERED>,
-    pub(crate) calls: Memory<u64, LastAnswer, REMEMBERED>,
+    pub(crate) outputs: BoundedMap<u64, (), MAX_STORED>,
+    pub(crate) calls: BoundedMap<u64, LastOutput, MAX_STORED>,
 }
 
-/// What a call is worth.
+/// The judgement of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Worth {
-    /// It makes its step count.
+pub(crate) enum Score {
+    /// Progress.
     Progress(Progress),
-    /// Nobody can tell: neither counted nor reset.
-    Unknown(Nothing),
+    /// Unknown: neither counts as idle nor resets the count.
+    Unknown(IdleReason),
     /// Half an idle step.
-    Half(Nothing),
-    /// A whole one.
-    Nothing(Nothing),
+    HalfIdle(IdleReason),
+    /// A whole idle step.
+    Idle(IdleReason),
 }
 
-/// A call, judged.
+/// A judged call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Judged {
-    pub(crate) worth: Worth,
-    /// What it is for.
+pub(crate) struct JudgedCall {
+    pub(crate) score: Score,
+    /// The purpose.
     pub(crate) intent: Intent,
     /// Whether the same call was made before in this turn.
-    pub(crate) again: bool,
-    /// Whether it lets time pass, or asks again what was asked before.
+    pub(crate) repeated: bool,
+    /// Whether it waits or repeats an earlier call.
     pub(crate) waits: bool,
-    /// What it says of a task in the background; the [`detector`](super::detector) knows them.
-    pub(crate) task: Option<News>,
+    /// The change of a background task. Set by the [`detector`](super::detector).
+    pub(crate) task: Option<TaskChange>,
 }
 
-/// Judges a call, and remembers all that it showed.
+/// Judges a call and updates the history.
 pub(crate) fn judge(
     index: usize,
     call: &Call<'_>,
-    outside: Outside,
-    seen: &mut Seen,
+    external: ExternalChange,
+    seen: &mut TurnHistory,
     policy: &TurnPolicy,
-) -> Judged {
+) -> JudgedCall {
     let parts = policy.rule.parts();
     let intent = intent(call);
     let no_op = no_op(call, intent).filter(|_| parts.no_ops);
-    let answer = Answer::read(call, seen, &parts);
-    let worth = match no_op {
-        Some(_) => Worth::Nothing(Nothing::NoOp),
-        None => weigh(index, call, intent, outside, &answer, policy),
+    let output = Output::read(call, seen, &parts);
+    let score = match no_op {
+        Some(_) => Score::Idle(IdleReason::NoOp),
+        None => score(index, call, intent, external, &output, policy),
     };
-    Judged {
-        worth,
+    JudgedCall {
+        score,
         intent,
-        again: answer.again,
+        repeated: output.repeated,
         waits: match no_op {
             Some(no_op) => no_op == NoOp::Wait,
-            None => answer.again,
+            None => output.repeated,
         },
         task: None,
     }
 }
 
-/// What there is to say about an output.
-struct Answer {
+/// The properties of an output.
+struct Output {
     /// The same call was made before.
-    again: bool,
-    /// Characters of the whole output.
+    repeated: bool,
+    /// The number of characters.
     chars: usize,
-    /// How many characters of it are new, if anything is.
-    news: Option<usize>,
-    /// It differs from every output before, be it in a number.
+    /// The number of new characters, if any line is new.
+    new_chars: Option<usize>,
+    /// It differs from every earlier output, at min_chars in a number.
     differs: bool,
-    /// It moves on from the answer to the same call before.
-    moves: bool,
+    /// It advances from the last output of the same call.
+    advances: bool,
 }
 
-impl Answer {
-    fn read(call: &Call<'_>, seen: &mut Seen, parts: &Parts) -> Self {
+impl Output {
+    fn read(call: &Call<'_>, seen: &mut TurnHistory, parts: &Parts) -> Self {
         let text = clean(call.output);
         let chars = text.chars().count();
         if *parts == Parts::NONE {
-            return Answer::plain(&text, chars, seen);
+            return Output::plain(&text, chars, seen);
         }
-        let question = Question::of(call).filter(|_| parts.echoes);
+        let question = InputWords::from_call(call).filter(|_| parts.echoes);
         let lines = lines::read(&text, question.as_ref(), parts);
-        let exact = lines::exact(&lines);
-        let differs = seen.outputs.put(tagged(1, &exact), ()).is_none();
-        let asked = call_key(call);
-        let last = seen.calls.get(asked);
-        let now = LastAnswer::after(last, &exact);
-        seen.calls.put(asked, now);
-        let news = if parts.lines {
+        let exact = lines::joined(&lines);
+        let differs = seen.outputs.insert(output_key(1, &exact), ()).is_none();
+        let key = call_key(call);
+        let last = seen.calls.get(key);
+        let now = LastOutput::next(last, &exact);
+        seen.calls.insert(key, now);
+        let new_chars = if parts.lines {
             if parts.echoes {
-                lines::remember(input_texts(call.input), &mut seen.lines, parts);
+                lines::add_known(input_texts(call.input), &mut seen.lines, parts);
             }
-            lines::news(&lines, &mut seen.lines)
+            lines::new_chars(&lines, &mut seen.lines)
         } else {
-            Answer::plain(&text, chars, seen).news
+            Output::plain(&text, chars, seen).new_chars
         };
-        Answer {
-            again: last.is_some(),
+        Output {
+            repeated: last.is_some(),
             chars,
-            news,
+            new_chars,
             differs,
-            moves: last.is_some_and(|last| now.moves_on_from(last, &exact)),
+            advances: last.is_some_and(|last| now.advanced_from(last, &exact)),
         }
     }
 
-    /// As the plain rule reads it: news is an output that differs in more than its numbers.
-    fn plain(text: &str, chars: usize, seen: &mut Seen) -> Self {
-        let whole = tagged(2, &without_numbers(text));
-        Answer {
-            again: false,
+    /// The plain rule: an output is new if it differs in more than its numbers.
+    fn plain(text: &str, chars: usize, seen: &mut TurnHistory) -> Self {
+        let whole = output_key(2, &without_numbers(text));
+        Output {
+            repeated: false,
             chars,
-            news: seen.outputs.put(whole, ()).is_none().then_some(chars),
+            new_chars: seen.outputs.insert(whole, ()).is_none().then_some(chars),
             differs: false,
-            moves: false,
+            advances: false,
         }
     }
 
-    /// Why it counts for nothing, if it does.
-    fn why_nothing(&self, least: usize) -> Nothing {
+    /// The reason if the call is idle.
+    fn idle_reason(&self, min_chars: usize) -> IdleReason {
         if self.chars == 0 {
-            Nothing::Empty
-        } else if self.news.is_some() || self.chars < least {
-            Nothing::Short
+            IdleReason::Empty
+        } else if self.new_chars.is_some() || self.chars < min_chars {
+            IdleReason::Short
         } else {
-            Nothing::Seen
+            IdleReason::Seen
         }
     }
 }
 
-fn weigh(
+fn score(
     index: usize,
     call: &Call<'_>,
     intent: Intent,
-    outside: Outside,
-    answer: &Answer,
+    external: ExternalChange,
+    output: &Output,
     policy: &TurnPolicy,
-) -> Worth {
+) -> Score {
     let parts = policy.rule.parts();
-    let least = policy.min_info_gain_length;
+    let min_chars = policy.min_info_gain_length;
     if call.ok == Some(false) {
-        return match (parts.errors, answer.news) {
-            (true, Some(_)) => Worth::Progress(Progress::NewError { call: index }),
-            (true, None) => Worth::Nothing(Nothing::SameError),
-            (false, _) => Worth::Nothing(Nothing::Failed),
+        return match (parts.errors, output.new_chars) {
+            (true, Some(_)) => Score::Progress(Progress::NewError { call: index }),
+            (true, None) => Score::Idle(IdleReason::SameError),
+            (false, _) => Score::Idle(IdleReason::Failed),
         };
     }
-    let untold = parts.short_answers && call.output == NOT_TOLD;
-    if !untold && answer.news.is_some_and(|chars| chars >= least) {
-        return Worth::Progress(Progress::Learned { call: index });
+    let not_reported = parts.short_answers && call.output == OUTPUT_NOT_REPORTED;
+    if !not_reported && output.new_chars.is_some_and(|chars| chars >= min_chars) {
+        return Score::Progress(Progress::Learned { call: index });
     }
-    if parts.edits && !answer.again && edits(intent, outside, answer) {
-        return Worth::Progress(Progress::Edited { call: index });
+    if parts.edits && !output.repeated && is_edit(intent, external, output) {
+        return Score::Progress(Progress::Edited { call: index });
     }
-    let why = answer.why_nothing(least);
-    if answer.again {
-        let asks = matches!(intent, Intent::Look | Intent::Act);
-        return match answer.differs && asks && parts.polling {
-            true if answer.news.is_some() || answer.moves => {
-                Worth::Progress(Progress::Advanced { call: index })
-            }
-            true => Worth::Half(why),
-            false => Worth::Nothing(why),
+    let reason = output.idle_reason(min_chars);
+    if output.repeated {
+        let can_poll = matches!(intent, Intent::Read | Intent::Other);
+        return if !(output.differs && can_poll && parts.polling) {
+            Score::Idle(reason)
+        } else if output.new_chars.is_some() || output.advances {
+            Score::Progress(Progress::Advanced { call: index })
+        } else {
+            Score::HalfIdle(reason)
         };
     }
-    match parts.short_answers {
-        true if untold => Worth::Unknown(why),
-        true => weigh_short(intent, outside, answer, why),
-        false => Worth::Nothing(why),
+    if !parts.short_answers {
+        Score::Idle(reason)
+    } else if not_reported {
+        Score::Unknown(reason)
+    } else {
+        score_short(intent, external, output, reason)
     }
 }
 
-/// Whether a call that was not made before changed a file, as far as anybody can say.
-fn edits(intent: Intent, outside: Outside, answer: &Answer) -> bool {
+/// Whether a new call presumably changed a file.
+fn is_edit(intent: Intent, external: ExternalChange, output: &Output) -> bool {
     match intent {
-        // A tool for it that succeeded did it, be it where no fingerprint looks.
+        // A successful edit tool changed a file, even outside the fingerprinted tree.
         Intent::Edit => true,
-        // A command for it says nothing as a rule; what it says every time is that it could not.
-        Intent::Write => outside != Outside::Same && (answer.chars == 0 || answer.news.is_some()),
-        Intent::Look | Intent::Act => false,
-    }
-}
-
-/// A short or silent answer to a question that was not asked before.
-fn weigh_short(intent: Intent, outside: Outside, answer: &Answer, why: Nothing) -> Worth {
-    match intent {
-        // A search that finds nothing taught nothing.
-        Intent::Look if answer.chars == 0 || !answer.differs => Worth::Nothing(why),
-        Intent::Look => Worth::Half(why),
-        // A command that says nothing may have done something where nobody looks.
-        Intent::Act | Intent::Write | Intent::Edit
-            if answer.chars == 0 && outside == Outside::Unknown =>
-        {
-            Worth::Unknown(why)
+        // Such commands usually print nothing; repeated output usually means failure.
+        Intent::ShellWrite => {
+            external != ExternalChange::Unchanged
+                && (output.chars == 0 || output.new_chars.is_some())
         }
-        Intent::Act | Intent::Write | Intent::Edit => Worth::Half(why),
+        Intent::Read | Intent::Other => false,
     }
 }
 
-/// The hash of a call: its tool and its input, exactly.
+/// Judges the short or empty output of a new call.
+fn score_short(
+    intent: Intent,
+    external: ExternalChange,
+    output: &Output,
+    reason: IdleReason,
+) -> Score {
+    match intent {
+        // A search without a match brings nothing new.
+        Intent::Read if output.chars == 0 || !output.differs => Score::Idle(reason),
+        Intent::Read => Score::HalfIdle(reason),
+        // A command without output may have had an effect outside the fingerprinted tree.
+        Intent::Other | Intent::ShellWrite | Intent::Edit
+            if output.chars == 0 && external == ExternalChange::Unknown =>
+        {
+            Score::Unknown(reason)
+        }
+        Intent::Other | Intent::ShellWrite | Intent::Edit => Score::HalfIdle(reason),
+    }
+}
+
+/// The hash of a call: tool and input.
 fn call_key(call: &Call<'_>) -> u64 {
     hash(format!("{}\n{}", call.tool, call.input).as_bytes())
 }
 
-/// The hash of an output, apart from those of the other kind.
-fn tagged(kind: u64, text: &str) -> u64 {
+/// The hash of an output, distinct for each kind of normalization.
+fn output_key(kind: u64, text: &str) -> u64 {
     hash(text.as_bytes()) ^ kind.rotate_right(8)
 }

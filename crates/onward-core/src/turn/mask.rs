@@ -1,12 +1,11 @@
-//! What varies without meaning: clock, duration, process id, counter, address, temporary path.
+//! Masks variable content: times, durations, process ids, counters, addresses, temporary paths.
 //!
-//! This is the one place that says what is masked before two lines are compared. Masking works word by
-//! word and never across lines; a word that is not recognised stays as it is. What is left after it is
-//! compared in two strengths: as it stands ([`masked`]), and with all its numbers gone as well
-//! ([`without_numbers`](super::clean::without_numbers)).
+//! This is the only place that defines what is masked before lines are compared. Masking works word
+//! by word and never across lines; unrecognized words are kept. Lines are then compared as they are
+//! ([`masked`]), or without all numbers ([`without_numbers`](super::clean::without_numbers)).
 
-/// Words before a number that make it a process id or a counter.
-const COUNTED: [&str; 16] = [
+/// Words before a number that mark it as a process id or a counter.
+const COUNTER_LABELS: [&str; 16] = [
     "pid",
     "process",
     "line",
@@ -24,7 +23,7 @@ const COUNTED: [&str; 16] = [
     "thread",
     "port",
 ];
-/// Units of time, as words.
+/// Units of time.
 const UNITS: [&str; 24] = [
     "ns", "us", "µs", "μs", "ms", "msec", "msecs", "s", "sec", "secs", "second", "seconds", "m",
     "min", "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "days",
@@ -35,10 +34,10 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const TEMPORARY: [&str; 4] = ["/tmp/", "/var/tmp/", "/var/folders/", "/private/"];
 
-/// A line with everything replaced that varies without meaning, and its blanks made single.
+/// A line with variable content masked and whitespace normalized.
 pub(crate) fn masked(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
-    // Most lines hold nothing of the kind, and this is the whole cost of a long output.
+    // Fast path: most lines contain nothing to mask.
     if !line.contains(|c: char| c.is_ascii_digit()) && !line.contains("/tmp") {
         return words.join(" ");
     }
@@ -50,16 +49,17 @@ pub(crate) fn masked(line: &str) -> String {
             out.push(' ');
         }
         let next = words.get(at + 1).copied().unwrap_or("");
-        match process_row && bare(word).starts_with(|c: char| c.is_ascii_digit()) {
-            true => out.push('#'),
-            false => mask_word(word, before, next, &mut out),
+        if process_row && trim_punctuation(word).starts_with(|c: char| c.is_ascii_digit()) {
+            out.push('#');
+        } else {
+            mask_word(word, before, next, &mut out);
         }
         before = word;
     }
     out
 }
 
-/// A row of `ps`: it names a terminal and a time.
+/// A row of `ps`: it contains a terminal and a time.
 fn is_process_row(words: &[&str]) -> bool {
     let terminal =
         |word: &&str| *word == "?" || word.starts_with("pts/") || word.starts_with("tty");
@@ -67,7 +67,7 @@ fn is_process_row(words: &[&str]) -> bool {
 }
 
 fn mask_word(word: &str, before: &str, next: &str, out: &mut String) {
-    let core = bare(word);
+    let core = trim_punctuation(word);
     let (lead, tail) = around(word, core);
     let kind = if core.is_empty() {
         None
@@ -95,12 +95,12 @@ fn mask_word(word: &str, before: &str, next: &str, out: &mut String) {
     }
 }
 
-/// The word without the punctuation around it.
-fn bare(word: &str) -> &str {
+/// The word without surrounding punctuation.
+fn trim_punctuation(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric() && c != '#')
 }
 
-/// What stands before and after the core of a word.
+/// The text before and after the core of a word.
 fn around<'a>(word: &'a str, core: &str) -> (&'a str, &'a str) {
     match word.find(core) {
         Some(start) => (
@@ -141,15 +141,18 @@ fn is_clock(word: &str) -> bool {
     all && digits >= 3 && word.starts_with(|c: char| c.is_ascii_digit()) && (colon || date)
 }
 
-/// A month, a weekday, or the day or year beside a month.
+/// A month, a weekday, or the day or year next to a month.
 fn is_calendar(core: &str, before: &str, next: &str) -> bool {
     let number = is_number(core) && core.len() <= 4;
-    (name_in(core, &WEEKDAYS) && name_in(bare(next), &MONTHS))
-        || (name_in(core, &MONTHS) && bare(next).starts_with(|c: char| c.is_ascii_digit()))
-        || (number && (name_in(bare(before), &MONTHS) || name_in(bare(next), &MONTHS)))
+    (name_in(core, &WEEKDAYS) && name_in(trim_punctuation(next), &MONTHS))
+        || (name_in(core, &MONTHS)
+            && trim_punctuation(next).starts_with(|c: char| c.is_ascii_digit()))
+        || (number
+            && (name_in(trim_punctuation(before), &MONTHS)
+                || name_in(trim_punctuation(next), &MONTHS)))
 }
 
-/// Seconds or milliseconds since 1970, from 2001 on.
+/// A Unix time in seconds or milliseconds, from 2001 on.
 fn is_epoch(word: &str) -> bool {
     matches!(word.len(), 10 | 13)
         && word.starts_with('1')
@@ -160,7 +163,7 @@ fn name_in(word: &str, names: &[&str]) -> bool {
     word.len() == 3 && names.iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// `12s`, `350ms`, `1m20s`, `3h02m`: numbers and units in turn.
+/// `12s`, `350ms`, `1m20s`, `3h02m`: alternating numbers and units.
 fn is_duration(word: &str) -> bool {
     let mut rest = word;
     let mut parts = 0;
@@ -179,12 +182,13 @@ fn is_duration(word: &str) -> bool {
     parts > 0
 }
 
-/// `350 ms`, `3 seconds`: either of the two words.
+/// Either word of `350 ms` or `3 seconds`.
 fn is_span(core: &str, before: &str, next: &str) -> bool {
-    (is_number(core) && is_unit(bare(next))) || (is_unit(core) && is_number(bare(before)))
+    (is_number(core) && is_unit(trim_punctuation(next)))
+        || (is_unit(core) && is_number(trim_punctuation(before)))
 }
 
-/// `0x7f…`, a UUID, or eight and more hexadecimal digits that are neither a word nor a number.
+/// `0x7f…`, a UUID, or at least eight hexadecimal digits that include both letters and digits.
 fn is_address(word: &str) -> bool {
     if let Some(hex) = word.strip_prefix("0x") {
         return !hex.is_empty() && hex.chars().all(|c| c.is_ascii_hexdigit());
@@ -201,15 +205,15 @@ fn is_counted(core: &str, before: &str) -> bool {
     if core.strip_prefix('#').is_some_and(digits) {
         return true;
     }
-    let label = bare(before).to_ascii_lowercase();
-    if !COUNTED.contains(&label.as_str()) {
+    let label = trim_punctuation(before).to_ascii_lowercase();
+    if !COUNTER_LABELS.contains(&label.as_str()) {
         return false;
     }
     digits(core) || (label == "id" && core.chars().any(|c| c.is_ascii_digit()))
 }
 
-/// A decimal fraction: a load, a share of a processor, a rate. A percentage is kept, because it says how
-/// far something is; so is a version, which has more than one point or a letter.
+/// A decimal fraction: a load, a CPU share, a rate. Percentages are kept because they indicate
+/// progress, and so are versions, which have more than one dot or a letter.
 fn is_measurement(core: &str, tail: &str) -> bool {
     let mut parts = core.split('.');
     let whole = |part: Option<&str>| {
@@ -218,14 +222,14 @@ fn is_measurement(core: &str, tail: &str) -> bool {
     whole(parts.next()) && whole(parts.next()) && parts.next().is_none() && !tail.starts_with('%')
 }
 
-/// The parts of a temporary path that somebody made up: those with a digit, or that begin with `tmp`.
+/// Masks the generated parts of a temporary path: those with a digit or the prefix `tmp`.
 fn mask_path(word: &str, out: &mut String) {
     for (at, part) in word.split('/').enumerate() {
         if at > 0 {
             out.push('/');
         }
-        let made_up = part.contains(|c: char| c.is_ascii_digit())
+        let generated = part.contains(|c: char| c.is_ascii_digit())
             || (part.starts_with("tmp") && part.len() > 3);
-        out.push_str(if made_up { "<temporary>" } else { part });
+        out.push_str(if generated { "<temporary>" } else { part });
     }
 }

@@ -1,53 +1,54 @@
-//! Known no-ops: calls that do nothing, and say nothing that their author did not know.
+//! No-ops: calls without an effect whose output the caller already knows.
 //!
-//! `:`, `true`, an echo or printf of a constant, reading nothing or `/dev/null`, `sleep` alone, a
-//! comment, thinking aloud. What they print is their own input, so it is never news, however long it
-//! is. An echo of a variable asks a question, and an echo into a file writes: neither is a no-op.
+//! `:`, `true`, echo or printf of a constant, reading nothing or `/dev/null`, a lone `sleep`, a
+//! comment, a thinking tool. Their output is their own input, so it is never new. Echoing a
+//! variable is a query and echoing into a file is a write; neither is a no-op.
 
 use super::Call;
 use super::intent::{Intent, command_line, input_texts};
-use super::shell::{Simple, split};
+use super::shell::{SimpleCommand, split};
 
-/// Tools that give their author back what he thought.
-const THINKING: [&str; 3] = ["think", "Think", "sequentialthinking"];
+/// Tools that return the agent's own thoughts.
+const THINKING_TOOLS: [&str; 3] = ["think", "Think", "sequentialthinking"];
 
-/// What sort of nothing a call does.
+/// The kind of a no-op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoOp {
-    /// Nothing at all.
+    /// No effect.
     Idle,
-    /// It lets time pass.
+    /// Waiting.
     Wait,
 }
 
-/// Whether a call is known to do nothing.
+/// Whether a call is a known no-op.
 pub(crate) fn no_op(call: &Call<'_>, intent: Intent) -> Option<NoOp> {
     let Some(line) = command_line(call) else {
         let nothing =
-            THINKING.contains(&call.tool) || (intent == Intent::Look && reads_nothing(call));
+            THINKING_TOOLS.contains(&call.tool) || (intent == Intent::Read && reads_nothing(call));
         return nothing.then_some(NoOp::Idle);
     };
     let commands = split(line);
-    if !commands.iter().all(does_nothing) {
+    if !commands.iter().all(has_no_effect) {
         return None;
     }
-    match commands.iter().any(waits) {
-        true => Some(NoOp::Wait),
-        false => Some(NoOp::Idle),
+    if commands.iter().any(waits) {
+        Some(NoOp::Wait)
+    } else {
+        Some(NoOp::Idle)
     }
 }
 
-fn waits(command: &Simple) -> bool {
+fn waits(command: &SimpleCommand) -> bool {
     matches!(command.name(), "sleep" | "wait")
 }
 
-fn does_nothing(command: &Simple) -> bool {
+fn has_no_effect(command: &SimpleCommand) -> bool {
     if command.writes_to.is_some() {
         return false;
     }
     match command.name() {
         ":" | "true" | "false" | "sleep" | "wait" => true,
-        "echo" | "printf" => command.words.iter().all(|word| word.fixed),
+        "echo" | "printf" => command.words.iter().all(|word| word.literal),
         "cat" | "head" | "tail" => {
             let files = command.arguments().filter(|word| !word.starts_with('-'));
             let mut files = files.chain(command.reads_from.as_deref()).peekable();
@@ -57,7 +58,7 @@ fn does_nothing(command: &Simple) -> bool {
     }
 }
 
-/// A tool for looking that is pointed at `/dev/null`, or at nothing.
+/// A read tool with `/dev/null` or an empty string as its only input.
 fn reads_nothing(call: &Call<'_>) -> bool {
     let mut texts = input_texts(call.input).peekable();
     texts.peek().is_some() && texts.all(|text| matches!(text.trim(), "" | "/dev/null"))

@@ -1,23 +1,23 @@
-//! What an owner sets of the detector: the thresholds, and which parts of the rule are on.
+//! The detector's settings: thresholds and enabled parts of the rule.
 
 use std::time::Duration;
 
-/// How long a background task may be waited for before that counts as one idle step.
+/// The time of waiting for a background task that counts as one idle step.
 pub const WAIT_PER_STEP: Duration = Duration::from_secs(60);
 
-/// How a turn is judged.
+/// The detector's policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnPolicy {
-    /// How many idle steps in a row are a stall. Nothing counts as 1.
+    /// The number of consecutive idle steps that is a stall. 0 counts as 1.
     pub stall_threshold: u32,
-    /// How many characters an output needs to be news.
+    /// The minimum number of new characters in an output that counts as progress.
     pub min_info_gain_length: usize,
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
 }
 
 impl TurnPolicy {
-    /// The plain rule with the thresholds of the default.
+    /// The plain rule with the default thresholds.
     pub fn plain() -> Self {
         TurnPolicy {
             rule: Rule::Plain,
@@ -36,17 +36,17 @@ impl Default for TurnPolicy {
     }
 }
 
-/// The two rules.
+/// The rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// The outside changed, or a successful output is long enough and new.
+    /// Progress is a change of the external state or a new successful output that is long enough.
     Plain,
-    /// The plain rule and what goes beyond it, part by part.
+    /// The plain rule with extensions, which can be switched individually.
     Default(Parts),
 }
 
 impl Rule {
-    /// The parts that are on.
+    /// The enabled parts.
     pub const fn parts(self) -> Parts {
         match self {
             Rule::Plain => Parts::NONE,
@@ -55,38 +55,37 @@ impl Rule {
     }
 }
 
-/// The parts of the default rule, each with a switch. All of them off is the plain rule.
+/// The extensions of the default rule. Without any, the plain rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "one switch for each part, and every combination makes sense"
+    reason = "the parts are independent switches"
 )]
 pub struct Parts {
-    /// News by the line: an output that repeats known lines with one new line is judged by that line.
+    /// Judge an output by its new lines.
     pub lines: bool,
-    /// Parts that vary without meaning (clock, duration, process id, counter, address, temporary path)
-    /// are masked before comparing.
+    /// Mask variable content (times, durations, process ids, counters, addresses, temporary paths)
+    /// before comparing.
     pub masks: bool,
-    /// An answer that gives back its question is judged by what it adds.
+    /// Ignore the parts of an output that repeat its input.
     pub echoes: bool,
-    /// A new error is news; the same error again is not.
+    /// A new error is progress; a repeated error is not.
     pub errors: bool,
-    /// Known no-ops are idle whatever they print.
+    /// No-ops are idle, whatever their output.
     pub no_ops: bool,
-    /// The same call with an output that advances is progress; waiting for a background task counts by
-    /// the clock.
+    /// A repeated call with advancing output is progress; waiting for a background task is measured
+    /// by time.
     pub polling: bool,
-    /// A different edit that succeeded is progress, whatever its acknowledgement says.
+    /// A new successful edit is progress, whatever its output.
     pub edits: bool,
-    /// The same edit made once more is no progress, although the outside changes.
+    /// A repeated edit is not progress, even if the external state changes.
     pub repeats: bool,
-    /// Short but real answers to new questions, and new commands that say nothing, count as half an
-    /// idle step.
+    /// Short outputs of new queries, and new commands without output, count as half an idle step.
     pub short_answers: bool,
 }
 
 impl Parts {
-    /// None of them: the plain rule.
+    /// No extensions: the plain rule.
     pub const NONE: Parts = Parts {
         lines: false,
         masks: false,
@@ -99,7 +98,7 @@ impl Parts {
         short_answers: false,
     };
 
-    /// All of them.
+    /// All extensions.
     pub const ALL: Parts = Parts {
         lines: true,
         masks: true,

@@ -1,49 +1,49 @@
-//! Polling is not looping: the same call whose answer moves on is progress.
+//! Polling: a repeated call whose output advances is progress.
 //!
-//! An answer moves on if it brings a new line, if more is done than it ever said before (`45%`, `7/12`,
-//! `3 of 8`), or if it is short and moved from its first line to its last, as the end of a log does. A
-//! table keeps its head and a page most of its lines: where only numbers in them differ, they are
-//! readings. While a background task runs, waiting counts by the clock; that is in
-//! [`detector`](super::detector), which knows the time.
+//! An output advances if it has a new line, if its reported progress exceeds every earlier value
+//! (`45%`, `7/12`, `3 of 8`), or if it is short and both its first and last line changed, as in the
+//! tail of a log. A table keeps its header and a page most of its lines: if only numbers differ,
+//! they are measurements. While a background task runs, waiting is measured by time, in
+//! [`detector`](super::detector).
 
 use super::hash::key;
 
-/// Lines of an answer that is polled, at most; what is longer is read.
-const POLLED: usize = 20;
+/// The maximum number of lines in a polled output.
+const MAX_POLLED_LINES: usize = 20;
 
-/// What is remembered of the answers to one call.
+/// The stored properties of the outputs of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct LastAnswer {
-    /// How much they said was done, at most.
+pub(crate) struct LastOutput {
+    /// The maximum reported progress.
     pub(crate) done: u64,
-    /// The hashes of the last one's first and last line.
+    /// The hashes of the first and last line of the last output.
     pub(crate) ends: (u32, u32),
 }
 
-impl LastAnswer {
-    /// The next answer to a call that was answered before, or to one that was not.
-    pub(crate) fn after(last: Option<LastAnswer>, answer: &str) -> Self {
-        LastAnswer {
-            done: degree(answer).max(last.map_or(0, |last| last.done)),
+impl LastOutput {
+    /// The properties after the next output of a call.
+    pub(crate) fn next(last: Option<LastOutput>, output: &str) -> Self {
+        LastOutput {
+            done: reported_progress(output).max(last.map_or(0, |last| last.done)),
             ends: (
-                key(answer.lines().next().unwrap_or_default()),
-                key(answer.lines().next_back().unwrap_or_default()),
+                key(output.lines().next().unwrap_or_default()),
+                key(output.lines().next_back().unwrap_or_default()),
             ),
         }
     }
 
-    /// Whether an answer moves on from the one before it.
-    pub(crate) fn moves_on_from(self, last: LastAnswer, answer: &str) -> bool {
+    /// Whether an output advances from the previous one.
+    pub(crate) fn advanced_from(self, last: LastOutput, output: &str) -> bool {
         let [(head, tail), (last_head, last_tail)] = [self.ends, last.ends];
         let moved = head != last_head && tail != last_tail;
-        self.done > last.done || (moved && answer.lines().count() <= POLLED)
+        self.done > last.done || (moved && output.lines().count() <= MAX_POLLED_LINES)
     }
 }
 
-/// How much is done, as far as a text says: its percentages, and the `n` of every `n/m` and `n of m`.
-fn degree(text: &str) -> u64 {
+/// The sum of all progress values in a text: percentages, and the `n` of `n/m` and `n of m`.
+fn reported_progress(text: &str) -> u64 {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let of_word = |at: usize, word: &str| {
+    let word_progress = |at: usize, word: &str| {
         if let Some(percent) = word.find('%') {
             return number(word.get(..percent)?);
         }
@@ -57,11 +57,11 @@ fn degree(text: &str) -> u64 {
     };
     (0..)
         .zip(&words)
-        .filter_map(|(at, word)| of_word(at, word))
+        .filter_map(|(at, word)| word_progress(at, word))
         .fold(0, u64::saturating_add)
 }
 
-/// The whole part of a number, whatever stands around it.
+/// The integer part of a number, ignoring surrounding characters.
 fn number(word: &str) -> Option<u64> {
     let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
     digits.split(['.', ',']).next()?.parse().ok()

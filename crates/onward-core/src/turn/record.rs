@@ -1,26 +1,26 @@
-//! The words for what is kept of a turn: how a step was judged, and why a turn is over.
+//! Stored values of turns: the judgement of a step and the end of a turn.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Verdict;
-use crate::policy::{UnknownWord, from_word};
+use crate::policy::{UnknownVariant, parse_variant};
 
-/// How a step was judged.
+/// The judgement of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Judgement {
-    /// It got somewhere.
+    /// Progress.
     Progress,
-    /// It did not, and the turn may go on.
+    /// Idle, below the threshold.
     Idle,
-    /// It did not, and nothing has come of the turn for too long.
+    /// Idle, and the threshold is reached.
     Stalled,
-    /// Nobody can tell.
+    /// Unknown.
     Unjudged,
 }
 
 impl Judgement {
-    /// Every one.
+    /// All judgements.
     pub const ALL: [Judgement; 4] = [
         Judgement::Progress,
         Judgement::Idle,
@@ -28,7 +28,7 @@ impl Judgement {
         Judgement::Unjudged,
     ];
 
-    /// The word for it.
+    /// The stored value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Judgement::Progress => "progress",
@@ -38,8 +38,8 @@ impl Judgement {
         }
     }
 
-    /// The word for a verdict; none for the end of a turn, which is no step.
-    pub const fn of(verdict: &Verdict) -> Option<Self> {
+    /// The judgement of a verdict. `None` for the end of a turn.
+    pub const fn from_verdict(verdict: &Verdict) -> Option<Self> {
         match verdict {
             Verdict::Progress { .. } => Some(Judgement::Progress),
             Verdict::Idle { .. } => Some(Judgement::Idle),
@@ -57,28 +57,28 @@ impl fmt::Display for Judgement {
 }
 
 impl FromStr for Judgement {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &Judgement::ALL, Judgement::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Judgement::ALL, Judgement::as_str)
     }
 }
 
-/// Why a turn is over.
+/// Why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TurnEnd {
     /// The agent answered.
     Answered,
-    /// The next message came before an answer did.
+    /// The next user message came before an answer.
     NextPrompt,
-    /// It was stopped: the agent went on although tools were closed.
+    /// The turn was stopped because the agent kept calling disabled tools.
     Stopped,
-    /// The session is over.
+    /// The session ended.
     SessionEnded,
 }
 
 impl TurnEnd {
-    /// Every one.
+    /// All values.
     pub const ALL: [TurnEnd; 4] = [
         TurnEnd::Answered,
         TurnEnd::NextPrompt,
@@ -86,7 +86,7 @@ impl TurnEnd {
         TurnEnd::SessionEnded,
     ];
 
-    /// The word for it.
+    /// The stored value.
     pub const fn as_str(self) -> &'static str {
         match self {
             TurnEnd::Answered => "answered",
@@ -104,10 +104,10 @@ impl fmt::Display for TurnEnd {
 }
 
 impl FromStr for TurnEnd {
-    type Err = UnknownWord;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        from_word(word, &TurnEnd::ALL, TurnEnd::as_str)
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &TurnEnd::ALL, TurnEnd::as_str)
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_back() {
+    fn stored_values_parse_back() {
         for judgement in Judgement::ALL {
             assert_eq!(judgement.as_str().parse(), Ok(judgement));
         }

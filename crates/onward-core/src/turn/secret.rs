@@ -1,13 +1,13 @@
-//! Takes secrets out of a text before it is kept: what follows a telling name (`password=…`,
-//! `--token …`, `Authorization: Bearer …`), what a URL holds between `:` and `@`, and words that are
-//! secrets by their own looks (`sk-…`, `ghp_…`, `AKIA…`, a JSON web token, our own `onw_…`).
+//! Removes secrets from a text before it is stored: values after a secret-like name (`password=…`,
+//! `--token …`, `Authorization: Bearer …`), passwords in URLs, and words with a known secret format
+//! (`sk-…`, `ghp_…`, `AKIA…`, JSON web tokens, Onward's own `onw_…`).
 //!
-//! It errs on the side of hiding. What has no name and no looks cannot be told from any other word.
+//! When in doubt, it masks. A secret without a name or a known format cannot be recognized.
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 pub const MASK: &str = "[secret]";
 
-/// Parts of names whose values are secret.
+/// Parts of names with secret values.
 const NAMES: [&str; 12] = [
     "password",
     "passwd",
@@ -23,8 +23,8 @@ const NAMES: [&str; 12] = [
     "authorization",
 ];
 
-/// Beginnings of words that are secret, and how long such a word is at least.
-const LOOKS: [(&str, usize); 16] = [
+/// Prefixes of secret words, with the minimum length of the word.
+const FORMATS: [(&str, usize); 16] = [
     ("sk-", 16),
     ("pk-", 16),
     ("rk_", 16),
@@ -43,13 +43,13 @@ const LOOKS: [(&str, usize); 16] = [
     ("onw_", 12),
 ];
 
-/// Schemes that stand between a name and its secret.
+/// Authentication schemes between a name and its secret.
 const SCHEMES: [&str; 3] = ["bearer", "basic", "token"];
 
-/// The text without its secrets.
+/// The text with its secrets masked.
 pub fn mask(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
-    // Whether the next word is a secret, whatever it looks like.
+    // Whether the next word is a secret, whatever its format.
     let mut next = false;
     let mut rest = text;
     while !rest.is_empty() {
@@ -63,7 +63,7 @@ pub fn mask(text: &str) -> String {
             continue;
         }
         let scheme = SCHEMES.contains(&word.to_ascii_lowercase().as_str());
-        // Signs and schemes may stand between a name and its value.
+        // Punctuation and schemes may separate a name from its value.
         if next && (scheme || !word.contains(char::is_alphanumeric)) {
             masked.push_str(word);
             continue;
@@ -77,12 +77,12 @@ pub fn mask(text: &str) -> String {
             masked.push_str(word);
         }
         next |= scheme && after.starts_with(' ') && word != "token";
-        next |= is_telling(word) && assigns(word, after);
+        next |= is_secret_name(word) && assigns(word, after);
     }
     masked
 }
 
-/// What belongs to one word. The signs that separate a name from its value do not.
+/// Whether a character is part of a word. Separators of names and values are not.
 fn is_word(c: char) -> bool {
     !c.is_whitespace()
         && !matches!(
@@ -92,17 +92,17 @@ fn is_word(c: char) -> bool {
 }
 
 fn looks_secret(word: &str) -> bool {
-    LOOKS
+    FORMATS
         .iter()
         .any(|(beginning, least)| word.starts_with(beginning) && word.len() >= *least)
 }
 
-fn is_telling(word: &str) -> bool {
+fn is_secret_name(word: &str) -> bool {
     let name = word.to_ascii_lowercase();
     NAMES.iter().any(|part| name.contains(part))
 }
 
-/// Whether a value follows a name: behind `=` or `:`, or as the next word behind an option.
+/// Whether a value follows a name: after `=` or `:`, or as the next word after an option.
 fn assigns(word: &str, after: &str) -> bool {
     let unquoted = after.trim_start_matches(['"', '\'']);
     word.ends_with(':')
@@ -111,12 +111,12 @@ fn assigns(word: &str, after: &str) -> bool {
         || (word.starts_with("--") && after.starts_with(' '))
 }
 
-/// A URL without its password, where it has one.
+/// A URL with its password masked, if it has one.
 fn without_password(word: &str) -> Option<String> {
     let (scheme, rest) = word.split_once("://")?;
-    let (who, place) = rest.rsplit_once('@')?;
-    let (user, _) = who.split_once(':')?;
-    Some(format!("{scheme}://{user}:{MASK}@{place}"))
+    let (userinfo, host) = rest.rsplit_once('@')?;
+    let (user, _) = userinfo.split_once(':')?;
+    Some(format!("{scheme}://{user}:{MASK}@{host}"))
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_taken_out() {
+    fn masks_secrets() {
         for (text, masked) in [
             ("ls -la src", "ls -la src"),
             ("PASSWORD=hunter2 make", "PASSWORD=[secret] make"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_masked_text_stays_as_it_is() {
+    fn masking_is_idempotent() {
         for text in ["PASSWORD=x make", "a: Bearer b", "", " ", "é=token:ü"] {
             let once = mask(text);
             assert_eq!(mask(&once), once, "{text}");

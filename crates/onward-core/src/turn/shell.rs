@@ -1,30 +1,30 @@
-//! A shell command taken apart far enough to ask what sort of command it is.
+//! Splits a shell command line into simple commands, to classify them.
 //!
-//! This is no shell: it knows words, quotes, redirections and what joins two commands, and where it is
-//! in doubt it says [`Word::fixed`] is false, or leaves a word that nobody knows. The lists of commands
-//! are in [`intent`](super::intent) and [`noop`](super::noop).
+//! This is not a shell: it handles words, quotes, redirections and command separators. In doubt, a
+//! word is not [literal](ShellWord::literal), or an unknown word is kept. The lists of commands are
+//! in [`intent`](super::intent) and [`noop`](super::noop).
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// Without its quotes.
+pub(crate) struct ShellWord {
+    /// The text without quotes.
     pub(crate) text: String,
-    /// Whether it means what it says: the shell puts nothing in its place.
-    pub(crate) fixed: bool,
+    /// Whether the word is literal: without expansions.
+    pub(crate) literal: bool,
 }
 
-/// One command of a line: what stands between `;`, `&&`, `||`, `|`, `&` and line ends.
+/// A simple command, delimited by `;`, `&&`, `||`, `|`, `&` and line ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Simple {
-    /// Its words, assignments in front of it left out.
-    pub(crate) words: Vec<Word>,
-    /// Where it writes to, if a redirection says so. `/dev/null` and other streams are left out.
+pub(crate) struct SimpleCommand {
+    /// The words, without leading assignments.
+    pub(crate) words: Vec<ShellWord>,
+    /// The target of an output redirection, except files in `/dev/` and streams.
     pub(crate) writes_to: Option<String>,
-    /// Where it reads from, if a redirection says so.
+    /// The source of an input redirection.
     pub(crate) reads_from: Option<String>,
 }
 
-impl Simple {
+impl SimpleCommand {
     /// The command's name without its directory.
     pub(crate) fn name(&self) -> &str {
         let word = self.words.first().map_or("", |word| &word.text);
@@ -37,8 +37,8 @@ impl Simple {
     }
 }
 
-/// Takes a command line apart. Comments, and commands without a word, are left out.
-pub(crate) fn split(line: &str) -> Vec<Simple> {
+/// Splits a command line. Drops comments and empty commands.
+pub(crate) fn split(line: &str) -> Vec<SimpleCommand> {
     let mut splitter = Splitter::default();
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
@@ -48,7 +48,7 @@ pub(crate) fn split(line: &str) -> Vec<Simple> {
     splitter.done
 }
 
-/// What the next word is for.
+/// The role of the next word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Expect {
     #[default]
@@ -60,9 +60,9 @@ enum Expect {
 
 #[derive(Default)]
 struct Splitter {
-    done: Vec<Simple>,
-    current: Simple,
-    word: Option<Word>,
+    done: Vec<SimpleCommand>,
+    current: SimpleCommand,
+    word: Option<ShellWord>,
     expect: Expect,
     here: Option<String>,
 }
@@ -90,7 +90,7 @@ impl Splitter {
             }
             ';' | '|' | '&' | '(' | ')' => self.end_command(),
             '>' => {
-                // The digit of `2>` names a stream, it is no word.
+                // The digit in `2>` is a stream number, not a word.
                 let stream = self.word.take_if(|word| word.text.parse::<u8>().is_ok());
                 if stream.is_none() {
                     self.end_word();
@@ -111,16 +111,16 @@ impl Splitter {
         }
     }
 
-    fn push(&mut self, c: char, fixed: bool) {
+    fn push(&mut self, c: char, literal: bool) {
         let word = self.open_word();
         word.text.push(c);
-        word.fixed &= fixed;
+        word.literal &= literal;
     }
 
-    fn open_word(&mut self) -> &mut Word {
-        self.word.get_or_insert_with(|| Word {
+    fn open_word(&mut self) -> &mut ShellWord {
+        self.word.get_or_insert_with(|| ShellWord {
             text: String::new(),
-            fixed: true,
+            literal: true,
         })
     }
 
@@ -139,14 +139,14 @@ impl Splitter {
                 '\\' => word.text.extend(rest.next()),
                 '$' | '`' => {
                     word.text.push(c);
-                    word.fixed = false;
+                    word.literal = false;
                 }
                 c => word.text.push(c),
             }
         }
     }
 
-    /// After `>`: `>>`, `>|` and `>&1` are told apart from a file's name.
+    /// After `>`: handles `>>`, `>|` and `>&1`; otherwise a file name follows.
     fn redirect(&mut self, rest: &mut Rest<'_>) {
         while rest.next_if(|c| matches!(c, '>' | '|')).is_some() {}
         if rest.next_if_eq(&'&').is_some() {
@@ -179,7 +179,7 @@ impl Splitter {
         self.end_word();
         self.expect = Expect::Argument;
         let command = std::mem::take(&mut self.current);
-        if command != Simple::default() {
+        if command != SimpleCommand::default() {
             self.done.push(command);
         }
     }

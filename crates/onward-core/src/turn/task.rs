@@ -1,32 +1,33 @@
-//! Tasks in the background: which are known to run, as far as calls and their results say.
+//! Background tasks, detected from calls and their results.
 //!
-//! Agents start them by a tool and say so in its result, each in words of its own; a later call that
-//! asks for the task, or stops it, says how it stands. That one began or ended is a change of the world
-//! outside. While one runs, waiting counts by the clock; that is in [`detector`](super::detector).
+//! Agents start tasks with a tool and report it in the result, each in its own format; a later call
+//! that queries or stops the task reports its status. The start and end of a task are changes of
+//! the external state. While a task runs, waiting is measured by time, in
+//! [`detector`](super::detector).
 //!
-//! Not every agent says that a task ended, and a server never ends. So a task is believed to run for as
-//! long as one may wait for it, counted from the last word of it: [`WAIT_PER_STEP`] for each idle step of
-//! the threshold, and without a clock twice as many steps as the threshold has, for waiting counts half
-//! there. A word of it makes it believed again. Words are looked for only where agents put them, so
-//! that a file which tells of a task is none.
+//! Not every agent reports the end of a task, and a server never ends. So a task counts as running
+//! only for a limited time after its last report: [`WAIT_PER_STEP`] per idle step of the threshold,
+//! or, without timestamps, twice as many steps as the threshold, because waiting counts half then.
+//! Reports are recognized only where agents place them, so that a file that mentions a task is not
+//! a report.
 
 use serde_json::Value;
 
 use super::Call;
+use super::bounded_map::BoundedMap;
 use super::hash::hash;
-use super::memory::Memory;
 use super::policy::{TurnPolicy, WAIT_PER_STEP};
 use crate::time::Timestamp;
 
-/// How many tasks are remembered.
-const REMEMBERED: usize = 16;
+/// The maximum number of stored tasks.
+const MAX_TASKS: usize = 16;
 
-/// How far into a result its own words are looked for: agents put them first.
-const HEAD: usize = 12;
+/// The number of lines at the start of a result that may contain a report.
+const REPORT_LINES: usize = 12;
 
-/// Fields of an input by which it asks for something in the background, and those that name it.
-const SENT: [&str; 2] = ["run_in_background", "is_background"];
-const NAMED: [&str; 6] = [
+/// Input fields that request background execution, and input fields that identify a task.
+const BACKGROUND_FIELDS: [&str; 2] = ["run_in_background", "is_background"];
+const ID_FIELDS: [&str; 6] = [
     "task_id",
     "bash_id",
     "shell_id",
@@ -36,70 +37,70 @@ const NAMED: [&str; 6] = [
 ];
 
 /// Tools that stop a task.
-const STOPS: [&str; 3] = ["KillBash", "KillShell", "TaskStop"];
+const STOP_TOOLS: [&str; 3] = ["KillBash", "KillShell", "TaskStop"];
 
-/// The tasks of a turn, with the last word of each.
-pub(crate) type Tasks = Memory<u64, Word, REMEMBERED>;
+/// The running tasks of a turn, with the last report of each.
+pub(crate) type Tasks = BoundedMap<u64, LastReport, MAX_TASKS>;
 
-/// When a task was last heard of.
+/// The last report of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// In which step of the turn.
+pub(crate) struct LastReport {
+    /// The step of the turn.
     pub(crate) step: u32,
-    /// When, where the steps have a clock.
+    /// The time, if steps have timestamps.
     pub(crate) at: Option<Timestamp>,
 }
 
-/// What a call says of a task.
+/// A call's report on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// It runs.
-    Runs(u64),
-    /// It is over.
-    Over(u64),
+enum TaskReport {
+    /// The task is running.
+    Running(u64),
+    /// The task has ended.
+    Ended(u64),
 }
 
-/// What that is to whoever has heard of tasks before.
+/// The change of a task since its last report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
-    /// Nobody knew that it runs.
-    Began,
-    /// It runs as it did.
-    Runs,
-    /// It ran, and does no more.
+pub(crate) enum TaskChange {
+    /// The task is new.
+    Started,
+    /// The task is still running.
+    StillRunning,
+    /// The task has ended.
     Ended,
 }
 
 impl Tasks {
-    /// Takes in what a call says, and what of it is new.
-    pub(crate) fn hear(&mut self, call: &Call<'_>, word: Word) -> Option<News> {
-        match told(call)? {
-            Told::Runs(task) => match self.put(task, word) {
-                Some(_) => Some(News::Runs),
-                None => Some(News::Began),
+    /// Records a call's report and returns the change.
+    pub(crate) fn record(&mut self, call: &Call<'_>, last: LastReport) -> Option<TaskChange> {
+        match parse_report(call)? {
+            TaskReport::Running(task) => match self.insert(task, last) {
+                Some(_) => Some(TaskChange::StillRunning),
+                None => Some(TaskChange::Started),
             },
-            Told::Over(task) => self.remove(task).map(|_| News::Ended),
+            TaskReport::Ended(task) => self.remove(task).map(|_| TaskChange::Ended),
         }
     }
 
-    /// A task is over, as somebody else says.
+    /// Removes a task that has ended.
     pub(crate) fn end(&mut self, task: &str) {
         self.remove(key(task));
     }
 
-    /// Whether any of them is believed to run.
-    pub(crate) fn run(&self, now: Word, policy: &TurnPolicy) -> bool {
+    /// Whether any task counts as running.
+    pub(crate) fn any_running(&self, now: LastReport, policy: &TurnPolicy) -> bool {
         let steps = policy.stall_threshold.max(1);
-        let believed = |word: &Word| match (word.at, now.at) {
-            (Some(heard), Some(at)) => at.since(heard) < WAIT_PER_STEP.saturating_mul(steps),
-            (None, _) | (_, None) => now.step.saturating_sub(word.step) < steps.saturating_mul(2),
+        let counts_as_running = |last: &LastReport| match (last.at, now.at) {
+            (Some(reported), Some(at)) => at.since(reported) < WAIT_PER_STEP.saturating_mul(steps),
+            (None, _) | (_, None) => now.step.saturating_sub(last.step) < steps.saturating_mul(2),
         };
-        self.values().any(believed)
+        self.values().any(counts_as_running)
     }
 }
 
-/// The task that a notification says to be over: what Claude Code tells the model as if a person had
-/// written it. None where it says something else of a task, or is no notification.
+/// The task that a notification reports as ended. Claude Code sends such notifications as user
+/// messages. `None` if the text is not a notification or reports something else.
 pub fn ended_task(text: &str) -> Option<&str> {
     let note = text.trim_start().strip_prefix("<task-notification>")?;
     let status = between(note, "<status>", "</status>")?;
@@ -107,36 +108,38 @@ pub fn ended_task(text: &str) -> Option<&str> {
     (status != "running").then_some(task)
 }
 
-fn told(call: &Call<'_>) -> Option<Told> {
+fn parse_report(call: &Call<'_>) -> Option<TaskReport> {
     if call.ok == Some(false) {
         return None;
     }
-    let named = NAMED.iter().find_map(|field| name(call.input.get(field)?));
-    if let Some(task) = &named {
-        if STOPS.contains(&call.tool) {
-            return Some(Told::Over(key(task)));
+    let task_id = ID_FIELDS
+        .iter()
+        .find_map(|field| name(call.input.get(field)?));
+    if let Some(task) = &task_id {
+        if STOP_TOOLS.contains(&call.tool) {
+            return Some(TaskReport::Ended(key(task)));
         }
         match status(call.output) {
-            Some(true) => return Some(Told::Runs(key(task))),
-            Some(false) => return Some(Told::Over(key(task))),
+            Some(true) => return Some(TaskReport::Running(key(task))),
+            Some(false) => return Some(TaskReport::Ended(key(task))),
             None => {}
         }
     }
     if let Some(task) = started(call.output) {
-        return Some(Told::Runs(key(task)));
+        return Some(TaskReport::Running(key(task)));
     }
     let sent = |field: &&str| call.input.get(field) == Some(&Value::Bool(true));
-    // Somebody asked for it and nobody says its name: the question is its name.
-    let sent = SENT.iter().any(sent);
-    sent.then(|| Told::Runs(hash(call.input.to_string().as_bytes())))
+    // A background request without a reported id: the input identifies the task.
+    let sent = BACKGROUND_FIELDS.iter().any(sent);
+    sent.then(|| TaskReport::Running(hash(call.input.to_string().as_bytes())))
 }
 
-/// The name of a task in a result that says that it runs from here on.
+/// The id of a task in a result that reports its start.
 fn started(output: &str) -> Option<&str> {
-    let mut head = output.lines().take(HEAD);
+    let mut head = output.lines().take(REPORT_LINES);
     let first = head.next()?;
     if let Some(sent) = first.strip_prefix("Command ") {
-        // Claude Code: `running in background with ID: b1`, and the same of one that took too long.
+        // Claude Code: `running in background with ID: b1`, also for a command that timed out.
         let (before, after) = sent.split_once("with ID: ").or_else(|| {
             // Gemini: `moved to background (PID: 7)`.
             sent.split_once("(PID: ")
@@ -147,19 +150,19 @@ fn started(output: &str) -> Option<&str> {
         return head.find_map(|line| word(line.strip_prefix("agentId: ")?));
     }
     if let Some(task) = first.strip_prefix("task_id: ") {
-        // Kimi: a field per line.
+        // Kimi: one field per line.
         return (status(output) == Some(true)).then(|| word(task)).flatten();
     }
     let mut lines = std::iter::once(first).chain(head);
     lines.find_map(|line| word(line.strip_prefix(CODEX_RUNS)?))
 }
 
-/// How Codex says that a command was left running.
+/// Codex's report of a command that is still running.
 const CODEX_RUNS: &str = "Process running with session ID ";
 
-/// Whether the task that was asked for runs, where the answer says so.
+/// Whether the queried task is running, if the output reports it.
 fn status(output: &str) -> Option<bool> {
-    output.lines().take(HEAD).find_map(|line| {
+    output.lines().take(REPORT_LINES).find_map(|line| {
         let line = line.trim();
         if line.starts_with(CODEX_RUNS) {
             return Some(true);
@@ -184,14 +187,14 @@ fn between<'a>(text: &'a str, opening: &str, closing: &str) -> Option<&'a str> {
     Some(inner.trim())
 }
 
-/// The word that a text begins with, as names of tasks are made.
+/// The task id at the start of a text.
 fn word(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
     text.get(..end.unwrap_or(text.len()))
         .filter(|word| !word.is_empty())
 }
 
-/// The name of a task in an input: a text, or a number.
+/// A task id in an input: a string or a number.
 fn name(value: &Value) -> Option<String> {
     match value {
         Value::String(name) => Some(name.clone()),
@@ -210,9 +213,9 @@ mod tests {
 
     use super::*;
 
-    fn heard(tool: &str, input: &Value, output: &str) -> Option<Told> {
+    fn parse(tool: &str, input: &Value, output: &str) -> Option<TaskReport> {
         let ok = Some(true);
-        told(&Call {
+        parse_report(&Call {
             tool,
             input,
             ok,
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agents_words_for_a_task_are_known() {
+    fn recognizes_the_start_reports_of_all_agents() {
         let command = json!({ "command": "make" });
         for (output, task) in [
             (
@@ -254,8 +257,8 @@ mod tests {
                 "42",
             ),
         ] {
-            let expected = Some(Told::Runs(key(task)));
-            assert_eq!(heard("Bash", &command, output), expected, "{output}");
+            let expected = Some(TaskReport::Running(key(task)));
+            assert_eq!(parse("Bash", &command, output), expected, "{output}");
         }
         for output in [
             "",
@@ -265,7 +268,7 @@ mod tests {
             "task_id: bash-gx\nstatus: completed",
             "a line\n<status>running</status>",
         ] {
-            assert_eq!(heard("Bash", &command, output), None, "{output}");
+            assert_eq!(parse("Bash", &command, output), None, "{output}");
         }
         let failed = Call {
             tool: "Bash",
@@ -273,55 +276,61 @@ mod tests {
             ok: Some(false),
             output: "Exit code 1",
         };
-        assert_eq!(told(&failed), None);
+        assert_eq!(parse_report(&failed), None);
     }
 
     #[test]
-    fn whoever_asks_for_a_task_is_told_how_it_stands() {
-        let asked = json!({ "task_id": "b1", "block": true });
-        let answer = |status: &str| {
+    fn recognizes_status_reports_of_queried_tasks() {
+        let query = json!({ "task_id": "b1", "block": true });
+        let task_output = |status: &str| {
             format!(
                 "<retrieval_status>x</retrieval_status>\n\n<task_id>b1</task_id>\n\n<status>{status}</status>"
             )
         };
-        let (runs, over) = (Some(Told::Runs(key("b1"))), Some(Told::Over(key("b1"))));
-        assert_eq!(heard("TaskOutput", &asked, &answer("running")), runs);
+        let (runs, ended) = (
+            Some(TaskReport::Running(key("b1"))),
+            Some(TaskReport::Ended(key("b1"))),
+        );
+        assert_eq!(parse("TaskOutput", &query, &task_output("running")), runs);
         for status in ["completed", "failed", "killed"] {
             assert_eq!(
-                heard("TaskOutput", &asked, &answer(status)),
-                over,
+                parse("TaskOutput", &query, &task_output(status)),
+                ended,
                 "{status}"
             );
         }
         assert_eq!(
-            heard("TaskOutput", &asked, "task_id: b1\nstatus: completed"),
-            over
+            parse("TaskOutput", &query, "task_id: b1\nstatus: completed"),
+            ended
         );
-        assert_eq!(heard("TaskStop", &asked, "stopped"), over);
-        assert_eq!(heard("KillShell", &json!({ "shell_id": "b1" }), ""), over);
-        assert_eq!(heard("TaskOutput", &asked, "no such task"), None);
+        assert_eq!(parse("TaskStop", &query, "stopped"), ended);
+        assert_eq!(parse("KillShell", &json!({ "shell_id": "b1" }), ""), ended);
+        assert_eq!(parse("TaskOutput", &query, "no such task"), None);
 
         let session = json!({ "session_id": 42, "chars": "" });
         let exited = "Wall time: 9.1 seconds\nProcess exited with code 0\nOutput:\n";
         assert_eq!(
-            heard("write_stdin", &session, exited),
-            Some(Told::Over(key("42")))
+            parse("write_stdin", &session, exited),
+            Some(TaskReport::Ended(key("42")))
         );
     }
 
     #[test]
-    fn a_task_without_a_name_is_known_by_its_question() {
+    fn identifies_a_task_without_an_id_by_its_input() {
         let one = json!({ "command": "make", "run_in_background": true });
         let other = json!({ "command": "make test", "run_in_background": true });
-        assert!(matches!(heard("Bash", &one, ""), Some(Told::Runs(_))));
-        assert_eq!(heard("Bash", &one, "x"), heard("Bash", &one, ""));
-        assert_ne!(heard("Bash", &one, ""), heard("Bash", &other, ""));
+        assert!(matches!(
+            parse("Bash", &one, ""),
+            Some(TaskReport::Running(_))
+        ));
+        assert_eq!(parse("Bash", &one, "x"), parse("Bash", &one, ""));
+        assert_ne!(parse("Bash", &one, ""), parse("Bash", &other, ""));
         let no = json!({ "command": "make", "is_background": false });
-        assert_eq!(heard("Bash", &no, ""), None);
+        assert_eq!(parse("Bash", &no, ""), None);
     }
 
     #[test]
-    fn a_notification_names_the_task_that_is_over() {
+    fn parses_the_ended_task_of_a_notification() {
         let note = |status: &str| {
             format!("<task-notification>\n<task-id>b1</task-id>\n{status}</task-notification>")
         };

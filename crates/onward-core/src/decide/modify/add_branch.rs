@@ -1,7 +1,7 @@
-//! Add a branch to a step that is still open. It is tried after those that the step has already.
+//! Adds a branch to a step that is not terminal. It is evaluated after the step's other branches.
 
 use super::super::check::Check;
-use super::super::create::{check_branch, within};
+use super::super::create::{check_branch, check_limit};
 use super::super::resolve::{self, BranchFacts};
 use super::Facts;
 use crate::command::BranchSpec;
@@ -13,9 +13,9 @@ pub(super) fn decide(
     facts: &Facts<'_>,
     spec: &BranchSpec,
 ) -> Result<(Change, Option<Event>), Refusal> {
-    let mut check = Check::beside(facts.taken);
+    let mut check = Check::with_taken_ids(facts.taken);
     check_branch(&mut check, "branch", spec);
-    check.done()?;
+    check.finish()?;
     let after = facts.orders.get(&spec.after_order).copied();
     let branch = resolve::branch(
         spec,
@@ -23,7 +23,7 @@ pub(super) fn decide(
         &BranchFacts {
             after,
             total: facts.plan.counts.total(),
-            own: &|order| facts.orders.get(&order).copied(),
+            existing: &|order| facts.orders.get(&order).copied(),
             by_id: &|id| facts.target.filter(|target| target.id == id),
         },
     )?;
@@ -31,7 +31,7 @@ pub(super) fn decide(
         Some(step) if step.status.is_terminal() => Err(Refusal::StepIsTerminal(step.status)),
         Some(_) | None => {
             let count = facts.branches_after.saturating_add(1);
-            within("branches after one step", MAX_BRANCHES_PER_STEP, count)?;
+            check_limit("branches after one step", MAX_BRANCHES_PER_STEP, count)?;
             Ok((Change::BranchAdded { branch }, None))
         }
     }

@@ -1,4 +1,4 @@
-//! Insert steps, after a given order or at the end. Later orders shift.
+//! Inserts steps after a given order or at the end. Later orders shift.
 
 use super::super::check::Check;
 use super::super::resolve::{self, Insertion};
@@ -9,7 +9,7 @@ use crate::plan::PlanHead;
 use crate::policy::MAX_STEPS;
 use crate::refusal::Refusal;
 
-/// Where the steps go.
+/// The position of the new steps.
 pub(super) fn insertion(
     plan: &PlanHead,
     specs: &[StepSpec],
@@ -23,28 +23,28 @@ pub(super) fn decide(
     specs: &[StepSpec],
     insert_after: Option<u32>,
 ) -> Result<(Change, Option<Event>), Refusal> {
-    let mut check = Check::beside(facts.taken);
+    let mut check = Check::with_taken_ids(facts.taken);
     if specs.is_empty() {
         check.issue("steps", "must not be empty");
     }
     check.steps("steps", specs);
-    check.done()?;
+    check.finish()?;
     let total = facts.plan.counts.total();
-    let asked = usize::try_from(total)
+    let actual = usize::try_from(total)
         .unwrap_or(usize::MAX)
         .saturating_add(specs.len());
-    if asked > MAX_STEPS {
+    if actual > MAX_STEPS {
         return Err(Refusal::LimitExceeded {
             what: "steps",
             limit: MAX_STEPS,
-            asked,
+            actual,
         });
     }
     let insertion = insertion(facts.plan, specs, insert_after);
     if insertion.after > total {
         return Err(Refusal::InvalidStepReference {
             path: "insertAfterOrder".to_owned(),
-            named: format!("order {}", insertion.after),
+            actual: format!("order {}", insertion.after),
             expected: format!("0 to {total}"),
         });
     }

@@ -1,4 +1,4 @@
-//! Give a step up. That does not fail its plan.
+//! Fails a step. The plan does not fail.
 
 use super::super::check::Check;
 use super::Facts;
@@ -14,10 +14,10 @@ pub(super) fn decide(
 ) -> Result<(Change, Option<Event>), Refusal> {
     let mut check = Check::default();
     check.remark("reason", reason);
-    check.done()?;
+    check.finish()?;
     let from = facts.step(id)?.status();
-    from.after(StepCause::FailByHand)?;
-    let reason = FailReason::ByHand(reason.map(str::to_owned));
+    from.after(StepCause::FailManually)?;
+    let reason = FailReason::Manual(reason.map(str::to_owned));
     Ok((
         Change::StepFailed { step: id },
         Some(Event::StepFailed {

@@ -1,6 +1,6 @@
-//! Take a pending step out, with its own branches. Orders close up.
+//! Removes a pending step with its branches. Later orders shift.
 //!
-//! Not where a branch leads to it or a step depends on it: they would point at nothing.
+//! Rejected if a branch refers to the step or another step depends on it.
 
 use super::Facts;
 use crate::event::{Change, Event};

@@ -1,5 +1,4 @@
-//! Put all steps in another order. The one action that is about the whole list, and so the one that
-//! looks at it.
+//! Reorders all steps. The only action that needs the whole step list.
 
 use std::collections::BTreeSet;
 
@@ -12,24 +11,24 @@ pub(super) fn decide(
     facts: &Facts<'_>,
     steps: &[StepId],
 ) -> Result<(Change, Option<Event>), Refusal> {
-    let own: BTreeSet<StepId> = facts.list.iter().copied().collect();
-    let mut given = BTreeSet::new();
-    let mut doubled = BTreeSet::new();
+    let existing: BTreeSet<StepId> = facts.list.iter().copied().collect();
+    let mut listed = BTreeSet::new();
+    let mut duplicates = BTreeSet::new();
     for step in steps {
-        if !given.insert(*step) {
-            doubled.insert(*step);
+        if !listed.insert(*step) {
+            duplicates.insert(*step);
         }
     }
-    if given != own || !doubled.is_empty() {
+    if listed != existing || !duplicates.is_empty() {
         return Err(Refusal::IncompleteStepList {
             missing: facts
                 .list
                 .iter()
                 .copied()
-                .filter(|step| !given.contains(step))
+                .filter(|step| !listed.contains(step))
                 .collect(),
-            unknown: given.difference(&own).copied().collect(),
-            doubled: doubled.into_iter().collect(),
+            unknown: listed.difference(&existing).copied().collect(),
+            duplicates: duplicates.into_iter().collect(),
         });
     }
     Ok((

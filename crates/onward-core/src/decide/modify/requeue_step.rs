@@ -1,7 +1,6 @@
-//! Hand a step back, to be handed out again with the next attempt; or fail it, where that was done as
-//! often as it may be.
+//! Requeues a step for its next attempt, or fails it if it has no attempts left.
 
-use super::super::start_next::hand_back;
+use super::super::start_next::requeue_or_fail;
 use super::Facts;
 use crate::event::{Change, Event, RequeueReason};
 use crate::id::StepId;
@@ -10,7 +9,7 @@ use crate::step::StepCause;
 
 pub(super) fn decide(facts: &Facts<'_>, id: StepId) -> Result<(Change, Option<Event>), Refusal> {
     let step = facts.step(id)?;
-    step.status().after(StepCause::HandBack)?;
-    let follows = hand_back(step, RequeueReason::ByHand)?;
-    Ok((Change::StepRequeued { step: id }, Some(follows)))
+    step.status().after(StepCause::Requeue)?;
+    let follow_up = requeue_or_fail(step, RequeueReason::Manual)?;
+    Ok((Change::StepRequeued { step: id }, Some(follow_up)))
 }

@@ -1,4 +1,4 @@
-//! Replace a step's instructions, whatever its status.
+//! Replaces a step's instructions, in any status.
 
 use super::super::check::Check;
 use super::Facts;
@@ -14,7 +14,7 @@ pub(super) fn decide(
 ) -> Result<(Change, Option<Event>), Refusal> {
     let mut check = Check::default();
     check.text("instructions", instructions, MAX_INSTRUCTIONS);
-    check.done()?;
+    check.finish()?;
     facts.step(step)?;
     Ok((
         Change::InstructionsUpdated {

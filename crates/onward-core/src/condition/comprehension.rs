@@ -1,15 +1,15 @@
-//! The comprehensions: what is asked of every entry of a list, or every key of an object.
+//! Evaluates comprehensions over the entries of a list or the keys of an object.
 //!
-//! `all` and `exists` are `&&` and `||` over the entries, failures included: one entry that
-//! decides overrules every failure before and after it. The others need every entry to answer.
+//! `all` and `exists` are `&&` and `||` over the entries, including failures: one deciding entry
+//! overrides every failure before and after it. The others require a value for every entry.
 
-use super::evaluate::{Outcome, Trial};
+use super::evaluate::{Evaluation, Outcome};
 use super::failure::Failure;
 use super::meter::NODE;
 use super::tree::{Comprehension, Node};
 use super::value::{Parts, Value};
 
-impl<'a> Trial<'a> {
+impl<'a> Evaluation<'a> {
     pub(super) fn comprehension(
         &mut self,
         comprehension: Comprehension,
@@ -24,7 +24,7 @@ impl<'a> Trial<'a> {
             Comprehension::Map => "map",
         };
         let parts = self.parts(name, of)?;
-        let answer = match comprehension {
+        let outcome = match comprehension {
             Comprehension::All => self.any_entry(name, &parts, body, false),
             Comprehension::Exists => self.any_entry(name, &parts, body, true),
             Comprehension::ExistsOne => self
@@ -36,16 +36,16 @@ impl<'a> Trial<'a> {
             Comprehension::Map => self.mapped(&parts, body),
         };
         self.entry = None;
-        answer
+        outcome
     }
 
     /// `list.map(x, test, value)`.
     pub(super) fn map_where(&mut self, three: &'a [Node; 3]) -> Outcome<'a> {
         let [of, test, value] = three;
         let parts = self.parts("map", of)?;
-        let answer = self.kept("map", &parts, test, Some(value));
+        let outcome = self.kept("map", &parts, test, Some(value));
         self.entry = None;
-        answer.map(|kept| Value::List(kept.into()))
+        outcome.map(|kept| Value::List(kept.into()))
     }
 
     fn parts(&mut self, name: &'static str, of: &'a Node) -> Result<Parts<'a>, Failure<'a>> {
@@ -54,7 +54,7 @@ impl<'a> Trial<'a> {
         parts.ok_or_else(|| Failure::Argument(name, "a list or an object", of.kind()))
     }
 
-    /// Whether `body` is `decisive` for any entry.
+    /// Whether `body` evaluates to `decisive` for any entry.
     fn any_entry(
         &mut self,
         name: &'static str,
@@ -62,18 +62,18 @@ impl<'a> Trial<'a> {
         body: &'a Node,
         decisive: bool,
     ) -> Outcome<'a> {
-        let mut verdict = Verdict::new(decisive);
+        let mut result = ShortCircuit::new(decisive);
         for index in 0..parts.len() {
             self.entry = parts.get(index);
-            let answer = self.answer(name, body);
-            if verdict.hear(answer)? {
+            let outcome = self.outcome(name, body);
+            if result.add(outcome)? {
                 break;
             }
         }
-        verdict.reach()
+        result.finish()
     }
 
-    /// The entries for which `test` is true, or what `value` makes of them.
+    /// The entries for which `test` is true, mapped by `value` if it is given.
     fn kept(
         &mut self,
         name: &'static str,
@@ -85,7 +85,7 @@ impl<'a> Trial<'a> {
         let mut kept = Vec::with_capacity(parts.len());
         for index in 0..parts.len() {
             self.entry = parts.get(index);
-            if self.answer(name, test)? {
+            if self.outcome(name, test)? {
                 match value {
                     Some(value) => kept.push(self.value(value)?),
                     None => kept.extend(self.entry.take()),
@@ -105,8 +105,8 @@ impl<'a> Trial<'a> {
         Ok(Value::List(mapped.into()))
     }
 
-    /// What the body says of the entry at hand.
-    fn answer(&mut self, name: &'static str, body: &'a Node) -> Result<bool, Failure<'a>> {
+    /// The boolean value of the body for the current entry.
+    fn outcome(&mut self, name: &'static str, body: &'a Node) -> Result<bool, Failure<'a>> {
         self.meter.work(NODE)?;
         let value = self.value(body)?;
         let needed = "a boolean for each entry";
@@ -116,24 +116,24 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// `||` over whatever comes, or `&&` with `decisive` false.
-pub(super) struct Verdict<'a> {
+/// The `||` of several operands, or the `&&` if `decisive` is false.
+pub(super) struct ShortCircuit<'a> {
     decisive: bool,
     decided: bool,
     failure: Option<Failure<'a>>,
 }
 
-impl<'a> Verdict<'a> {
-    pub(super) fn new(decisive: bool) -> Verdict<'a> {
-        Verdict {
+impl<'a> ShortCircuit<'a> {
+    pub(super) fn new(decisive: bool) -> ShortCircuit<'a> {
+        ShortCircuit {
             decisive,
             decided: false,
             failure: None,
         }
     }
 
-    /// Takes one more operand; true when no other can change the verdict.
-    pub(super) fn hear(&mut self, operand: Result<bool, Failure<'a>>) -> Result<bool, Failure<'a>> {
+    /// Adds an operand. Returns true if no further operand can change the result.
+    pub(super) fn add(&mut self, operand: Result<bool, Failure<'a>>) -> Result<bool, Failure<'a>> {
         match operand {
             Ok(truth) => self.decided = truth == self.decisive,
             Err(Failure::Exhausted) => return Err(Failure::Exhausted),
@@ -144,7 +144,7 @@ impl<'a> Verdict<'a> {
         Ok(self.decided)
     }
 
-    pub(super) fn reach(self) -> Outcome<'a> {
+    pub(super) fn finish(self) -> Outcome<'a> {
         match self.failure {
             Some(failure) if !self.decided => Err(failure),
             Some(_) | None => Ok(Value::Bool(self.decided == self.decisive)),
