@@ -242,7 +242,7 @@ pub(crate) async fn record(
         last_progress_at: None,
         synthetic: None,
         result: None,
-        told: false,
+        reported_to_agent: false,
     };
     match begins {
         InitialState::Requested => {}

@@ -68,7 +68,7 @@ pub struct StepAfter {
     /// Whether its instructions changed.
     pub rewritten: bool,
     /// Whether it is known that no other step depends on it.
-    pub frees_nobody: bool,
+    pub has_no_dependents: bool,
     /// Whether it was only claimed or completed, and nothing else about it changed.
     pub advanced: bool,
 }
@@ -311,7 +311,7 @@ impl Tx {
         let known = commit.steps.iter().find(|after| after.step.id() == ended);
         // Usually no step depends on it, and a statement that affects no row costs as much as a
         // write.
-        if known.is_none_or(|after| !after.frees_nobody) {
+        if known.is_none_or(|after| !after.has_no_dependents) {
             self.queue(self.statement("dependents_release", params![ended.as_uuid()]));
         }
     }

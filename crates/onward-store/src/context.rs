@@ -68,7 +68,7 @@ pub struct Excerpt {
     /// First characters of the content.
     pub excerpt: String,
     /// Whether the content is longer.
-    pub goes_on: bool,
+    pub is_truncated: bool,
     /// When it was stored.
     pub created_at: Timestamp,
 }
@@ -208,7 +208,7 @@ fn excerpt(row: Row) -> Result<Excerpt, Error> {
         kind,
         title,
         excerpt,
-        goes_on: cells.u64("content_bytes")? > bytes,
+        is_truncated: cells.u64("content_bytes")? > bytes,
         created_at: cells.at("created_at")?,
     })
 }

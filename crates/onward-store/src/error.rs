@@ -8,6 +8,14 @@
 
 use std::fmt;
 
+/// Hint after a commit whose response was lost.
+pub(crate) const OUTCOME_UNKNOWN: &str =
+    "it is not known whether the change was made; check before you retry the call";
+
+/// Hint after a commit that may not be on disk.
+pub(crate) const MAYBE_NOT_SYNCED: &str =
+    "check the disk, and check whether the change was made before you retry the call";
+
 /// Reason why a store operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -89,6 +97,12 @@ impl Error {
             why: why.to_string(),
             hint,
         }
+    }
+
+    /// Whether the change may have been made although the call failed.
+    pub fn may_have_committed(&self) -> bool {
+        matches!(self, Error::Unavailable { hint, .. }
+            if [OUTCOME_UNKNOWN, MAYBE_NOT_SYNCED].contains(hint))
     }
 
     /// The next action for the user.

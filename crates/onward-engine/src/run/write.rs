@@ -37,7 +37,7 @@ pub(super) fn commit(
             let no_dependents = std::mem::take(&mut no_dependents);
             if let Some(changed) = apply_to_step(step, &head, &events, ctx.now)? {
                 after.push(StepAfter {
-                    frees_nobody: no_dependents,
+                    has_no_dependents: no_dependents,
                     ..changed
                 });
             }
@@ -88,7 +88,7 @@ fn apply_to_step(
         advanced: before.is_some() && before == Plain::of(step),
         step: step.clone(),
         rewritten,
-        frees_nobody: false,
+        has_no_dependents: false,
     }))
 }
 

@@ -295,7 +295,7 @@ pub(crate) async fn end_turn(
             | CallState::Cancelled { .. }
             | CallState::Interrupted(_) => {
                 interrupt(&mut record, "the turn ended without its result", now)?;
-                record.told = true;
+                record.reported_to_agent = true;
             }
         }
         tx.keep_call(&record, POLICY);

@@ -1,8 +1,8 @@
-//! Is every commit of a trail one whole answer? A call that was cut off is there with all that it
-//! led to, or not at all; and between two commits a plan is as the rules want it.
+//! Checks that each commit of an audit trail is complete, and that the plan satisfies the rules
+//! after each commit.
 //!
-//! What is checked here is checked from the trail alone; that the rows say the same is for
-//! [`Engine::verify`](onward_engine::Engine::verify).
+//! Only the audit trail is read. [`Engine::verify`](onward_engine::Engine::verify) compares it with
+//! the rows.
 
 use std::collections::BTreeSet;
 
@@ -11,72 +11,74 @@ use onward_core::event::{Change, Decision, ReviewAction};
 use onward_core::{Event, Plan, PlanStatus, StepId, StepStatus};
 use onward_store::Entry;
 
-use crate::trails::commits;
+use crate::audit_trails::commits;
 
-/// What is not as it should be.
-pub fn faults(trail: &[Entry]) -> Vec<String> {
+/// Violations in an audit trail.
+pub fn violations(entries: &[Entry]) -> Vec<String> {
     let mut found = Vec::new();
     let mut plan: Option<Plan> = None;
     let mut tokens = BTreeSet::new();
-    for commit in commits(trail) {
+    for commit in commits(entries) {
         let number = commit[0].commit_seq;
-        let mut fault = |what: &str| found.push(format!("commit {number}: {what}"));
+        let mut report = |violation: &str| found.push(format!("commit {number}: {violation}"));
         if commit[0].seq != number {
-            fault("its first entry is not its first");
+            report("the sequence number of its first entry differs from the commit number");
         }
         if commit.iter().any(|entry| entry.author != commit[0].author) {
-            fault("it has two authors");
+            report("it has more than one author");
         }
         for entry in commit {
             if let (Event::StepStarted { step, claim }, Some(plan)) = (&entry.event, &plan) {
-                // An agent may come back, under its old token, to a step that it had before.
-                let returns = plan
+                // An agent may claim a step again with its own superseded token.
+                let reclaimed = plan
                     .step(*step)
                     .is_some_and(|step| step.superseded.contains(&claim.token));
-                if !tokens.insert(claim.token.as_str()) && !returns {
-                    fault("a token was given out twice");
+                if !tokens.insert(claim.token.as_str()) && !reclaimed {
+                    report("a token was issued twice");
                 }
-                may_start(plan, *step, claim.attempt).unwrap_or_else(&mut fault);
+                check_start(plan, *step, claim.attempt).unwrap_or_else(&mut report);
             }
-            if let Err(why) = apply(&mut plan, entry) {
-                fault(&why);
+            if let Err(error) = apply(&mut plan, entry) {
+                report(&error);
                 return found;
             }
         }
         if let Some(plan) = &plan {
-            whole(commit, plan, &mut fault);
-            lawful(plan, &mut fault);
+            check_effects(commit, plan, &mut report);
+            check_invariants(plan, &mut report);
         }
     }
     found
 }
 
-/// The plan as it was right after a commit, which is one of the trail's.
-pub fn after(trail: &[Entry], commit: &[Entry]) -> Option<Plan> {
+/// The plan after this commit of the audit trail.
+pub fn plan_after(entries: &[Entry], commit: &[Entry]) -> Option<Plan> {
     let last = commit.last()?.seq;
-    let before = trail.iter().take_while(|entry| entry.seq <= last);
-    Plan::replay(before.map(|entry| (&entry.event, entry.at))).ok()
+    let until = entries.iter().take_while(|entry| entry.seq <= last);
+    Plan::replay(until.map(|entry| (&entry.event, entry.at))).ok()
 }
 
-/// Whether a step of the plan can be handed out.
-pub fn has_ready(plan: &Plan) -> bool {
+/// Whether a step of the plan can be assigned.
+pub fn has_ready_step(plan: &Plan) -> bool {
     let open = matches!(
         plan.head().status(),
         PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled
     );
     open && plan.steps().iter().any(|step| {
-        let waits = step
+        let blocked = step
             .spec
             .depends_on
             .iter()
-            .any(|needed| !is_over(plan, *needed));
-        step.status() == StepStatus::Pending && !waits
+            .any(|dependency| !is_terminal(plan, *dependency));
+        step.status() == StepStatus::Pending && !blocked
     })
 }
 
 fn apply(plan: &mut Option<Plan>, entry: &Entry) -> Result<(), String> {
     match (plan, &entry.event) {
-        (Some(plan), event) => plan.apply(event, entry.at).map_err(|why| why.to_string()),
+        (Some(plan), event) => plan
+            .apply(event, entry.at)
+            .map_err(|error| error.to_string()),
         (
             none,
             Event::PlanModified {
@@ -84,55 +86,55 @@ fn apply(plan: &mut Option<Plan>, entry: &Entry) -> Result<(), String> {
                 ..
             },
         ) => {
-            *none = Some(Plan::created(created, entry.at));
+            *none = Some(Plan::from_created(created, entry.at));
             Ok(())
         }
-        (_, _) => Err("it comes before the plan's creation".to_owned()),
+        (_, _) => Err("an event precedes the creation of the plan".to_owned()),
     }
 }
 
-fn is_over(plan: &Plan, step: StepId) -> bool {
+fn is_terminal(plan: &Plan, step: StepId) -> bool {
     plan.step(step)
         .is_some_and(|step| step.status().is_terminal())
 }
 
-/// No step has two claims at once, and none is handed out before what it waits for.
-fn may_start(plan: &Plan, step: StepId, attempt: u32) -> Result<(), &'static str> {
+/// A step starts only if it is pending, with the next attempt number, after its dependencies.
+fn check_start(plan: &Plan, step: StepId, attempt: u32) -> Result<(), &'static str> {
     let step = plan
         .step(step)
-        .ok_or("a step was handed out that is not there")?;
+        .ok_or("a step was started that does not exist")?;
     if step.status() != StepStatus::Pending {
-        return Err("a step was handed out while somebody had it");
+        return Err("a step was started that was not pending");
     }
     if step.attempt() != attempt {
-        return Err("an attempt was left out, or given out twice");
+        return Err("an attempt number was skipped or repeated");
     }
     if step
         .spec
         .depends_on
         .iter()
-        .any(|needed| !is_over(plan, *needed))
+        .any(|dependency| !is_terminal(plan, *dependency))
     {
-        return Err("a step was handed out before what it waits for was over");
+        return Err("a step was started before its dependencies ended");
     }
     Ok(())
 }
 
-/// Everything that an event leads to stands beside it.
-fn whole(commit: &[Entry], plan: &Plan, fault: &mut impl FnMut(&str)) {
-    let has = |such: &dyn Fn(&Event) -> bool| commit.iter().any(|entry| such(&entry.event));
-    let completes = |of: StepId| {
-        has(&|event| matches!(event, Event::StepCompleted { step, .. } if *step == of))
+/// Each commit contains all effects of its events.
+fn check_effects(commit: &[Entry], plan: &Plan, report: &mut impl FnMut(&str)) {
+    let has = |matches: &dyn Fn(&Event) -> bool| commit.iter().any(|entry| matches(&entry.event));
+    let completes = |id: StepId| {
+        has(&|event| matches!(event, Event::StepCompleted { step, .. } if *step == id))
     };
     let fails =
-        |of: StepId| has(&|event| matches!(event, Event::StepFailed { step, .. } if *step == of));
+        |id: StepId| has(&|event| matches!(event, Event::StepFailed { step, .. } if *step == id));
     let skips =
-        |of: StepId| has(&|event| matches!(event, Event::StepSkipped { step, .. } if *step == of));
+        |id: StepId| has(&|event| matches!(event, Event::StepSkipped { step, .. } if *step == id));
     let requeues =
-        |of: StepId| has(&|event| matches!(event, Event::StepRequeued { step, .. } if *step == of));
-    let ends = || has(&|event| matches!(event, Event::PlanFailed { .. }));
+        |id: StepId| has(&|event| matches!(event, Event::StepRequeued { step, .. } if *step == id));
+    let fails_plan = || has(&|event| matches!(event, Event::PlanFailed { .. }));
     for entry in commit {
-        let kept = match &entry.event {
+        let complete = match &entry.event {
             Event::StepCompleted { verdicts, .. } => {
                 let matched = verdicts.iter().filter(|verdict| verdict.matched);
                 matched.clone().all(|verdict| {
@@ -145,7 +147,7 @@ fn whole(commit: &[Entry], plan: &Plan, fault: &mut impl FnMut(&str)) {
                     Effect::Added { steps } => {
                         steps.iter().all(|step| plan.step(step.id).is_some())
                     }
-                    Effect::FailedPlan { .. } => ends(),
+                    Effect::FailedPlan { .. } => fails_plan(),
                     Effect::Continued | Effect::Nothing { .. } => true,
                 };
                 done && completes(*step)
@@ -164,38 +166,35 @@ fn whole(commit: &[Entry], plan: &Plan, fault: &mut impl FnMut(&str)) {
                 ..
             } => match decision {
                 Decision::Approve => completes(*step),
-                Decision::Reject => fails(*step) && ends(),
+                Decision::Reject => fails(*step) && fails_plan(),
                 Decision::Skip => skips(*step),
                 Decision::Modify => true,
             },
             _ => true,
         };
-        if !kept {
-            fault(&format!(
-                "entry {} is there without what it leads to",
-                entry.seq
-            ));
+        if !complete {
+            report(&format!("the effects of entry {} are missing", entry.seq));
         }
     }
 }
 
-/// What holds of a plan whenever nobody is in the middle of a call.
-fn lawful(plan: &Plan, fault: &mut impl FnMut(&str)) {
+/// Invariants of a plan between commits.
+fn check_invariants(plan: &Plan, report: &mut impl FnMut(&str)) {
     let status = plan.head().status();
-    let over = plan.steps().iter().all(|step| step.status().is_terminal());
-    let awaits = |step: &onward_core::Step| step.status() == StepStatus::AwaitingInput;
-    let awaits = plan.steps().iter().any(awaits);
-    if over && !status.is_terminal() {
-        fault("every step is over, and the plan is not");
+    let all_terminal = plan.steps().iter().all(|step| step.status().is_terminal());
+    let awaits_input = |step: &onward_core::Step| step.status() == StepStatus::AwaitingInput;
+    let awaits_input = plan.steps().iter().any(awaits_input);
+    if all_terminal && !status.is_terminal() {
+        report("every step has ended, but the plan has not");
     }
-    if status == PlanStatus::Completed && !over {
-        fault("the plan is completed, and a step is not over");
+    if status == PlanStatus::Completed && !all_terminal {
+        report("the plan is completed, but a step has not ended");
     }
-    if (status == PlanStatus::AwaitingReview) != (awaits && !status.is_terminal()) {
-        fault("the plan awaits a review that no step has, or the other way round");
+    if (status == PlanStatus::AwaitingReview) != (awaits_input && !status.is_terminal()) {
+        report("the plan and its steps disagree about a pending review");
     }
-    let orders = plan.steps().iter().map(|step| step.order);
-    if !orders.eq(1..=u32::try_from(plan.steps().len()).unwrap_or(u32::MAX)) {
-        fault("the orders have a gap");
+    let config = plan.steps().iter().map(|step| step.order);
+    if !config.eq(1..=u32::try_from(plan.steps().len()).unwrap_or(u32::MAX)) {
+        report("the step orders are not consecutive");
     }
 }

@@ -1,69 +1,69 @@
-//! What agents were told, line by line. An agent writes a line before each call, saying what it asks
-//! for, and one right after the answer: what stands in such a line was acknowledged.
+//! The recorded history of agents: a record before each call and one after its response.
 //!
-//! A line is the mark, then a JSON list of words; whatever else a process prints is not ours.
+//! Worker processes write records to stdout. A line is a prefix and a JSON array of strings; other
+//! lines are ignored.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use onward_core::{PlanId, StepId};
 
-const MARK: &str = "onward ";
+const PREFIX: &str = "onward ";
 
-/// A claim, as it was handed out.
+/// A claim as returned to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Hold {
+pub struct Claim {
     pub step: StepId,
     pub attempt: u32,
     pub token: String,
 }
 
-/// What an agent is about to ask for.
+/// A call that an agent is about to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     Create,
     Next,
-    Submit { digest: String, claims: bool },
+    Submit { digest: String, claim_next: bool },
     Progress,
     Review,
     Decide,
     Modify,
 }
 
-/// What an agent was told.
+/// The response to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Response {
     Created {
         plan: PlanId,
         digest: String,
     },
     Claimed {
         plan: PlanId,
-        hold: Hold,
+        claim: Claim,
     },
     Completed {
         plan: PlanId,
         step: StepId,
         digest: String,
-        next: Option<Hold>,
+        next: Option<Claim>,
     },
-    /// Refused by a rule, and kept.
-    Kept {
+    /// A rule rejected the call, and its content is stored as an artifact.
+    LateResultKept {
         plan: PlanId,
         artifact: String,
         text: String,
     },
-    Progressed {
+    ProgressRecorded {
         plan: PlanId,
         step: StepId,
         note: String,
     },
-    Asked {
+    ReviewRequested {
         plan: PlanId,
         step: StepId,
         review: String,
     },
-    Decided {
+    ReviewDecided {
         plan: PlanId,
         step: StepId,
         feedback: String,
@@ -72,216 +72,253 @@ pub enum Told {
         plan: PlanId,
         seq: u64,
     },
-    /// The same answer as before, to the same result.
+    /// The response to a repeated call equals the first one.
     Repeated,
-    /// Nothing was done for the agent: refused by a rule, or nothing to hand out.
-    Nothing {
-        why: String,
+    /// A rule rejected the call, or no step was assigned.
+    NoChange {
+        reason: String,
     },
-    /// Anything else. Nothing was done, unless the hint says that this is not known.
-    Trouble {
-        code: String,
+    Failed {
+        kind: FailureKind,
         hint: String,
-        words: String,
+        message: String,
     },
 }
 
-/// One line.
+/// Why a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The database was unavailable, and the change was not made.
+    Unavailable,
+    /// The database was unavailable, and the change may have been made.
+    OutcomeUnknown,
+    /// Any other store error.
+    OtherStoreError,
+    /// A repeated call returned a different response.
+    ResponseChanged,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum RecordKind {
     /// The process has opened its database.
     Ready,
-    Asks(Call),
-    Told(Told),
+    Call(Call),
+    Response(Response),
 }
 
-/// A line, whose it is, and how long the call took.
+/// A record of one agent. `micros` is the duration of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct Record {
     pub agent: String,
     pub micros: u64,
-    pub what: What,
+    pub kind: RecordKind,
 }
 
-/// Where lines go.
-pub type Telling = Arc<dyn Fn(Line) + Send + Sync>;
+/// Receives the records of all agents of a process.
+pub type RecordSink = Arc<dyn Fn(Record) + Send + Sync>;
 
-/// Writes lines to this process's output, each at once and in one piece.
-pub fn to_stdout() -> Telling {
+/// Writes each record to stdout and flushes it.
+pub fn stdout_sink() -> RecordSink {
     use std::io::Write as _;
-    Arc::new(|line: Line| {
-        let mut text = line.written();
+    Arc::new(|record: Record| {
+        let mut text = record.to_line();
         text.push('\n');
         let mut out = std::io::stdout().lock();
-        // A parent that is gone hears nothing, and the worker ends soon by itself.
+        // Fails if the parent has exited; the worker then exits as well.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     })
 }
 
-/// A short name for something that can be told apart by what it shows.
-pub fn digest(of: &impl std::fmt::Debug) -> String {
+/// A hash of the value's `Debug` output.
+pub fn digest(value: &impl std::fmt::Debug) -> String {
     let mut hasher = DefaultHasher::new();
-    format!("{of:?}").hash(&mut hasher);
+    format!("{value:?}").hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
-impl Line {
-    pub fn written(&self) -> String {
-        let mut words = vec![self.agent.clone(), self.micros.to_string()];
-        words.extend(self.what.words());
-        let list = serde_json::to_string(&words).expect("words can be written");
-        format!("{MARK}{list}")
+impl Record {
+    pub fn is_response(&self) -> bool {
+        matches!(self.kind, RecordKind::Response(_))
     }
 
-    /// None where the line is not ours.
-    pub fn read(text: &str) -> Option<Self> {
-        // What the test harness prints first does not end its line.
-        let text = &text[text.find(MARK)?..];
-        let words: Vec<String> = serde_json::from_str(text.strip_prefix(MARK)?).ok()?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let [agent, micros, rest @ ..] = words.as_slice() else {
+    pub fn is_failure(&self) -> bool {
+        matches!(self.kind, RecordKind::Response(Response::Failed { .. }))
+    }
+
+    pub fn to_line(&self) -> String {
+        let mut fields = vec![self.agent.clone(), self.micros.to_string()];
+        fields.extend(self.kind.fields());
+        let list = serde_json::to_string(&fields).expect("strings are serializable");
+        format!("{PREFIX}{list}")
+    }
+
+    /// `None` if the line is not a record.
+    pub fn parse(text: &str) -> Option<Self> {
+        // The test harness writes text without a line break before the first record.
+        let text = &text[text.find(PREFIX)?..];
+        let fields: Vec<String> = serde_json::from_str(text.strip_prefix(PREFIX)?).ok()?;
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let [agent, micros, rest @ ..] = fields.as_slice() else {
             return None;
         };
-        let what = What::read(rest).unwrap_or_else(|| panic!("`{text}` is no line"));
+        let kind = RecordKind::parse(rest).unwrap_or_else(|| panic!("invalid record `{text}`"));
         let micros = micros.parse().ok()?;
         let agent = (*agent).to_owned();
         Some(Self {
             agent,
             micros,
-            what,
+            kind,
         })
     }
 }
 
-impl What {
-    fn words(&self) -> Vec<String> {
-        let told = match self {
-            What::Ready => return words(&["ready"]),
-            What::Asks(Call::Submit { digest, claims }) => {
-                return words(&["asks-submit", digest, if *claims { "claims" } else { "" }]);
+impl RecordKind {
+    fn fields(&self) -> Vec<String> {
+        let response = match self {
+            RecordKind::Ready => return fields(&["ready"]),
+            RecordKind::Call(Call::Submit { digest, claim_next }) => {
+                return fields(&[
+                    "call-submit",
+                    digest,
+                    if *claim_next { "claim_next" } else { "" },
+                ]);
             }
-            What::Asks(call) => return words(&["asks", call.as_str()]),
-            What::Told(told) => told,
+            RecordKind::Call(call) => return fields(&["call", call.as_str()]),
+            RecordKind::Response(response) => response,
         };
-        match told {
-            Told::Created { plan, digest } => words(&["created", &plan.to_string(), digest]),
-            Told::Claimed { plan, hold } => {
-                let mut all = words(&["claimed", &plan.to_string()]);
-                all.extend(hold.words());
+        match response {
+            Response::Created { plan, digest } => fields(&["created", &plan.to_string(), digest]),
+            Response::Claimed { plan, claim } => {
+                let mut all = fields(&["claimed", &plan.to_string()]);
+                all.extend(claim.fields());
                 all
             }
-            Told::Completed {
+            Response::Completed {
                 plan,
                 step,
                 digest,
                 next,
             } => {
                 let (plan, step) = (plan.to_string(), step.to_string());
-                let mut all = words(&["completed", &plan, &step, digest]);
-                all.extend(next.iter().flat_map(Hold::words));
+                let mut all = fields(&["completed", &plan, &step, digest]);
+                all.extend(next.iter().flat_map(Claim::fields));
                 all
             }
-            Told::Kept {
+            Response::LateResultKept {
                 plan,
                 artifact,
                 text,
-            } => words(&["kept", &plan.to_string(), artifact, text]),
-            Told::Progressed { plan, step, note } => {
-                words(&["progressed", &plan.to_string(), &step.to_string(), note])
-            }
-            Told::Asked { plan, step, review } => {
-                words(&["asked", &plan.to_string(), &step.to_string(), review])
-            }
-            Told::Decided {
+            } => fields(&["late_result_kept", &plan.to_string(), artifact, text]),
+            Response::ProgressRecorded { plan, step, note } => fields(&[
+                "progress_recorded",
+                &plan.to_string(),
+                &step.to_string(),
+                note,
+            ]),
+            Response::ReviewRequested { plan, step, review } => fields(&[
+                "review_requested",
+                &plan.to_string(),
+                &step.to_string(),
+                review,
+            ]),
+            Response::ReviewDecided {
                 plan,
                 step,
                 feedback,
-            } => words(&["decided", &plan.to_string(), &step.to_string(), feedback]),
-            Told::Modified { plan, seq } => {
-                words(&["modified", &plan.to_string(), &seq.to_string()])
+            } => fields(&[
+                "review_decided",
+                &plan.to_string(),
+                &step.to_string(),
+                feedback,
+            ]),
+            Response::Modified { plan, seq } => {
+                fields(&["modified", &plan.to_string(), &seq.to_string()])
             }
-            Told::Repeated => words(&["repeated"]),
-            Told::Nothing { why } => words(&["nothing", why]),
-            Told::Trouble {
-                code,
+            Response::Repeated => fields(&["repeated"]),
+            Response::NoChange { reason } => fields(&["no_change", reason]),
+            Response::Failed {
+                kind,
                 hint,
-                words: said,
-            } => words(&["trouble", code, hint, said]),
+                message,
+            } => fields(&["failed", kind.as_str(), hint, message]),
         }
     }
 
-    fn read(words: &[&str]) -> Option<Self> {
-        let own = |word: &str| word.to_owned();
-        let told = match words {
-            ["ready"] => return Some(What::Ready),
-            ["asks-submit", digest, claims] => {
-                let (digest, claims) = (own(digest), !claims.is_empty());
-                return Some(What::Asks(Call::Submit { digest, claims }));
+    fn parse(fields: &[&str]) -> Option<Self> {
+        let owned = |field: &str| field.to_owned();
+        let response = match fields {
+            ["ready"] => return Some(RecordKind::Ready),
+            ["call-submit", digest, claim_next] => {
+                let (digest, claim_next) = (owned(digest), !claim_next.is_empty());
+                return Some(RecordKind::Call(Call::Submit { digest, claim_next }));
             }
-            ["asks", call] => return Call::read(call).map(What::Asks),
+            ["call", call] => return Call::parse(call).map(RecordKind::Call),
             ["created", plan, digest] => {
-                let (plan, digest) = (plan.parse().ok()?, own(digest));
-                Told::Created { plan, digest }
+                let (plan, digest) = (plan.parse().ok()?, owned(digest));
+                Response::Created { plan, digest }
             }
-            ["claimed", plan, hold @ ..] => {
-                let (plan, hold) = (plan.parse().ok()?, Hold::read(hold)?);
-                Told::Claimed { plan, hold }
+            ["claimed", plan, claim @ ..] => {
+                let (plan, claim) = (plan.parse().ok()?, Claim::parse(claim)?);
+                Response::Claimed { plan, claim }
             }
             ["completed", plan, step, digest, next @ ..] => {
                 let (plan, step) = (plan.parse().ok()?, step.parse().ok()?);
-                let (digest, next) = (own(digest), Hold::read(next));
-                Told::Completed {
+                let (digest, next) = (owned(digest), Claim::parse(next));
+                Response::Completed {
                     plan,
                     step,
                     digest,
                     next,
                 }
             }
-            ["kept", plan, artifact, text] => {
-                let (plan, artifact) = (plan.parse().ok()?, own(artifact));
-                Told::Kept {
+            ["late_result_kept", plan, artifact, text] => {
+                let (plan, artifact) = (plan.parse().ok()?, owned(artifact));
+                Response::LateResultKept {
                     plan,
                     artifact,
-                    text: own(text),
+                    text: owned(text),
                 }
             }
-            ["progressed", plan, step, note] => {
+            ["progress_recorded", plan, step, note] => {
                 let (plan, step) = (plan.parse().ok()?, step.parse().ok()?);
-                Told::Progressed {
+                Response::ProgressRecorded {
                     plan,
                     step,
-                    note: own(note),
+                    note: owned(note),
                 }
             }
-            ["asked", plan, step, review] => {
+            ["review_requested", plan, step, review] => {
                 let (plan, step) = (plan.parse().ok()?, step.parse().ok()?);
-                Told::Asked {
+                Response::ReviewRequested {
                     plan,
                     step,
-                    review: own(review),
+                    review: owned(review),
                 }
             }
-            ["decided", plan, step, feedback] => {
+            ["review_decided", plan, step, feedback] => {
                 let (plan, step) = (plan.parse().ok()?, step.parse().ok()?);
-                Told::Decided {
+                Response::ReviewDecided {
                     plan,
                     step,
-                    feedback: own(feedback),
+                    feedback: owned(feedback),
                 }
             }
             ["modified", plan, seq] => {
                 let (plan, seq) = (plan.parse().ok()?, seq.parse().ok()?);
-                Told::Modified { plan, seq }
+                Response::Modified { plan, seq }
             }
-            ["repeated"] => Told::Repeated,
-            ["nothing", why] => Told::Nothing { why: own(why) },
-            ["trouble", code, hint, said] => {
-                let (code, hint, words) = (own(code), own(hint), own(said));
-                Told::Trouble { code, hint, words }
-            }
+            ["repeated"] => Response::Repeated,
+            ["no_change", reason] => Response::NoChange {
+                reason: owned(reason),
+            },
+            ["failed", kind, hint, message] => Response::Failed {
+                kind: FailureKind::parse(kind)?,
+                hint: owned(hint),
+                message: owned(message),
+            },
             _ => return None,
         };
-        Some(What::Told(told))
+        Some(RecordKind::Response(response))
     }
 }
 
@@ -298,7 +335,7 @@ impl Call {
         }
     }
 
-    fn read(word: &str) -> Option<Self> {
+    fn parse(name: &str) -> Option<Self> {
         let all = [
             Call::Create,
             Call::Next,
@@ -307,22 +344,43 @@ impl Call {
             Call::Decide,
             Call::Modify,
         ];
-        all.into_iter().find(|call| call.as_str() == word)
+        all.into_iter().find(|call| call.as_str() == name)
     }
 }
 
-impl Hold {
-    fn words(&self) -> Vec<String> {
-        let Hold {
+impl FailureKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            FailureKind::Unavailable => "unavailable",
+            FailureKind::OutcomeUnknown => "outcome_unknown",
+            FailureKind::OtherStoreError => "other_store_error",
+            FailureKind::ResponseChanged => "response_changed",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let all = [
+            FailureKind::Unavailable,
+            FailureKind::OutcomeUnknown,
+            FailureKind::OtherStoreError,
+            FailureKind::ResponseChanged,
+        ];
+        all.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl Claim {
+    fn fields(&self) -> Vec<String> {
+        let Claim {
             step,
             attempt,
             token,
         } = self;
-        words(&[&step.to_string(), &attempt.to_string(), token])
+        fields(&[&step.to_string(), &attempt.to_string(), token])
     }
 
-    fn read(words: &[&str]) -> Option<Self> {
-        let [step, attempt, token] = words else {
+    fn parse(fields: &[&str]) -> Option<Self> {
+        let [step, attempt, token] = fields else {
             return None;
         };
         Some(Self {
@@ -333,6 +391,6 @@ impl Hold {
     }
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn fields(fields: &[&str]) -> Vec<String> {
+    fields.iter().map(|field| (*field).to_owned()).collect()
 }

@@ -1,7 +1,7 @@
-//! A worker: this test binary once more, as a process of its own that can be killed.
+//! Worker processes: this test binary started a second time, as a process that can be killed.
 //!
-//! It is told what to do by one variable, writes its history to its output, and ends by itself when
-//! its input does: a test that is killed leaves none behind.
+//! A worker reads its configuration from an environment variable and writes its history to stdout.
+//! It exits when its stdin closes, so a killed test leaves no workers behind.
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -9,32 +9,31 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::history::{Line, What};
+use crate::history::Record;
 
-/// What a worker is told.
+/// Environment variable with the worker's configuration.
 const VARIABLE: &str = "ONWARD_WORKER";
 
-/// The test that is the worker, as the harness names it.
-const TEST: &str = "worker::works_for_another_test";
+/// Name of the test function that runs as the worker.
+const TEST: &str = "worker::runs_as_a_worker_process";
 
-/// What a worker has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Orders {
-    /// Its name, which its agents' names begin with.
+pub struct WorkerConfig {
+    /// Prefix of the names of its agents.
     pub name: String,
-    /// Where its database is.
+    /// Address of the database.
     pub database: String,
     pub seed: u64,
     pub agents: u64,
-    /// What else: each test has its own words for that.
+    /// Instructions in a format of the test.
     pub task: String,
 }
 
-impl Orders {
-    /// Those of this process; none where it is no worker.
-    pub fn given() -> Option<Self> {
-        let words: Vec<String> = serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()?;
-        let [name, database, seed, agents, task] = words.try_into().ok()?;
+impl WorkerConfig {
+    /// The configuration of this process; `None` if it is not a worker.
+    pub fn from_env() -> Option<Self> {
+        let fields: Vec<String> = serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()?;
+        let [name, database, seed, agents, task] = fields.try_into().ok()?;
         Some(Self {
             name,
             database,
@@ -44,37 +43,37 @@ impl Orders {
         })
     }
 
-    fn written(&self) -> String {
+    fn to_json(&self) -> String {
         let (seed, agents) = (self.seed.to_string(), self.agents.to_string());
         serde_json::json!([self.name, self.database, seed, agents, self.task]).to_string()
     }
 }
 
-/// A worker that runs.
+/// A running worker.
 pub struct Process {
     child: Child,
-    /// Its input, open for as long as somebody wants it to live.
-    _input: Option<ChildStdin>,
-    lines: Receiver<Line>,
-    read: Vec<Line>,
-    complaints: Option<JoinHandle<String>>,
+    /// Keeps the worker's stdin open.
+    _stdin: Option<ChildStdin>,
+    records: Receiver<Record>,
+    received: Vec<Record>,
+    stderr_reader: Option<JoinHandle<String>>,
 }
 
-/// How a worker ended, and all that it wrote.
-pub struct Ended {
+/// Exit status and output of a worker.
+pub struct WorkerOutput {
     pub status: ExitStatus,
-    pub lines: Vec<Line>,
-    pub complaints: String,
+    pub records: Vec<Record>,
+    pub stderr: String,
 }
 
 impl Process {
-    pub fn start(orders: &Orders) -> Self {
-        let program = std::env::current_exe().expect("this program has a path");
-        Self::start_through(Command::new(program), orders)
+    pub fn start(config: &WorkerConfig) -> Self {
+        let program = std::env::current_exe().expect("path of the test binary is available");
+        Self::start_with(Command::new(program), config)
     }
 
-    /// Starts a worker through another program, which ends up as this one.
-    pub fn start_through(mut command: Command, orders: &Orders) -> Self {
+    /// Starts a worker with a command that executes this test binary.
+    pub fn start_with(mut command: Command, config: &WorkerConfig) -> Self {
         command
             .args([
                 TEST,
@@ -83,38 +82,34 @@ impl Process {
                 "--nocapture",
                 "--test-threads=1",
             ])
-            .env(VARIABLE, orders.written())
+            .env(VARIABLE, config.to_json())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .expect("this program can be started once more");
-        let _input = child.stdin.take();
-        let output = child.stdout.take().expect("its output is a pipe");
-        let mut errors = child.stderr.take().expect("its errors are a pipe");
-        let (sender, lines) = channel();
+        let mut child = command.spawn().expect("worker was started");
+        let _stdin = child.stdin.take();
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let mut stderr = child.stderr.take().expect("stderr is piped");
+        let (sender, records) = channel();
         std::thread::spawn(move || {
-            for text in BufReader::new(output).lines().map_while(Result::ok) {
-                if let Some(line) = Line::read(&text) {
-                    drop(sender.send(line));
+            for text in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some(record) = Record::parse(&text) {
+                    drop(sender.send(record));
                 }
             }
         });
-        let complaints = std::thread::spawn(move || {
+        let stderr_reader = std::thread::spawn(move || {
             let mut text = Vec::new();
-            // A pipe that breaks was a pipe until then.
-            let _ = errors.read_to_end(&mut text);
+            // If the pipe breaks, the text so far is enough.
+            let _ = stderr.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
-        let complaints = Some(complaints);
-        let read = Vec::new();
         Self {
             child,
-            _input,
-            lines,
-            read,
-            complaints,
+            _stdin,
+            records,
+            received: Vec::new(),
+            stderr_reader: Some(stderr_reader),
         }
     }
 
@@ -122,69 +117,69 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits until so many answers were written, but no longer than this. False where there were
-    /// fewer by then, or the worker has ended.
-    pub fn wait_for(&mut self, answers: usize, limit: Duration) -> bool {
-        self.wait_until(limit, |lines| {
-            let told = |line: &&Line| matches!(line.what, What::Told(_));
-            lines.iter().filter(told).count() >= answers
+    /// Waits for this number of responses. Returns false on timeout or if the worker has exited.
+    pub fn wait_for_responses(&mut self, responses: usize, limit: Duration) -> bool {
+        self.wait_until(limit, |records| {
+            let count = records.iter().filter(|record| record.is_response()).count();
+            count >= responses
         })
     }
 
-    /// Waits until the lines so far are such, but no longer than this.
-    pub fn wait_until(&mut self, limit: Duration, such: impl Fn(&[Line]) -> bool) -> bool {
-        let ends = Instant::now() + limit;
-        while !such(&self.read) {
-            let left = ends.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) => self.read.push(line),
+    /// Waits until the predicate holds for all received records. Returns false on timeout or if the
+    /// worker has exited.
+    pub fn wait_until(&mut self, limit: Duration, predicate: impl Fn(&[Record]) -> bool) -> bool {
+        let deadline = Instant::now() + limit;
+        while !predicate(&self.received) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.records.recv_timeout(left) {
+                Ok(record) => self.received.push(record),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return false,
             }
         }
         true
     }
 
-    /// What it wrote so far.
-    pub fn so_far(&mut self) -> &[Line] {
-        self.read.extend(self.lines.try_iter());
-        &self.read
+    /// All records so far.
+    pub fn records(&mut self) -> &[Record] {
+        self.received.extend(self.records.try_iter());
+        &self.received
     }
 
-    /// Whether it has ended.
-    pub fn is_over(&mut self) -> bool {
+    pub fn has_exited(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Kills it with SIGKILL, unless it has ended already.
-    pub fn kill(mut self) -> Ended {
-        // An error is that it has ended, and been waited for, already.
+    /// Sends SIGKILL.
+    pub fn kill(mut self) -> WorkerOutput {
+        // Fails only if the worker has already exited.
         let _ = self.child.kill();
-        self.gather()
+        self.collect_output()
     }
 
-    /// Waits until it ends by itself; one that does not is killed.
-    pub fn end(mut self, limit: Duration) -> Ended {
-        let ends = Instant::now() + limit;
+    /// Waits for the worker to exit, and kills it after the limit.
+    pub fn wait_for_exit(mut self, limit: Duration) -> WorkerOutput {
+        let deadline = Instant::now() + limit;
         while let Ok(None) = self.child.try_wait() {
-            if Instant::now() > ends {
+            if Instant::now() > deadline {
                 let _ = self.child.kill();
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.gather()
+        self.collect_output()
     }
 
-    fn gather(mut self) -> Ended {
-        let mut lines = std::mem::take(&mut self.read);
-        // Ends with the pipe, which ends with the process: nothing that it wrote is missed.
-        lines.extend(self.lines.iter());
-        let status = self.child.wait().expect("it can be waited for");
-        let complaints = self.complaints.take().and_then(|thread| thread.join().ok());
-        let complaints = complaints.unwrap_or_default();
-        Ended {
+    fn collect_output(mut self) -> WorkerOutput {
+        let mut records = std::mem::take(&mut self.received);
+        // The channel closes when the pipe does, so no record is missed.
+        records.extend(self.records.iter());
+        let status = self.child.wait().expect("worker exit status is available");
+        let reader = self.stderr_reader.take();
+        let stderr = reader.and_then(|thread| thread.join().ok());
+        let stderr = stderr.unwrap_or_default();
+        WorkerOutput {
             status,
-            lines,
-            complaints,
+            records,
+            stderr,
         }
     }
 }
@@ -196,8 +191,8 @@ impl Drop for Process {
     }
 }
 
-/// For a worker: ends this process as soon as its input does.
-pub fn end_with_input() {
+/// Exits this worker process when its stdin closes.
+pub fn exit_when_stdin_closes() {
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);

@@ -386,7 +386,7 @@ async fn contexts_include_the_latest_version_of_each_output(harness: &Harness) {
     let outputs = plan_context.await.unwrap().outputs;
     let versions: Vec<_> = outputs
         .iter()
-        .map(|output| (output.title.as_str(), output.version, output.goes_on))
+        .map(|output| (output.title.as_str(), output.version, output.is_truncated))
         .collect();
     assert_eq!(versions, [("Answer", 2, true), ("Appendix", 1, false)]);
     assert_eq!(outputs[1].excerpt, "tables");

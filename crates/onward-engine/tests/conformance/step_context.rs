@@ -321,10 +321,10 @@ async fn includes_artifact_excerpts(harness: &Harness) {
     );
     let own = &context.artifacts[0];
     assert_eq!(own.kind, "late_result");
-    assert_eq!((own.excerpt.chars().count(), own.goes_on), (500, true));
+    assert_eq!((own.excerpt.chars().count(), own.is_truncated), (500, true));
     assert!(own.excerpt.contains("latelate"));
     let short = &context.artifacts[1];
-    assert!(short.excerpt.contains("xxx") && !short.goes_on);
+    assert!(short.excerpt.contains("xxx") && !short.is_truncated);
     assert!(!context.truncated, "an excerpt does not count as truncated");
     assert!(harness.step_context(plan.steps[1], 1_000).await.truncated);
 }

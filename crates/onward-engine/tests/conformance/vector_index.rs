@@ -46,7 +46,7 @@ async fn titles(engine: &Engine, caller: &Caller, kind: Option<&str>) -> Vec<Str
 
 #[tokio::test]
 async fn large_tenants_use_the_index_and_small_tenants_do_not() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();

@@ -1,8 +1,8 @@
-//! A server is killed while agents work, again and again: what was acknowledged is there, nothing is
-//! half there, and the trail replays to the rows.
+//! Kill test: worker processes are killed while agents work. Every acknowledged change is stored,
+//! no change is stored partially, and the audit trail replays to the rows.
 //!
-//! Kills: 50 in the test suite; `ONWARD_KILLS=1000`, or `script/kill`, for the long run. A failure
-//! prints its seed, and `ONWARD_SEED` repeats the choices of the run, not its timing.
+//! The test suite runs 50 kills; `script/kill` or `ONWARD_KILLS=1000` runs more. A failure prints
+//! its seed. `ONWARD_SEED` repeats the random choices of a run, but not its timing.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,54 +12,54 @@
     dead_code,
     missing_docs,
     unreachable_pub,
-    reason = "a test says what is wrong by failing, and has no callers to document; not every \
-              test uses all of what they share"
+    reason = "tests report failures by panicking and have no documented API; each test crate uses \
+              only a part of the shared modules"
 )]
 
-#[path = "../agents/answers.rs"]
-mod answers;
-#[path = "../agents/busy.rs"]
-mod busy;
+#[path = "../agents/audit_trails.rs"]
+mod audit_trails;
 #[path = "../agents/commits.rs"]
 mod commits;
-#[path = "../agents/dice.rs"]
-mod dice;
-mod doom;
+#[path = "../agents/consistency.rs"]
+mod consistency;
+#[path = "../agents/database.rs"]
+mod database;
 #[path = "../agents/history.rs"]
 mod history;
-#[path = "../agents/place.rs"]
-mod place;
+mod kill_plan;
 #[path = "../agents/plans.rs"]
 mod plans;
 #[path = "../agents/process.rs"]
 mod process;
-#[path = "../agents/promises.rs"]
-mod promises;
-#[path = "../agents/scribe.rs"]
-mod scribe;
+#[path = "../agents/random_agent.rs"]
+mod random_agent;
+#[path = "../agents/recorder.rs"]
+mod recorder;
+#[path = "../agents/responses.rs"]
+mod responses;
+#[path = "../agents/rng.rs"]
+mod rng;
 mod series;
-#[path = "../agents/trails.rs"]
-mod trails;
 mod worker;
 
-use place::Kind;
+use database::Backend;
 
 #[test]
-fn what_a_killed_server_acknowledged_is_in_the_file() {
-    series::run(Kind::Sqlite);
+fn acknowledged_changes_survive_a_kill_on_sqlite() {
+    series::run(Backend::Sqlite);
 }
 
 #[test]
-fn what_a_killed_server_acknowledged_is_in_postgresql() {
-    series::run(Kind::Postgres);
+fn acknowledged_changes_survive_a_kill_on_postgres() {
+    series::run(Backend::Postgres);
 }
 
 #[test]
-fn a_server_killed_while_it_makes_its_schema_leaves_a_file_that_opens() {
-    series::in_the_schema(Kind::Sqlite, 12);
+fn a_database_killed_during_schema_creation_opens_on_sqlite() {
+    series::during_schema_creation(Backend::Sqlite, 12);
 }
 
 #[test]
-fn a_server_killed_while_it_makes_its_schema_leaves_a_postgresql_that_opens() {
-    series::in_the_schema(Kind::Postgres, 6);
+fn a_database_killed_during_schema_creation_opens_on_postgres() {
+    series::during_schema_creation(Backend::Postgres, 6);
 }

@@ -1,206 +1,212 @@
-//! A series of kills on one database, checked after each; then the next series, on a fresh one, so
-//! that making the schema is killed, too.
+//! Series of kills on one database, with a check after each round. Each series uses a new database,
+//! so that schema creation is interrupted as well.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use onward_engine::Caller;
 
-use crate::dice::{Dice, seed};
-use crate::doom::Doom;
-use crate::history::{Line, Told, What};
-use crate::place::{Kind, Place};
-use crate::process::{Ended, Orders, Process};
-use crate::promises::{self, Sum};
+use crate::consistency::{self, Summary};
+use crate::database::{Backend, TestDatabase};
+use crate::history::Record;
+use crate::kill_plan::KillPlan;
+use crate::process::{Process, WorkerConfig, WorkerOutput};
+use crate::rng::{Rng, seed};
 
-/// Kills of the suite, on both databases together.
-const KILLS: u32 = 50;
+/// Default number of kills, on both databases together.
+const DEFAULT_KILLS: u32 = 50;
 
-/// After so many kills a fresh database is taken.
-const PER_DATABASE: u32 = 25;
+/// Kills per series.
+const KILLS_PER_DATABASE: u32 = 25;
 
-/// No worker takes this long to start and to write what is waited for.
+/// Time limit for a worker to start and to write the expected responses.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const SIGABRT: i32 = 6;
 const SIGKILL: i32 = 9;
 
-/// Kills servers on this kind of database, as often as the environment wants.
-pub fn run(kind: Kind) {
-    let wanted = std::env::var("ONWARD_KILLS").ok();
-    let wanted: u32 = wanted.map_or(KILLS, |kills| kills.parse().expect("a number of kills"));
-    let half = wanted.div_ceil(2);
+/// Runs half of the kills (`ONWARD_KILLS`) on this backend.
+pub fn run(backend: Backend) {
+    let requested = std::env::var("ONWARD_KILLS").ok();
+    let requested: u32 = requested.map_or(DEFAULT_KILLS, |kills| {
+        kills.parse().expect("`ONWARD_KILLS` is a number")
+    });
+    let target = requested.div_ceil(2);
     let seed = seed();
-    println!("{kind:?}: ONWARD_SEED={seed}");
-    let mut dice = Dice::new(seed);
+    println!("{backend:?}: ONWARD_SEED={seed}");
+    let mut rng = Rng::new(seed);
     let since = Instant::now();
-    let (mut kills, mut acknowledged, mut unanswered, mut events) = (0, 0, 0, 0);
-    while kills < half {
-        let most = PER_DATABASE.min(half - kills);
-        let (sum, killed) = series(kind, &mut dice, most);
+    let (mut kills, mut acknowledged, mut unacknowledged, mut events) = (0, 0, 0, 0);
+    while kills < target {
+        let limit = KILLS_PER_DATABASE.min(target - kills);
+        let (summary, killed) = run_series(backend, &mut rng, limit);
         kills += killed;
-        acknowledged += sum.told;
-        unanswered += sum.unanswered;
-        events += sum.events;
-        if kills < half {
-            println!("{kind:?}: {kills} of {half} kills, {acknowledged} acknowledged calls");
+        acknowledged += summary.acknowledged;
+        unacknowledged += summary.unacknowledged;
+        events += summary.events;
+        if kills < target {
+            println!("{backend:?}: {kills} of {target} kills, {acknowledged} acknowledged calls");
         }
     }
     let seconds = since.elapsed().as_secs_f64();
     println!(
-        "{kind:?}: {kills} kills, {acknowledged} acknowledged calls all there, {unanswered} \
-         unanswered ones there and whole, {events} events replayed, {seconds:.1} s"
+        "{backend:?}: {kills} kills, {acknowledged} acknowledged calls stored, {unacknowledged} \
+         unacknowledged calls stored completely, {events} events replayed, {seconds:.1} s"
     );
 }
 
-/// Kills on one database.
-fn series(kind: Kind, dice: &mut Dice, most: u32) -> (Sum, u32) {
-    let place = Place::new(kind);
+/// Kills workers on one database. Returns the last check and the number of kills.
+fn run_series(backend: Backend, rng: &mut Rng, limit: u32) -> (Summary, u32) {
+    let database = TestDatabase::create(backend);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.unwrap();
-    let mut lines: Vec<Line> = Vec::new();
-    let mut sum = Sum::default();
+    let mut records: Vec<Record> = Vec::new();
+    let mut summary = Summary::default();
     let (mut round, mut kills) = (0, 0);
-    while kills < most {
+    while kills < limit {
         round += 1;
-        let together = match dice.below(3) {
-            0 => 3.min(most - kills),
+        let concurrent = match rng.below(3) {
+            0 => 3.min(limit - kills),
             _ => 1,
         };
-        let workers: Vec<_> = (0..together)
+        let workers: Vec<_> = (0..concurrent)
             .map(|number| {
-                let doom = Doom::of_chance(dice, round);
-                Victim::start(&place, dice, doom, format!("r{round}w{number}"))
+                let kill_plan = KillPlan::random(rng, round);
+                KillTarget::start(&database, rng, kill_plan, format!("r{round}w{number}"))
             })
             .collect();
         for worker in workers {
-            lines.extend(worker.die(dice));
+            records.extend(worker.kill(rng));
             kills += 1;
         }
         let caller = Caller::local("checker");
-        sum = runtime.block_on(async {
-            let engine = place.open().await;
-            promises::check(&engine, &caller, &lines).await
+        summary = runtime.block_on(async {
+            let engine = database.open().await;
+            consistency::check(&engine, &caller, &records).await
         });
     }
-    (sum, kills)
+    (summary, kills)
 }
 
-/// Kills servers that are making their schema, each on a fresh database.
-pub fn in_the_schema(kind: Kind, kills: u32) {
+/// Kills workers during schema creation, each on a new database.
+pub fn during_schema_creation(backend: Backend, kills: u32) {
     let seed = seed();
-    println!("{kind:?}: ONWARD_SEED={seed}");
-    let mut dice = Dice::new(seed);
+    println!("{backend:?}: ONWARD_SEED={seed}");
+    let mut rng = Rng::new(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.unwrap();
-    // How long it takes undisturbed, once everything it reads has been read before.
-    let whole = (0..2).map(|_| takes(kind, &mut dice)).min().unwrap_or(0);
-    let mut finished = 0;
+    // The second measurement runs with warm file caches.
+    let startup = (0..2)
+        .map(|_| measure_startup(backend, &mut rng))
+        .min()
+        .unwrap_or(0);
+    let mut after_creation = 0;
     for number in 0..kills {
-        let place = Place::new(kind);
+        let database = TestDatabase::create(backend);
         let name = format!("w{number}");
-        let victim = Victim::start(&place, &mut dice, Doom::Killed, name.clone());
-        // The first part of it is this program's own start.
-        std::thread::sleep(Duration::from_micros(whole / 5 + dice.below(whole)));
-        let lines = died(&name, Doom::Killed, victim.process.kill());
-        finished += u32::from(!lines.is_empty());
+        let worker = KillTarget::start(&database, &mut rng, KillPlan::Signal, name.clone());
+        // The first part of the startup is the start of the process.
+        std::thread::sleep(Duration::from_micros(startup / 5 + rng.below(startup)));
+        let records = check_exit(&name, KillPlan::Signal, worker.process.kill());
+        after_creation += u32::from(!records.is_empty());
         let caller = Caller::local("checker");
         runtime.block_on(async {
-            let engine = place.open().await;
-            promises::check(&engine, &caller, &lines).await;
+            let engine = database.open().await;
+            consistency::check(&engine, &caller, &records).await;
         });
     }
     println!(
-        "{kind:?}: {kills} kills in the first {whole} µs, {finished} after the schema was there"
+        "{backend:?}: {kills} kills within {startup} µs, {after_creation} after schema creation"
     );
 }
 
-/// How long a worker takes to open a fresh database, in microseconds.
-fn takes(kind: Kind, dice: &mut Dice) -> u64 {
-    let place = Place::new(kind);
+/// Microseconds that a worker takes to open a new database.
+fn measure_startup(backend: Backend, rng: &mut Rng) -> u64 {
+    let database = TestDatabase::create(backend);
     let since = Instant::now();
-    let mut process = Victim::start(&place, dice, Doom::Killed, "first".to_owned()).process;
-    assert!(process.wait_until(LIMIT, |lines| !lines.is_empty()));
+    let mut process =
+        KillTarget::start(&database, rng, KillPlan::Signal, "first".to_owned()).process;
+    assert!(process.wait_until(LIMIT, |records| !records.is_empty()));
     let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
     process.kill();
     micros
 }
 
-/// A worker, and how it will die.
-struct Victim {
+/// A worker and its kill plan.
+struct KillTarget {
     process: Process,
-    doom: Doom,
+    kill_plan: KillPlan,
     name: String,
 }
 
-impl Victim {
-    fn start(place: &Place, dice: &mut Dice, doom: Doom, name: String) -> Self {
-        let process = Process::start(&Orders {
+impl KillTarget {
+    fn start(database: &TestDatabase, rng: &mut Rng, kill_plan: KillPlan, name: String) -> Self {
+        let process = Process::start(&WorkerConfig {
             name: name.clone(),
-            database: place.written(),
-            seed: dice.roll(),
-            agents: 1 + dice.below(6),
-            task: doom.written(),
+            database: database.address_text(),
+            seed: rng.next_u64(),
+            agents: 1 + rng.below(6),
+            task: kill_plan.to_task(),
         });
         Self {
             process,
-            doom,
+            kill_plan,
             name,
         }
     }
 
-    /// Waits for its moment, and takes what it wrote.
-    fn die(self, dice: &mut Dice) -> Vec<Line> {
+    /// Kills the worker, or waits for it to abort, and returns its records.
+    fn kill(self, rng: &mut Rng) -> Vec<Record> {
         let Self {
             mut process,
-            doom,
+            kill_plan,
             name,
         } = self;
-        let ended = match doom {
-            Doom::Killed => {
-                // In its start, or in the middle of its work.
-                if dice.percent(80) {
-                    let answers = 1 + usize::try_from(dice.below(120)).unwrap_or(0);
-                    if !process.wait_for(answers, LIMIT) {
+        let output = match kill_plan {
+            KillPlan::Signal => {
+                // Otherwise the worker is killed during its startup.
+                if rng.percent(80) {
+                    let responses = 1 + usize::try_from(rng.below(120)).unwrap_or(0);
+                    if !process.wait_for_responses(responses, LIMIT) {
                         panic!(
-                            "{name} did not write {answers} answers:\n{}",
-                            process.kill().complaints
+                            "{name} did not write {responses} responses:\n{}",
+                            process.kill().stderr
                         );
                     }
                 }
-                std::thread::sleep(Duration::from_micros(dice.below(30_000)));
+                std::thread::sleep(Duration::from_micros(rng.below(30_000)));
                 process.kill()
             }
-            Doom::AtQuestion(_) | Doom::AtOperation(_) => process.end(LIMIT),
+            KillPlan::AtEnvironmentCall(_) | KillPlan::AtStoreOperation(_) => {
+                process.wait_for_exit(LIMIT)
+            }
         };
-        died(&name, doom, ended)
+        check_exit(&name, kill_plan, output)
     }
 }
 
-/// A worker that ended in another way than it should, or that was told of trouble, is a failure.
-fn died(name: &str, doom: Doom, ended: Ended) -> Vec<Line> {
-    let Ended {
+/// Checks that the worker ended by the expected signal and that none of its calls failed.
+fn check_exit(name: &str, kill_plan: KillPlan, output: WorkerOutput) -> Vec<Record> {
+    let WorkerOutput {
         status,
-        lines,
-        complaints,
-    } = ended;
-    let by = match doom {
-        Doom::Killed => SIGKILL,
-        Doom::AtQuestion(_) | Doom::AtOperation(_) => SIGABRT,
+        records,
+        stderr,
+    } = output;
+    let signal = match kill_plan {
+        KillPlan::Signal => SIGKILL,
+        KillPlan::AtEnvironmentCall(_) | KillPlan::AtStoreOperation(_) => SIGABRT,
     };
     assert_eq!(
         status.signal(),
-        Some(by),
-        "{name} ({doom:?}): {status}\n{complaints}"
+        Some(signal),
+        "{name} ({kill_plan:?}): {status}\n{stderr}"
     );
-    for line in &lines {
-        if let What::Told(Told::Trouble { .. }) = line.what {
-            panic!("{name} ({doom:?}): {line:?}");
-        }
+    if let Some(failure) = records.iter().find(|record| record.is_failure()) {
+        panic!("{name} ({kill_plan:?}): {failure:?}");
     }
-    lines
+    records
 }

@@ -1,72 +1,78 @@
-//! The process that is killed: an engine, the sweep, and agents who use everything.
+//! The worker process that is killed: an engine, the sweeper, and agents that use every operation.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use onward_engine::{Address, Engine, Faults};
 
-use crate::busy::{Agent, Open};
-use crate::dice::Dice;
-use crate::doom::{self, Doom};
-use crate::history::{Line, Telling, What, to_stdout};
-use crate::process::{Orders, end_with_input};
+use crate::history::{Record, RecordKind, RecordSink, stdout_sink};
+use crate::kill_plan::{self, KillPlan};
+use crate::process::{WorkerConfig, exit_when_stdin_closes};
+use crate::random_agent::{OpenPlans, RandomAgent};
+use crate::rng::Rng;
 
 #[test]
-#[ignore = "a process of its own, which the other tests start"]
-fn works_for_another_test() {
-    let Some(orders) = Orders::given() else {
+#[ignore = "worker process, started by other tests"]
+fn runs_as_a_worker_process() {
+    let Some(config) = WorkerConfig::from_env() else {
         return;
     };
-    end_with_input();
+    exit_when_stdin_closes();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
-    runtime.unwrap().block_on(work(orders));
+    runtime.unwrap().block_on(work(config));
 }
 
-/// A fault may strike somebody who lets nobody know, such as the sweep.
-async fn die_once_struck(faults: Faults) {
+/// Aborts after the fault, also if it occurs in a caller that records nothing, such as the sweeper.
+async fn abort_after_fault(faults: Faults) {
     while faults.is_pending() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    doom::die();
+    kill_plan::abort();
 }
 
-async fn work(orders: Orders) {
-    let doom = Doom::read(&orders.task);
-    let settings = doom.settings();
+async fn work(config: WorkerConfig) {
+    let kill_plan = KillPlan::from_task(&config.task);
+    let settings = kill_plan.settings();
     let faults = settings.faults.clone();
-    let address = Address::parse(&orders.database).unwrap();
+    let address = Address::parse(&config.database).unwrap();
     let engine = Engine::open(&address, settings).await;
-    let engine = engine.unwrap_or_else(|why| panic!("{why} ({})", why.hint()));
-    let out = to_stdout();
-    let tell: Telling = Arc::new(move |line: Line| match doom::is_fatal(&line.what) {
-        true => doom::die(),
-        false => out(line),
+    let engine = engine.unwrap_or_else(|error| panic!("{error} ({})", error.hint()));
+    let stdout = stdout_sink();
+    let recorded_faults = faults.clone();
+    let sink: RecordSink = Arc::new(move |record: Record| {
+        let at_fault =
+            matches!(kill_plan, KillPlan::AtStoreOperation(_)) && !recorded_faults.is_pending();
+        // The failure must not be recorded: the parent expects a call without a response.
+        if at_fault && record.is_failure() {
+            kill_plan::abort();
+        }
+        stdout(record);
     });
-    tell(Line {
-        agent: orders.name.clone(),
+    sink(Record {
+        agent: config.name.clone(),
         micros: 0,
-        what: What::Ready,
+        kind: RecordKind::Ready,
     });
-    if let Doom::AtOperation(number) = doom {
+    if let KillPlan::AtStoreOperation(number) = kill_plan {
         faults.strike_after(number);
-        tokio::spawn(die_once_struck(faults));
+        tokio::spawn(abort_after_fault(faults));
     }
     let (_running, stop) = tokio::sync::watch::channel(false);
     let sweeping = engine.clone();
-    tokio::spawn(async move { sweeping.keep_sweeping(stop).await });
-    let open = Open::default();
-    let mut dice = Dice::new(orders.seed);
+    tokio::spawn(async move { sweeping.run_sweeper(stop).await });
+    let open = OpenPlans::default();
+    let mut rng = Rng::new(config.seed);
     let mut agents = tokio::task::JoinSet::new();
-    for number in 0..orders.agents {
-        let name = format!("{}-a{number}", orders.name);
-        let agent = Agent::new(&engine, name, Dice::new(dice.roll()), &tell, &open);
+    for number in 0..config.agents {
+        let name = format!("{}-a{number}", config.name);
+        let agent = RandomAgent::new(&engine, name, Rng::new(rng.next_u64()), &sink, &open);
         agents.spawn(agent.work());
     }
-    // They work until this process is killed; one that panics ends it.
-    if let Some(ended) = agents.join_next().await {
-        panic!("an agent ended: {ended:?}");
+    // Agents work until the process is killed. A panic in one of them ends the process.
+    if let Some(exit) = agents.join_next().await {
+        panic!("an agent exited: {exit:?}");
     }
 }

@@ -1,8 +1,8 @@
-//! Many servers and many agents on one plan, or on one file: no step is claimed twice, no result applied
-//! twice, the plan ends, and nobody sees an error. Checked from what every agent wrote down, not from
-//! the end alone.
+//! Several processes with several agents on one plan or one file. No step is claimed twice, no
+//! result is applied twice, the plan completes, and no call fails. The checks use the recorded
+//! history of every agent, not only the final state.
 //!
-//! How long the calls took is printed, and not judged: that is for the measurements.
+//! Latencies are printed but not checked.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,32 +12,32 @@
     dead_code,
     missing_docs,
     unreachable_pub,
-    reason = "a test says what is wrong by failing, and has no callers to document; not every \
-              test uses all of what they share"
+    reason = "tests report failures by panicking and have no documented API; each test crate uses \
+              only a part of the shared modules"
 )]
 
-#[path = "../agents/answers.rs"]
-mod answers;
+#[path = "../agents/audit_trails.rs"]
+mod audit_trails;
 #[path = "../agents/commits.rs"]
 mod commits;
-#[path = "../agents/dice.rs"]
-mod dice;
+#[path = "../agents/consistency.rs"]
+mod consistency;
+#[path = "../agents/database.rs"]
+mod database;
 #[path = "../agents/history.rs"]
 mod history;
-#[path = "../agents/place.rs"]
-mod place;
+mod history_checks;
 #[path = "../agents/plans.rs"]
 mod plans;
 #[path = "../agents/process.rs"]
 mod process;
-#[path = "../agents/promises.rs"]
-mod promises;
 mod racer;
-mod records;
-#[path = "../agents/scribe.rs"]
-mod scribe;
-#[path = "../agents/trails.rs"]
-mod trails;
+#[path = "../agents/recorder.rs"]
+mod recorder;
+#[path = "../agents/responses.rs"]
+mod responses;
+#[path = "../agents/rng.rs"]
+mod rng;
 mod worker;
 
 use std::time::{Duration, Instant};
@@ -45,116 +45,117 @@ use std::time::{Duration, Instant};
 use onward_core::{PlanId, PlanStatus};
 use onward_engine::{Caller, Engine};
 
-use dice::{Dice, seed};
-use history::Line;
-use place::{Kind, Place};
-use process::{Ended, Orders, Process};
+use database::{Backend, TestDatabase};
+use history::Record;
+use process::{Process, WorkerConfig};
+use rng::{Rng, seed};
 
-/// No race takes this long.
+/// Time limit of a race.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Each server is looked at for this long, then the next one.
-const LOOK: Duration = Duration::from_millis(20);
+/// Each process is polled for this long before the next one.
+const POLL: Duration = Duration::from_millis(20);
 
 #[test]
-fn four_servers_with_eight_agents_each_share_a_plan_in_a_file() {
-    on_one_plan(Kind::Sqlite);
+fn four_processes_with_eight_agents_each_share_a_plan_on_sqlite() {
+    share_one_plan(Backend::Sqlite);
 }
 
 #[test]
-fn four_servers_with_eight_agents_each_share_a_plan_in_postgresql() {
-    on_one_plan(Kind::Postgres);
+fn four_processes_with_eight_agents_each_share_a_plan_on_postgres() {
+    share_one_plan(Backend::Postgres);
 }
 
 #[test]
-fn eight_servers_with_plans_of_their_own_share_a_file_and_see_no_error() {
-    let place = Place::new(Kind::Sqlite);
-    let lines = race(&place, 8, 1, "");
-    on_runtime(async {
-        let (engine, caller) = (place.open().await, Caller::local("checker"));
-        let sum = promises::check(&engine, &caller, &lines).await;
-        assert_eq!((sum.plans, sum.unanswered), (8, 0));
-        records::nobody_saw_an_error(&lines);
-        for plan in trails::read(&engine, &caller).await.into_keys() {
-            is_completed(&engine, &caller, plan).await;
+fn eight_processes_with_separate_plans_share_a_file_without_errors() {
+    let database = TestDatabase::create(Backend::Sqlite);
+    let records = run_workers(&database, 8, 1, "");
+    block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("checker"));
+        let summary = consistency::check(&engine, &caller, &records).await;
+        assert_eq!((summary.plans, summary.unacknowledged), (8, 0));
+        history_checks::assert_no_failures(&records);
+        for plan in audit_trails::read(&engine, &caller).await.into_keys() {
+            assert_completed(&engine, &caller, plan).await;
         }
     });
-    records::show("eight processes, a plan each", &lines);
+    history_checks::print_latencies("eight processes, one plan each", &records);
 }
 
-fn on_one_plan(kind: Kind) {
-    let place = Place::new(kind);
-    let mut dice = Dice::new(seed());
-    let plan = on_runtime(async {
-        let (engine, caller) = (place.open().await, Caller::local("maker"));
-        let command = plans::branching(&engine, &mut dice, "shared", 300);
-        let made = engine.create_plan(&caller, command, None);
-        made.await.unwrap().created.plan
+fn share_one_plan(backend: Backend) {
+    let database = TestDatabase::create(backend);
+    let mut rng = Rng::new(seed());
+    let plan = block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("creator"));
+        let command = plans::branching(&engine, &mut rng, "shared", 300);
+        let new_plan = engine.create_plan(&caller, command, None);
+        new_plan.await.unwrap().created.plan
     });
-    let lines = race(&place, 4, 8, &plan.to_string());
-    on_runtime(async {
-        let (engine, caller) = (place.open().await, Caller::local("checker"));
-        let sum = promises::check(&engine, &caller, &lines).await;
-        assert_eq!(sum.unanswered, 0, "everybody was answered");
-        let trails = trails::read(&engine, &caller).await;
-        records::nobody_saw_an_error(&lines);
-        records::agree(&lines, &trails[&plan]);
-        is_completed(&engine, &caller, plan).await;
+    let records = run_workers(&database, 4, 8, &plan.to_string());
+    block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("checker"));
+        let summary = consistency::check(&engine, &caller, &records).await;
+        assert_eq!(summary.unacknowledged, 0, "every call got a response");
+        let audit_trails = audit_trails::read(&engine, &caller).await;
+        history_checks::assert_no_failures(&records);
+        history_checks::assert_matches_audit_trail(&records, &audit_trails[&plan]);
+        assert_completed(&engine, &caller, plan).await;
     });
-    records::show(&format!("{kind:?}, four processes on one plan"), &lines);
+    history_checks::print_latencies(
+        &format!("{backend:?}, four processes on one plan"),
+        &records,
+    );
 }
 
-/// So many servers at once, each with so many agents, until all have ended.
-fn race(place: &Place, servers: u64, agents: u64, task: &str) -> Vec<Line> {
+/// Runs worker processes until all of them have exited.
+fn run_workers(database: &TestDatabase, workers: u64, agents: u64, task: &str) -> Vec<Record> {
     let seed = seed();
     println!("ONWARD_SEED={seed}");
-    let mut dice = Dice::new(seed);
-    let orders = (0..servers).map(|number| Orders {
-        name: format!("s{number}"),
-        database: place.written(),
-        seed: dice.roll(),
+    let mut rng = Rng::new(seed);
+    let configs = (0..workers).map(|number| WorkerConfig {
+        name: format!("w{number}"),
+        database: database.address_text(),
+        seed: rng.next_u64(),
         agents,
         task: task.to_owned(),
     });
-    let mut running: Vec<_> = orders.map(|orders| Process::start(&orders)).collect();
-    let (mut lines, ends) = (Vec::new(), Instant::now() + LIMIT);
+    let mut running: Vec<_> = configs.map(|config| Process::start(&config)).collect();
+    let (mut records, deadline) = (Vec::new(), Instant::now() + LIMIT);
     while let Some(mut process) = running.pop() {
-        // Whoever sees an error keeps its step, so that the others would wait for it in vain.
-        if process.wait_until(LOOK, records::has_trouble) || Instant::now() > ends {
-            records::nobody_saw_an_error(process.so_far());
-            panic!("the race does not end");
+        // An agent whose call failed keeps its step, and the others would wait for it forever.
+        if process.wait_until(POLL, history_checks::has_failure) || Instant::now() > deadline {
+            history_checks::assert_no_failures(process.records());
+            panic!("the workers did not exit within {LIMIT:?}");
         }
-        if process.is_over() {
-            let ended = process.end(LIMIT);
-            let Ended {
-                status, complaints, ..
-            } = &ended;
-            assert!(status.success(), "{status}\n{complaints}");
-            lines.extend(ended.lines);
+        if process.has_exited() {
+            let output = process.wait_for_exit(LIMIT);
+            let (status, stderr) = (output.status, &output.stderr);
+            assert!(status.success(), "{status}\n{stderr}");
+            records.extend(output.records);
         } else {
             running.insert(0, process);
         }
     }
-    lines
+    records
 }
 
-/// The plan is over, every step of it too, and their orders have no gap.
-async fn is_completed(engine: &Engine, caller: &Caller, plan: PlanId) {
+/// The plan is completed, all steps have ended, and their orders are consecutive.
+async fn assert_completed(engine: &Engine, caller: &Caller, plan: PlanId) {
     let status = engine.status(caller, plan, None).await.unwrap();
     assert_eq!(status.sheet.head.status(), PlanStatus::Completed);
     let page = engine
         .list_steps(caller, plan, None, 0, 100_000)
         .await
         .unwrap();
-    let orders: Vec<u32> = page.steps.iter().map(|line| line.order).collect();
-    let gapless: Vec<u32> = (1..).take(orders.len()).collect();
-    assert_eq!(orders, gapless);
-    assert!(page.steps.iter().all(|line| line.status.is_terminal()));
+    let orders: Vec<u32> = page.steps.iter().map(|step| step.order).collect();
+    let consecutive: Vec<u32> = (1..).take(orders.len()).collect();
+    assert_eq!(orders, consecutive);
+    assert!(page.steps.iter().all(|step| step.status.is_terminal()));
 }
 
-fn on_runtime<T>(work: impl Future<Output = T>) -> T {
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.unwrap().block_on(work)
+    runtime.unwrap().block_on(future)
 }

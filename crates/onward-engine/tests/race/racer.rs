@@ -1,56 +1,58 @@
-//! An agent who works on one plan until it is over, and takes every step that it is given: by a call of
-//! its own, or along with the answer to a result.
+//! An agent that works on one plan until it ends. It claims steps with separate calls or with the
+//! submission of a result.
 
 use std::time::Duration;
 
 use onward_core::PlanId;
-use onward_engine::next::{Handed, Next};
-use onward_engine::submit::{Submission, Submitted};
+use onward_engine::next_step::{AssignedStep, NextStep};
+use onward_engine::submit::{Submission, SubmitResponse};
 use onward_engine::{Caller, Engine};
 
-use crate::answers::{claimed, hold, repeated, started};
-use crate::dice::Dice;
-use crate::history::{Call, Telling, Told, digest};
+use crate::history::{Call, Claim, RecordSink, Response, digest};
 use crate::plans;
-use crate::scribe::Scribe;
+use crate::recorder::Recorder;
+use crate::responses::{assigned_step, claim_response, repeated_response};
+use crate::rng::Rng;
 
-/// Where nothing can be handed out, an agent asks again after this.
+/// Delay before the next request when no step is ready.
 const PAUSE: Duration = Duration::from_millis(3);
 
 pub struct Racer {
     engine: Engine,
     caller: Caller,
-    dice: Dice,
-    scribe: Scribe,
+    rng: Rng,
+    recorder: Recorder,
     results: u64,
 }
 
 impl Racer {
-    pub fn new(engine: &Engine, name: String, dice: Dice, tell: &Telling) -> Self {
+    pub fn new(engine: &Engine, name: String, rng: Rng, sink: &RecordSink) -> Self {
         Self {
             engine: engine.clone(),
             caller: Caller::local(name.clone()),
-            dice,
-            scribe: Scribe::new(name, tell),
+            rng,
+            recorder: Recorder::new(name, sink),
             results: 0,
         }
     }
 
     pub async fn work_on(mut self, plan: PlanId) {
-        let mut handed: Option<Handed> = None;
+        let mut assigned: Option<AssignedStep> = None;
         loop {
-            let next = match handed.take() {
-                Some(handed) => self.submit(&handed).await,
+            let next = match assigned.take() {
+                Some(assigned) => self.submit(&assigned).await,
                 None => {
-                    let asked = self.engine.next_step(&self.caller, plan, None, false);
-                    let told = |next: &Next| claimed(plan, next);
-                    self.scribe.ask(Call::Next, plan, "", asked, told).await
+                    let request = self.engine.next_step(&self.caller, plan, None, false);
+                    let response = |next: &NextStep| claim_response(plan, next);
+                    self.recorder
+                        .call(Call::Next, plan, "", request, response)
+                        .await
                 }
             };
             match next {
-                Some(Next::Complete(_) | Next::Failed { .. }) => return,
-                Some(Next::Started(next)) => handed = Some(*next),
-                Some(Next::NoPendingSteps { .. } | Next::AwaitingReview { .. }) => {
+                Some(NextStep::Complete(_) | NextStep::Failed { .. }) => return,
+                Some(NextStep::Started(next)) => assigned = Some(*next),
+                Some(NextStep::NoPendingSteps { .. } | NextStep::AwaitingReview { .. }) => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 None => {}
@@ -58,40 +60,49 @@ impl Racer {
         }
     }
 
-    async fn submit(&mut self, handed: &Handed) -> Option<Next> {
+    async fn submit(&mut self, assigned: &AssignedStep) -> Option<NextStep> {
         self.results += 1;
-        let text = format!("result {} of {}", self.results, self.scribe.name);
+        let text = format!("result {} of {}", self.results, self.recorder.agent);
         let submission = Submission {
-            step: handed.step,
-            result: plans::result(&mut self.dice, &text),
-            token: Some(handed.token.clone()),
+            step: assigned.step,
+            result: plans::result(&mut self.rng, &text),
+            token: Some(assigned.token.clone()),
             session: None,
-            claim_next: self.dice.percent(60),
+            claim_next: self.rng.percent(60),
         };
         let digest = digest(&submission.result);
         let call = Call::Submit {
             digest: digest.clone(),
-            claims: submission.claim_next,
+            claim_next: submission.claim_next,
         };
-        let told = |done: &Submitted| Told::Completed {
+        let response = |done: &SubmitResponse| Response::Completed {
             plan: done.plan,
             step: done.step,
             digest,
-            next: done.next_step.as_ref().and_then(started).map(hold),
+            next: done
+                .next_step
+                .as_ref()
+                .and_then(assigned_step)
+                .map(Claim::from),
         };
-        let asked = self.engine.submit(&self.caller, submission.clone());
-        let plan = handed.plan;
-        let first = self.scribe.ask(call.clone(), plan, &text, asked, told);
+        let request = self.engine.submit(&self.caller, submission.clone());
+        let plan = assigned.plan;
+        let first = self
+            .recorder
+            .call(call.clone(), plan, &text, request, response);
         let first = first.await?;
-        // A repetition that was handed nothing out asks for the next step anew.
-        let hands = first
+        // Without an assigned step in the first response, the repeated call requests the next step
+        // again and may get a different response.
+        let repeatable = first
             .next_step
             .as_ref()
-            .is_none_or(|next| started(next).is_some());
-        if hands && self.dice.percent(10) {
-            let told = |second: &Submitted| repeated(&first, second);
-            let asked = self.engine.submit(&self.caller, submission);
-            self.scribe.ask(call, plan, &text, asked, told).await;
+            .is_none_or(|next| assigned_step(next).is_some());
+        if repeatable && self.rng.percent(10) {
+            let response = |second: &SubmitResponse| repeated_response(&first, second);
+            let request = self.engine.submit(&self.caller, submission);
+            self.recorder
+                .call(call, plan, &text, request, response)
+                .await;
         }
         first.next_step
     }

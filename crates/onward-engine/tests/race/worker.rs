@@ -1,62 +1,64 @@
-//! One of the servers: an engine, and agents who race on the plan that they are told, or on one that
-//! this process makes.
+//! A worker process: an engine, and agents that work on the plan in the configuration or on a new
+//! plan of this process.
 
 use onward_engine::create::NewPlan;
 use onward_engine::{Address, Caller, Engine};
 
-use crate::dice::Dice;
-use crate::history::{Call, Line, Told, What, digest, to_stdout};
+use crate::history::{Call, Record, RecordKind, Response, digest, stdout_sink};
 use crate::plans;
-use crate::process::{Orders, end_with_input};
+use crate::process::{WorkerConfig, exit_when_stdin_closes};
 use crate::racer::Racer;
-use crate::scribe::Scribe;
+use crate::recorder::Recorder;
+use crate::rng::Rng;
 
 #[test]
-#[ignore = "a process of its own, which the other tests start"]
-fn works_for_another_test() {
-    let Some(orders) = Orders::given() else {
+#[ignore = "worker process, started by other tests"]
+fn runs_as_a_worker_process() {
+    let Some(config) = WorkerConfig::from_env() else {
         return;
     };
-    end_with_input();
+    exit_when_stdin_closes();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
-    runtime.unwrap().block_on(work(orders));
+    runtime.unwrap().block_on(work(config));
 }
 
-async fn work(orders: Orders) {
-    let address = Address::parse(&orders.database).unwrap();
+async fn work(config: WorkerConfig) {
+    let address = Address::parse(&config.database).unwrap();
     let engine = Engine::open(&address, Default::default()).await;
-    let engine = engine.unwrap_or_else(|why| panic!("{why} ({})", why.hint()));
-    let tell = to_stdout();
-    tell(Line {
-        agent: orders.name.clone(),
+    let engine = engine.unwrap_or_else(|error| panic!("{error} ({})", error.hint()));
+    let sink = stdout_sink();
+    sink(Record {
+        agent: config.name.clone(),
         micros: 0,
-        what: What::Ready,
+        kind: RecordKind::Ready,
     });
-    let mut dice = Dice::new(orders.seed);
-    let plan = match orders.task.parse() {
+    let mut rng = Rng::new(config.seed);
+    let plan = match config.task.parse() {
         Ok(plan) => plan,
         Err(_) => {
-            let command = plans::branching(&engine, &mut dice, &orders.name, 60);
+            let command = plans::branching(&engine, &mut rng, &config.name, 60);
             let plan = command.plan;
-            let caller = Caller::local(orders.name.clone());
-            let asked = engine.create_plan(&caller, command, None);
-            let told = |made: &NewPlan| Told::Created {
+            let caller = Caller::local(config.name.clone());
+            let request = engine.create_plan(&caller, command, None);
+            let response = |new_plan: &NewPlan| Response::Created {
                 plan,
-                digest: digest(&*made.created),
+                digest: digest(&*new_plan.created),
             };
-            let scribe = Scribe::new(orders.name.clone(), &tell);
-            let made = scribe.ask(Call::Create, plan, "", asked, told).await;
-            made.expect("a plan can be made").created.plan
+            let recorder = Recorder::new(config.name.clone(), &sink);
+            let new_plan = recorder
+                .call(Call::Create, plan, "", request, response)
+                .await;
+            new_plan.expect("plan was created").created.plan
         }
     };
-    let mut racing = tokio::task::JoinSet::new();
-    for number in 0..orders.agents {
-        let name = format!("{}-a{number}", orders.name);
-        let racer = Racer::new(&engine, name, Dice::new(dice.roll()), &tell);
-        racing.spawn(racer.work_on(plan));
+    let mut agents = tokio::task::JoinSet::new();
+    for number in 0..config.agents {
+        let name = format!("{}-a{number}", config.name);
+        let racer = Racer::new(&engine, name, Rng::new(rng.next_u64()), &sink);
+        agents.spawn(racer.work_on(plan));
     }
-    racing.join_all().await;
+    agents.join_all().await;
 }

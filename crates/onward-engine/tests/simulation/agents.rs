@@ -1,309 +1,313 @@
-//! The agents, and the people beside them: what they ask next, by chance.
+//! Random requests of agents, reviewers and the sweeper.
 //!
-//! They look at the model as an agent looks at a plan's status, so most of what they ask makes sense,
-//! and some of it does not: they forget tokens, come back with old ones, make some up, say things
-//! twice, and change plans in ways that cannot be.
+//! The choices depend on the model, as those of an agent depend on a plan's status, so that most
+//! requests are valid. Some are not: missing, superseded or invented tokens, repeated submissions,
+//! and invalid modifications.
 
-mod changes;
+mod modifications;
 mod plans;
-mod words;
+mod step_requests;
 
 use std::sync::Arc;
 
-use onward_core::event::Sign;
+use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::{PlanId, PlanStatus, StepId, StepStatus};
-use onward_engine::next::{Handed, Next};
+use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::submit::Submission;
 
-use crate::ask::{Ask, What};
-use crate::dice::Dice;
 use crate::model::{Model, Plan, Step};
-use crate::said::{Key, Said};
+use crate::request::{Operation, Request};
+use crate::response::{PlanKey, Response};
+use crate::rng::Rng;
 
-/// How many plans a run begins at most.
-const MOST_PLANS: usize = 4;
+/// Maximum number of plans per seed.
+const MAX_PLANS: usize = 4;
 
-/// All of them.
+/// All agents of a run.
 #[derive(Debug)]
-pub(crate) struct Crowd {
-    pub(crate) dice: Dice,
+pub(crate) struct Agents {
+    pub(crate) rng: Rng,
     pub(crate) tenants: [Arc<str>; 2],
     agents: Vec<Agent>,
-    /// Plans that were begun, and under which keys.
-    begun: usize,
-    keyed: Vec<(onward_core::command::CreatePlan, String)>,
-    /// Something may just have stalled: the sweep is near.
-    pub(crate) on_the_brink: bool,
-    /// In a race, all ask about one plan.
-    only: Option<Key>,
+    created_plans: usize,
+    /// Creation requests with an idempotency key.
+    keyed_plans: Vec<(onward_core::command::CreatePlan, String)>,
+    /// A stall deadline has just been reached, which makes a sweep more likely.
+    pub(crate) at_deadline: bool,
+    /// The only plan for requests, in a race.
+    target: Option<PlanKey>,
 }
 
 #[derive(Debug)]
 struct Agent {
     name: String,
     session: Option<SessionId>,
-    held: Vec<(Arc<str>, StepId, ClaimToken)>,
-    past: Vec<(Arc<str>, StepId, ClaimToken)>,
-    sent: Vec<(Arc<str>, Submission)>,
+    active_claims: Vec<(Arc<str>, StepId, ClaimToken)>,
+    past_claims: Vec<(Arc<str>, StepId, ClaimToken)>,
+    submissions: Vec<(Arc<str>, Submission)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Wish {
+enum Choice {
     Create,
     Next,
     Submit,
-    SubmitAgain,
+    Resubmit,
     Progress,
-    Notice,
-    Question,
+    RecordActivity,
+    RequestReview,
     Decide,
     Modify,
     Resume,
     Abandon,
-    TakeUp,
+    ResumeSession,
     Delete,
-    Move,
+    CopyToTenant,
     Sweep,
 }
 
-impl Crowd {
-    pub(crate) fn new(mut dice: Dice, tenants: [Arc<str>; 2]) -> Self {
-        let agents = dice.between(1, 6);
+impl Agents {
+    pub(crate) fn new(mut rng: Rng, tenants: [Arc<str>; 2]) -> Self {
+        let agents = rng.between(1, 6);
         let agent = |number: u64| Agent {
             name: format!("agent{number}"),
             session: (number != 2).then(|| SessionId::new(format!("session{number}"))),
-            held: Vec::new(),
-            past: Vec::new(),
-            sent: Vec::new(),
+            active_claims: Vec::new(),
+            past_claims: Vec::new(),
+            submissions: Vec::new(),
         };
         Self {
-            dice,
+            rng,
             tenants,
             agents: (1..=agents).map(agent).collect(),
-            begun: 0,
-            keyed: Vec::new(),
-            on_the_brink: false,
-            only: None,
+            created_plans: 0,
+            keyed_plans: Vec::new(),
+            at_deadline: false,
+            target: None,
         }
     }
 
-    /// What somebody asks next, and which agent it is.
-    pub(crate) fn wish(&mut self, model: &Model) -> (usize, Ask) {
-        let agent = self.dice.place(self.agents.len());
-        if self.dice.percent(2) {
-            // It dies. Who takes its place knows only what it finds in the old one's notes.
-            let gone = &mut self.agents[agent];
-            gone.past.append(&mut gone.held);
+    /// The next request and the index of its agent.
+    pub(crate) fn next_request(&mut self, model: &Model) -> (usize, Request) {
+        let agent = self.rng.index(self.agents.len());
+        if self.rng.percent(2) {
+            // The agent crashes. Its successor treats all claims as past ones.
+            let crashed = &mut self.agents[agent];
+            crashed.past_claims.append(&mut crashed.active_claims);
         }
-        let Some(key) = self.some_plan(model) else {
+        let Some(key) = self.pick_plan(model) else {
             return (agent, self.create(agent));
         };
-        if self.dice.percent(1) {
-            return (agent, self.nowhere(agent));
+        if self.rng.percent(1) {
+            return (agent, self.request_for_unknown_plan(agent));
         }
         let plan = &model.plans[&key];
-        let awaits = plan.status == PlanStatus::AwaitingReview;
+        let awaits_review = plan.status == PlanStatus::AwaitingReview;
         let stalled = plan.status == PlanStatus::Stalled;
-        let far = u64::from(self.only.is_none());
-        let begins = far * u64::from(self.begun < MOST_PLANS) * 4;
-        let deletes = u64::from(self.dice.percent(40));
-        let wish = self.dice.weighed(&[
-            (begins, Wish::Create),
-            (if self.on_the_brink { 80 } else { 36 }, Wish::Next),
-            (28, Wish::Submit),
-            (7, Wish::SubmitAgain),
-            (if stalled { 45 } else { 10 }, Wish::Progress),
-            (5, Wish::Notice),
-            (11, Wish::Question),
-            (if awaits { 45 } else { 1 }, Wish::Decide),
-            (20, Wish::Modify),
-            (if stalled { 25 } else { 1 }, Wish::Resume),
-            (1, Wish::Abandon),
-            (3, Wish::TakeUp),
-            (deletes, Wish::Delete),
-            (far * 2, Wish::Move),
-            (if self.on_the_brink { 200 } else { 9 }, Wish::Sweep),
+        let untargeted = u64::from(self.target.is_none());
+        let creation_weight = untargeted * u64::from(self.created_plans < MAX_PLANS) * 4;
+        let deletion_weight = u64::from(self.rng.percent(40));
+        let choice = self.rng.weighted(&[
+            (creation_weight, Choice::Create),
+            (if self.at_deadline { 80 } else { 36 }, Choice::Next),
+            (28, Choice::Submit),
+            (7, Choice::Resubmit),
+            (if stalled { 45 } else { 10 }, Choice::Progress),
+            (5, Choice::RecordActivity),
+            (11, Choice::RequestReview),
+            (if awaits_review { 45 } else { 1 }, Choice::Decide),
+            (20, Choice::Modify),
+            (if stalled { 25 } else { 1 }, Choice::Resume),
+            (1, Choice::Abandon),
+            (3, Choice::ResumeSession),
+            (deletion_weight, Choice::Delete),
+            (untargeted * 2, Choice::CopyToTenant),
+            (if self.at_deadline { 200 } else { 9 }, Choice::Sweep),
         ]);
         let (tenant, id) = key;
-        let what = match wish {
-            Wish::Create => return (agent, self.create(agent)),
-            Wish::SubmitAgain => match self.again(agent) {
-                Some((tenant, what)) => return (agent, self.ask(agent, &tenant, what)),
+        let operation = match choice {
+            Choice::Create => return (agent, self.create(agent)),
+            Choice::Resubmit => match self.resubmission(agent) {
+                Some((tenant, operation)) => {
+                    return (agent, self.request(agent, &tenant, operation));
+                }
                 None => self.submit(agent, &tenant, plan),
             },
-            Wish::Next => What::Next {
+            Choice::Next => Operation::Next {
                 plan: id,
                 session: self.agents[agent].session.clone(),
-                include_stalled: self.dice.percent(if self.on_the_brink { 70 } else { 30 }),
+                include_stalled: self.rng.percent(if self.at_deadline { 70 } else { 30 }),
             },
-            Wish::Submit => self.submit(agent, &tenant, plan),
-            Wish::Progress => self.progress(agent, &tenant, plan),
-            Wish::Notice => {
-                let (step, _) = self.some_claim(agent, &tenant, plan);
-                let sign = match self.dice.percent(50) {
-                    true => Sign::Written,
-                    false => Sign::Seen,
+            Choice::Submit => self.submit(agent, &tenant, plan),
+            Choice::Progress => self.progress(agent, &tenant, plan),
+            Choice::RecordActivity => {
+                let (step, _) = self.pick_claim(agent, &tenant, plan);
+                let source = if self.rng.percent(50) {
+                    ProgressSource::Written
+                } else {
+                    ProgressSource::Seen
                 };
-                What::Notice(step, sign, self.agents[agent].session.clone())
+                Operation::RecordActivity(step, source, self.agents[agent].session.clone())
             }
-            Wish::Question => self.question(agent, &tenant, plan),
-            Wish::Decide => self.decide(plan),
-            Wish::Modify => {
+            Choice::RequestReview => self.review_request(agent, &tenant, plan),
+            Choice::Decide => self.decide(plan),
+            Choice::Modify => {
                 let modification = self.modification(plan);
-                What::Modify {
+                Operation::Modify {
                     plan: id,
                     modification,
-                    resume: self.dice.percent(30),
+                    resume: self.rng.percent(30),
                 }
             }
-            Wish::Resume => What::Resume(id),
-            Wish::Abandon => What::Abandon(id, self.dice.percent(50).then(|| "enough".to_owned())),
-            Wish::TakeUp => {
-                let number = self.dice.between(1, 8);
-                What::TakeUp(id, SessionId::new(format!("session{number}")))
+            Choice::Resume => Operation::Resume(id),
+            Choice::Abandon => Operation::Abandon(
+                id,
+                self.rng.percent(50).then(|| "no longer needed".to_owned()),
+            ),
+            Choice::ResumeSession => {
+                let number = self.rng.between(1, 8);
+                Operation::ResumeSession(id, SessionId::new(format!("session{number}")))
             }
-            Wish::Delete => What::Delete(id),
-            Wish::Move => {
-                let to = self.dice.place(2);
-                What::Move(id, Arc::clone(&self.tenants[to]))
+            Choice::Delete => Operation::Delete(id),
+            Choice::CopyToTenant => {
+                let to = self.rng.index(2);
+                Operation::CopyToTenant(id, Arc::clone(&self.tenants[to]))
             }
-            Wish::Sweep => What::Sweep {
-                fresh: self.dice.percent(15),
+            Choice::Sweep => Operation::Sweep {
+                new_watcher: self.rng.percent(15),
             },
         };
-        (agent, self.ask(agent, &tenant, what))
+        (agent, self.request(agent, &tenant, operation))
     }
 
-    fn ask(&self, agent: usize, tenant: &Arc<str>, what: What) -> Ask {
-        Ask {
+    fn request(&self, agent: usize, tenant: &Arc<str>, operation: Operation) -> Request {
+        Request {
             tenant: Arc::clone(tenant),
-            who: self.agents[agent].name.clone(),
-            what,
+            author: self.agents[agent].name.clone(),
+            operation,
         }
     }
 
-    /// Something about a plan that was never there.
-    fn nowhere(&mut self, agent: usize) -> Ask {
-        let plan = PlanId::from_u128(self.dice.id());
-        let what = match self.dice.below(4) {
-            0 => What::Next {
+    /// A request for a plan id that does not exist.
+    fn request_for_unknown_plan(&mut self, agent: usize) -> Request {
+        let plan = PlanId::from_u128(self.rng.id());
+        let operation = match self.rng.below(4) {
+            0 => Operation::Next {
                 plan,
                 session: None,
                 include_stalled: true,
             },
-            1 => What::Resume(plan),
-            2 => What::Delete(plan),
-            _ => What::TakeUp(plan, SessionId::new("nobody")),
+            1 => Operation::Resume(plan),
+            2 => Operation::Delete(plan),
+            _ => Operation::ResumeSession(plan, SessionId::new("unknown")),
         };
         let tenant = Arc::clone(&self.tenants[0]);
-        self.ask(agent, &tenant, what)
+        self.request(agent, &tenant, operation)
     }
 
-    /// Mostly one that is not over.
-    fn some_plan(&mut self, model: &Model) -> Option<Key> {
-        if self.only.is_some() {
-            return self.only.clone();
+    /// Picks a plan, usually one in progress. `None` requests a new plan.
+    fn pick_plan(&mut self, model: &Model) -> Option<PlanKey> {
+        if self.target.is_some() {
+            return self.target.clone();
         }
-        let open = |(_, plan): &(&Key, &Plan)| !plan.is_over();
-        let open: Vec<Key> = model
+        let open = |(_, plan): &(&PlanKey, &Plan)| !plan.has_ended();
+        let open: Vec<PlanKey> = model
             .plans
             .iter()
             .filter(open)
             .map(|(key, _)| key.clone())
             .collect();
-        let all: Vec<Key> = model.plans.keys().cloned().collect();
-        let pool = match self.dice.percent(12) || open.is_empty() {
-            true if open.is_empty() && self.begun < MOST_PLANS && !self.dice.percent(20) => {
-                return None;
-            }
-            true => all,
-            false => open,
-        };
-        self.dice.pick(&pool).cloned()
+        let all: Vec<PlanKey> = model.plans.keys().cloned().collect();
+        if !self.rng.percent(12) && !open.is_empty() {
+            return self.rng.pick(&open).cloned();
+        }
+        if open.is_empty() && self.created_plans < MAX_PLANS && !self.rng.percent(20) {
+            return None;
+        }
+        self.rng.pick(&all).cloned()
     }
 
-    /// A claim that the agent has; or a step of the plan, with a token that may fit or not.
-    fn some_claim(
+    /// A claim of the agent, or any step of the plan; the token may be wrong.
+    fn pick_claim(
         &mut self,
         agent: usize,
         tenant: &Arc<str>,
         plan: &Plan,
     ) -> (StepId, Option<ClaimToken>) {
-        let here = |(of, step, _): &&(Arc<str>, StepId, ClaimToken)| {
-            of == tenant && plan.place(*step).is_some()
+        let in_plan = |(owner, step, _): &&(Arc<str>, StepId, ClaimToken)| {
+            owner == tenant && plan.index_of(*step).is_some()
         };
-        let dice = &mut self.dice;
-        let held: Vec<_> = self.agents[agent]
-            .held
+        let rng = &mut self.rng;
+        let active_claims: Vec<_> = self.agents[agent]
+            .active_claims
             .iter()
-            .filter(here)
+            .filter(in_plan)
             .cloned()
             .collect();
-        let past: Vec<_> = self.agents[agent]
-            .past
+        let past_claims: Vec<_> = self.agents[agent]
+            .past_claims
             .iter()
-            .filter(here)
+            .filter(in_plan)
             .cloned()
             .collect();
-        let (step, token) = match (dice.pick(&held), dice.pick(&past)) {
-            (Some((_, step, token)), _) if dice.percent(75) => (*step, Some(token.clone())),
-            (_, Some((_, step, token))) if dice.percent(60) => (*step, Some(token.clone())),
-            _ if dice.percent(3) => (StepId::from_u128(dice.id()), None),
+        let (step, token) = match (rng.pick(&active_claims), rng.pick(&past_claims)) {
+            (Some((_, step, token)), _) if rng.percent(75) => (*step, Some(token.clone())),
+            (_, Some((_, step, token))) if rng.percent(60) => (*step, Some(token.clone())),
+            _ if rng.percent(3) => (StepId::from_u128(rng.id()), None),
             _ => {
-                let of = |fits: &dyn Fn(&&Step) -> bool| -> Vec<StepId> {
-                    plan.steps.iter().filter(fits).map(Step::id).collect()
+                let ids = |filter: &dyn Fn(&&Step) -> bool| -> Vec<StepId> {
+                    plan.steps.iter().filter(filter).map(Step::id).collect()
                 };
-                let working = of(&|step| step.status == StepStatus::InProgress);
-                let step = match dice.pick(&working) {
-                    Some(step) if dice.percent(60) => Some(*step),
-                    _ => dice.pick(&of(&|_| true)).copied(),
+                let in_progress = ids(&|step| step.status == StepStatus::InProgress);
+                let step = match rng.pick(&in_progress) {
+                    Some(step) if rng.percent(60) => Some(*step),
+                    _ => rng.pick(&ids(&|_| true)).copied(),
                 };
-                (step.unwrap_or(StepId::from_u128(dice.id())), None)
+                (step.unwrap_or(StepId::from_u128(rng.id())), None)
             }
         };
-        let token = match dice.below(100) {
+        let token = match rng.below(100) {
             0..78 => token,
             78..90 => None,
-            _ => Some(ClaimToken::new(format!("made up {}", dice.below(3)))),
+            _ => Some(ClaimToken::new(format!("invented {}", rng.below(3)))),
         };
         (step, token)
     }
 
-    /// An agent remembers what it was given.
-    pub(crate) fn hear(&mut self, agent: usize, ask: &Ask, said: &Said) {
+    /// Updates the agent's claims.
+    pub(crate) fn record_response(&mut self, agent: usize, request: &Request, response: &Response) {
         let agent = &mut self.agents[agent];
-        let next = match said {
-            Said::Next(next) => Some(next.as_ref()),
-            Said::Submitted(submitted) => submitted.next_step.as_ref(),
+        let next = match response {
+            Response::Next(next) => Some(next.as_ref()),
+            Response::Submitted(submitted) => submitted.next_step.as_ref(),
             _ => None,
         };
-        if let (Said::Submitted(_) | Said::Refused(..), What::Submit(submission)) =
-            (said, &ask.what)
+        if let (Response::Submitted(_) | Response::Rejected(..), Operation::Submit(submission)) =
+            (response, &request.operation)
         {
-            let (done, held) = std::mem::take(&mut agent.held)
+            let (done, active_claims) = std::mem::take(&mut agent.active_claims)
                 .into_iter()
                 .partition(|(_, step, _)| *step == submission.step);
-            agent.held = held;
-            agent.past.extend::<Vec<_>>(done);
+            agent.active_claims = active_claims;
+            agent.past_claims.extend::<Vec<_>>(done);
         }
-        if let Some(Next::Started(handed)) = next {
-            let Handed { step, token, .. } = handed.as_ref();
+        if let Some(NextStep::Started(assigned)) = next {
+            let AssignedStep { step, token, .. } = assigned.as_ref();
             agent
-                .held
-                .push((Arc::clone(&ask.tenant), *step, token.clone()));
+                .active_claims
+                .push((Arc::clone(&request.tenant), *step, token.clone()));
         }
     }
 
-    /// From here on, everything is about one plan.
-    pub(crate) fn keep_to_a_plan(&mut self, model: &Model) {
-        let open = model.plans.iter().filter(|(_, plan)| !plan.is_over());
-        let open: Vec<Key> = open.map(|(key, _)| key.clone()).collect();
-        self.only = self.dice.pick(&open).or(model.plans.keys().next()).cloned();
+    /// Directs all further requests to one plan.
+    pub(crate) fn target_one_plan(&mut self, model: &Model) {
+        let open = model.plans.iter().filter(|(_, plan)| !plan.has_ended());
+        let open: Vec<PlanKey> = open.map(|(key, _)| key.clone()).collect();
+        self.target = self.rng.pick(&open).or(model.plans.keys().next()).cloned();
     }
 
-    /// And no longer.
-    pub(crate) fn leave_the_plan(&mut self) {
-        self.only = None;
+    pub(crate) fn clear_target(&mut self) {
+        self.target = None;
     }
 }

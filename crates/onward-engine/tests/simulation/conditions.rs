@@ -1,11 +1,11 @@
-//! A handful of conditions whose truth is easily said without a language: each stands beside a
-//! function that answers the same. `None`: it cannot be evaluated, and counts as false.
+//! Branch conditions with an equivalent Rust function each. `None` means that the condition cannot
+//! be evaluated, which counts as false.
 
 use onward_core::step::StepResult;
 use serde_json::Value;
 
-/// What a condition sees.
-pub(crate) struct Seen<'a> {
+/// The variables of a condition.
+pub(crate) struct ConditionInput<'a> {
     pub(crate) result: &'a StepResult,
     pub(crate) order: u32,
     pub(crate) step_type: &'static str,
@@ -16,57 +16,59 @@ pub(crate) struct Seen<'a> {
     pub(crate) pending: u32,
 }
 
-impl Seen<'_> {
+impl ConditionInput<'_> {
     fn field(&self, name: &str) -> Option<&Value> {
         self.result.data.as_ref()?.get(name)
     }
 
-    fn sure(&self, test: impl FnOnce(f64) -> bool) -> Option<bool> {
+    fn confidence(&self, test: impl FnOnce(f64) -> bool) -> Option<bool> {
         self.result.confidence.map(test)
     }
 }
 
-type Truth = fn(&Seen<'_>) -> Option<bool>;
+type Evaluate = fn(&ConditionInput<'_>) -> Option<bool>;
 
-/// The conditions that there are.
-pub(crate) const ALL: [(&str, Truth); 14] = [
+pub(crate) const ALL: [(&str, Evaluate); 14] = [
     ("true", |_| Some(true)),
     ("1 > 2", |_| Some(false)),
-    ("confidence >= 0.8", |seen| seen.sure(|sure| sure >= 0.8)),
-    ("confidence < 0.5", |seen| seen.sure(|sure| sure < 0.5)),
-    ("result.verdict === \"reject\"", |seen| {
-        seen.field("verdict").map(|verdict| verdict == "reject")
+    ("confidence >= 0.8", |input| {
+        input.confidence(|value| value >= 0.8)
     }),
-    ("verdict !== \"ok\"", |seen| {
-        seen.field("verdict").map(|verdict| verdict != "ok")
+    ("confidence < 0.5", |input| {
+        input.confidence(|value| value < 0.5)
     }),
-    ("result.sources.size() < 3", |seen| {
-        let sources = seen.field("sources").and_then(Value::as_array);
+    ("result.verdict === \"reject\"", |input| {
+        input.field("verdict").map(|verdict| verdict == "reject")
+    }),
+    ("verdict !== \"ok\"", |input| {
+        input.field("verdict").map(|verdict| verdict != "ok")
+    }),
+    ("result.sources.size() < 3", |input| {
+        let sources = input.field("sources").and_then(Value::as_array);
         sources.map(|sources| sources.len() < 3)
     }),
-    ("resultSummary.contains(\"again\")", |seen| {
-        Some(seen.result.summary.contains("again"))
+    ("resultSummary.contains(\"again\")", |input| {
+        Some(input.result.summary.contains("again"))
     }),
-    ("step.attempt > 1", |seen| Some(seen.attempt > 1)),
-    ("step.type == \"search\" && step.order <= 3", |seen| {
-        Some(seen.step_type == "search" && seen.order <= 3)
+    ("step.attempt > 1", |input| Some(input.attempt > 1)),
+    ("step.type == \"search\" && step.order <= 3", |input| {
+        Some(input.step_type == "search" && input.order <= 3)
     }),
-    ("plan.completed >= 2", |seen| Some(seen.completed >= 2)),
-    ("plan.pending == 0", |seen| Some(seen.pending == 0)),
-    ("plan.progress >= 50", |seen| Some(seen.progress >= 50)),
-    ("plan.failed > 0 || confidence > 0.9", |seen| {
-        match seen.failed {
-            0 => seen.sure(|sure| sure > 0.9),
+    ("plan.completed >= 2", |input| Some(input.completed >= 2)),
+    ("plan.pending == 0", |input| Some(input.pending == 0)),
+    ("plan.progress >= 50", |input| Some(input.progress >= 50)),
+    ("plan.failed > 0 || confidence > 0.9", |input| {
+        match input.failed {
+            0 => input.confidence(|value| value > 0.9),
             _ => Some(true),
         }
     }),
 ];
 
-/// What is no condition.
-pub(crate) const NONE: [&str; 3] = ["confidence >=", "(true", "result..verdict"];
+/// Texts that are not conditions.
+pub(crate) const INVALID: [&str; 3] = ["confidence >=", "(true", "result..verdict"];
 
-/// Whether it is true.
-pub(crate) fn truth(condition: &str, seen: &Seen<'_>) -> Option<bool> {
-    let known = ALL.iter().find(|(source, _)| *source == condition);
-    known.expect("it is one of ours").1(seen)
+pub(crate) fn evaluate(condition: &str, input: &ConditionInput<'_>) -> Option<bool> {
+    let condition = ALL.iter().find(|(source, _)| *source == condition);
+    condition.expect("condition is in the list").1(input)
 }

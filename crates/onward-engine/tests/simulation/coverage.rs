@@ -1,27 +1,26 @@
-//! What the agents must have met, taken over all seeds of a run: who never comes to a corner says
-//! nothing about it.
+//! Coverage of a run: the default seeds together must reach every error code of the rules and every
+//! kind of audit entry.
 
 use std::collections::BTreeMap;
 
 use crate::model::Model;
-use crate::said::Said;
+use crate::response::Response;
 
-/// Every refusal of the rules, and every kind of entry in a trail.
-const CORNERS: [&str; 47] = [
-    "refused INVALID_STEP_REFERENCE",
-    "refused claim_superseded",
-    "refused conflict",
-    "refused feedback_required",
-    "refused illegal_transition",
-    "refused incomplete_step_list",
-    "refused invalid_condition",
-    "refused invalid_dependency",
-    "refused invalid_input",
-    "refused plan_is_terminal",
-    "refused plan_not_found",
-    "refused plan_not_modifiable",
-    "refused step_not_found",
-    "refused step_not_removable",
+const REQUIRED: [&str; 47] = [
+    "rejected INVALID_STEP_REFERENCE",
+    "rejected claim_superseded",
+    "rejected conflict",
+    "rejected feedback_required",
+    "rejected illegal_transition",
+    "rejected incomplete_step_list",
+    "rejected invalid_condition",
+    "rejected invalid_dependency",
+    "rejected invalid_input",
+    "rejected plan_is_terminal",
+    "rejected plan_not_found",
+    "rejected plan_not_modifiable",
+    "rejected step_not_found",
+    "rejected step_not_removable",
     "branch_taken add_steps",
     "branch_taken continue",
     "branch_taken fail",
@@ -57,38 +56,36 @@ const CORNERS: [&str; 47] = [
     "user_reviewed skip",
 ];
 
-/// What was met, and how often.
+/// Number of occurrences of each case.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage(BTreeMap<String, u64>);
 
 impl Coverage {
-    pub(crate) fn hear(&mut self, said: &Said) {
-        if let Said::Refused(code, _) = said {
-            *self.0.entry(format!("refused {code}")).or_default() += 1;
+    pub(crate) fn record_response(&mut self, response: &Response) {
+        if let Response::Rejected(code, _) = response {
+            *self.0.entry(format!("rejected {code}")).or_default() += 1;
         }
     }
 
-    /// What happened to the plans that there are.
-    pub(crate) fn read(&mut self, model: &Model) {
-        for entry in model.plans.values().flat_map(|plan| &plan.trail) {
+    pub(crate) fn record_events(&mut self, model: &Model) {
+        for entry in model.plans.values().flat_map(|plan| &plan.audit_trail) {
             let action = entry.action.map(|action| format!(" {action}"));
             let name = format!("{}{}", entry.name, action.unwrap_or_default());
             *self.0.entry(name).or_default() += 1;
         }
     }
 
-    /// What was met elsewhere, too.
     pub(crate) fn add(&mut self, other: &Coverage) {
-        for (what, often) in &other.0 {
-            *self.0.entry(what.clone()).or_default() += often;
+        for (case, count) in &other.0 {
+            *self.0.entry(case.clone()).or_default() += count;
         }
     }
 
-    /// What was never met.
+    /// Required cases that did not occur.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
-        let corners = CORNERS.into_iter();
-        corners
-            .filter(|corner| !self.0.contains_key(*corner))
+        let required = REQUIRED.into_iter();
+        required
+            .filter(|case| !self.0.contains_key(*case))
             .collect()
     }
 }

@@ -1,56 +1,59 @@
-//! A store that fails. Whoever was not answered knows nothing; but what happened is all of it, or
-//! nothing, and asking again is safe.
+//! Store faults. A failed request is stored completely or not at all, and a retry is safe.
 
 use onward_core::Code;
 
-use crate::ask::{Ask, What};
 use crate::model::Model;
+use crate::request::{Operation, Request};
+use crate::response::Response;
 use crate::rows::{self, Rows};
-use crate::said::Said;
-use crate::scene::Scene;
+use crate::scenario::Scenario;
 
-/// So far ahead that it never comes.
+/// Number of operations that no request reaches.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-impl Scene<'_> {
-    pub(crate) async fn say_with_a_fault(&mut self) -> Result<(), String> {
-        let (agent, ask) = self.crowd.wish(&self.model);
-        if self.dice.percent(60) {
-            return self.say(agent, &ask).await;
+impl Scenario<'_> {
+    pub(crate) async fn execute_with_fault(&mut self) -> Result<(), String> {
+        let (agent, request) = self.agents.next_request(&self.model);
+        if self.rng.percent(60) {
+            return self.execute(agent, &request).await;
         }
-        self.home.faults.strike_after(self.dice.order_below(12));
-        let said = ask.put(self.home.engine(), &mut self.watcher).await;
-        self.home.faults.strike_after(NEVER);
-        self.log(&ask, &said);
-        if !matches!(said, Said::Unavailable(_)) {
-            return self.follow(agent, &ask, &said);
+        self.harness.faults.strike_after(self.rng.order_below(12));
+        let response = request.send(self.harness.engine(), &mut self.watcher).await;
+        self.harness.faults.strike_after(NEVER);
+        self.log(&request, &response);
+        if !matches!(response, Response::Unavailable(_)) {
+            return self.check_response(agent, &request, &response);
         }
-        let unknown = self.find_out(&ask).await?;
-        if unknown || self.dice.percent(70) {
-            let again = ask.again(&mut self.dice);
-            self.say(agent, &again).await?;
+        let unknown = self.resolve_outcome(&request).await?;
+        if unknown || self.rng.percent(70) {
+            let retry = request.retry(&mut self.rng);
+            self.execute(agent, &retry).await?;
         }
         Ok(())
     }
 
-    /// Asks the rows whether it was done. True where they do not say.
-    async fn find_out(&mut self, ask: &Ask) -> Result<bool, String> {
+    /// Finds out from the rows whether the request was executed. Returns true if they cannot tell.
+    async fn resolve_outcome(&mut self, request: &Request) -> Result<bool, String> {
         let mut after = self.model.clone();
-        let told = after.follow(ask, self.now(), None);
-        let rows = Rows::read(self.home.engine(), &self.crowd.tenants).await?;
-        let done = mix(&mut self.model, after, &rows)
-            .map_err(|why| format!("neither before nor after:\n{why}"))?;
-        if let What::Sweep { .. } = ask.what {
-            self.model.watch = done.watch;
+        let expected = after.apply(request, self.now(), None);
+        let rows = Rows::read(self.harness.engine(), &self.agents.tenants).await?;
+        let applied = adopt_stored_plans(&mut self.model, after, &rows).map_err(|error| {
+            format!("the rows match neither the state before nor after the request:\n{error}")
+        })?;
+        if let Operation::Sweep { .. } = request.operation {
+            self.model.watcher = applied.watcher;
         }
-        rows.fit(&mut self.model)?;
-        // What was kept for a plan that is gone stands in no row that is read here.
-        Ok(matches!(told, Said::Refused(Code::StepNotFound, Some(_))))
+        rows.check(&mut self.model)?;
+        // The artifact of a late result for a deleted plan is not in these rows.
+        Ok(matches!(
+            expected,
+            Response::Rejected(Code::StepNotFound, Some(_))
+        ))
     }
 }
 
-/// Each plan as it was, or as it should be then: whichever the rows say.
-fn mix(before: &mut Model, after: Model, rows: &Rows) -> Result<Model, String> {
+/// Sets each plan to its state before or after the request, whichever matches the rows.
+fn adopt_stored_plans(before: &mut Model, after: Model, rows: &Rows) -> Result<Model, String> {
     let mut keys: Vec<_> = before
         .plans
         .keys()
@@ -59,33 +62,32 @@ fn mix(before: &mut Model, after: Model, rows: &Rows) -> Result<Model, String> {
         .collect();
     keys.sort();
     keys.dedup();
-    let mut done = false;
+    let mut executed = false;
     for key in keys {
         let row = rows.0.get(&key);
-        let (mut was, mut is) = (
+        let (mut old, mut new) = (
             before.plans.get(&key).cloned(),
             after.plans.get(&key).cloned(),
         );
-        let fits = |plan: &mut Option<_>| match (plan, row) {
+        let matches = |plan: &mut Option<_>| match (plan, row) {
             (None, None) => Ok(()),
-            (Some(plan), Some(row)) => rows::fit(plan, row),
-            (None, Some(_)) => Err("it is there".to_owned()),
-            (Some(_), None) => Err("it is not there".to_owned()),
+            (Some(plan), Some(row)) => rows::check(plan, row),
+            (None, Some(_)) => Err("the plan exists".to_owned()),
+            (Some(_), None) => Err("the plan does not exist".to_owned()),
         };
-        let Err(not_before) = fits(&mut was) else {
+        let Err(not_before) = matches(&mut old) else {
             continue;
         };
-        fits(&mut is).map_err(|not_after| {
-            format!("not as before: {not_before}\nnot as after: {not_after}")
-        })?;
-        done = true;
-        match is {
+        matches(&mut new)
+            .map_err(|not_after| format!("before: {not_before}\nafter: {not_after}"))?;
+        executed = true;
+        match new {
             Some(plan) => before.plans.insert(key, plan),
             None => before.plans.remove(&key),
         };
     }
-    if done {
-        before.remember_as(&after);
+    if executed {
+        before.copy_keys_and_artifacts(&after);
     }
     Ok(after)
 }

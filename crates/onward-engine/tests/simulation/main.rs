@@ -1,141 +1,143 @@
-//! Agents on a simulated clock drive the real engine on a real database, and a naive model of the
-//! rules stands beside it: whatever they ask, both must say the same.
+//! Simulation: seeded agents send random requests to the engine on a simulated clock. Each response
+//! and the stored state must equal those of a naive model of the rules.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `agents` | what is asked, by chance |
-//! | `model` | what must be answered, by the rules |
-//! | `rows`, `reads`, `history` | what the database says, what the engine shows, what every trail keeps |
-//! | `scene`, `coverage` | one run of one seed; what the agents must have met over all of them |
-//! | `faults`, `races` | a store that fails; two engines at once |
-//! | `world`, `dice`, `home` | the clock, chance, the database |
+//! | `agents` | random requests |
+//! | `model` | expected responses and state |
+//! | `rows`, `reads`, `invariants` | checks of rows, read operations and audit trails |
+//! | `scenario`, `coverage` | the run of one seed; cases that the seeds must reach |
+//! | `faults`, `races` | store faults; concurrent requests on two engines |
+//! | `environment`, `rng`, `harness` | clock, random numbers, database |
 //!
-//! A failure prints its seed and the command that repeats it. `ONWARD_SEEDS=1000` runs the first so
-//! many seeds in each test, `ONWARD_SEED=7` one of them, `ONWARD_SEED=1001..2000` others. A race is
-//! repeated by its seed only as far as the machine repeats it.
+//! A failure prints its seed and the command that repeats it. `ONWARD_SEEDS=1000` runs the first
+//! 1000 seeds in each test, `ONWARD_SEED=7` runs one, and `ONWARD_SEED=1001..2000` a range. A seed
+//! does not determine the timing of a race.
 
 #![allow(
     clippy::panic,
     clippy::expect_used,
     clippy::wildcard_enum_match_arm,
-    reason = "a test says what must hold by panicking; and the model looks at few of many cases"
+    reason = "tests report failures by panicking, and the model handles only some of the variants"
 )]
 
 mod agents;
-mod ask;
 mod conditions;
 mod coverage;
-mod dice;
+mod environment;
 mod faults;
-mod history;
-mod home;
+mod harness;
+mod invariants;
 mod model;
 mod races;
 mod reads;
+mod request;
+mod response;
+mod rng;
 mod rows;
-mod said;
-mod scene;
-mod world;
+mod scenario;
 
 use coverage::Coverage;
-use home::{Database, Home};
-use scene::Scene;
+use harness::{Backend, Harness};
+use scenario::Scenario;
 
-/// What a run is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Plain,
+enum Mode {
+    /// One request at a time.
+    Sequential,
+    /// One request at a time, with store faults.
     Faults,
+    /// Concurrent requests on two engines.
     Races,
 }
 
-async fn run(database: Database, kind: Kind, test: &str, ordinary: u64) {
-    let seeds = seeds(ordinary);
-    let engines = match kind {
-        Kind::Plain | Kind::Faults => 1,
-        Kind::Races => 2,
+async fn run(backend: Backend, mode: Mode, test: &str, default_seeds: u64) {
+    let seeds = seeds(default_seeds);
+    let engines = match mode {
+        Mode::Sequential | Mode::Faults => 1,
+        Mode::Races => 2,
     };
-    let home = Home::open(database, test, engines).await;
+    let harness = Harness::open(backend, test, engines).await;
     let mut coverage = Coverage::default();
-    // The first seeds come to every corner; others may have less luck.
-    let first = seeds == (1..=ordinary) && database == Database::Sqlite;
+    // Only the default seeds are known to reach every required case.
+    let is_default = seeds == (1..=default_seeds) && backend == Backend::Sqlite;
     for seed in seeds {
-        let mut scene = match Scene::open(&home, seed).await {
-            Ok(scene) => scene,
-            Err(why) => panic!("seed {seed} does not begin: {why}"),
+        let mut scenario = match Scenario::open(&harness, seed).await {
+            Ok(scenario) => scenario,
+            Err(error) => panic!("seed {seed} does not start: {error}"),
         };
-        if let Err(why) = play(&mut scene, kind).await {
+        if let Err(error) = run_seed(&mut scenario, mode).await {
             panic!(
-                "seed {seed}: {why}\n\nThe last commands:\n{}\n\nAgain: \
+                "seed {seed}: {error}\n\nLast requests:\n{}\n\nRepeat with: \
                  ONWARD_SEED={seed} cargo test -p onward-engine --test simulation -- --exact {test}\n",
-                scene.story()
+                scenario.recent_log()
             );
         }
-        coverage.add(&scene.coverage);
+        coverage.add(&scenario.coverage);
     }
-    if first && kind == Kind::Plain {
+    if is_default && mode == Mode::Sequential {
         let missing = coverage.missing();
         assert!(
             missing.is_empty(),
-            "the agents never came to {missing:?} among {coverage:?}"
+            "not reached: {missing:?}; reached: {coverage:?}"
         );
     }
 }
 
-/// Those that the environment names, or else the first so many.
-fn seeds(ordinary: u64) -> std::ops::RangeInclusive<u64> {
+/// The seeds from the environment variables, or the default ones.
+fn seeds(default_seeds: u64) -> std::ops::RangeInclusive<u64> {
     let set = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
     match (set("ONWARD_SEED"), set("ONWARD_SEEDS")) {
-        (Some(named), _) => {
-            let (first, last) = named.split_once("..").unwrap_or((&named, &named));
+        (Some(range), _) => {
+            let (first, last) = range.split_once("..").unwrap_or((&range, &range));
             number(first)..=number(last)
         }
         (None, Some(count)) => 1..=number(&count),
-        (None, None) => 1..=ordinary,
+        (None, None) => 1..=default_seeds,
     }
 }
 
 fn number(text: &str) -> u64 {
     let parsed = text.parse();
-    parsed.unwrap_or_else(|_| panic!("`{text}` is no number of seeds"))
+    parsed.unwrap_or_else(|_| panic!("`{text}` is not a seed or a number of seeds"))
 }
 
-async fn play(scene: &mut Scene<'_>, kind: Kind) -> Result<(), String> {
-    let commands = scene.dice.between(20, 90);
-    let look_every = scene.dice.between(1, 9);
-    for number in 0..commands {
-        scene.let_time_pass();
-        match kind {
-            Kind::Plain => {
-                let (agent, ask) = scene.crowd.wish(&scene.model);
-                scene.say(agent, &ask).await?;
+async fn run_seed(scenario: &mut Scenario<'_>, mode: Mode) -> Result<(), String> {
+    let requests = scenario.rng.between(20, 90);
+    let check_interval = scenario.rng.between(1, 9);
+    for number in 0..requests {
+        scenario.advance_clock();
+        match mode {
+            Mode::Sequential => {
+                let (agent, request) = scenario.agents.next_request(&scenario.model);
+                scenario.execute(agent, &request).await?;
             }
-            Kind::Faults => scene.say_with_a_fault().await?,
-            Kind::Races => scene.race().await?,
+            Mode::Faults => scenario.execute_with_fault().await?,
+            Mode::Races => scenario.race().await?,
         }
-        if number % look_every == 0 {
-            scene.look().await?;
+        if number % check_interval == 0 {
+            scenario.check_state().await?;
         }
     }
-    scene.close().await
+    scenario.finish().await
 }
 
 macro_rules! simulations {
-    ($($test:ident: $kind:ident on $database:ident, $seeds:literal;)*) => {
+    ($($test:ident: $mode:ident on $backend:ident, $seeds:literal;)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
-                run(Database::$database, Kind::$kind, stringify!($test), $seeds).await;
+                run(Backend::$backend, Mode::$mode, stringify!($test), $seeds).await;
             }
         )*
     };
 }
 
 simulations! {
-    agents_follow_the_rules_on_sqlite: Plain on Sqlite, 40;
-    agents_follow_the_rules_on_postgres: Plain on Postgres, 2;
-    a_fault_leaves_all_or_nothing_on_sqlite: Faults on Sqlite, 12;
-    a_fault_leaves_all_or_nothing_on_postgres: Faults on Postgres, 2;
-    racing_engines_act_in_some_order_on_sqlite: Races on Sqlite, 8;
-    racing_engines_act_in_some_order_on_postgres: Races on Postgres, 2;
+    responses_and_rows_equal_the_model_on_sqlite: Sequential on Sqlite, 40;
+    responses_and_rows_equal_the_model_on_postgres: Sequential on Postgres, 2;
+    a_failed_request_is_stored_completely_or_not_at_all_on_sqlite: Faults on Sqlite, 12;
+    a_failed_request_is_stored_completely_or_not_at_all_on_postgres: Faults on Postgres, 2;
+    concurrent_requests_are_linearizable_on_sqlite: Races on Sqlite, 8;
+    concurrent_requests_are_linearizable_on_postgres: Races on Postgres, 2;
 }

@@ -1,16 +1,15 @@
-//! The rules of the plans once more, as plainly as they can be written: lists in memory, no index, no
-//! cache, no events that state follows from. Slow, and easy to hold against `spec/plans.md`.
+//! A naive model of the plan rules: lists in memory, without indexes, caches or event sourcing, so
+//! that it is easy to compare with the specification.
 //!
-//! It foretells what the engine answers to a command and what its rows say afterwards. What is
-//! random (tokens, the ids of reviews and artifacts) it takes from the answer that was heard; where
-//! nobody heard one, from the rows. It shares the words of the core (statuses, specs, codes), and
-//! none of its decisions.
+//! The model predicts the response to a request and the rows after it. Random values (tokens, ids
+//! of reviews and artifacts) come from the engine's response, or from the rows if the request
+//! failed. The model uses the types of the core (statuses, specs, codes), but none of its rules.
 
 mod create;
 mod modify;
 mod next;
 mod plan;
-mod shape;
+mod resolve;
 mod step;
 mod submit;
 mod sweep;
@@ -23,202 +22,227 @@ use onward_core::id::{ArtifactId, SessionId};
 use onward_core::step::StepResult;
 use onward_core::{Code, PlanId, StepId, Timestamp};
 
-pub(crate) use plan::{Entry, Late, Plan};
-pub(crate) use step::{Held, Step};
+pub(crate) use plan::{AuditEntry, LateResult, Plan};
+pub(crate) use step::{ClaimRecord, Step};
 
-use crate::ask::{Ask, What};
-use crate::said::{Key, Said};
+use crate::request::{Operation, Request};
+use crate::response::{PlanKey, Response};
 
 /// All plans of all tenants of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
-    pub(crate) plans: BTreeMap<Key, Plan>,
-    /// Which plan was made under a key, and from what.
+    pub(crate) plans: BTreeMap<PlanKey, Plan>,
+    /// Plan and content of each idempotency key.
     keys: BTreeMap<(Arc<str>, String), (PlanId, String)>,
-    /// What was refused, for which step, and where it is kept.
-    kept: BTreeMap<(Arc<str>, StepId, String), Option<ArtifactId>>,
-    pub(crate) watch: sweep::Watch,
+    /// Artifacts of rejected results, by step and content.
+    late_artifacts: BTreeMap<(Arc<str>, StepId, String), Option<ArtifactId>>,
+    pub(crate) watcher: sweep::WatcherState,
 }
 
-/// When something is asked, by whom, and what the engine answered.
+/// Time, author and session of a request, and the engine's response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
-    pub(crate) who: &'a str,
+    pub(crate) author: &'a str,
     pub(crate) session: Option<&'a SessionId>,
-    pub(crate) heard: Option<&'a Said>,
+    pub(crate) actual: Option<&'a Response>,
 }
 
 impl Model {
-    /// What the engine must answer; and the model goes on to where the engine must stand then.
-    pub(crate) fn follow(&mut self, ask: &Ask, now: Timestamp, heard: Option<&Said>) -> Said {
-        let session = match &ask.what {
-            What::Create(command, _) => command.session.as_ref(),
-            What::Next { session, .. } | What::Notice(_, _, session) => session.as_ref(),
-            What::Submit(submission) => submission.session.as_ref(),
-            What::Progress(progress) => progress.session.as_ref(),
-            What::Question(question) => question.session.as_ref(),
-            What::TakeUp(_, session) => Some(session),
+    /// Applies a request and returns the expected response.
+    pub(crate) fn apply(
+        &mut self,
+        request: &Request,
+        now: Timestamp,
+        actual: Option<&Response>,
+    ) -> Response {
+        let session = match &request.operation {
+            Operation::Create(command, _) => command.session.as_ref(),
+            Operation::Next { session, .. } | Operation::RecordActivity(_, _, session) => {
+                session.as_ref()
+            }
+            Operation::Submit(submission) => submission.session.as_ref(),
+            Operation::Progress(progress) => progress.session.as_ref(),
+            Operation::RequestReview(review_request) => review_request.session.as_ref(),
+            Operation::ResumeSession(_, session) => Some(session),
             _ => None,
         };
-        let at = &Moment {
+        let ctx = &Context {
             now,
-            who: &ask.who,
+            author: &request.author,
             session,
-            heard,
+            actual,
         };
-        let tenant = &ask.tenant;
-        match &ask.what {
-            What::Create(command, key) => self.create(tenant, command, key.as_deref(), at),
-            What::Next {
+        let tenant = &request.tenant;
+        match &request.operation {
+            Operation::Create(command, key) => self.create(tenant, command, key.as_deref(), ctx),
+            Operation::Next {
                 plan,
                 include_stalled,
                 ..
-            } => self.on_plan(tenant, *plan, |plan| {
-                Ok(Said::Next(Box::new(plan.next(*include_stalled, at))))
+            } => self.with_plan(tenant, *plan, |plan| {
+                Ok(Response::Next(Box::new(plan.next(*include_stalled, ctx))))
             }),
-            What::Submit(submission) => {
+            Operation::Submit(submission) => {
                 let late = Some(submission.result.clone());
-                self.on_step(tenant, submission.step, late, at, |plan, place| {
-                    let answer = plan.submit(place, submission, at)?;
-                    Ok(Said::Submitted(Box::new(answer)))
+                self.with_step(tenant, submission.step, late, ctx, |plan, index| {
+                    let response = plan.submit(index, submission, ctx)?;
+                    Ok(Response::Submitted(Box::new(response)))
                 })
             }
-            What::Progress(progress) => {
+            Operation::Progress(progress) => {
                 let percent = progress
                     .percent
                     .map(|percent| format!("{percent} percent done"));
-                let words = progress.note.clone().or(percent);
-                let late = words.map(StepResult::of_summary);
-                self.on_step(tenant, progress.step, late, at, |plan, place| {
-                    Ok(Said::Progressed(plan.progress(place, progress, at)?))
+                let text = progress.note.clone().or(percent);
+                let late = text.map(StepResult::from_summary);
+                self.with_step(tenant, progress.step, late, ctx, |plan, index| {
+                    Ok(Response::Progressed(plan.progress(index, progress, ctx)?))
                 })
             }
-            What::Notice(step, sign, _) => self.on_step(tenant, *step, None, at, |plan, place| {
-                plan.notice(place, *sign, at);
-                Ok(Said::Done)
-            }),
-            What::Question(question) => {
-                let questions = serde_json::json!({ "questions": question.questions });
+            Operation::RecordActivity(step, source, _) => {
+                self.with_step(tenant, *step, None, ctx, |plan, index| {
+                    plan.record_activity(index, *source, ctx);
+                    Ok(Response::Done)
+                })
+            }
+            Operation::RequestReview(review_request) => {
+                let questions = serde_json::json!({ "questions": review_request.questions });
                 let late = StepResult {
                     data: Some(questions),
-                    ..StepResult::of_summary(question.summary.clone())
+                    ..StepResult::from_summary(review_request.summary.clone())
                 };
-                self.on_step(tenant, question.step, Some(late), at, |plan, place| {
-                    Ok(Said::Asked(plan.ask(place, question, at)?))
+                self.with_step(
+                    tenant,
+                    review_request.step,
+                    Some(late),
+                    ctx,
+                    |plan, index| {
+                        Ok(Response::ReviewRequested(plan.request_review(
+                            index,
+                            review_request,
+                            ctx,
+                        )?))
+                    },
+                )
+            }
+            Operation::Decide(step, decision, feedback) => {
+                self.with_step(tenant, *step, None, ctx, |plan, index| {
+                    let feedback = feedback.as_deref();
+                    Ok(Response::Reviewed(
+                        plan.decide(index, *decision, feedback, ctx)?,
+                    ))
                 })
             }
-            What::Decide(step, decision, feedback) => {
-                self.on_step(tenant, *step, None, at, |plan, place| {
-                    let words = feedback.as_deref();
-                    Ok(Said::Reviewed(plan.decide(place, *decision, words, at)?))
-                })
-            }
-            What::Modify {
+            Operation::Modify {
                 plan,
                 modification,
                 resume,
-            } => self.on_plan(tenant, *plan, |plan| {
-                plan.modify(modification, *resume, at)?;
-                Ok(Said::Modified(Box::new(plan.head()), plan.lines()))
+            } => self.with_plan(tenant, *plan, |plan| {
+                plan.modify(modification, *resume, ctx)?;
+                Ok(Response::Modified(Box::new(plan.head()), plan.step_lines()))
             }),
-            What::Resume(plan) => self.on_plan(tenant, *plan, |plan| plan.resume_by_hand(at)),
-            What::Abandon(plan, reason) => {
-                self.on_plan(tenant, *plan, |plan| plan.abandon(reason.as_ref(), at))
+            Operation::Resume(plan) => {
+                self.with_plan(tenant, *plan, |plan| plan.resume_manually(ctx))
             }
-            What::TakeUp(plan, session) => self.on_plan(tenant, *plan, |plan| {
-                plan.take_up(session, at);
-                Ok(Said::Done)
+            Operation::Abandon(plan, reason) => {
+                self.with_plan(tenant, *plan, |plan| plan.abandon(reason.as_ref(), ctx))
+            }
+            Operation::ResumeSession(plan, session) => self.with_plan(tenant, *plan, |plan| {
+                plan.resume_session(session, ctx);
+                Ok(Response::Done)
             }),
-            What::Delete(plan) => match self.plans.remove(&(Arc::clone(tenant), *plan)) {
+            Operation::Delete(plan) => match self.plans.remove(&(Arc::clone(tenant), *plan)) {
                 Some(plan) => {
-                    self.forget_keys(tenant, plan.id);
-                    Said::Deleted(Box::new(plan.head()))
+                    self.remove_keys(tenant, plan.id);
+                    Response::Deleted(Box::new(plan.head()))
                 }
-                None => Said::Refused(Code::PlanNotFound, None),
+                None => Response::Rejected(Code::PlanNotFound, None),
             },
-            What::Move(plan, to) => self.copy(tenant, *plan, to),
-            What::Sweep { fresh } => self.sweep(*fresh, at),
+            Operation::CopyToTenant(plan, to) => self.copy(tenant, *plan, to),
+            Operation::Sweep { new_watcher } => self.sweep(*new_watcher, ctx),
         }
     }
 
-    fn on_plan(
+    fn with_plan(
         &mut self,
         tenant: &Arc<str>,
         plan: PlanId,
-        act: impl FnOnce(&mut Plan) -> Result<Said, Code>,
-    ) -> Said {
+        act: impl FnOnce(&mut Plan) -> Result<Response, Code>,
+    ) -> Response {
         match self.plans.get_mut(&(Arc::clone(tenant), plan)) {
-            None => Said::Refused(Code::PlanNotFound, None),
+            None => Response::Rejected(Code::PlanNotFound, None),
             Some(plan) => plan
-                .try_to(act)
-                .unwrap_or_else(|code| Said::Refused(code, None)),
+                .atomically(act)
+                .unwrap_or_else(|code| Response::Rejected(code, None)),
         }
     }
 
-    /// What is refused changes nothing, but that what it brought is kept.
-    fn on_step(
+    /// A rejected request changes nothing, but its content is stored as an artifact.
+    fn with_step(
         &mut self,
         tenant: &Arc<str>,
         step: StepId,
         late: Option<StepResult>,
-        at: &Moment<'_>,
-        act: impl FnOnce(&mut Plan, usize) -> Result<Said, Code>,
-    ) -> Said {
-        let mut own = self.plans.iter_mut().filter(|((of, _), _)| of == tenant);
-        let found = own.find_map(|(_, plan)| Some((plan.place(step)?, plan)));
+        ctx: &Context<'_>,
+        act: impl FnOnce(&mut Plan, usize) -> Result<Response, Code>,
+    ) -> Response {
+        let mut own = self
+            .plans
+            .iter_mut()
+            .filter(|((owner, _), _)| owner == tenant);
+        let found = own.find_map(|(_, plan)| Some((plan.index_of(step)?, plan)));
         let (plan, code) = match found {
             None => (None, Code::StepNotFound),
-            Some((place, plan)) => match plan.try_to(|plan| act(plan, place)) {
-                Ok(said) => return said,
+            Some((index, plan)) => match plan.atomically(|plan| act(plan, index)) {
+                Ok(response) => return response,
                 Err(code) => (Some(plan), code),
             },
         };
         let kept = late.map(|late| {
-            let name = (Arc::clone(tenant), step, format!("{late:?}"));
-            let heard = at.heard.and_then(Said::kept);
-            let known = self.kept.get(&name).copied();
-            if let (None, Some(plan)) = (known, plan) {
+            let key = (Arc::clone(tenant), step, format!("{late:?}"));
+            let actual = ctx.actual.and_then(Response::kept);
+            let stored = self.late_artifacts.get(&key).copied();
+            if let (None, Some(plan)) = (stored, plan) {
                 plan.begin_command();
-                plan.note("late_result_kept", None, Some(step), at);
-                plan.late.push(Late {
+                plan.record("late_result_kept", None, Some(step), ctx);
+                plan.late_results.push(LateResult {
                     step,
                     code,
                     summary: late.summary,
-                    id: heard,
+                    id: actual,
                 });
             }
-            let id = known.flatten().or(heard);
-            self.kept.insert(name, id);
+            let id = stored.flatten().or(actual);
+            self.late_artifacts.insert(key, id);
             id.unwrap_or(ArtifactId::from_u128(0))
         });
-        Said::Refused(code, kept)
+        Response::Rejected(code, kept)
     }
 
-    /// A plan moves with everything that it has; a tenant that has it already keeps its own.
-    fn copy(&mut self, from: &Arc<str>, plan: PlanId, to: &Arc<str>) -> Said {
+    /// Copies a plan with its artifacts. A tenant that already has the plan rejects it.
+    fn copy(&mut self, from: &Arc<str>, plan: PlanId, to: &Arc<str>) -> Response {
         let Some(copied) = self.plans.get(&(Arc::clone(from), plan)).cloned() else {
-            return Said::Refused(Code::PlanNotFound, None);
+            return Response::Rejected(Code::PlanNotFound, None);
         };
-        let there = (Arc::clone(to), plan);
-        if self.plans.contains_key(&there) {
-            return Said::Refused(Code::Conflict, None);
+        let target = (Arc::clone(to), plan);
+        if self.plans.contains_key(&target) {
+            return Response::Rejected(Code::Conflict, None);
         }
-        let of_plan = |step: &StepId| copied.late.iter().any(|late| late.step == *step);
-        let kept = self.kept.clone().into_iter();
-        for ((tenant, step, content), id) in kept {
-            if tenant == *from && of_plan(&step) {
-                let name = (Arc::clone(to), step, content);
-                self.kept.entry(name).or_insert(id);
+        let has_late_result =
+            |step: &StepId| copied.late_results.iter().any(|late| late.step == *step);
+        for ((tenant, step, content), id) in self.late_artifacts.clone() {
+            if tenant == *from && has_late_result(&step) {
+                let key = (Arc::clone(to), step, content);
+                self.late_artifacts.entry(key).or_insert(id);
             }
         }
-        self.plans.insert(there, copied);
-        Said::Moved(plan)
+        self.plans.insert(target, copied);
+        Response::Copied(plan)
     }
 
-    /// Beside the plans, everything is as it is there.
-    pub(crate) fn remember_as(&mut self, other: &Model) {
+    pub(crate) fn copy_keys_and_artifacts(&mut self, other: &Model) {
         self.keys.clone_from(&other.keys);
-        self.kept.clone_from(&other.kept);
+        self.late_artifacts.clone_from(&other.late_artifacts);
     }
 }

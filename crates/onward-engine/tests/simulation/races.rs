@@ -1,137 +1,136 @@
-//! Two engines on one database, several commands at once. Each is answered as if they had come one
-//! after the other, in some order; and the rows are as that order leaves them. Sometimes the store
-//! fails meanwhile: then those who were not answered may have been, or not.
+//! Concurrent requests on two engines with one database. Some sequential order of the requests must
+//! explain all responses and the rows. If a store fault occurs, a request without a response may or
+//! may not have been executed.
 
 use onward_core::Event;
-use onward_engine::step::Asked;
-use onward_engine::world::World;
+use onward_engine::environment::Environment;
+use onward_engine::step::OpenedReview;
 
-use crate::ask::{Ask, What};
 use crate::faults::NEVER;
 use crate::model::Model;
+use crate::request::{Operation, Request};
+use crate::response::Response;
 use crate::rows::Rows;
-use crate::said::Said;
-use crate::scene::Scene;
+use crate::scenario::Scenario;
 
-/// A command that was sent, by which agent, and what came back.
-type Sent = (usize, Ask, Said);
+/// The agent, its request and the response.
+type Sent = (usize, Request, Response);
 
-impl Scene<'_> {
+impl Scenario<'_> {
     pub(crate) async fn race(&mut self) -> Result<(), String> {
-        self.crowd.leave_the_plan();
-        let (agent, first) = self.crowd.wish(&self.model);
-        if self.dice.percent(40) || self.model.plans.is_empty() {
-            return self.say(agent, &first).await;
+        self.agents.clear_target();
+        let (agent, first) = self.agents.next_request(&self.model);
+        if self.rng.percent(40) || self.model.plans.is_empty() {
+            return self.execute(agent, &first).await;
         }
-        let asks = self.runners();
-        // A sweep is not one change, but one for each plan: it runs without faults.
-        let sweeps = asks.iter().any(|(_, ask)| is_sweep(ask));
-        if !sweeps && self.dice.percent(25) {
-            self.home.faults.strike_after(self.dice.order_below(20));
+        let requests = self.concurrent_requests();
+        // A sweep commits once per plan, so its outcome after a fault is not all or nothing.
+        let sweeps = requests.iter().any(|(_, request)| is_sweep(request));
+        if !sweeps && self.rng.percent(25) {
+            self.harness.faults.strike_after(self.rng.order_below(20));
         }
         let mut running = Vec::new();
-        for (agent, ask) in asks {
-            // Several on one engine are written together, where they come together.
-            let engine = self.dice.pick(&self.home.engines).cloned();
-            let engine = engine.expect("there are engines");
+        for (agent, request) in requests {
+            // Concurrent requests on one engine can share a commit.
+            let engine = self.rng.pick(&self.harness.engines).cloned();
+            let engine = engine.expect("harness has an engine");
             let mut watcher = self.watcher;
             running.push(tokio::spawn(async move {
-                let said = ask.put(&engine, &mut watcher).await;
-                (agent, ask, said, watcher)
+                let response = request.send(&engine, &mut watcher).await;
+                (agent, request, response, watcher)
             }));
         }
         let mut sent: Vec<Sent> = Vec::new();
-        for runs in running {
-            let ended = runs
-                .await
-                .map_err(|why| format!("a command panics: {why}"))?;
-            let (agent, ask, said, watcher) = ended;
-            if is_sweep(&ask) {
+        for task in running {
+            let joined = task.await;
+            let (agent, request, response, watcher) =
+                joined.map_err(|error| format!("a request panicked: {error}"))?;
+            if is_sweep(&request) {
                 self.watcher = watcher;
             }
-            self.log(&ask, &said);
-            sent.push((agent, ask, said));
+            self.log(&request, &response);
+            sent.push((agent, request, response));
         }
-        self.home.faults.strike_after(NEVER);
-        let rows = Rows::read(self.home.engine(), &self.crowd.tenants).await?;
-        let mut why = Vec::new();
-        let Some(model) = self.some_order(&self.model, &sent, &rows, &mut why) else {
+        self.harness.faults.strike_after(NEVER);
+        let rows = Rows::read(self.harness.engine(), &self.agents.tenants).await?;
+        let mut mismatches = Vec::new();
+        let Some(model) = self.find_order(&self.model, &sent, &rows, &mut mismatches) else {
             let count = sent.len();
-            let why = why.join("\n");
+            let mismatches = mismatches.join("\n");
             return Err(format!(
-                "no order of the last {count} commands explains what happened:\n{why}"
+                "no order of the last {count} requests explains the result:\n{mismatches}"
             ));
         };
         self.model = model;
-        for (agent, ask, said) in &sent {
-            self.crowd.hear(*agent, ask, said);
-            if matches!(said, Said::Unavailable(_)) {
-                // Now somebody is told: what was kept for a plan that is gone stands in no row.
-                let again = ask.again(&mut self.dice);
-                self.say(*agent, &again).await?;
+        for (agent, request, response) in &sent {
+            self.agents.record_response(*agent, request, response);
+            if matches!(response, Response::Unavailable(_)) {
+                // The retry returns the artifact of a late result for a deleted plan, which is not
+                // in the rows read above.
+                let retry = request.retry(&mut self.rng);
+                self.execute(*agent, &retry).await?;
             }
         }
         Ok(())
     }
 
-    /// Two to four commands about one plan; at most one of them sweeps.
-    fn runners(&mut self) -> Vec<(usize, Ask)> {
-        self.crowd.keep_to_a_plan(&self.model);
-        let count = self.dice.place(3) + 2;
-        let mut asks: Vec<(usize, Ask)> = Vec::new();
-        while asks.len() < count {
-            let (agent, ask) = self.crowd.wish(&self.model);
-            if !(is_sweep(&ask) && asks.iter().any(|(_, before)| is_sweep(before))) {
-                asks.push((agent, ask));
+    /// Two to four requests for one plan, with at most one sweep.
+    fn concurrent_requests(&mut self) -> Vec<(usize, Request)> {
+        self.agents.target_one_plan(&self.model);
+        let count = self.rng.index(3) + 2;
+        let mut requests: Vec<(usize, Request)> = Vec::new();
+        while requests.len() < count {
+            let (agent, request) = self.agents.next_request(&self.model);
+            if !(is_sweep(&request) && requests.iter().any(|(_, other)| is_sweep(other))) {
+                requests.push((agent, request));
             }
         }
-        asks
+        requests
     }
 
-    /// The model after an order that explains the answers and the rows, if there is one.
-    fn some_order(
+    /// Searches an order that explains the responses and the rows. Returns the model after it.
+    fn find_order(
         &self,
         model: &Model,
-        left: &[Sent],
+        remaining: &[Sent],
         rows: &Rows,
-        why: &mut Vec<String>,
+        mismatches: &mut Vec<String>,
     ) -> Option<Model> {
-        if left.is_empty() {
+        if remaining.is_empty() {
             let mut after = model.clone();
-            return match rows.fit(&mut after) {
+            return match rows.check(&mut after) {
                 Ok(()) => Some(after),
-                Err(misfit) => {
-                    why.push(misfit);
+                Err(mismatch) => {
+                    mismatches.push(mismatch);
                     None
                 }
             };
         }
-        for place in 0..left.len() {
-            let (_, ask, said) = &left[place];
-            let mut rest = left.to_vec();
-            rest.remove(place);
+        for index in 0..remaining.len() {
+            let (_, request, response) = &remaining[index];
+            let mut rest = remaining.to_vec();
+            rest.remove(index);
             let mut after = model.clone();
-            if let Said::Unavailable(_) = said {
-                // It was done, or it was not.
-                let rumour = rumour(ask, rows);
-                after.follow(ask, self.home.stage.now(), rumour.as_ref());
-                let done = self.some_order(&after, &rest, rows, why);
-                let found = done.or_else(|| self.some_order(model, &rest, rows, why));
+            if let Response::Unavailable(_) = response {
+                let stored = response_from_rows(request, rows);
+                after.apply(request, self.harness.environment.now(), stored.as_ref());
+                let executed = self.find_order(&after, &rest, rows, mismatches);
+                let found = executed.or_else(|| self.find_order(model, &rest, rows, mismatches));
                 if found.is_some() {
                     return found;
                 }
                 continue;
             }
-            let expected = after.follow(ask, self.home.stage.now(), Some(said));
-            let (expected, said) = (expected.without_lines(), said.clone().without_lines());
-            if expected != said {
-                let depth = left.len();
-                why.push(format!(
-                    "with {depth} left, {ask}\n  is answered {said:?}\n  and not {expected:?}"
+            let expected = after.apply(request, self.harness.environment.now(), Some(response));
+            let (expected, response) = (expected.without_lines(), response.clone().without_lines());
+            if expected != response {
+                let depth = remaining.len();
+                mismatches.push(format!(
+                    "{depth} remaining, {request}\n  response: {response:?}\n  expected: {expected:?}"
                 ));
                 continue;
             }
-            let found = self.some_order(&after, &rest, rows, why);
+            let found = self.find_order(&after, &rest, rows, mismatches);
             if found.is_some() {
                 return found;
             }
@@ -140,25 +139,30 @@ impl Scene<'_> {
     }
 }
 
-/// What others may have heard of a command that was not answered: which review it began.
-fn rumour(ask: &Ask, rows: &Rows) -> Option<Said> {
-    let What::Question(question) = &ask.what else {
+/// The response to a review request that failed, taken from the rows.
+fn response_from_rows(request: &Request, rows: &Rows) -> Option<Response> {
+    let Operation::RequestReview(review_request) = &request.operation else {
         return None;
     };
-    let begun = rows.0.iter().flat_map(|((tenant, plan), whole)| {
-        let own = whole.trail.iter().filter(move |_| *tenant == ask.tenant);
+    let opened = rows.0.iter().flat_map(|((tenant, plan), stored)| {
+        let own = stored
+            .events
+            .iter()
+            .filter(move |_| *tenant == request.tenant);
         own.filter_map(|entry| match &entry.event {
-            Event::UserReviewed { step, review, .. } if *step == question.step => Some(Asked {
-                review: *review,
-                step: *step,
-                plan: *plan,
-            }),
+            Event::UserReviewed { step, review, .. } if *step == review_request.step => {
+                Some(OpenedReview {
+                    review: *review,
+                    step: *step,
+                    plan: *plan,
+                })
+            }
             _ => None,
         })
     });
-    begun.last().map(Said::Asked)
+    opened.last().map(Response::ReviewRequested)
 }
 
-fn is_sweep(ask: &Ask) -> bool {
-    matches!(ask.what, What::Sweep { .. })
+fn is_sweep(request: &Request) -> bool {
+    matches!(request.operation, Operation::Sweep { .. })
 }

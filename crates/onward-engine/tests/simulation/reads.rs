@@ -1,5 +1,5 @@
-//! What the engine shows of the plans, laid beside the model: status, lists, open reviews, what comes
-//! next. Showing changes nothing, which the rows that are read afterwards say.
+//! Compares the engine's read operations with the model: status, lists, open reviews and the next
+//! step. The check of the rows that follows shows that reads change nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,84 +9,95 @@ use std::time::Duration;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::Engine;
 use onward_engine::list::PlanQuery;
-use onward_engine::next::Peek;
+use onward_engine::next_step::Peek;
 use onward_engine::status::StalledStep;
 use onward_store::StepLine;
 
-use crate::ask::caller;
-use crate::model::{Held, Model, Plan, Step};
-use crate::said::{Key, plain};
+use crate::model::{ClaimRecord, Model, Plan, Step};
+use crate::request::caller;
+use crate::response::{PlanKey, without_updated_at};
 
-fn same<T: PartialEq + Debug>(what: &str, shown: &T, expected: &T) -> Result<(), String> {
-    match shown == expected {
-        true => Ok(()),
-        false => Err(format!(
-            "{what}\n  is shown as {shown:?}\n the model says {expected:?}"
-        )),
+fn expect_equal<T: PartialEq + Debug>(name: &str, actual: &T, expected: &T) -> Result<(), String> {
+    if actual == expected {
+        return Ok(());
     }
+    Err(format!(
+        "{name}\n  actual: {actual:?}\n  expected: {expected:?}"
+    ))
 }
 
-fn lines(shown: Vec<StepLine>) -> Vec<StepLine> {
-    shown.into_iter().map(plain).collect()
+fn lines(steps: Vec<StepLine>) -> Vec<StepLine> {
+    steps.into_iter().map(without_updated_at).collect()
 }
 
-/// Whether the status of a plan, its steps and what comes next are shown as they are.
-pub(crate) async fn shown(engine: &Engine, key: &Key, plan: &Plan) -> Result<(), String> {
+/// Checks the status, the steps and the next step of a plan.
+pub(crate) async fn check_plan(engine: &Engine, key: &PlanKey, plan: &Plan) -> Result<(), String> {
     let reader = caller(&key.0, "reader");
     let now = engine.now();
     let status = engine.status(&reader, key.1, None).await;
-    let status = status.map_err(|why| format!("no status: {why}"))?;
-    same("the head", &status.sheet.head, &plan.head())?;
-    same("the derived status", &status.derived, &plan.derived())?;
-    let of = |fits: &dyn Fn(&StepLine) -> bool| -> Vec<StepLine> {
-        plan.lines().into_iter().filter(fits).collect()
+    let status = status.map_err(|error| format!("status failed: {error}"))?;
+    expect_equal("head", &status.sheet.head, &plan.head())?;
+    expect_equal("derived status", &status.derived, &plan.derived())?;
+    let lines_where = |filter: &dyn Fn(&StepLine) -> bool| -> Vec<StepLine> {
+        plan.step_lines().into_iter().filter(filter).collect()
     };
-    let is = |status: StepStatus| of(&|line| line.status == status);
-    same(
-        "the pending steps",
+    let with_status = |status: StepStatus| lines_where(&|line| line.status == status);
+    expect_equal(
+        "pending steps",
         &lines(status.pending),
-        &is(StepStatus::Pending),
+        &with_status(StepStatus::Pending),
     )?;
-    same(
-        "the failed steps",
+    expect_equal(
+        "failed steps",
         &lines(status.failed),
-        &is(StepStatus::Failed),
+        &with_status(StepStatus::Failed),
     )?;
-    let done = of(&|line| matches!(line.status, StepStatus::Completed | StepStatus::Skipped));
-    same("the steps that are done", &lines(status.completed), &done)?;
-    let open = of(&|line| {
+    let done =
+        lines_where(&|line| matches!(line.status, StepStatus::Completed | StepStatus::Skipped));
+    expect_equal(
+        "completed and skipped steps",
+        &lines(status.completed),
+        &done,
+    )?;
+    let open = lines_where(&|line| {
         matches!(
             line.status,
             StepStatus::InProgress | StepStatus::AwaitingInput
         )
     });
-    let current = status.current.map(plain);
-    same("the current step", &current, &open.into_iter().next())?;
+    let current = status.current.map(without_updated_at);
+    expect_equal("current step", &current, &open.into_iter().next())?;
     let (stalled, next) = stalls(plan, None, now);
-    same("the stalled steps", &status.stalled, &stalled)?;
-    same("the next stall", &status.next_stall_at, &next)?;
-    for given in brinks(plan, now) {
-        let status = engine.status(&reader, key.1, Some(given)).await;
-        let status = status.map_err(|why| format!("no status: {why}"))?;
-        let (stalled, next) = stalls(plan, Some(given), now);
-        same(
-            "the steps stalled by another threshold",
+    expect_equal("stalled steps", &status.stalled, &stalled)?;
+    expect_equal("next stall", &status.next_stall_at, &next)?;
+    for threshold in exact_thresholds(plan, now) {
+        let status = engine.status(&reader, key.1, Some(threshold)).await;
+        let status = status.map_err(|error| format!("status failed: {error}"))?;
+        let (stalled, next) = stalls(plan, Some(threshold), now);
+        expect_equal(
+            "stalled steps with a given threshold",
             &status.stalled,
             &stalled,
         )?;
-        same("their next stall", &status.next_stall_at, &next)?;
+        expect_equal(
+            "next stall with a given threshold",
+            &status.next_stall_at,
+            &next,
+        )?;
     }
     let steps = engine.list_steps(&reader, key.1, None, 0, 100).await;
-    let steps = steps.map_err(|why| format!("no steps: {why}"))?;
-    same("the list of steps", &lines(steps.steps), &plan.lines())?;
-    peeked(engine, key, plan).await
+    let steps = steps.map_err(|error| format!("list of steps failed: {error}"))?;
+    expect_equal("list of steps", &lines(steps.steps), &plan.step_lines())?;
+    check_peek(engine, key, plan).await
 }
 
-/// Thresholds that the first step in progress has reached to the millisecond, and not quite.
-fn brinks(plan: &Plan, now: Timestamp) -> Vec<Duration> {
+/// The exact inactivity of the first step in progress, and one millisecond less.
+fn exact_thresholds(plan: &Plan, now: Timestamp) -> Vec<Duration> {
     let mut steps = plan.steps.iter();
-    let working = steps.find(|step| step.status == StepStatus::InProgress);
-    let since = working.and_then(Step::held).map(Held::silent_since);
+    let in_progress = steps.find(|step| step.status == StepStatus::InProgress);
+    let since = in_progress
+        .and_then(Step::current_claim)
+        .map(ClaimRecord::inactive_since);
     let spans = since.map(|since| now.since(since)).into_iter();
     spans
         .flat_map(|span| [span, span.saturating_sub(Duration::from_millis(1))])
@@ -94,24 +105,27 @@ fn brinks(plan: &Plan, now: Timestamp) -> Vec<Duration> {
         .collect()
 }
 
-/// Which steps are past their threshold, or the given one, and when the next one will be.
+/// The steps past their threshold, or the given one, and the time of the next stall.
 fn stalls(
     plan: &Plan,
     given: Option<Duration>,
     now: Timestamp,
 ) -> (Vec<StalledStep>, Option<Timestamp>) {
     let (mut stalled, mut next) = (Vec::new(), None);
-    for (place, step) in plan.steps.iter().enumerate() {
-        if plan.is_over() || step.status != StepStatus::InProgress {
+    for (index, step) in plan.steps.iter().enumerate() {
+        if plan.has_ended() || step.status != StepStatus::InProgress {
             continue;
         }
         let threshold = given.unwrap_or(step.threshold(plan.threshold));
-        let since = step.held().expect("somebody works on it").silent_since();
-        let until = since.checked_add(threshold).expect("no run lasts so long");
+        let since = step
+            .current_claim()
+            .expect("step in progress has a claim")
+            .inactive_since();
+        let until = since.checked_add(threshold).expect("timestamp is in range");
         if now > until {
             stalled.push(StalledStep {
                 step: step.id(),
-                order: plan.order(place),
+                order: plan.order(index),
                 since,
                 elapsed: now.since(since),
                 threshold,
@@ -123,85 +137,90 @@ fn stalls(
     (stalled, next)
 }
 
-async fn peeked(engine: &Engine, key: &Key, plan: &Plan) -> Result<(), String> {
+async fn check_peek(engine: &Engine, key: &PlanKey, plan: &Plan) -> Result<(), String> {
     let reader = caller(&key.0, "reader");
     let peek = engine.peek(&reader, key.1).await;
-    let peek = peek.map_err(|why| format!("no peek: {why}"))?;
-    let untold = |step: &Step| {
-        step.status == StepStatus::InProgress && step.held().is_some_and(|held| held.untold)
+    let peek = peek.map_err(|error| format!("peek failed: {error}"))?;
+    let feedback_pending = |step: &Step| {
+        step.status == StepStatus::InProgress
+            && step
+                .current_claim()
+                .is_some_and(|claim| claim.feedback_pending)
     };
-    let free = |step: &Step| step.status == StepStatus::Pending && !plan.is_blocked(step);
-    let first = |fits: &dyn Fn(&Step) -> bool| plan.steps.iter().position(fits);
-    let hands_out = matches!(
+    let ready = |step: &Step| step.status == StepStatus::Pending && !plan.is_blocked(step);
+    let first = |filter: &dyn Fn(&Step) -> bool| plan.steps.iter().position(filter);
+    let assigns_steps = matches!(
         plan.status,
         PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled
     );
-    let ready = first(&untold).or(first(&free)).filter(|_| hands_out);
-    match (peek, ready) {
-        (Peek::Step(mut step), Some(place)) => {
+    let next = first(&feedback_pending)
+        .or(first(&ready))
+        .filter(|_| assigns_steps);
+    match (peek, next) {
+        (Peek::Step(mut step), Some(index)) => {
             step.updated_at = Timestamp::MIN;
-            let expected = plan.steps[place].row(plan.order(place));
-            same("what comes next", &*step, &expected)
+            let expected = plan.steps[index].row(plan.order(index));
+            expect_equal("next step", &*step, &expected)
         }
-        (Peek::None(next), None) => {
-            let expected = plan.nothing(engine.now());
-            same("why nothing comes next", &next, &expected)
+        (Peek::None(reason), None) => {
+            let expected = plan.no_step_response(engine.now());
+            expect_equal("reason for no next step", &reason, &expected)
         }
-        (peek, ready) => Err(format!("{peek:?} comes next, not {ready:?}")),
+        (peek, next) => Err(format!("next step is {peek:?}, expected index {next:?}")),
     }
 }
 
-/// Whether a tenant's lists are as they should be.
-pub(crate) async fn listed(
+/// Checks a tenant's counts, plan list and open reviews.
+pub(crate) async fn check_lists(
     engine: &Engine,
     tenant: &Arc<str>,
     model: &Model,
 ) -> Result<(), String> {
     let reader = caller(tenant, "reader");
     let now = engine.now();
-    let own = || model.plans.iter().filter(|((of, _), _)| of == tenant);
+    let own = || model.plans.iter().filter(|((owner, _), _)| owner == tenant);
     let mut expected: BTreeMap<PlanStatus, u64> = BTreeMap::new();
     for (_, plan) in own() {
         *expected.entry(plan.status).or_default() += 1;
     }
     let counted = engine.count_plans(&reader).await;
-    let counted = counted.map_err(|why| format!("no counts: {why}"))?;
+    let counted = counted.map_err(|error| format!("count of plans failed: {error}"))?;
     let mut counts: BTreeMap<_, _> = counted
         .into_iter()
         .map(|counted| (counted.status, counted.plans))
         .collect();
     counts.retain(|_, count| *count > 0);
-    same("how many plans there are", &counts, &expected)?;
+    expect_equal("number of plans per status", &counts, &expected)?;
     let query = PlanQuery {
         limit: 100,
         ..PlanQuery::default()
     };
     let page = engine.list_plans(&reader, query).await;
-    let page = page.map_err(|why| format!("no list: {why}"))?;
-    let mut shown: Vec<_> = page
+    let page = page.map_err(|error| format!("list of plans failed: {error}"))?;
+    let mut actual: Vec<_> = page
         .plans
         .iter()
         .map(|listed| (listed.sheet.head.id, listed.stalled))
         .collect();
-    shown.sort_by_key(|(id, _)| *id);
-    let open = own().filter(|(_, plan)| !plan.is_over());
+    actual.sort_by_key(|(id, _)| *id);
+    let open = own().filter(|(_, plan)| !plan.has_ended());
     let expected: Vec<_> = open
         .map(|(key, plan)| (key.1, !stalls(plan, None, now).0.is_empty()))
         .collect();
-    same("the list of plans", &shown, &expected)?;
+    expect_equal("list of plans", &actual, &expected)?;
     let reviews = engine.open_reviews(&reader, 100).await;
-    let reviews = reviews.map_err(|why| format!("no reviews: {why}"))?;
-    let mut shown: Vec<_> = reviews.iter().map(|open| (open.plan, open.step)).collect();
-    shown.sort();
-    let waits = |plan: &Plan| plan.status == PlanStatus::AwaitingReview;
+    let reviews = reviews.map_err(|error| format!("list of reviews failed: {error}"))?;
+    let mut actual: Vec<_> = reviews.iter().map(|open| (open.plan, open.step)).collect();
+    actual.sort();
+    let awaits_review = |plan: &Plan| plan.status == PlanStatus::AwaitingReview;
     let mut expected = Vec::new();
-    for (key, plan) in own().filter(|(_, plan)| waits(plan)) {
-        let asked = plan
+    for (key, plan) in own().filter(|(_, plan)| awaits_review(plan)) {
+        let awaiting = plan
             .steps
             .iter()
             .filter(|step| step.status == StepStatus::AwaitingInput);
-        expected.extend(asked.map(|step| (key.1, step.id())));
+        expected.extend(awaiting.map(|step| (key.1, step.id())));
     }
     expected.sort();
-    same("the open reviews", &shown, &expected)
+    expect_equal("open reviews", &actual, &expected)
 }

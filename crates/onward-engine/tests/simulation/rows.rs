@@ -1,5 +1,4 @@
-//! What the database says, laid beside the model: every row of every plan, its trail and what is kept
-//! beside it.
+//! Compares the rows of every plan with the model, including its audit trail and artifacts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +8,15 @@ use onward_core::Timestamp;
 use onward_core::step::StepState;
 use onward_engine::Engine;
 use onward_engine::list::PlanQuery;
-use onward_engine::transfer::Whole;
+use onward_engine::transfer::FullPlan;
 
-use crate::ask::caller;
-use crate::history;
-use crate::model::{Entry, Model, Plan};
-use crate::said::Key;
+use crate::invariants;
+use crate::model::{AuditEntry, Model, Plan};
+use crate::request::caller;
+use crate::response::PlanKey;
 
-/// Everything that the database says about the plans of some tenants.
-pub(crate) struct Rows(pub(crate) BTreeMap<Key, Whole>);
+/// The stored plans of some tenants.
+pub(crate) struct Rows(pub(crate) BTreeMap<PlanKey, FullPlan>);
 
 impl Rows {
     pub(crate) async fn read(engine: &Engine, tenants: &[Arc<str>]) -> Result<Self, String> {
@@ -30,90 +29,91 @@ impl Rows {
                 ..PlanQuery::default()
             };
             let page = engine.list_plans(&reader, query).await;
-            let page = page.map_err(|why| format!("the plans cannot be listed: {why}"))?;
+            let page = page.map_err(|error| format!("cannot list plans: {error}"))?;
             for listed in page.plans {
                 let id = listed.sheet.head.id;
-                let whole = engine.whole_plan(&reader, id).await;
-                let whole = whole.map_err(|why| format!("plan {id} cannot be read: {why}"))?;
-                if whole.plan.sheet != listed.sheet {
-                    return Err(format!("plan {id} is listed as another than it is"));
+                let stored = engine.full_plan(&reader, id).await;
+                let stored = stored.map_err(|error| format!("cannot read plan {id}: {error}"))?;
+                if stored.plan.sheet != listed.sheet {
+                    return Err(format!("plan {id} differs from its list entry"));
                 }
-                all.insert((Arc::clone(tenant), id), whole);
+                all.insert((Arc::clone(tenant), id), stored);
             }
         }
         Ok(Rows(all))
     }
 
-    /// Whether this is what the model says. What nobody was told, the model learns here.
-    pub(crate) fn fit(&self, model: &mut Model) -> Result<(), String> {
+    /// Compares all plans with the model. Generated values that no response contained are copied to
+    /// it.
+    pub(crate) fn check(&self, model: &mut Model) -> Result<(), String> {
         for key in model.plans.keys() {
             if !self.0.contains_key(key) {
-                return Err(format!("plan {} of {} is gone", key.1, key.0));
+                return Err(format!("plan {} of {} is missing", key.1, key.0));
             }
         }
-        for (key, whole) in &self.0 {
+        for (key, stored) in &self.0 {
             let plan = model.plans.get_mut(key);
-            let plan = plan.ok_or_else(|| format!("there is a plan {} of {}", key.1, key.0))?;
-            fit(plan, whole)?;
-            history::is_lawful(whole)?;
+            let plan = plan.ok_or_else(|| format!("unexpected plan {} of {}", key.1, key.0))?;
+            check(plan, stored)?;
+            invariants::check(stored)?;
         }
         Ok(())
     }
 }
 
-/// Whether these rows are this plan's.
-pub(crate) fn fit(plan: &mut Plan, whole: &Whole) -> Result<(), String> {
-    learn(plan, whole);
-    let says = |what: &str, rows: &dyn std::fmt::Debug, model: &dyn std::fmt::Debug| {
+/// Compares one plan with the model.
+pub(crate) fn check(plan: &mut Plan, stored: &FullPlan) -> Result<(), String> {
+    adopt_generated_values(plan, stored);
+    let mismatch = |name: &str, rows: &dyn std::fmt::Debug, model: &dyn std::fmt::Debug| {
         let id = plan.id;
         Err(format!(
-            "plan {id}: {what}\n  the rows say {rows:?}\n the model says {model:?}"
+            "plan {id}: {name}\n  rows: {rows:?}\n  model: {model:?}"
         ))
     };
-    let sheet = &whole.plan.sheet;
+    let sheet = &stored.plan.sheet;
     if sheet.head != plan.head() {
-        return says("the head", &sheet.head, &plan.head());
+        return mismatch("head", &sheet.head, &plan.head());
     }
     if sheet.brief != plan.brief || sheet.created_at != plan.created_at {
-        return says("the brief", &sheet.brief, &plan.brief);
+        return mismatch("brief", &sheet.brief, &plan.brief);
     }
-    let last = plan.trail.last().map(|entry| entry.at);
+    let last = plan.audit_trail.last().map(|entry| entry.at);
     if Some(sheet.updated_at) != last {
-        return says("when it changed last", &sheet.updated_at, &last);
+        return mismatch("updated_at", &sheet.updated_at, &last);
     }
-    if whole.plan.steps.len() != plan.steps.len() {
-        return says("the steps", &whole.plan.steps, &plan.steps);
+    if stored.plan.steps.len() != plan.steps.len() {
+        return mismatch("steps", &stored.plan.steps, &plan.steps);
     }
-    for (place, (row, step)) in whole.plan.steps.iter().zip(&plan.steps).enumerate() {
+    for (index, (row, step)) in stored.plan.steps.iter().zip(&plan.steps).enumerate() {
         let mut row = row.clone();
         row.updated_at = Timestamp::MIN;
-        let expected = step.row(plan.order(place));
+        let expected = step.row(plan.order(index));
         if row != expected {
-            return says("a step (tokens are not shown)", &row, &expected);
+            return mismatch("a step (tokens are not printed)", &row, &expected);
         }
     }
-    fit_branches(plan, whole)?;
+    check_branches(plan, stored)?;
     let resumed: Vec<String> = plan.resumed.iter().cloned().collect();
-    let mut known = whole.plan.resumed.clone();
-    known.sort();
-    if known != resumed {
-        return says("who resumed it", &known, &resumed);
+    let mut rows = stored.plan.resumed.clone();
+    rows.sort();
+    if rows != resumed {
+        return mismatch("sessions that resumed it", &rows, &resumed);
     }
-    fit_trail(plan, whole)?;
-    fit_artifacts(plan, whole)
+    check_audit_trail(plan, stored)?;
+    check_artifacts(plan, stored)
 }
 
-/// Tokens and ids that were given out when nobody heard.
-fn learn(plan: &mut Plan, whole: &Whole) {
+/// Copies tokens and ids that were generated by failed requests to the model.
+fn adopt_generated_values(plan: &mut Plan, stored: &FullPlan) {
     for step in &mut plan.steps {
-        let row = whole.plan.steps.iter().find(|row| row.id() == step.id());
+        let row = stored.plan.steps.iter().find(|row| row.id() == step.id());
         let Some(row) = row else { continue };
         let tokens = row
             .superseded
             .iter()
             .chain(row.claim().map(|claim| &claim.token));
-        for (held, token) in step.claims.iter_mut().zip(tokens) {
-            held.token.get_or_insert(token.clone());
+        for (claim, token) in step.claims.iter_mut().zip(tokens) {
+            claim.token.get_or_insert(token.clone());
         }
         if let (Some(review), StepState::AwaitingInput { review: row, .. }) =
             (&mut step.review, &row.state)
@@ -128,96 +128,96 @@ fn learn(plan: &mut Plan, whole: &Whole) {
             step.skipped_by = Some(*by);
         }
     }
-    let kept = whole.trail.iter().filter_map(|entry| match &entry.event {
+    let kept = stored.events.iter().filter_map(|entry| match &entry.event {
         Event::LateResultKept { artifact, .. } => Some(*artifact),
         _ => None,
     });
-    for (late, artifact) in plan.late.iter_mut().zip(kept) {
+    for (late, artifact) in plan.late_results.iter_mut().zip(kept) {
         late.id.get_or_insert(artifact);
     }
 }
 
-fn fit_branches(plan: &Plan, whole: &Whole) -> Result<(), String> {
-    let rows: Vec<_> = whole.plan.branches.iter().collect();
-    let fits = rows.len() == plan.branches.len()
+fn check_branches(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
+    let rows: Vec<_> = stored.plan.branches.iter().collect();
+    let equal = rows.len() == plan.branches.len()
         && rows.iter().zip(&plan.branches).all(|(row, branch)| {
             row.id == branch.id
                 && row.after == branch.after
                 && row.condition.source() == branch.condition
                 && row.action == branch.action
         });
-    match fits {
-        true => Ok(()),
-        false => Err(format!(
-            "plan {}: the branches\n  the rows say {rows:?}\n the model says {:?}",
-            plan.id, plan.branches
-        )),
+    if equal {
+        return Ok(());
     }
+    Err(format!(
+        "plan {}: branches\n  rows: {rows:?}\n  model: {:?}",
+        plan.id, plan.branches
+    ))
 }
 
-fn fit_trail(plan: &Plan, whole: &Whole) -> Result<(), String> {
-    let trail: Vec<Entry> = whole
-        .trail
+fn check_audit_trail(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
+    let audit_trail: Vec<AuditEntry> = stored
+        .events
         .iter()
-        .map(|entry| Entry {
+        .map(|entry| AuditEntry {
             name: entry.event.name(),
             action: entry.event.action(),
             step: entry.event.step(),
             at: entry.at,
             commit: entry.commit_seq,
-            who: entry.author.name.clone(),
+            author: entry.author.name.clone(),
             session: entry.author.session.clone(),
         })
         .collect();
-    if trail == plan.trail {
+    if audit_trail == plan.audit_trail {
         return Ok(());
     }
-    let same = trail
+    let same = audit_trail
         .iter()
-        .zip(&plan.trail)
+        .zip(&plan.audit_trail)
         .take_while(|(row, own)| row == own);
     let from = same.count();
     Err(format!(
-        "plan {}: the trail from entry {}\n  the rows say {:#?}\n the model says {:#?}",
+        "plan {}: audit trail from entry {}\n  rows: {:#?}\n  model: {:#?}",
         plan.id,
         from + 1,
-        &trail[from..],
-        &plan.trail[from..]
+        &audit_trail[from..],
+        &plan.audit_trail[from..]
     ))
 }
 
-/// Every refused result is there, with its words, and its entry says where.
-fn fit_artifacts(plan: &Plan, whole: &Whole) -> Result<(), String> {
-    let entries: Vec<_> = whole
-        .trail
+/// Every rejected result is stored as an artifact, and its audit entry names the artifact.
+fn check_artifacts(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
+    let entries: Vec<_> = stored
+        .events
         .iter()
         .filter_map(|entry| match &entry.event {
             Event::LateResultKept {
                 step,
                 artifact,
-                refused,
-            } => Some((*step, *artifact, *refused)),
+                rejection,
+            } => Some((*step, *artifact, *rejection)),
             _ => None,
         })
         .collect();
-    if whole.artifacts.len() != entries.len() {
-        let (kept, said) = (whole.artifacts.len(), entries.len());
+    if stored.artifacts.len() != entries.len() {
+        let (artifacts, entries) = (stored.artifacts.len(), entries.len());
         return Err(format!(
-            "{kept} refused results are kept, and {said} entries say so"
+            "{artifacts} artifacts, but {entries} entries for rejected results"
         ));
     }
-    for (late, (step, artifact, refused)) in plan.late.iter().zip(&entries) {
-        if (late.step, late.code) != (*step, *refused) || late.id != Some(*artifact) {
+    for (late, (step, artifact, rejection)) in plan.late_results.iter().zip(&entries) {
+        if (late.step, late.code) != (*step, *rejection) || late.id != Some(*artifact) {
             return Err(format!(
-                "a refused result is kept as {artifact} for {step}, {refused}, and not as {late:?}"
+                "entry with artifact {artifact} for step {step}, {rejection}; expected {late:?}"
             ));
         }
-        let found = whole.artifacts.iter().find(|found| found.id == *artifact);
-        let found = found.ok_or_else(|| format!("the refused result {artifact} is not kept"))?;
+        let found = stored.artifacts.iter().find(|found| found.id == *artifact);
+        let found = found.ok_or_else(|| format!("artifact {artifact} is not stored"))?;
         let content: serde_json::Value =
-            serde_json::from_str(&found.content).map_err(|why| why.to_string())?;
+            serde_json::from_str(&found.content).map_err(|error| error.to_string())?;
         if found.kind != "late_result" || content["resultSummary"] != *late.summary {
-            return Err(format!("{found:?} does not hold {late:?}"));
+            return Err(format!("{found:?} does not contain {late:?}"));
         }
     }
     Ok(())

@@ -51,10 +51,10 @@ pub struct CallRecord {
     pub last_progress_at: Option<Timestamp>,
     /// Substitute for a missing result.
     pub synthetic: Option<Synthetic>,
-    /// Beginning of its own result, without secrets.
+    /// Beginning of the call's own result, without secrets.
     pub result: Option<String>,
     /// Whether the agent was notified of its interruption.
-    pub told: bool,
+    pub reported_to_agent: bool,
 }
 
 /// Substitute for a result that never arrived.
@@ -152,7 +152,7 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
         last_progress_at,
         synthetic,
         result: cells.maybe_string("result")?,
-        told: cells.flag("told")?,
+        reported_to_agent: cells.flag("told")?,
     })
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn of_state(record: &CallRecord, policy: CallPolicy) -> Vec<Value> {
         synthetic.map(|synthetic| synthetic.to_model.as_str()),
         synthetic.map(|synthetic| synthetic.to_operator.as_str()),
         record.result.as_deref(),
-        record.told,
+        record.reported_to_agent,
         stale_at(&record.call.timestamp(), policy),
     ]
 }

@@ -1,4 +1,4 @@
-//! Plans as agents write them, by chance; some cannot be.
+//! Random plans; some are invalid.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,92 +8,97 @@ use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, Ste
 use onward_core::id::{BranchId, PlanId, StepId};
 use onward_core::policy::OnStall;
 
-use super::Crowd;
-use crate::ask::{Ask, What};
+use super::Agents;
 use crate::conditions;
-use crate::dice::Dice;
+use crate::request::{Operation, Request};
+use crate::rng::Rng;
 
-/// Thresholds, in milliseconds: from hardly any to longer than most runs.
+/// Stall thresholds in milliseconds, from minimal to longer than most runs.
 const THRESHOLDS: [u64; 6] = [1, 997, 10_000, 60_000, 1_800_000, 86_400_000];
 
-impl Crowd {
-    /// A plan; or one that was made before, under the same key.
-    pub(super) fn create(&mut self, agent: usize) -> Ask {
-        let dice = &mut self.dice;
-        let again = match dice.percent(25) {
-            true => dice.pick(&self.keyed).cloned(),
-            false => None,
+impl Agents {
+    /// Creates a plan, or repeats an earlier creation with the same key.
+    pub(super) fn create(&mut self, agent: usize) -> Request {
+        let rng = &mut self.rng;
+        let repeated = if rng.percent(25) {
+            rng.pick(&self.keyed_plans).cloned()
+        } else {
+            None
         };
-        let (plan, key) = match again {
+        let (plan, key) = match repeated {
             Some((mut plan, key)) => {
-                if dice.percent(20) {
+                if rng.percent(20) {
                     plan.name.push('!');
                 }
-                (renamed(plan, dice), Some(key))
+                (with_new_ids(plan, rng), Some(key))
             }
             None => {
-                self.begun += 1;
-                let mut plan = plan(dice);
+                self.created_plans += 1;
+                let mut plan = plan(rng);
                 plan.session = self.agents[agent].session.clone();
-                let key = dice.percent(40).then(|| format!("key{}", self.begun));
+                let key = rng
+                    .percent(40)
+                    .then(|| format!("key{}", self.created_plans));
                 if let Some(key) = &key {
-                    self.keyed.push((plan.clone(), key.clone()));
+                    self.keyed_plans.push((plan.clone(), key.clone()));
                 }
                 (plan, key)
             }
         };
         let tenant = Arc::clone(&self.tenants[0]);
-        self.ask(agent, &tenant, What::Create(Box::new(plan), key))
+        self.request(agent, &tenant, Operation::Create(Box::new(plan), key))
     }
 }
 
-fn plan(dice: &mut Dice) -> CreatePlan {
-    let most = dice.between(1, 12);
-    let count = dice.between(1, most);
-    let steps = specs(dice, 0, count, count);
+fn plan(rng: &mut Rng) -> CreatePlan {
+    let max = rng.between(1, 12);
+    let count = rng.between(1, max);
+    let steps = specs(rng, 0, count, count);
     let total = u32::try_from(count).unwrap_or(0);
-    let id = PlanId::from_u128(dice.id());
+    let id = PlanId::from_u128(rng.id());
     let mut plan = CreatePlan::new(id, "Tides", "Why are there tides?", steps);
-    let branches = dice.below(5);
-    plan.branches = (0..branches).map(|_| branch(dice, total)).collect();
-    plan.stall_threshold = threshold(dice, 75);
-    plan.on_stall = dice.weighed(&[
+    let branches = rng.below(5);
+    plan.branches = (0..branches).map(|_| branch(rng, total)).collect();
+    plan.stall_threshold = threshold(rng, 75);
+    plan.on_stall = rng.weighted(&[
         (45, OnStall::Mark),
         (30, OnStall::Requeue),
         (15, OnStall::Fail),
         (10, OnStall::Ignore),
     ]);
-    plan.output_formatting_notes = dice.percent(20).then(|| "in two columns".to_owned());
-    if dice.percent(2) {
+    plan.output_formatting_notes = rng.percent(20).then(|| "in two columns".to_owned());
+    if rng.percent(2) {
         plan.steps.clear();
     }
     plan
 }
 
-fn threshold(dice: &mut Dice, often: u64) -> Option<Duration> {
-    let millis = dice.pick(&THRESHOLDS).copied().unwrap_or(1);
-    dice.percent(often).then(|| Duration::from_millis(millis))
+fn threshold(rng: &mut Rng, percent: u64) -> Option<Duration> {
+    let millis = rng.pick(&THRESHOLDS).copied().unwrap_or(1);
+    rng.percent(percent).then(|| Duration::from_millis(millis))
 }
 
-/// So many steps, which come behind so many others, into a plan that has so many in the end.
-pub(super) fn specs(dice: &mut Dice, behind: u64, count: u64, total: u64) -> Vec<StepSpec> {
+/// `count` steps after `preceding` existing ones, in a plan with `total` steps in the end.
+pub(super) fn specs(rng: &mut Rng, preceding: u64, count: u64, total: u64) -> Vec<StepSpec> {
     let spec = |number: u64| {
-        let id = StepId::from_u128(dice.id());
-        let kind = *dice.pick(&StepType::ALL).unwrap_or(&StepType::Search);
+        let id = StepId::from_u128(rng.id());
+        let kind = *rng.pick(&StepType::ALL).unwrap_or(&StepType::Search);
         let mut spec = StepSpec::new(id, kind, format!("Do part {number}."));
-        spec.title = dice.percent(30).then(|| format!("Part {number}"));
-        spec.stall_threshold = threshold(dice, 15);
-        spec.max_attempts = dice.percent(50).then(|| dice.order_below(4) + 1);
-        while dice.percent(25) {
-            // Mostly what stands before it; now and then anything.
-            let order = match dice.percent(96) {
-                true if behind + number > 1 => dice.between(1, behind + number - 1),
-                true => continue,
-                false => dice.between(0, total + 1),
+        spec.title = rng.percent(30).then(|| format!("Part {number}"));
+        spec.stall_threshold = threshold(rng, 15);
+        spec.max_attempts = rng.percent(50).then(|| rng.order_below(4) + 1);
+        while rng.percent(25) {
+            // Usually an earlier step; sometimes any order, also an invalid one.
+            let order = if !rng.percent(96) {
+                rng.between(0, total + 1)
+            } else if preceding + number > 1 {
+                rng.between(1, preceding + number - 1)
+            } else {
+                continue;
             };
             spec.depends_on.push(u32::try_from(order).unwrap_or(0));
         }
-        if dice.percent(1) {
+        if rng.percent(1) {
             spec.instructions = " ".to_owned();
         }
         spec
@@ -101,78 +106,81 @@ pub(super) fn specs(dice: &mut Dice, behind: u64, count: u64, total: u64) -> Vec
     (1..=count).map(spec).collect()
 }
 
-pub(super) fn branch(dice: &mut Dice, total: u32) -> BranchSpec {
-    let after_order = match dice.percent(97) {
-        true => dice.order_below(total.max(1)) + 1,
-        false => dice.order_below(total + 3),
+pub(super) fn branch(rng: &mut Rng, total: u32) -> BranchSpec {
+    let after_order = if rng.percent(97) {
+        rng.order_below(total.max(1)) + 1
+    } else {
+        rng.order_below(total + 3)
     };
-    let condition = match dice.percent(97) {
-        true => dice.pick(&conditions::ALL).map(|(source, _)| *source),
-        false => dice.pick(&conditions::NONE).copied(),
+    let condition = if rng.percent(97) {
+        rng.pick(&conditions::ALL).map(|(source, _)| *source)
+    } else {
+        rng.pick(&conditions::INVALID).copied()
     };
-    let action = match dice.below(100) {
+    let action = match rng.below(100) {
         0..15 => ActionSpec::Continue,
         15..50 => {
-            let behind = total.saturating_sub(after_order).max(1);
-            let order = match dice.percent(95) {
-                true => after_order + 1 + dice.order_below(behind),
-                false => dice.order_below(total + 2),
+            let following = total.saturating_sub(after_order).max(1);
+            let order = if rng.percent(95) {
+                after_order + 1 + rng.order_below(following)
+            } else {
+                rng.order_below(total + 2)
             };
             ActionSpec::SkipTo(StepRef::Order(order))
         }
         50..84 => {
-            let count = dice.between(1, 2);
-            let behind = u64::from(after_order);
-            ActionSpec::AddSteps(specs(dice, behind, count, u64::from(total) + count))
+            let count = rng.between(1, 2);
+            let preceding = u64::from(after_order);
+            ActionSpec::AddSteps(specs(rng, preceding, count, u64::from(total) + count))
         }
         _ => ActionSpec::Fail {
-            reason: dice.percent(50).then(|| "not worth it".to_owned()),
+            reason: rng.percent(50).then(|| "not useful".to_owned()),
         },
     };
     BranchSpec {
-        id: BranchId::from_u128(dice.id()),
+        id: BranchId::from_u128(rng.id()),
         after_order,
         condition: condition.unwrap_or("true").to_owned(),
         action,
     }
 }
 
-/// The same content under fresh ids, as a call that is sent again has.
-fn renamed(mut plan: CreatePlan, dice: &mut Dice) -> CreatePlan {
-    plan.plan = PlanId::from_u128(dice.id());
-    rename_steps(&mut plan.steps, dice);
+/// The same content with new ids, as in a retried call.
+fn with_new_ids(mut plan: CreatePlan, rng: &mut Rng) -> CreatePlan {
+    plan.plan = PlanId::from_u128(rng.id());
+    renew_step_ids(&mut plan.steps, rng);
     for branch in &mut plan.branches {
-        rename_branch(branch, dice);
+        renew_branch_ids(branch, rng);
     }
     plan
 }
 
-fn rename_steps(steps: &mut [StepSpec], dice: &mut Dice) {
+fn renew_step_ids(steps: &mut [StepSpec], rng: &mut Rng) {
     for step in steps {
-        step.id = StepId::from_u128(dice.id());
+        step.id = StepId::from_u128(rng.id());
     }
 }
 
-fn rename_branch(branch: &mut BranchSpec, dice: &mut Dice) {
-    branch.id = BranchId::from_u128(dice.id());
+fn renew_branch_ids(branch: &mut BranchSpec, rng: &mut Rng) {
+    branch.id = BranchId::from_u128(rng.id());
     if let ActionSpec::AddSteps(steps) = &mut branch.action {
-        rename_steps(steps, dice);
+        renew_step_ids(steps, rng);
     }
 }
 
-impl Ask {
-    /// The same call once more: whoever speaks for an agent gives what it makes fresh ids each time.
-    pub(crate) fn again(&self, dice: &mut Dice) -> Ask {
-        let mut ask = self.clone();
-        match &mut ask.what {
-            What::Create(plan, _) => **plan = renamed(plan.as_ref().clone(), dice),
-            What::Modify { modification, .. } => match modification {
-                Modification::AddSteps { steps, .. } => rename_steps(steps, dice),
-                Modification::AddBranch { branch } => rename_branch(branch, dice),
+impl Request {
+    /// The same request with new ids, as the server generates them for a retried call.
+    pub(crate) fn retry(&self, rng: &mut Rng) -> Request {
+        let mut request = self.clone();
+        match &mut request.operation {
+            Operation::Create(plan, _) => **plan = with_new_ids(plan.as_ref().clone(), rng),
+            Operation::Modify { modification, .. } => match modification {
+                Modification::AddSteps { steps, .. } => renew_step_ids(steps, rng),
+                Modification::AddBranch { branch } => renew_branch_ids(branch, rng),
                 _ => {}
             },
             _ => {}
         }
-        ask
+        request
     }
 }

@@ -1,4 +1,4 @@
-//! A plan comes into being, by the model: once per key.
+//! Creation of plans, with idempotency keys.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use onward_core::command::{ActionSpec, CreatePlan, StepSpec};
 use onward_core::id::{BranchId, PlanId, StepId};
 use onward_core::plan::Brief;
 
-use super::{Model, Moment, Plan, Step, shape};
-use crate::said::Said;
+use super::{Context, Model, Plan, Step, resolve};
+use crate::response::Response;
 
 impl Model {
     pub(crate) fn create(
@@ -16,49 +16,51 @@ impl Model {
         tenant: &Arc<str>,
         command: &CreatePlan,
         key: Option<&str>,
-        at: &Moment<'_>,
-    ) -> Said {
-        let plan = match made(command, at) {
+        ctx: &Context<'_>,
+    ) -> Response {
+        let plan = match build_plan(command, ctx) {
             Ok(plan) => plan,
-            Err(code) => return Said::Refused(code, None),
+            Err(code) => return Response::Rejected(code, None),
         };
         if let Some(key) = key {
-            let name = (Arc::clone(tenant), key.to_owned());
+            let key = (Arc::clone(tenant), key.to_owned());
             let content = content(command);
-            match self.keys.get(&name) {
-                Some((known, before)) if *before == content => return Said::Created(*known),
-                Some(_) => return Said::Refused(Code::Conflict, None),
+            match self.keys.get(&key) {
+                Some((existing, stored)) if *stored == content => {
+                    return Response::Created(*existing);
+                }
+                Some(_) => return Response::Rejected(Code::Conflict, None),
                 None => {
-                    self.keys.insert(name, (plan.id, content));
+                    self.keys.insert(key, (plan.id, content));
                 }
             }
         }
         let id = plan.id;
         self.plans.insert((Arc::clone(tenant), id), plan);
-        Said::Created(id)
+        Response::Created(id)
     }
 
-    /// A key goes with its plan.
-    pub(crate) fn forget_keys(&mut self, tenant: &Arc<str>, plan: PlanId) {
+    /// Removes the idempotency keys of a deleted plan.
+    pub(crate) fn remove_keys(&mut self, tenant: &Arc<str>, plan: PlanId) {
         self.keys
-            .retain(|(of, _), (known, _)| of != tenant || *known != plan);
+            .retain(|(owner, _), (keyed, _)| owner != tenant || *keyed != plan);
     }
 }
 
-fn made(command: &CreatePlan, at: &Moment<'_>) -> Result<Plan, Code> {
+fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     let threshold = command.stall_threshold;
     if command.name.trim().is_empty() || threshold.is_some_and(|span| span.is_zero()) {
         return Err(Code::InvalidInput);
     }
-    shape::check(&command.steps)?;
+    resolve::check(&command.steps)?;
     for branch in &command.branches {
-        shape::check_branch(branch)?;
+        resolve::check_branch(branch)?;
     }
-    let steps = shape::steps(&[], 0, &command.steps)?;
+    let steps = resolve::steps(&[], 0, &command.steps)?;
     let list: Vec<StepId> = steps.iter().map(|step| step.id).collect();
     let mut branches = Vec::new();
     for branch in &command.branches {
-        branches.push(shape::branch(&list, branch)?);
+        branches.push(resolve::branch(&list, branch)?);
     }
     let brief = Brief {
         name: command.name.clone(),
@@ -67,28 +69,28 @@ fn made(command: &CreatePlan, at: &Moment<'_>) -> Result<Plan, Code> {
         output_formatting_notes: command.output_formatting_notes.clone(),
     };
     let steps = steps.into_iter().map(Step::new).collect();
-    let mut plan = Plan::new(command.plan, brief, steps, branches, at.now);
+    let mut plan = Plan::new(command.plan, brief, steps, branches, ctx.now);
     plan.threshold = threshold;
     plan.on_stall = command.on_stall;
     plan.last_session = command.session.clone();
-    plan.note("plan_modified", Some("created"), None, at);
+    plan.record("plan_modified", Some("created"), None, ctx);
     Ok(plan)
 }
 
-/// What it is made from, but for the ids.
+/// The content of a creation request without ids.
 fn content(command: &CreatePlan) -> String {
-    let mut bare = command.clone();
-    bare.plan = PlanId::from_u128(0);
-    bare.steps.iter_mut().for_each(nameless);
-    for branch in &mut bare.branches {
+    let mut content = command.clone();
+    content.plan = PlanId::from_u128(0);
+    content.steps.iter_mut().for_each(clear_id);
+    for branch in &mut content.branches {
         branch.id = BranchId::from_u128(0);
         if let ActionSpec::AddSteps(steps) = &mut branch.action {
-            steps.iter_mut().for_each(nameless);
+            steps.iter_mut().for_each(clear_id);
         }
     }
-    format!("{bare:?}")
+    format!("{content:?}")
 }
 
-fn nameless(step: &mut StepSpec) {
+fn clear_id(step: &mut StepSpec) {
     step.id = StepId::from_u128(0);
 }

@@ -1,146 +1,152 @@
-//! The next step, by the model: first a step whose instructions a person changed, once; then, for
-//! whoever asks, one past its threshold; then the first pending one that waits for nothing.
+//! Choice of the next step: first a step with undelivered feedback, then a stalled step if
+//! requested, then the first pending step without open dependencies.
 
 use onward_core::id::ClaimToken;
 use onward_core::plan::PlanFailure;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
-use onward_engine::next::{FormattingNotes, Handed, Next, Working};
+use onward_engine::next_step::{AssignedStep, FormattingNotes, NextStep, StepInProgress};
 
-use super::step::Held;
-use super::{Moment, Plan, Step};
-use crate::said::Said;
+use super::step::{ClaimRecord, UNKNOWN_TOKEN};
+use super::{Context, Plan, Step};
+use crate::response::Response;
 
 impl Plan {
-    pub(crate) fn next(&mut self, include_stalled: bool, at: &Moment<'_>) -> Next {
+    pub(crate) fn next(&mut self, include_stalled: bool, ctx: &Context<'_>) -> NextStep {
         match self.status {
             PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {}
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
                 if self.status == PlanStatus::Stalled {
-                    self.resume("next_step", at);
+                    self.resume("next_step", ctx);
                 }
-                if let Some(place) = self.choose(include_stalled, at) {
-                    return Next::Started(Box::new(self.handed(place)));
+                if let Some(index) = self.choose_step(include_stalled, ctx) {
+                    return NextStep::Started(Box::new(self.assigned_step(index)));
                 }
-                self.settle(at);
+                self.complete_if_done(ctx);
             }
         }
-        self.nothing(at.now)
+        self.no_step_response(ctx.now)
     }
 
-    /// Gives a step out, and says which.
-    fn choose(&mut self, include_stalled: bool, at: &Moment<'_>) -> Option<usize> {
-        let untold = |step: &Step| {
-            step.status == StepStatus::InProgress && step.held().is_some_and(|held| held.untold)
+    /// Assigns a step and returns its index.
+    fn choose_step(&mut self, include_stalled: bool, ctx: &Context<'_>) -> Option<usize> {
+        let feedback_pending = |step: &Step| {
+            step.status == StepStatus::InProgress
+                && step
+                    .current_claim()
+                    .is_some_and(|claim| claim.feedback_pending)
         };
-        let stalled = |plan: &Plan, place| include_stalled && plan.is_stalled(place, at.now);
-        if let Some(place) = self.steps.iter().position(untold)
-            && !stalled(self, place)
+        let stalled = |plan: &Plan, index| include_stalled && plan.is_stalled(index, ctx.now);
+        if let Some(index) = self.steps.iter().position(feedback_pending)
+            && !stalled(self, index)
         {
-            let held = self.steps[place].held_mut();
-            held.untold = false;
-            held.alive(at.now);
-            let id = self.steps[place].id();
-            self.note("step_progressed", Some("feedback_delivered"), Some(id), at);
-            self.worked_on(at);
-            return Some(place);
+            let claim = self.steps[index].current_claim_mut();
+            claim.feedback_pending = false;
+            claim.record_activity(ctx.now);
+            let id = self.steps[index].id();
+            self.record("step_progressed", Some("feedback_delivered"), Some(id), ctx);
+            self.set_last_session(ctx);
+            return Some(index);
         }
-        for place in 0..self.steps.len() {
-            if stalled(self, place) {
-                self.hand_back(place, "taken_over", at);
-                if self.steps[place].status == StepStatus::Pending {
-                    self.claim(place, at.heard.and_then(Said::token).cloned(), at);
-                    return Some(place);
+        for index in 0..self.steps.len() {
+            if stalled(self, index) {
+                self.requeue(index, "taken_over", ctx);
+                if self.steps[index].status == StepStatus::Pending {
+                    self.claim(index, ctx.actual.and_then(Response::token).cloned(), ctx);
+                    return Some(index);
                 }
             }
         }
-        let free = |step: &Step| step.status == StepStatus::Pending && !self.is_blocked(step);
-        let place = self.steps.iter().position(free)?;
-        self.claim(place, at.heard.and_then(Said::token).cloned(), at);
-        Some(place)
+        let ready = |step: &Step| step.status == StepStatus::Pending && !self.is_blocked(step);
+        let index = self.steps.iter().position(ready)?;
+        self.claim(index, ctx.actual.and_then(Response::token).cloned(), ctx);
+        Some(index)
     }
 
-    /// Somebody takes a pending step on.
-    pub(crate) fn claim(&mut self, place: usize, token: Option<ClaimToken>, at: &Moment<'_>) {
+    pub(crate) fn claim(&mut self, index: usize, token: Option<ClaimToken>, ctx: &Context<'_>) {
         if self.status == PlanStatus::Planning {
             self.status = PlanStatus::Executing;
         }
-        let step = &mut self.steps[place];
+        let step = &mut self.steps[index];
         step.status = StepStatus::InProgress;
-        step.claims.push(Held {
+        step.claims.push(ClaimRecord {
             token,
-            session: at.session.cloned(),
-            started_at: at.now,
-            last_sign: None,
-            marked: None,
-            untold: false,
-            handed_back: false,
+            session: ctx.session.cloned(),
+            started_at: ctx.now,
+            last_activity: None,
+            stall_marked: None,
+            feedback_pending: false,
+            released: false,
         });
         let id = step.id();
-        self.note("step_started", None, Some(id), at);
-        self.worked_on(at);
+        self.record("step_started", None, Some(id), ctx);
+        self.set_last_session(ctx);
     }
 
-    fn handed(&self, place: usize) -> Handed {
-        let step = &self.steps[place];
-        let held = step.held().expect("it was handed out");
-        Handed {
+    fn assigned_step(&self, index: usize) -> AssignedStep {
+        let step = &self.steps[index];
+        let claim = step.current_claim().expect("assigned step has a claim");
+        AssignedStep {
             plan: self.id,
             step: step.id(),
-            order: self.order(place),
+            order: self.order(index),
             step_type: step.spec.step_type,
             title: step.spec.title.clone(),
             instructions: step.spec.instructions.clone(),
             attempt: step.attempt(),
-            token: held.token.clone().unwrap_or(ClaimToken::new("unseen")),
+            token: claim
+                .token
+                .clone()
+                .unwrap_or(ClaimToken::new(UNKNOWN_TOKEN)),
             stall_threshold: step.threshold(self.threshold),
             total: self.total(),
             progress: self.progress_percent(),
         }
     }
 
-    /// Why nothing was handed out.
-    pub(crate) fn nothing(&self, now: Timestamp) -> Next {
-        let waits = |step: &&Step| step.status == StepStatus::AwaitingInput;
+    /// The response without an assigned step.
+    pub(crate) fn no_step_response(&self, now: Timestamp) -> NextStep {
+        let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
         let steps = || self.steps.iter().enumerate();
         match self.status {
-            PlanStatus::Completed => Next::Complete(FormattingNotes {
-                // Nobody here runs a skill.
+            PlanStatus::Completed => NextStep::Complete(FormattingNotes {
+                // The agents run no skills.
                 media_type: None,
                 instructions: None,
                 plan: self.brief.output_formatting_notes.clone(),
                 steps: steps()
-                    .filter_map(|(place, step)| {
+                    .filter_map(|(index, step)| {
                         let notes = step.result.as_ref()?.formatting_notes.clone()?;
-                        Some((step.id(), self.order(place), notes))
+                        Some((step.id(), self.order(index), notes))
                     })
                     .collect(),
             }),
-            PlanStatus::Failed => Next::Failed {
+            PlanStatus::Failed => NextStep::Failed {
                 reason: self.failure.clone().unwrap_or(PlanFailure::Abandoned(None)),
             },
             PlanStatus::AwaitingReview => {
-                let step = self.steps.iter().find(waits).expect("a step awaits input");
-                Next::AwaitingReview {
+                let step = self.steps.iter().find(awaits_input);
+                let step = step.expect("a step awaits input");
+                NextStep::AwaitingReview {
                     step: step.id(),
-                    review: step.review.clone().expect("it has a review"),
+                    review: step.review.clone().expect("step has a review"),
                 }
             }
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
-                let working = steps().filter(|(_, step)| step.status == StepStatus::InProgress);
+                let in_progress = steps().filter(|(_, step)| step.status == StepStatus::InProgress);
                 let blocked = self.steps.iter().filter(|step| self.is_blocked(step));
-                Next::NoPendingSteps {
+                NextStep::NoPendingSteps {
                     in_progress: self.count(StepStatus::InProgress),
                     failed: self.count(StepStatus::Failed),
-                    blocked: u32::try_from(blocked.count()).expect("few steps"),
-                    working: working
-                        .map(|(place, step)| {
-                            let held = step.held().expect("somebody works on it");
-                            Working {
+                    blocked: u32::try_from(blocked.count()).expect("count fits u32"),
+                    working: in_progress
+                        .map(|(index, step)| {
+                            let claim = step.current_claim().expect("step in progress has a claim");
+                            StepInProgress {
                                 step: step.id(),
-                                order: self.order(place),
-                                elapsed: now.since(held.silent_since()),
-                                stalled: self.is_stalled(place, now),
-                                session: held.session.clone(),
+                                order: self.order(index),
+                                elapsed: now.since(claim.inactive_since()),
+                                stalled: self.is_stalled(index, now),
+                                session: claim.session.clone(),
                             }
                         })
                         .collect(),

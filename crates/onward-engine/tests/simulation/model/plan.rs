@@ -1,4 +1,4 @@
-//! A plan of the model: a list of steps, a list of branches, a status, and what happened.
+//! A plan: its steps, branches, status and audit trail.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use onward_core::step::FailReason;
 use onward_core::{Code, Counts, PlanHead, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
 use onward_store::StepLine;
 
-use super::{Moment, Step};
-use crate::said::Said;
+use super::{Context, Step};
+use crate::response::Response;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) brief: Brief,
     pub(crate) created_at: Timestamp,
     pub(crate) steps: Vec<Step>,
-    /// In the order in which they were made.
+    /// In order of creation.
     pub(crate) branches: Vec<Branch>,
     pub(crate) status: PlanStatus,
     pub(crate) marked_at: Option<Timestamp>,
@@ -30,10 +30,10 @@ pub(crate) struct Plan {
     pub(crate) on_stall: OnStall,
     pub(crate) last_session: Option<SessionId>,
     pub(crate) resumed: BTreeSet<String>,
-    pub(crate) trail: Vec<Entry>,
-    /// Refused results that are kept beside the plan.
-    pub(crate) late: Vec<Late>,
-    /// The number of the first entry of the command at hand.
+    pub(crate) audit_trail: Vec<AuditEntry>,
+    /// Rejected results that are stored as artifacts.
+    pub(crate) late_results: Vec<LateResult>,
+    /// Sequence number of the first entry of the current command.
     commit: u64,
 }
 
@@ -45,25 +45,25 @@ pub(crate) struct Branch {
     pub(crate) action: Action,
 }
 
-/// A result that was refused, and is kept.
+/// A rejected result that is stored as an artifact.
 #[derive(Debug, Clone)]
-pub(crate) struct Late {
+pub(crate) struct LateResult {
     pub(crate) step: StepId,
     pub(crate) code: Code,
     pub(crate) summary: String,
-    /// Where; none where nobody was told, and the rows were not read yet.
+    /// `None` until it is known from a response or the rows.
     pub(crate) id: Option<ArtifactId>,
 }
 
-/// One thing that happened.
+/// An entry of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct AuditEntry {
     pub(crate) name: &'static str,
     pub(crate) action: Option<&'static str>,
     pub(crate) step: Option<StepId>,
     pub(crate) at: Timestamp,
     pub(crate) commit: u64,
-    pub(crate) who: String,
+    pub(crate) author: String,
     pub(crate) session: Option<SessionId>,
 }
 
@@ -89,14 +89,14 @@ impl Plan {
             on_stall: OnStall::Mark,
             last_session: None,
             resumed: BTreeSet::new(),
-            trail: Vec::new(),
-            late: Vec::new(),
+            audit_trail: Vec::new(),
+            late_results: Vec::new(),
             commit: 1,
         }
     }
 
-    /// All of it, or nothing.
-    pub(crate) fn try_to<T>(
+    /// Runs a command and restores the plan if it is rejected.
+    pub(crate) fn atomically<T>(
         &mut self,
         act: impl FnOnce(&mut Plan) -> Result<T, Code>,
     ) -> Result<T, Code> {
@@ -106,49 +106,49 @@ impl Plan {
     }
 
     pub(crate) fn begin_command(&mut self) {
-        self.commit = self.trail.len() as u64 + 1;
+        self.commit = self.audit_trail.len() as u64 + 1;
     }
 
-    pub(crate) fn note(
+    pub(crate) fn record(
         &mut self,
         name: &'static str,
         action: Option<&'static str>,
         step: Option<StepId>,
-        at: &Moment<'_>,
+        ctx: &Context<'_>,
     ) {
-        self.trail.push(Entry {
+        self.audit_trail.push(AuditEntry {
             name,
             action,
             step,
-            at: at.now,
+            at: ctx.now,
             commit: self.commit,
-            who: at.who.to_owned(),
-            session: at.session.cloned(),
+            author: ctx.author.to_owned(),
+            session: ctx.session.cloned(),
         });
     }
 
-    pub(crate) fn place(&self, step: StepId) -> Option<usize> {
+    pub(crate) fn index_of(&self, step: StepId) -> Option<usize> {
         self.steps.iter().position(|own| own.id() == step)
     }
 
-    pub(crate) fn order(&self, place: usize) -> u32 {
-        u32::try_from(place + 1).expect("few steps")
+    pub(crate) fn order(&self, index: usize) -> u32 {
+        u32::try_from(index + 1).expect("count fits u32")
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self.status, PlanStatus::Completed | PlanStatus::Failed)
     }
 
     pub(crate) fn count(&self, status: StepStatus) -> u32 {
         let count = self.steps.iter().filter(|step| step.status == status);
-        u32::try_from(count.count()).expect("few steps")
+        u32::try_from(count.count()).expect("count fits u32")
     }
 
     pub(crate) fn total(&self) -> u32 {
-        u32::try_from(self.steps.len()).expect("few steps")
+        u32::try_from(self.steps.len()).expect("count fits u32")
     }
 
-    /// Halves up; failed steps do not count.
+    /// Rounded half up. Failed steps do not count as done.
     pub(crate) fn progress_percent(&self) -> u32 {
         let done = self.count(StepStatus::Completed) + self.count(StepStatus::Skipped);
         match self.total() {
@@ -161,11 +161,11 @@ impl Plan {
         let any = |status| self.count(status) > 0;
         if self.steps.is_empty() {
             PlanStatus::Planning
-        } else if self.steps.iter().all(Step::is_over) {
+        } else if self.steps.iter().all(Step::has_ended) {
             PlanStatus::Completed
         } else if any(StepStatus::AwaitingInput) {
             PlanStatus::AwaitingReview
-        } else if any(StepStatus::InProgress) || self.steps.iter().any(Step::is_over) {
+        } else if any(StepStatus::InProgress) || self.steps.iter().any(Step::has_ended) {
             PlanStatus::Executing
         } else {
             PlanStatus::Planning
@@ -173,101 +173,104 @@ impl Plan {
     }
 
     pub(crate) fn is_blocked(&self, step: &Step) -> bool {
-        let open = |id: &StepId| self.place(*id).is_some_and(|at| !self.steps[at].is_over());
+        let open = |id: &StepId| {
+            self.index_of(*id)
+                .is_some_and(|index| !self.steps[index].has_ended())
+        };
         step.status == StepStatus::Pending && step.spec.depends_on.iter().any(open)
     }
 
-    pub(crate) fn is_stalled(&self, place: usize, now: Timestamp) -> bool {
-        let alive_until = self.steps[place].alive_until(self.threshold);
-        alive_until.is_some_and(|alive_until| now > alive_until)
+    pub(crate) fn is_stalled(&self, index: usize, now: Timestamp) -> bool {
+        let active_until = self.steps[index].active_until(self.threshold);
+        active_until.is_some_and(|active_until| now > active_until)
     }
 
-    pub(crate) fn worked_on(&mut self, at: &Moment<'_>) {
-        if let Some(session) = at.session {
+    pub(crate) fn set_last_session(&mut self, ctx: &Context<'_>) {
+        if let Some(session) = ctx.session {
             self.last_session = Some(session.clone());
         }
     }
 
-    pub(crate) fn resume(&mut self, by: &'static str, at: &Moment<'_>) {
+    pub(crate) fn resume(&mut self, by: &'static str, ctx: &Context<'_>) {
         self.status = PlanStatus::Executing;
         self.marked_at = None;
-        self.note("plan_resumed", Some(by), None, at);
+        self.record("plan_resumed", Some(by), None, ctx);
     }
 
-    pub(crate) fn fail(&mut self, why: PlanFailure, at: &Moment<'_>) {
+    pub(crate) fn fail(&mut self, reason: PlanFailure, ctx: &Context<'_>) {
         self.status = PlanStatus::Failed;
-        self.failure = Some(why);
-        self.ended_at = Some(at.now);
-        self.note("plan_failed", None, None, at);
+        self.failure = Some(reason);
+        self.ended_at = Some(ctx.now);
+        self.record("plan_failed", None, None, ctx);
     }
 
-    pub(crate) fn fail_step(&mut self, place: usize, why: FailReason, at: &Moment<'_>) {
+    pub(crate) fn fail_step(&mut self, index: usize, reason: FailReason, ctx: &Context<'_>) {
         if self.status == PlanStatus::Planning {
             self.status = PlanStatus::Executing;
         }
-        let step = &mut self.steps[place];
+        let step = &mut self.steps[index];
         step.status = StepStatus::Failed;
-        step.failure = Some(why);
-        step.ended_at = Some(at.now);
+        step.failure = Some(reason);
+        step.ended_at = Some(ctx.now);
         step.review = None;
         let id = step.id();
-        self.note("step_failed", None, Some(id), at);
+        self.record("step_failed", None, Some(id), ctx);
     }
 
-    /// Back to be handed out again, or failed where that was done as often as it may be.
-    pub(crate) fn hand_back(&mut self, place: usize, why: &'static str, at: &Moment<'_>) {
-        let step = &mut self.steps[place];
+    /// Requeues a step, or fails it after its last attempt.
+    pub(crate) fn requeue(&mut self, index: usize, reason: &'static str, ctx: &Context<'_>) {
+        let step = &mut self.steps[index];
         if step.attempt() >= step.spec.max_attempts {
-            return self.fail_step(place, FailReason::AttemptsUsedUp, at);
+            return self.fail_step(index, FailReason::AttemptsExhausted, ctx);
         }
         step.status = StepStatus::Pending;
-        step.held_mut().handed_back = true;
+        step.current_claim_mut().released = true;
         let id = step.id();
-        self.note("step_requeued", Some(why), Some(id), at);
+        self.record("step_requeued", Some(reason), Some(id), ctx);
     }
 
-    /// The end, where every step is over.
-    pub(crate) fn settle(&mut self, at: &Moment<'_>) {
+    /// Completes the plan if every step has ended.
+    pub(crate) fn complete_if_done(&mut self, ctx: &Context<'_>) {
         if self.status == PlanStatus::Executing && self.derived() == PlanStatus::Completed {
             self.status = PlanStatus::Completed;
-            self.ended_at = Some(at.now);
-            self.note("plan_completed", None, None, at);
+            self.ended_at = Some(ctx.now);
+            self.record("plan_completed", None, None, ctx);
         }
     }
 
-    pub(crate) fn resume_by_hand(&mut self, at: &Moment<'_>) -> Result<Said, Code> {
+    pub(crate) fn resume_manually(&mut self, ctx: &Context<'_>) -> Result<Response, Code> {
         match self.status {
-            PlanStatus::Stalled => self.resume("person", at),
+            PlanStatus::Stalled => self.resume("person", ctx),
             PlanStatus::Completed | PlanStatus::Failed => return Err(Code::PlanIsTerminal),
             _ => return Err(Code::IllegalTransition),
         }
-        Ok(Said::Stands(self.status))
+        Ok(Response::Status(self.status))
     }
 
     pub(crate) fn abandon(
         &mut self,
         reason: Option<&String>,
-        at: &Moment<'_>,
-    ) -> Result<Said, Code> {
-        if self.is_over() {
+        ctx: &Context<'_>,
+    ) -> Result<Response, Code> {
+        if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
-        self.fail(PlanFailure::Abandoned(reason.cloned()), at);
-        Ok(Said::Stands(self.status))
+        self.fail(PlanFailure::Abandoned(reason.cloned()), ctx);
+        Ok(Response::Status(self.status))
     }
 
-    /// Once per session, and not by the one that works on it already.
-    pub(crate) fn take_up(&mut self, session: &SessionId, at: &Moment<'_>) {
-        let known = self.resumed.contains(session.as_str());
-        if known || self.last_session.as_ref() == Some(session) || self.is_over() {
+    /// Recorded once per session, and not for the last session that worked on the plan.
+    pub(crate) fn resume_session(&mut self, session: &SessionId, ctx: &Context<'_>) {
+        let recorded = self.resumed.contains(session.as_str());
+        if recorded || self.last_session.as_ref() == Some(session) || self.has_ended() {
             return;
         }
         self.resumed.insert(session.as_str().to_owned());
-        self.note("session_resumed", None, None, at);
+        self.record("session_resumed", None, None, ctx);
     }
 }
 
-/// The plan as the rows must show it.
+/// The plan in the form of the rows.
 impl Plan {
     pub(crate) fn head(&self) -> PlanHead {
         let ended_at = self.ended_at.unwrap_or(Timestamp::MIN);
@@ -275,18 +278,19 @@ impl Plan {
             PlanStatus::Planning => PlanState::Planning,
             PlanStatus::Executing => PlanState::Executing,
             PlanStatus::AwaitingReview => {
-                let asked = |step: &&Step| step.status == StepStatus::AwaitingInput;
-                let step = self.steps.iter().find(asked).expect("a step awaits input");
-                let review = step.review.as_ref().expect("it has a review").id;
+                let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
+                let step = self.steps.iter().find(awaits_input);
+                let step = step.expect("a step awaits input");
+                let review = step.review.as_ref().expect("step has a review").id;
                 let step = step.id();
                 PlanState::AwaitingReview { step, review }
             }
             PlanStatus::Stalled => PlanState::Stalled {
-                marked_at: self.marked_at.expect("it was marked"),
+                marked_at: self.marked_at.expect("stalled plan has a mark"),
             },
             PlanStatus::Completed => PlanState::Completed { ended_at },
             PlanStatus::Failed => PlanState::Failed {
-                reason: self.failure.clone().expect("it failed for a reason"),
+                reason: self.failure.clone().expect("failed plan has a reason"),
                 ended_at,
             },
         };
@@ -301,17 +305,17 @@ impl Plan {
                 skipped: self.count(StepStatus::Skipped),
                 failed: self.count(StepStatus::Failed),
             },
-            seq: self.trail.len() as u64,
+            seq: self.audit_trail.len() as u64,
             stall_threshold: self.threshold,
             on_stall: self.on_stall,
             last_session: self.last_session.clone(),
         }
     }
 
-    pub(crate) fn lines(&self) -> Vec<StepLine> {
+    pub(crate) fn step_lines(&self) -> Vec<StepLine> {
         let steps = self.steps.iter().enumerate();
         steps
-            .map(|(place, step)| step.line(self.order(place), self.threshold))
+            .map(|(index, step)| step.line(self.order(index), self.threshold))
             .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! A step of the model: what it is, and everyone who ever had it.
+//! A step and all of its claims.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,55 +8,56 @@ use onward_core::step::{
     Claim, FailReason, NewStep, Review, SkipCause, StepResult, StepState, Work,
 };
 use onward_core::{StepId, StepStatus, Timestamp};
-use onward_engine::next::Handed;
-use onward_engine::submit::Submitted;
+use onward_engine::next_step::AssignedStep;
+use onward_engine::submit::SubmitResponse;
 use onward_store::StepLine;
 
-/// 30 minutes, where nobody said otherwise.
-const ORDINARY: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_STALL_THRESHOLD: Duration = Duration::from_secs(30 * 60);
+
+/// Token of a claim whose response was lost, until the rows are read.
+pub(super) const UNKNOWN_TOKEN: &str = "unknown";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) spec: NewStep,
     pub(crate) status: StepStatus,
-    /// Every claim that was given out, the first one first.
-    pub(crate) claims: Vec<Held>,
+    /// Oldest first.
+    pub(crate) claims: Vec<ClaimRecord>,
     pub(crate) review: Option<Review>,
     pub(crate) result: Option<StepResult>,
     pub(crate) failure: Option<FailReason>,
     pub(crate) skipped_by: Option<SkipCause>,
     pub(crate) ended_at: Option<Timestamp>,
-    /// What was answered to the result that completed it.
-    pub(crate) answer: Option<Submitted>,
-    /// What was handed out in the same breath.
-    pub(crate) gave: Option<Handed>,
+    /// Response to the submission that completed the step.
+    pub(crate) response: Option<SubmitResponse>,
+    /// Step assigned in the same response.
+    pub(crate) assigned_next: Option<AssignedStep>,
 }
 
-/// A claim.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
-    /// None where nobody was told, and the rows were not read yet.
+pub(crate) struct ClaimRecord {
+    /// `None` until it is known from a response or the rows.
     pub(crate) token: Option<ClaimToken>,
     pub(crate) session: Option<SessionId>,
     pub(crate) started_at: Timestamp,
-    pub(crate) last_sign: Option<Timestamp>,
-    /// The silence that the plan was marked for began here.
-    pub(crate) marked: Option<Timestamp>,
-    /// A person changed the instructions, and no agent was told.
-    pub(crate) untold: bool,
-    pub(crate) handed_back: bool,
+    pub(crate) last_activity: Option<Timestamp>,
+    /// Start of the inactivity for which the plan was marked as stalled.
+    pub(crate) stall_marked: Option<Timestamp>,
+    /// A reviewer changed the instructions, and no agent has received them.
+    pub(crate) feedback_pending: bool,
+    pub(crate) released: bool,
 }
 
-impl Held {
-    pub(crate) fn silent_since(&self) -> Timestamp {
-        self.last_sign
-            .map_or(self.started_at, |sign| sign.max(self.started_at))
+impl ClaimRecord {
+    pub(crate) fn inactive_since(&self) -> Timestamp {
+        self.last_activity
+            .map_or(self.started_at, |last| last.max(self.started_at))
     }
 
-    /// A clock that was set back takes no sign away.
-    pub(crate) fn alive(&mut self, now: Timestamp) {
-        let before = self.last_sign.unwrap_or(now);
-        self.last_sign = Some(before.max(now));
+    /// Keeps the later time if the clock was set back.
+    pub(crate) fn record_activity(&mut self, now: Timestamp) {
+        let last = self.last_activity.unwrap_or(now);
+        self.last_activity = Some(last.max(now));
     }
 }
 
@@ -71,8 +72,8 @@ impl Step {
             failure: None,
             skipped_by: None,
             ended_at: None,
-            answer: None,
-            gave: None,
+            response: None,
+            assigned_next: None,
         }
     }
 
@@ -80,115 +81,121 @@ impl Step {
         self.spec.id
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(
             self.status,
             StepStatus::Completed | StepStatus::Skipped | StepStatus::Failed
         )
     }
 
-    /// The claim that it is in, or ended in.
-    pub(crate) fn held(&self) -> Option<&Held> {
-        self.claims.last().filter(|held| !held.handed_back)
+    /// The active claim, or the one in which the step ended.
+    pub(crate) fn current_claim(&self) -> Option<&ClaimRecord> {
+        self.claims.last().filter(|claim| !claim.released)
     }
 
-    pub(crate) fn held_mut(&mut self) -> &mut Held {
-        self.claims.last_mut().expect("somebody has this step")
+    pub(crate) fn current_claim_mut(&mut self) -> &mut ClaimRecord {
+        self.claims.last_mut().expect("step has a claim")
     }
 
-    /// The attempt that it is in, or, while it is pending, that comes next.
+    /// The current attempt number; for a pending step, the next one.
     pub(crate) fn attempt(&self) -> u32 {
-        let claims = u32::try_from(self.claims.len()).expect("few claims");
+        let claims = u32::try_from(self.claims.len()).expect("count fits u32");
         match self.status {
             StepStatus::Pending => claims + 1,
             _ => claims,
         }
     }
 
-    /// Whether this is a token of somebody who had it before.
-    pub(crate) fn knows(&self, token: Option<&ClaimToken>) -> bool {
-        let mut before = self.claims.iter().filter(|held| held.handed_back);
-        token.is_some() && before.any(|held| held.token.as_ref() == token)
+    /// Whether this is the token of a released claim.
+    pub(crate) fn had_token(&self, token: Option<&ClaimToken>) -> bool {
+        let mut released = self.claims.iter().filter(|claim| claim.released);
+        token.is_some() && released.any(|claim| claim.token.as_ref() == token)
     }
 
-    pub(crate) fn threshold(&self, of_plan: Option<Duration>) -> Duration {
-        self.spec.stall_threshold.or(of_plan).unwrap_or(ORDINARY)
+    pub(crate) fn threshold(&self, plan_threshold: Option<Duration>) -> Duration {
+        self.spec
+            .stall_threshold
+            .or(plan_threshold)
+            .unwrap_or(DEFAULT_STALL_THRESHOLD)
     }
 
-    /// The last instant at which it is alive; none while nobody works on it.
-    pub(crate) fn alive_until(&self, of_plan: Option<Duration>) -> Option<Timestamp> {
+    /// The last instant before the step stalls; `None` if it is not in progress.
+    pub(crate) fn active_until(&self, plan_threshold: Option<Duration>) -> Option<Timestamp> {
         match self.status {
             StepStatus::InProgress => self
-                .held()?
-                .silent_since()
-                .checked_add(self.threshold(of_plan)),
+                .current_claim()?
+                .inactive_since()
+                .checked_add(self.threshold(plan_threshold)),
             _ => None,
         }
     }
 
     fn claim(&self) -> Option<Claim> {
-        self.held().map(|held| Claim {
+        self.current_claim().map(|claim| Claim {
             attempt: self.attempt(),
-            token: held.token.clone().unwrap_or(ClaimToken::new("unseen")),
-            session: held.session.clone(),
+            token: claim
+                .token
+                .clone()
+                .unwrap_or(ClaimToken::new(UNKNOWN_TOKEN)),
+            session: claim.session.clone(),
         })
     }
 
-    /// The step as the rows must show it.
+    /// The step in the form of the rows.
     pub(crate) fn row(&self, order: u32) -> onward_core::Step {
-        let work = |held: &Held| Work {
-            claim: self.claim().expect("it is held"),
-            started_at: held.started_at,
-            last_progress_at: held.last_sign,
-            stall_marked: held.marked,
-            undelivered: held.untold,
+        let work = |claim: &ClaimRecord| Work {
+            claim: self.claim().expect("step has a claim"),
+            started_at: claim.started_at,
+            last_progress_at: claim.last_activity,
+            stall_marked: claim.stall_marked,
+            undelivered: claim.feedback_pending,
         };
-        let over = || self.ended_at.expect("it has ended");
-        let held = || self.held().expect("somebody has it");
+        let ended_at = || self.ended_at.expect("step has ended");
+        let claim = || self.current_claim().expect("step has a claim");
         let state = match self.status {
             StepStatus::Pending => StepState::Pending {
                 attempt: self.attempt(),
             },
-            StepStatus::InProgress => StepState::InProgress(work(held())),
+            StepStatus::InProgress => StepState::InProgress(work(claim())),
             StepStatus::AwaitingInput => StepState::AwaitingInput {
-                work: work(held()),
-                review: self.review.clone().expect("a person is asked"),
+                work: work(claim()),
+                review: self.review.clone().expect("step has a review"),
             },
             StepStatus::Completed => StepState::Completed {
-                claim: self.claim().expect("somebody completed it"),
-                started_at: held().started_at,
-                ended_at: over(),
-                result: Arc::new(self.result.clone().expect("it has a result")),
+                claim: self.claim().expect("completed step has a claim"),
+                started_at: claim().started_at,
+                ended_at: ended_at(),
+                result: Arc::new(self.result.clone().expect("completed step has a result")),
             },
             StepStatus::Skipped => StepState::Skipped {
-                by: self.skipped_by.expect("somebody passed over it"),
+                by: self.skipped_by.expect("skipped step has a cause"),
                 claim: self.claim(),
-                ended_at: over(),
+                ended_at: ended_at(),
             },
             StepStatus::Failed => StepState::Failed {
-                reason: self.failure.clone().expect("it failed for a reason"),
+                reason: self.failure.clone().expect("failed step has a reason"),
                 claim: self.claim(),
-                ended_at: over(),
+                ended_at: ended_at(),
             },
         };
-        let before = self.claims.iter().filter(|held| held.handed_back);
+        let released = self.claims.iter().filter(|claim| claim.released);
         onward_core::Step {
             spec: self.spec.clone(),
             order,
             state,
-            superseded: before.filter_map(|held| held.token.clone()).collect(),
+            superseded: released.filter_map(|claim| claim.token.clone()).collect(),
             updated_at: Timestamp::MIN,
         }
     }
 
-    /// The step as a list must show it.
-    pub(crate) fn line(&self, order: u32, of_plan: Option<Duration>) -> StepLine {
-        let held = self.held();
+    /// The step in the form of a list entry.
+    pub(crate) fn line(&self, order: u32, plan_threshold: Option<Duration>) -> StepLine {
+        let claim = self.current_claim();
         let open = matches!(
             self.status,
             StepStatus::InProgress | StepStatus::AwaitingInput
         );
-        let began = held.filter(|_| open || self.status == StepStatus::Completed);
+        let started = claim.filter(|_| open || self.status == StepStatus::Completed);
         StepLine {
             id: self.id(),
             order,
@@ -196,10 +203,10 @@ impl Step {
             title: self.spec.title.clone(),
             status: self.status,
             attempt: self.attempt(),
-            session: held.and_then(|held| held.session.clone()),
-            started_at: began.map(|held| held.started_at),
-            last_progress_at: held.filter(|_| open).and_then(|held| held.last_sign),
-            stalls_at: self.alive_until(of_plan),
+            session: claim.and_then(|claim| claim.session.clone()),
+            started_at: started.map(|claim| claim.started_at),
+            last_progress_at: claim.filter(|_| open).and_then(|claim| claim.last_activity),
+            stalls_at: self.active_until(plan_threshold),
             stall_threshold: self.spec.stall_threshold,
             ended_at: self.ended_at,
             result_summary: self.result.as_ref().map(|result| result.summary.clone()),

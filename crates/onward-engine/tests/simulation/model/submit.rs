@@ -1,28 +1,28 @@
-//! A result, by the model: under which claim it comes, whether it came before, and which branch it
-//! leads into.
+//! Submission of a result: token check, repeated submissions, and branches.
 
-use onward_core::branch::{Action, Effect, NoEffect, Verdict};
+use onward_core::branch::{Action, BranchVerdict, Effect, NoEffect};
 use onward_core::id::{BranchId, ClaimToken};
 use onward_core::plan::PlanFailure;
 use onward_core::step::{SkipCause, StepResult};
 use onward_core::{Code, PlanStatus, StepStatus};
-use onward_engine::next::Next;
-use onward_engine::submit::{Submission, Submitted};
+use onward_engine::next_step::NextStep;
+use onward_engine::submit::{Submission, SubmitResponse};
 
-use super::{Moment, Plan, Step};
-use crate::conditions::{self, Seen};
-use crate::said::Said;
+use super::step::UNKNOWN_TOKEN;
+use super::{Context, Plan, Step};
+use crate::conditions::{self, ConditionInput};
+use crate::response::Response;
 
-/// What completing a step led to.
-pub(super) type Came = (Vec<Verdict>, Option<(BranchId, Effect)>);
+/// Verdicts of all evaluated branches, and the taken branch.
+pub(super) type BranchOutcome = (Vec<BranchVerdict>, Option<(BranchId, Effect)>);
 
 impl Plan {
     pub(crate) fn submit(
         &mut self,
-        place: usize,
+        index: usize,
         submission: &Submission,
-        at: &Moment<'_>,
-    ) -> Result<Submitted, Code> {
+        ctx: &Context<'_>,
+    ) -> Result<SubmitResponse, Code> {
         let Submission {
             result,
             token,
@@ -30,64 +30,66 @@ impl Plan {
             ..
         } = submission;
         let token = token.as_ref();
-        let step = &self.steps[place];
+        let step = &self.steps[index];
         let same_claim =
-            token.is_none() || step.held().and_then(|held| held.token.as_ref()) == token;
+            token.is_none() || step.current_claim().and_then(|claim| claim.token.as_ref()) == token;
         if step.status == StepStatus::Completed
             && same_claim
             && step.result.as_ref() == Some(result)
         {
-            return Ok(self.answer_again(place, *claim_next, at));
+            return Ok(self.repeat_response(index, *claim_next, ctx));
         }
         if result.summary.trim().is_empty()
             || result
                 .confidence
-                .is_some_and(|sure| !(0.0..=1.0).contains(&sure))
+                .is_some_and(|confidence| !(0.0..=1.0).contains(&confidence))
             || result.data.as_ref().is_some_and(|data| !data.is_object())
         {
             return Err(Code::InvalidInput);
         }
-        self.may_speak(place, token)?;
-        if self.is_over() {
+        self.check_token(index, token)?;
+        if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
         if self.status == PlanStatus::Stalled {
-            self.resume("late_result", at);
+            self.resume("late_result", ctx);
         }
-        let step = &self.steps[place];
+        let step = &self.steps[index];
         match step.status {
             StepStatus::Pending => {
-                if self.status == PlanStatus::AwaitingReview && !step.knows(token) {
+                if self.status == PlanStatus::AwaitingReview && !step.had_token(token) {
                     return Err(Code::IllegalTransition);
                 }
-                self.claim(place, token.cloned(), at);
+                self.claim(index, token.cloned(), ctx);
             }
             StepStatus::InProgress => {}
             _ => return Err(Code::IllegalTransition),
         }
-        self.complete(place, result.clone(), at);
+        self.complete(index, result.clone(), ctx);
         if !*claim_next {
-            return Ok(self.answer(place));
+            return Ok(self.stored_response(index));
         }
-        // The completed step may have moved nowhere, but others may stand behind it by then.
-        let id = self.steps[place].id();
-        let next = self.next(false, at);
-        let place = self.place(id).expect("a completed step stays");
+        let id = self.steps[index].id();
+        let next = self.next(false, ctx);
+        let index = self.index_of(id).expect("completed step exists");
         let status = self.status;
-        let step = &mut self.steps[place];
-        if let Next::Started(handed) = &next {
-            step.gave = Some(handed.as_ref().clone());
+        let step = &mut self.steps[index];
+        if let NextStep::Started(assigned) = &next {
+            step.assigned_next = Some(assigned.as_ref().clone());
         }
-        step.answer.as_mut().expect("it was answered").plan_status = status;
-        let mut answer = self.answer(place);
-        answer.next_step = Some(next);
-        Ok(answer)
+        step.response
+            .as_mut()
+            .expect("completed step has a response")
+            .plan_status = status;
+        let mut response = self.stored_response(index);
+        response.next_step = Some(next);
+        Ok(response)
     }
 
-    /// With the current token, without any, or while nobody has the step.
-    pub(crate) fn may_speak(&self, place: usize, token: Option<&ClaimToken>) -> Result<(), Code> {
-        let step = &self.steps[place];
-        let current = step.held().and_then(|held| held.token.as_ref());
+    /// Accepts the current token, no token, or any token for a pending step.
+    pub(crate) fn check_token(&self, index: usize, token: Option<&ClaimToken>) -> Result<(), Code> {
+        let step = &self.steps[index];
+        let current = step.current_claim().and_then(|claim| claim.token.as_ref());
         match step.status {
             StepStatus::Pending => Ok(()),
             _ if token.is_none() || (current.is_some() && current == token) => Ok(()),
@@ -95,74 +97,86 @@ impl Plan {
         }
     }
 
-    fn answer(&self, place: usize) -> Submitted {
-        self.steps[place].answer.clone().expect("it was answered")
+    fn stored_response(&self, index: usize) -> SubmitResponse {
+        self.steps[index]
+            .response
+            .clone()
+            .expect("completed step has a response")
     }
 
-    /// The same answer; and the same next step, where one was handed out with it.
-    fn answer_again(&mut self, place: usize, claim_next: bool, at: &Moment<'_>) -> Submitted {
-        let mut answer = self.answer(place);
+    /// The response of the first submission, with the same next step if one was assigned.
+    fn repeat_response(
+        &mut self,
+        index: usize,
+        claim_next: bool,
+        ctx: &Context<'_>,
+    ) -> SubmitResponse {
+        let mut response = self.stored_response(index);
         if !claim_next {
-            return answer;
+            return response;
         }
-        let next = match self.steps[place].gave.clone() {
-            Some(mut handed) => {
-                handed.token = self.token_of(&handed, at);
-                Next::Started(Box::new(handed))
+        let next = match self.steps[index].assigned_next.clone() {
+            Some(mut assigned) => {
+                assigned.token = self.issued_token(&assigned, ctx);
+                NextStep::Started(Box::new(assigned))
             }
-            None => self.next(false, at),
+            None => self.next(false, ctx),
         };
-        answer.next_step = Some(next);
-        answer
+        response.next_step = Some(next);
+        response
     }
 
-    /// The token that was handed out then, whether or not somebody was told.
-    fn token_of(&self, handed: &onward_engine::next::Handed, at: &Moment<'_>) -> ClaimToken {
-        if handed.token.as_str() != "unseen" {
-            return handed.token.clone();
+    /// The token of an assigned step, also if its response was lost.
+    fn issued_token(
+        &self,
+        assigned: &onward_engine::next_step::AssignedStep,
+        ctx: &Context<'_>,
+    ) -> ClaimToken {
+        if assigned.token.as_str() != UNKNOWN_TOKEN {
+            return assigned.token.clone();
         }
-        let attempt = usize::try_from(handed.attempt).expect("few attempts");
-        let step = self.place(handed.step).map(|place| &self.steps[place]);
+        let attempt = usize::try_from(assigned.attempt).expect("attempt fits usize");
+        let step = self.index_of(assigned.step).map(|index| &self.steps[index]);
         let claim = step.and_then(|step| step.claims.get(attempt - 1));
-        let known = claim.and_then(|claim| claim.token.clone());
-        known
-            .or(at.heard.and_then(Said::token).cloned())
-            .unwrap_or(handed.token.clone())
+        let stored = claim.and_then(|claim| claim.token.clone());
+        stored
+            .or(ctx.actual.and_then(Response::token).cloned())
+            .unwrap_or(assigned.token.clone())
     }
 
-    /// The step is done: its branches are tried, the first that is true decides.
-    pub(super) fn complete(&mut self, place: usize, result: StepResult, at: &Moment<'_>) {
-        let step = &mut self.steps[place];
+    /// Completes the step and takes the first branch whose condition is true.
+    pub(super) fn complete(&mut self, index: usize, result: StepResult, ctx: &Context<'_>) {
+        let step = &mut self.steps[index];
         let id = step.id();
         step.status = StepStatus::Completed;
-        step.ended_at = Some(at.now);
+        step.ended_at = Some(ctx.now);
         step.review = None;
         step.result = Some(result);
-        self.note("step_completed", None, Some(id), at);
-        self.worked_on(at);
-        let (verdicts, taken) = self.branch(place, at);
+        self.record("step_completed", None, Some(id), ctx);
+        self.set_last_session(ctx);
+        let (verdicts, taken) = self.evaluate_branches(index, ctx);
         if self.status != PlanStatus::Failed {
-            self.settle(at);
+            self.complete_if_done(ctx);
         }
-        let answer = Submitted {
+        let response = SubmitResponse {
             step: id,
             plan: self.id,
             plan_status: self.status,
             progress: self.progress_percent(),
             verdicts,
-            taken,
+            taken_branch: taken,
             next_step: None,
         };
-        let place = self.place(id).expect("a completed step stays");
-        self.steps[place].answer = Some(answer);
+        let index = self.index_of(id).expect("completed step exists");
+        self.steps[index].response = Some(response);
     }
 
-    fn branch(&mut self, place: usize, at: &Moment<'_>) -> Came {
-        let step = &self.steps[place];
+    fn evaluate_branches(&mut self, index: usize, ctx: &Context<'_>) -> BranchOutcome {
+        let step = &self.steps[index];
         let id = step.id();
-        let seen = Seen {
-            result: step.result.as_ref().expect("it has a result"),
-            order: self.order(place),
+        let input = ConditionInput {
+            result: step.result.as_ref().expect("completed step has a result"),
+            order: self.order(index),
             step_type: step.spec.step_type.as_str(),
             attempt: step.attempt(),
             progress: self.progress_percent(),
@@ -173,65 +187,75 @@ impl Plan {
         let mut verdicts = Vec::new();
         let mut taken = None;
         for branch in self.branches.iter().filter(|branch| branch.after == id) {
-            let truth = conditions::truth(&branch.condition, &seen);
-            verdicts.push(Verdict {
+            let value = conditions::evaluate(&branch.condition, &input);
+            verdicts.push(BranchVerdict {
                 branch: branch.id,
                 condition: branch.condition.clone(),
-                matched: truth == Some(true),
-                error: truth.is_none().then(String::new),
+                matched: value == Some(true),
+                error: value.is_none().then(String::new),
             });
-            if truth == Some(true) {
+            if value == Some(true) {
                 taken = Some(branch.clone());
                 break;
             }
         }
-        let taken =
-            taken.map(|branch| (branch.id, self.take(place, branch.id, &branch.action, at)));
+        let taken = taken.map(|branch| {
+            (
+                branch.id,
+                self.take_branch(index, branch.id, &branch.action, ctx),
+            )
+        });
         (verdicts, taken)
     }
 
-    fn take(&mut self, place: usize, by: BranchId, action: &Action, at: &Moment<'_>) -> Effect {
-        let id = Some(self.steps[place].id());
-        let noted = |plan: &mut Plan| plan.note("branch_taken", Some(action.as_str()), id, at);
+    fn take_branch(
+        &mut self,
+        index: usize,
+        branch: BranchId,
+        action: &Action,
+        ctx: &Context<'_>,
+    ) -> Effect {
+        let id = Some(self.steps[index].id());
+        let record = |plan: &mut Plan| plan.record("branch_taken", Some(action.as_str()), id, ctx);
         match action {
             Action::Continue => {
-                noted(self);
+                record(self);
                 Effect::Continued
             }
             Action::Fail { reason } => {
-                noted(self);
-                self.fail(PlanFailure::Branch(reason.clone()), at);
+                record(self);
+                self.fail(PlanFailure::Branch(reason.clone()), ctx);
                 let reason = reason.clone();
                 Effect::FailedPlan { reason }
             }
             Action::AddSteps { steps } => {
-                noted(self);
-                for (behind, spec) in steps.iter().enumerate() {
+                record(self);
+                for (offset, spec) in steps.iter().enumerate() {
                     self.steps
-                        .insert(place + 1 + behind, Step::new(spec.clone()));
+                        .insert(index + 1 + offset, Step::new(spec.clone()));
                 }
                 let steps = steps.clone();
                 Effect::Added { steps }
             }
             Action::SkipTo { target } => {
-                noted(self);
-                let why = match self.place(*target) {
-                    None => Some(NoEffect::TargetGone),
-                    Some(there) if self.steps[there].status != StepStatus::Pending => {
+                record(self);
+                let reason = match self.index_of(*target) {
+                    None => Some(NoEffect::TargetMissing),
+                    Some(target) if self.steps[target].status != StepStatus::Pending => {
                         Some(NoEffect::TargetNotPending)
                     }
-                    Some(there) if there <= place => Some(NoEffect::TargetNotAfter),
+                    Some(target) if target <= index => Some(NoEffect::TargetNotAfter),
                     Some(_) => None,
                 };
-                if let Some(why) = why {
-                    return Effect::Nothing { why };
+                if let Some(reason) = reason {
+                    return Effect::Nothing { reason };
                 }
-                let there = self.place(*target).expect("it is there");
+                let target_index = self.index_of(*target).expect("target exists");
                 let mut steps = Vec::new();
-                for between in place + 1..there {
-                    if self.steps[between].status == StepStatus::Pending {
-                        steps.push(self.steps[between].id());
-                        self.skip_step(between, SkipCause::Branch(by), at);
+                for skipped in index + 1..target_index {
+                    if self.steps[skipped].status == StepStatus::Pending {
+                        steps.push(self.steps[skipped].id());
+                        self.skip_step(skipped, SkipCause::Branch(branch), ctx);
                     }
                 }
                 let target = *target;
@@ -240,13 +264,13 @@ impl Plan {
         }
     }
 
-    pub(super) fn skip_step(&mut self, place: usize, by: SkipCause, at: &Moment<'_>) {
-        let step = &mut self.steps[place];
+    pub(super) fn skip_step(&mut self, index: usize, by: SkipCause, ctx: &Context<'_>) {
+        let step = &mut self.steps[index];
         step.status = StepStatus::Skipped;
         step.skipped_by = Some(by);
-        step.ended_at = Some(at.now);
+        step.ended_at = Some(ctx.now);
         step.review = None;
         let id = step.id();
-        self.note("step_skipped", None, Some(id), at);
+        self.record("step_skipped", None, Some(id), ctx);
     }
 }

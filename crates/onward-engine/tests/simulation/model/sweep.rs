@@ -1,8 +1,6 @@
-//! The sweep, by the model: it looks at every plan every time.
-//!
-//! The engine looks only at what is due. A plan may be looked at too early, never too late, so the
-//! two must do the same; but while a clock that was set back has not caught up, the engine may wait
-//! for it to.
+//! The sweep. The model checks every plan each time, while the engine checks only plans that are
+//! due. It may check a plan early, but not late, so the results must be equal. Exception: after the
+//! clock was set back, the engine may wait until the clock has caught up.
 
 use std::time::Duration;
 
@@ -10,25 +8,24 @@ use onward_core::policy::OnStall;
 use onward_core::step::FailReason;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 
-use super::{Model, Moment, Plan};
-use crate::said::{Key, Said};
+use super::{Context, Model, Plan};
+use crate::response::{PlanKey, Response};
 
-/// Waking up later than meant by up to this much is ordinary.
+/// Delays up to this length do not count as a system sleep.
 const TOLERANCE: Duration = Duration::from_secs(30);
-/// How long those who slept beside the watcher have to show a sign of life.
+/// Time for activity after a system sleep before steps count as stalled.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
-/// What the watcher remembers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Watch {
-    /// Nobody is convicted before one grace period after this, who was silent before it.
+pub(crate) struct WatcherState {
+    /// Last resume from a system sleep. Steps inactive since before it have a grace period.
     pub(crate) woke_at: Timestamp,
     due_at: Timestamp,
-    /// Until when the engine may wait for a clock that was set back.
+    /// Time until which the engine may wait after the clock was set back.
     pub(crate) catches_up_at: Timestamp,
 }
 
-impl Default for Watch {
+impl Default for WatcherState {
     fn default() -> Self {
         Self {
             woke_at: Timestamp::MIN,
@@ -38,24 +35,23 @@ impl Default for Watch {
     }
 }
 
-fn later(at: Timestamp, span: Duration) -> Timestamp {
+fn add(at: Timestamp, span: Duration) -> Timestamp {
     at.checked_add(span).unwrap_or(Timestamp::MAX)
 }
 
-impl Watch {
-    /// One begins to watch.
-    pub(crate) fn begin(&mut self, now: Timestamp) {
+impl WatcherState {
+    pub(crate) fn start(&mut self, now: Timestamp) {
         self.woke_at = now;
         self.due_at = now;
     }
 
-    /// The clock is set back from here.
+    /// The clock is about to be set back from this time.
     pub(crate) fn set_back(&mut self, from: Timestamp) {
-        self.catches_up_at = self.catches_up_at.max(later(from, GRACE));
+        self.catches_up_at = self.catches_up_at.max(add(from, GRACE));
     }
 
     fn wake(&mut self, now: Timestamp) {
-        if now > later(self.due_at, TOLERANCE) || now < self.woke_at {
+        if now > add(self.due_at, TOLERANCE) || now < self.woke_at {
             self.woke_at = now;
         }
         self.due_at = now;
@@ -63,54 +59,53 @@ impl Watch {
 }
 
 impl Model {
-    pub(crate) fn sweep(&mut self, fresh: bool, at: &Moment<'_>) -> Said {
-        if fresh {
-            self.watch.begin(at.now);
+    pub(crate) fn sweep(&mut self, new_watcher: bool, ctx: &Context<'_>) -> Response {
+        if new_watcher {
+            self.watcher.start(ctx.now);
         }
-        self.watch.wake(at.now);
-        let watch = self.watch;
-        let heard = match at.heard {
-            Some(Said::Swept { acted_on, next_at }) => Some((acted_on, *next_at)),
+        self.watcher.wake(ctx.now);
+        let watcher = self.watcher;
+        let actual = match ctx.actual {
+            Some(Response::Swept { acted_on, next_at }) => Some((acted_on, *next_at)),
             _ => None,
         };
         let mut acted_on = Vec::new();
         for (key, plan) in &mut self.plans {
-            let at = &Moment {
-                who: "sweep",
+            let ctx = &Context {
+                author: "sweep",
                 session: None,
-                ..*at
+                ..*ctx
             };
             let mut after = plan.clone();
             after.begin_command();
-            after.act_on_stalls(&watch, at);
-            let waits = at.now <= watch.catches_up_at
-                && heard.is_some_and(|(acted_on, _)| !acted_on.contains(key));
-            if after.trail.len() > plan.trail.len() && !waits {
+            after.act_on_stalls(&watcher, ctx);
+            let may_wait = ctx.now <= watcher.catches_up_at
+                && actual.is_some_and(|(acted_on, _)| !acted_on.contains(key));
+            if after.audit_trail.len() > plan.audit_trail.len() && !may_wait {
                 acted_on.push(key.clone());
                 *plan = after;
             }
         }
-        let next_at = heard.and_then(|(_, next_at)| next_at);
-        if heard.is_some() {
-            self.watch.due_at = next_at.unwrap_or(Timestamp::MAX);
+        let next_at = actual.and_then(|(_, next_at)| next_at);
+        if actual.is_some() {
+            self.watcher.due_at = next_at.unwrap_or(Timestamp::MAX);
         }
-        Said::Swept { acted_on, next_at }
+        Response::Swept { acted_on, next_at }
     }
 
-    /// The first instant at which a sweep would do something, if nothing happened until then, and
-    /// the plan in which.
-    pub(crate) fn first_conviction(&self) -> Option<(Timestamp, Key)> {
+    /// The earliest stall deadline and its plan.
+    pub(crate) fn first_deadline(&self) -> Option<(Timestamp, PlanKey)> {
         let all = self.plans.iter().flat_map(|(key, plan)| {
-            let at = plan.convictions(&self.watch);
-            at.into_iter().map(|(_, at)| (at, key.clone()))
+            let deadlines = plan.deadlines(&self.watcher).into_iter();
+            deadlines.map(|(_, deadline)| (deadline, key.clone()))
         });
         all.min()
     }
 }
 
 impl Plan {
-    /// Each step that the policy is about, with the last instant at which it is let alone.
-    fn convictions(&self, watch: &Watch) -> Vec<(usize, Timestamp)> {
+    /// The steps to which the stall policy applies, with the last instant before it acts.
+    fn deadlines(&self, watcher: &WatcherState) -> Vec<(usize, Timestamp)> {
         let acts = match self.on_stall {
             OnStall::Ignore => false,
             OnStall::Mark => self.status == PlanStatus::Executing,
@@ -120,45 +115,47 @@ impl Plan {
             ),
         };
         let mut found = Vec::new();
-        for (place, step) in self.steps.iter().enumerate() {
+        for (index, step) in self.steps.iter().enumerate() {
             if !acts || step.status != StepStatus::InProgress {
                 continue;
             }
-            let held = step.held().expect("somebody works on it");
-            let since = held.silent_since();
-            let once = self.on_stall == OnStall::Mark && held.marked == Some(since);
-            if let (Some(mut until), false) = (step.alive_until(self.threshold), once) {
-                if since < watch.woke_at {
-                    until = until.max(later(watch.woke_at, GRACE));
+            let claim = step.current_claim().expect("step in progress has a claim");
+            let since = claim.inactive_since();
+            let already_marked =
+                self.on_stall == OnStall::Mark && claim.stall_marked == Some(since);
+            if let (Some(mut deadline), false) = (step.active_until(self.threshold), already_marked)
+            {
+                if since < watcher.woke_at {
+                    deadline = deadline.max(add(watcher.woke_at, GRACE));
                 }
-                found.push((place, until));
+                found.push((index, deadline));
             }
         }
         found
     }
 
-    fn act_on_stalls(&mut self, watch: &Watch, at: &Moment<'_>) {
-        let mut convicted = self.convictions(watch);
-        convicted.retain(|(_, until)| at.now > *until);
-        if convicted.is_empty() {
+    fn act_on_stalls(&mut self, watcher: &WatcherState, ctx: &Context<'_>) {
+        let mut overdue = self.deadlines(watcher);
+        overdue.retain(|(_, deadline)| ctx.now > *deadline);
+        if overdue.is_empty() {
             return;
         }
         if self.on_stall == OnStall::Mark {
             self.status = PlanStatus::Stalled;
-            self.marked_at = Some(at.now);
-            self.note("plan_stalled", None, None, at);
+            self.marked_at = Some(ctx.now);
+            self.record("plan_stalled", None, None, ctx);
         }
-        for (place, _) in convicted {
+        for (index, _) in overdue {
             match self.on_stall {
                 OnStall::Ignore => {}
                 OnStall::Mark => {
-                    let held = self.steps[place].held_mut();
-                    held.marked = Some(held.silent_since());
+                    let claim = self.steps[index].current_claim_mut();
+                    claim.stall_marked = Some(claim.inactive_since());
                 }
-                OnStall::Requeue => self.hand_back(place, "stalled", at),
-                OnStall::Fail => self.fail_step(place, FailReason::Stalled, at),
+                OnStall::Requeue => self.requeue(index, "stalled", ctx),
+                OnStall::Fail => self.fail_step(index, FailReason::Stalled, ctx),
             }
         }
-        self.settle(at);
+        self.complete_if_done(ctx);
     }
 }

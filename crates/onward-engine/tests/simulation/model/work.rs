@@ -1,128 +1,142 @@
-//! What happens to a step while somebody has it, by the model: signs of life, a question to a person,
-//! and what the person decides.
+//! Progress, activity and reviews of a step in progress.
 
 use std::time::Duration;
 
-use onward_core::event::{Decision, Sign};
+use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::ReviewId;
 use onward_core::plan::PlanFailure;
 use onward_core::step::{FailReason, Review, SkipCause, StepResult};
 use onward_core::{Code, PlanStatus, StepStatus};
-use onward_engine::step::{Asked, Progress, Progressed, Question, Reviewed};
+use onward_engine::step::{
+    OpenedReview, ProgressReport, ProgressResponse, ReviewRequest, ReviewResponse,
+};
 
-use super::{Moment, Plan};
-use crate::said::Said;
+use super::{Context, Plan};
+use crate::response::Response;
 
 impl Plan {
     pub(crate) fn progress(
         &mut self,
-        place: usize,
-        progress: &Progress,
-        at: &Moment<'_>,
-    ) -> Result<Progressed, Code> {
+        index: usize,
+        progress: &ProgressReport,
+        ctx: &Context<'_>,
+    ) -> Result<ProgressResponse, Code> {
         if progress
             .percent
-            .is_some_and(|far| !(0.0..=100.0).contains(&far))
+            .is_some_and(|percent| !(0.0..=100.0).contains(&percent))
         {
             return Err(Code::InvalidInput);
         }
-        self.may_speak(place, progress.token.as_ref())?;
-        if self.is_over() {
+        self.check_token(index, progress.token.as_ref())?;
+        if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
         if self.status == PlanStatus::Stalled {
-            self.resume("progress", at);
+            self.resume("progress", ctx);
         }
-        self.come_back(place, progress.token.as_ref(), at)?;
-        self.steps[place].held_mut().alive(at.now);
-        let id = self.steps[place].id();
-        self.note("step_progressed", Some("reported"), Some(id), at);
-        self.worked_on(at);
-        let step = &self.steps[place];
-        Ok(Progressed {
+        self.reclaim(index, progress.token.as_ref(), ctx)?;
+        self.steps[index]
+            .current_claim_mut()
+            .record_activity(ctx.now);
+        let id = self.steps[index].id();
+        self.record("step_progressed", Some("reported"), Some(id), ctx);
+        self.set_last_session(ctx);
+        let step = &self.steps[index];
+        Ok(ProgressResponse {
             step: id,
-            last_progress_at: step.held().and_then(|held| held.last_sign).expect("a sign"),
-            stalls_at: step.alive_until(self.threshold),
+            last_progress_at: step
+                .current_claim()
+                .and_then(|claim| claim.last_activity)
+                .expect("activity was recorded"),
+            stalls_at: step.active_until(self.threshold),
             plan_status: self.status,
         })
     }
 
-    /// Whoever had a step before, and comes back while nobody has it, takes it up again. Else it must
-    /// be in progress.
-    fn come_back(
+    /// The step must be in progress, or pending and claimed again with a token of a released claim.
+    fn reclaim(
         &mut self,
-        place: usize,
+        index: usize,
         token: Option<&onward_core::id::ClaimToken>,
-        at: &Moment<'_>,
+        ctx: &Context<'_>,
     ) -> Result<(), Code> {
-        let step = &self.steps[place];
+        let step = &self.steps[index];
         match step.status {
             StepStatus::InProgress => Ok(()),
-            StepStatus::Pending if step.knows(token) => {
-                self.claim(place, token.cloned(), at);
+            StepStatus::Pending if step.had_token(token) => {
+                self.claim(index, token.cloned(), ctx);
                 Ok(())
             }
             _ => Err(Code::IllegalTransition),
         }
     }
 
-    /// Recorded once in 10 seconds or a quarter of the threshold, whichever is less; never refused.
-    pub(crate) fn notice(&mut self, place: usize, sign: Sign, at: &Moment<'_>) {
-        let step = &self.steps[place];
-        if self.is_over() || step.status != StepStatus::InProgress {
+    /// Recorded at most once per 10 seconds or quarter of the threshold, whichever is less. Never
+    /// rejected.
+    pub(crate) fn record_activity(
+        &mut self,
+        index: usize,
+        source: ProgressSource,
+        ctx: &Context<'_>,
+    ) {
+        let step = &self.steps[index];
+        if self.has_ended() || step.status != StepStatus::InProgress {
             return;
         }
-        let held = step.held().expect("somebody works on it");
-        let foreign =
-            held.session.is_some() && at.session.is_some() && held.session.as_ref() != at.session;
-        if sign == Sign::Seen && foreign {
+        let claim = step.current_claim().expect("step in progress has a claim");
+        let other_session = claim.session.is_some()
+            && ctx.session.is_some()
+            && claim.session.as_ref() != ctx.session;
+        if source == ProgressSource::Seen && other_session {
             return;
         }
         let quarter = step.threshold(self.threshold) / 4;
-        let gap = quarter
+        let interval = quarter
             .min(Duration::from_secs(10))
             .max(Duration::from_millis(1));
-        if at.now.since(held.silent_since()) < gap {
+        if ctx.now.since(claim.inactive_since()) < interval {
             return;
         }
         let id = step.id();
-        self.steps[place].held_mut().alive(at.now);
-        self.note("step_progressed", Some(sign.as_str()), Some(id), at);
-        self.worked_on(at);
+        self.steps[index]
+            .current_claim_mut()
+            .record_activity(ctx.now);
+        self.record("step_progressed", Some(source.as_str()), Some(id), ctx);
+        self.set_last_session(ctx);
     }
 
-    pub(crate) fn ask(
+    pub(crate) fn request_review(
         &mut self,
-        place: usize,
-        question: &Question,
-        at: &Moment<'_>,
-    ) -> Result<Asked, Code> {
-        if question.summary.trim().is_empty() {
+        index: usize,
+        review_request: &ReviewRequest,
+        ctx: &Context<'_>,
+    ) -> Result<OpenedReview, Code> {
+        if review_request.summary.trim().is_empty() {
             return Err(Code::InvalidInput);
         }
-        self.may_speak(place, question.token.as_ref())?;
-        if self.is_over() {
+        self.check_token(index, review_request.token.as_ref())?;
+        if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
-        self.come_back(place, question.token.as_ref(), at)?;
+        self.reclaim(index, review_request.token.as_ref(), ctx)?;
         if self.status != PlanStatus::Executing {
             return Err(Code::IllegalTransition);
         }
-        let review = at.heard.and_then(Said::review);
+        let review = ctx.actual.and_then(Response::review);
         let review = review.unwrap_or(ReviewId::from_u128(0));
         self.status = PlanStatus::AwaitingReview;
-        let step = &mut self.steps[place];
+        let step = &mut self.steps[index];
         step.status = StepStatus::AwaitingInput;
         step.review = Some(Review {
             id: review,
-            summary: question.summary.clone(),
-            questions: question.questions.clone(),
-            requested_at: at.now,
+            summary: review_request.summary.clone(),
+            questions: review_request.questions.clone(),
+            requested_at: ctx.now,
         });
         let id = step.id();
-        self.note("user_reviewed", Some("review_requested"), Some(id), at);
-        self.worked_on(at);
-        Ok(Asked {
+        self.record("user_reviewed", Some("review_requested"), Some(id), ctx);
+        self.set_last_session(ctx);
+        Ok(OpenedReview {
             review,
             step: id,
             plan: self.id,
@@ -131,57 +145,57 @@ impl Plan {
 
     pub(crate) fn decide(
         &mut self,
-        place: usize,
+        index: usize,
         decision: Decision,
-        words: Option<&str>,
-        at: &Moment<'_>,
-    ) -> Result<Reviewed, Code> {
-        if self.is_over() {
+        feedback: Option<&str>,
+        ctx: &Context<'_>,
+    ) -> Result<ReviewResponse, Code> {
+        if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
-        let step = &self.steps[place];
+        let step = &self.steps[index];
         let id = step.id();
         if step.status != StepStatus::AwaitingInput {
             return Err(Code::IllegalTransition);
         }
-        let review = step.review.clone().expect("it has a review");
-        let words = words.filter(|words| !words.trim().is_empty());
-        if decision == Decision::Modify && words.is_none() {
+        let review = step.review.clone().expect("step has a review");
+        let feedback = feedback.filter(|feedback| !feedback.trim().is_empty());
+        if decision == Decision::Modify && feedback.is_none() {
             return Err(Code::FeedbackRequired);
         }
-        self.note("user_reviewed", Some(decision.as_str()), Some(id), at);
+        self.record("user_reviewed", Some(decision.as_str()), Some(id), ctx);
         self.status = PlanStatus::Executing;
         let mut instructions = None;
         match decision {
             Decision::Approve => {
-                self.complete(place, StepResult::of_summary(review.summary), at);
+                self.complete(index, StepResult::from_summary(review.summary), ctx);
             }
             Decision::Reject => {
-                let words = words.map(str::to_owned);
-                self.fail_step(place, FailReason::Rejected(words.clone()), at);
-                self.fail(PlanFailure::Rejected(words), at);
+                let feedback = feedback.map(str::to_owned);
+                self.fail_step(index, FailReason::Rejected(feedback.clone()), ctx);
+                self.fail(PlanFailure::Rejected(feedback), ctx);
             }
             Decision::Skip => {
-                self.skip_step(place, SkipCause::Review(review.id), at);
-                self.settle(at);
+                self.skip_step(index, SkipCause::Review(review.id), ctx);
+                self.complete_if_done(ctx);
             }
             Decision::Modify => {
-                let step = &mut self.steps[place];
+                let step = &mut self.steps[index];
                 step.status = StepStatus::InProgress;
                 step.review = None;
-                step.held_mut().untold = true;
-                step.held_mut().alive(at.now);
-                let words = words.expect("there are words");
+                step.current_claim_mut().feedback_pending = true;
+                step.current_claim_mut().record_activity(ctx.now);
+                let feedback = feedback.expect("feedback was checked");
                 let before = &step.spec.instructions;
-                let after = format!("{before}\n\n---\n\nUser feedback: {words}");
+                let after = format!("{before}\n\n---\n\nUser feedback: {feedback}");
                 step.spec.instructions.clone_from(&after);
                 instructions = Some(after);
             }
         }
-        let place = self.place(id).expect("a reviewed step stays");
-        Ok(Reviewed {
+        let index = self.index_of(id).expect("reviewed step exists");
+        Ok(ReviewResponse {
             step: id,
-            step_status: self.steps[place].status,
+            step_status: self.steps[index].status,
             plan: self.id,
             plan_status: self.status,
             instructions,

@@ -10,7 +10,7 @@ use tokio_postgres::Error as Driver;
 use tokio_postgres::error::{DbError, Severity};
 
 use super::pool::PoolError;
-use crate::error::{Corrupt, Error};
+use crate::error::{Corrupt, Error, OUTCOME_UNKNOWN};
 
 /// SQLSTATE raised by `onward_miscounted`, a function of the schema.
 const MISCOUNTED: &str = "ONW01";
@@ -18,8 +18,6 @@ const MISCOUNTED: &str = "ONW01";
 const AGAIN: &str = "retry the call; nothing acknowledged is lost";
 const UP: &str =
     "check that the PostgreSQL server is running, and that its host and port are correct";
-const UNKNOWN: &str =
-    "it is not known whether the change was made; check before you retry the call";
 
 /// Error of a statement.
 pub(super) fn doing(why: &Driver, what: &str) -> Error {
@@ -54,7 +52,7 @@ pub(super) fn committing(why: &Driver) -> Error {
 pub(super) fn unanswered(why: &str) -> Error {
     Error::unavailable(
         format_args!("the response to a commit was lost: {why}"),
-        UNKNOWN,
+        OUTCOME_UNKNOWN,
     )
 }
 

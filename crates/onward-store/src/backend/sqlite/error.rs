@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Error as Sqlite, ErrorCode};
 
-use crate::error::{Corrupt, Error};
+use crate::error::{Corrupt, Error, MAYBE_NOT_SYNCED};
 
 /// Error of a statement or a commit.
 pub(super) fn running(why: Sqlite, what: &'static str) -> Error {
@@ -55,7 +55,7 @@ pub(crate) fn held() -> Error {
 pub(super) fn unsynced(why: std::io::Error) -> Error {
     Error::unavailable(
         format_args!("cannot sync the write-ahead log: {why}"),
-        "check the disk, and check whether the change was made before you retry the call",
+        MAYBE_NOT_SYNCED,
     )
 }
 

@@ -107,7 +107,7 @@ const NOTHING: Indexed = Indexed {
 
 #[tokio::test]
 async fn uses_an_index_only_for_the_tenant_with_many_chunks() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let (url, as_owner) = owned(&cluster);
@@ -171,7 +171,7 @@ async fn numbers(
 
 #[tokio::test]
 async fn the_index_finds_the_same_chunks_as_a_full_scan() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let (_, as_owner) = owned(&cluster);
@@ -223,7 +223,7 @@ async fn falls_back_to_a_full_scan_if_the_index_finds_too_few() {
 
 #[tokio::test]
 async fn drops_unneeded_indexes_and_rebuilds_invalid_ones() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
@@ -274,7 +274,7 @@ async fn drops_unneeded_indexes_and_rebuilds_invalid_ones() {
 
 #[tokio::test]
 async fn uses_the_index_despite_dead_entries() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
@@ -295,7 +295,7 @@ async fn uses_the_index_despite_dead_entries() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn does_nothing_while_another_server_builds() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
@@ -315,7 +315,7 @@ async fn does_nothing_while_another_server_builds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn builds_an_index_once_while_a_server_waits_for_the_lead() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
@@ -352,7 +352,7 @@ async fn builds_an_index_once_while_a_server_waits_for_the_lead() {
 
 #[tokio::test]
 async fn works_without_the_extension_if_the_login_may_not_create_it() {
-    let Some(cluster) = Cluster::start_by(PGVECTOR) else {
+    let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
@@ -372,7 +372,7 @@ async fn works_without_the_extension_if_the_login_may_not_create_it() {
 
 #[tokio::test]
 async fn works_without_a_supported_pgvector() {
-    let old = Cluster::start_by(OLD_PGVECTOR);
+    let old = Cluster::start_from_env(OLD_PGVECTOR);
     let mut servers = vec![(Cluster::shared().database(), false)];
     if let Some(cluster) = &old {
         let url = cluster.database();

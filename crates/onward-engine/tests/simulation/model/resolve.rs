@@ -1,5 +1,4 @@
-//! From what an author writes to what a plan holds, by the model: the list of steps is laid out as it
-//! will be, and orders are looked up in it.
+//! Validates step and branch specs, and resolves orders to step ids in the resulting step list.
 
 use onward_core::branch::Action;
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
@@ -9,21 +8,18 @@ use onward_core::{Code, StepId};
 use super::plan::Branch;
 use crate::conditions;
 
-/// 3, where nobody said otherwise.
-const ORDINARY_ATTEMPTS: u32 = 3;
+const DEFAULT_MAX_ATTEMPTS: u32 = 3;
 
-/// Whether steps can be written like this at all.
 pub(super) fn check(specs: &[StepSpec]) -> Result<(), Code> {
-    let sound = |spec: &StepSpec| {
+    let is_valid = |spec: &StepSpec| {
         !spec.instructions.trim().is_empty()
-            && spec
-                .max_attempts
-                .is_none_or(|most| (1..=100).contains(&most))
+            && spec.max_attempts.is_none_or(|max| (1..=100).contains(&max))
             && spec.stall_threshold.is_none_or(|span| !span.is_zero())
     };
-    match !specs.is_empty() && specs.iter().all(sound) {
-        true => Ok(()),
-        false => Err(Code::InvalidInput),
+    if !specs.is_empty() && specs.iter().all(is_valid) {
+        Ok(())
+    } else {
+        Err(Code::InvalidInput)
     }
 }
 
@@ -34,46 +30,46 @@ pub(super) fn check_branch(spec: &BranchSpec) -> Result<(), Code> {
     }
 }
 
-/// The steps, inserted behind so many others of this list.
+/// Resolves steps that are inserted at this index of the list.
 pub(super) fn steps(
     list: &[StepId],
-    behind: usize,
+    index: usize,
     specs: &[StepSpec],
 ) -> Result<Vec<NewStep>, Code> {
-    let mut whole = list.to_vec();
+    let mut all = list.to_vec();
     let new = specs.iter().map(|spec| spec.id);
-    whole.splice(behind..behind, new);
-    let at = |order: u32| -> Option<StepId> {
-        let place = usize::try_from(order).ok()?.checked_sub(1)?;
-        whole.get(place).copied()
+    all.splice(index..index, new);
+    let id_at = |order: u32| -> Option<StepId> {
+        let index = usize::try_from(order).ok()?.checked_sub(1)?;
+        all.get(index).copied()
     };
-    let mut made = Vec::new();
+    let mut resolved = Vec::new();
     for spec in specs {
         let mut depends_on = Vec::new();
         for order in &spec.depends_on {
-            let needed = at(*order).ok_or(Code::InvalidDependency)?;
-            if !depends_on.contains(&needed) {
-                depends_on.push(needed);
+            let dependency = id_at(*order).ok_or(Code::InvalidDependency)?;
+            if !depends_on.contains(&dependency) {
+                depends_on.push(dependency);
             }
         }
-        made.push(NewStep {
+        resolved.push(NewStep {
             id: spec.id,
             step_type: spec.step_type,
             title: spec.title.clone(),
             instructions: spec.instructions.clone(),
             depends_on,
             stall_threshold: spec.stall_threshold,
-            max_attempts: spec.max_attempts.unwrap_or(ORDINARY_ATTEMPTS),
+            max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
         });
     }
-    match can_end(&made) {
-        true => Ok(made),
-        false => Err(Code::InvalidDependency),
+    if is_acyclic(&resolved) {
+        Ok(resolved)
+    } else {
+        Err(Code::InvalidDependency)
     }
 }
 
-/// Whether one can be done after the other until all are.
-fn can_end(steps: &[NewStep]) -> bool {
+fn is_acyclic(steps: &[NewStep]) -> bool {
     let mut left: Vec<&NewStep> = steps.iter().collect();
     loop {
         let before = left.len();
@@ -81,7 +77,7 @@ fn can_end(steps: &[NewStep]) -> bool {
         left.retain(|step| {
             step.depends_on
                 .iter()
-                .any(|needed| waiting.contains(needed))
+                .any(|dependency| waiting.contains(dependency))
         });
         if left.len() == before {
             return left.is_empty();
@@ -90,14 +86,14 @@ fn can_end(steps: &[NewStep]) -> bool {
 }
 
 pub(super) fn branch(list: &[StepId], spec: &BranchSpec) -> Result<Branch, Code> {
-    let at = |order: u32| -> Option<usize> {
-        let place = usize::try_from(order).ok()?.checked_sub(1)?;
-        (place < list.len()).then_some(place)
+    let index_at = |order: u32| -> Option<usize> {
+        let index = usize::try_from(order).ok()?.checked_sub(1)?;
+        (index < list.len()).then_some(index)
     };
-    let after = at(spec.after_order).ok_or(Code::InvalidStepReference)?;
+    let after = index_at(spec.after_order).ok_or(Code::InvalidStepReference)?;
     if !conditions::ALL
         .iter()
-        .any(|(known, _)| *known == spec.condition)
+        .any(|(source, _)| *source == spec.condition)
     {
         return Err(Code::InvalidCondition);
     }
@@ -107,13 +103,13 @@ pub(super) fn branch(list: &[StepId], spec: &BranchSpec) -> Result<Branch, Code>
             reason: reason.clone(),
         },
         ActionSpec::SkipTo(target) => {
-            let place = match target {
-                StepRef::Order(order) => at(*order),
+            let index = match target {
+                StepRef::Order(order) => index_at(*order),
                 StepRef::Id(id) => list.iter().position(|own| own == id),
             };
-            let behind = place.filter(|place| *place > after);
-            let place = behind.ok_or(Code::InvalidStepReference)?;
-            let target = list[place];
+            let index = index.filter(|index| *index > after);
+            let index = index.ok_or(Code::InvalidStepReference)?;
+            let target = list[index];
             Action::SkipTo { target }
         }
         ActionSpec::AddSteps(specs) => Action::AddSteps {

@@ -1,15 +1,15 @@
-//! Chance that can be repeated: everything that a test or a worker chooses follows from its seed.
+//! A seeded random number generator, so that a run can be repeated with its seed.
 
 /// A splitmix64 generator.
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn roll(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -17,24 +17,24 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one.
+    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.roll() % end.max(1)
+        self.next_u64() % end.max(1)
     }
 
-    /// True in so many of a hundred cases.
-    pub fn percent(&mut self, cases: u64) -> bool {
-        self.below(100) < cases
+    /// True with this probability.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
     }
 
-    /// One of them.
-    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
-        let place = self.below(u64::try_from(all.len()).unwrap_or(u64::MAX));
-        all.get(usize::try_from(place).unwrap_or(0)).copied()
+    /// One of the items.
+    pub fn choose<T: Copy>(&mut self, items: &[T]) -> Option<T> {
+        let index = self.below(u64::try_from(items.len()).unwrap_or(u64::MAX));
+        items.get(usize::try_from(index).unwrap_or(0)).copied()
     }
 }
 
-/// The seed of a run: the one that the environment names, or another one each time.
+/// The seed of a run: `ONWARD_SEED`, or a random one.
 pub fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     match std::env::var("ONWARD_SEED") {

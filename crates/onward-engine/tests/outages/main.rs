@@ -1,0 +1,81 @@
+//! Outage tests: a locked file, a full disk, a PostgreSQL server that crashes or does not respond,
+//! and paths that are not databases. Calls fail with `unavailable` and a hint within the time
+//! limit, acknowledged changes are not lost, and work continues without a restart when the outage
+//! ends.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests report failures by panicking and have no documented API; each test crate uses \
+              only a part of the shared modules"
+)]
+
+#[path = "../agents/audit_trails.rs"]
+mod audit_trails;
+#[path = "../agents/commits.rs"]
+mod commits;
+#[path = "../agents/consistency.rs"]
+mod consistency;
+#[path = "../agents/database.rs"]
+mod database;
+#[path = "../agents/history.rs"]
+mod history;
+#[path = "../agents/plans.rs"]
+mod plans;
+#[path = "../agents/process.rs"]
+mod process;
+#[path = "../agents/random_agent.rs"]
+mod random_agent;
+#[path = "../agents/recorder.rs"]
+mod recorder;
+#[path = "../agents/responses.rs"]
+mod responses;
+#[path = "../agents/rng.rs"]
+mod rng;
+mod worker;
+
+mod full_disk;
+mod invalid_paths;
+mod locked_file;
+mod lost_responses;
+mod server_crash;
+mod unresponsive_server;
+
+use std::time::Duration;
+
+use onward_core::Code;
+use onward_engine::Error;
+use onward_store as store;
+
+use history::{FailureKind, Record, RecordKind, Response};
+
+/// Time limit of every call. The timeouts of the store are shorter.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Every failed call reported that the database is unavailable, with a hint.
+fn assert_failures_are_unavailable(records: &[Record]) {
+    for record in records {
+        if let RecordKind::Response(Response::Failed { kind, hint, .. }) = &record.kind {
+            let unavailable =
+                matches!(kind, FailureKind::Unavailable | FailureKind::OutcomeUnknown);
+            assert!(unavailable && !hint.is_empty(), "{record:?}");
+        }
+    }
+}
+
+async fn within_limit<T>(future: impl Future<Output = T>) -> T {
+    let result = tokio::time::timeout(LIMIT, future).await;
+    result.expect("call completed within the limit")
+}
+
+/// The database is unavailable, and the error has a hint. Other store errors have the same code.
+fn assert_unavailable(error: &Error) {
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    let unavailable = matches!(error, Error::Store(store::Error::Unavailable { .. }));
+    assert!(unavailable && !error.hint().is_empty(), "{error}");
+}

@@ -1,0 +1,99 @@
+//! Random modifications of a plan; some are invalid.
+
+use onward_core::command::{ActionSpec, Modification, StepRef};
+use onward_core::{StepId, StepStatus};
+
+use super::Agents;
+use super::plans::{branch, specs};
+use crate::model::{Plan, Step};
+
+impl Agents {
+    pub(super) fn modification(&mut self, plan: &Plan) -> Modification {
+        let rng = &mut self.rng;
+        let all: Vec<StepId> = plan.steps.iter().map(Step::id).collect();
+        let ids = |status: StepStatus| -> Vec<StepId> {
+            let steps = plan.steps.iter().filter(|step| step.status == status);
+            steps.map(Step::id).collect()
+        };
+        let (pending, in_progress) = (ids(StepStatus::Pending), ids(StepStatus::InProgress));
+        let unknown = StepId::from_u128(rng.id());
+        // Usually a step in a state that allows the modification.
+        let candidates = if rng.percent(50) {
+            &in_progress
+        } else {
+            &pending
+        };
+        let pool = if rng.percent(80) && !candidates.is_empty() {
+            candidates
+        } else {
+            &all
+        };
+        let step = rng.pick(pool).copied().unwrap_or(unknown);
+        let step = if rng.percent(5) { unknown } else { step };
+        let total = plan.total();
+        match rng.below(100) {
+            0..20 => {
+                let insert_after = rng.percent(70).then(|| rng.order_below(total + 1));
+                let insert_after = if rng.percent(3) {
+                    Some(total + 5)
+                } else {
+                    insert_after
+                };
+                let count = rng.between(1, 3);
+                let preceding = u64::from(insert_after.unwrap_or(total));
+                let steps = if rng.percent(2) {
+                    Vec::new()
+                } else {
+                    specs(rng, preceding, count, u64::from(total) + count)
+                };
+                Modification::AddSteps {
+                    steps,
+                    insert_after,
+                }
+            }
+            20..34 => {
+                let pool = if rng.percent(55) { &pending } else { &all };
+                let step = rng.pick(pool).copied().unwrap_or(step);
+                Modification::RemoveStep { step }
+            }
+            34..47 => {
+                let mut steps = all;
+                for index in (1..steps.len()).rev() {
+                    steps.swap(index, rng.index(index + 1));
+                }
+                match rng.below(12) {
+                    0 => steps.truncate(1),
+                    1 => steps.push(unknown),
+                    2 => steps.extend(steps.first().copied()),
+                    _ => {}
+                }
+                Modification::ReorderSteps { steps }
+            }
+            47..57 => Modification::UpdateInstructions {
+                step,
+                instructions: if rng.percent(5) {
+                    String::new()
+                } else {
+                    format!("Use method {}.", rng.below(9))
+                },
+            },
+            57..68 => Modification::FailStep {
+                step,
+                reason: rng.percent(50).then(|| "not needed".to_owned()),
+            },
+            68..84 => {
+                let step = rng.pick(&in_progress).copied().unwrap_or(step);
+                Modification::RequeueStep { step }
+            }
+            _ => {
+                let mut branch = branch(rng, total);
+                if let ActionSpec::SkipTo(target) = &mut branch.action
+                    && rng.percent(40)
+                {
+                    *target = StepRef::Id(step);
+                }
+                Modification::AddBranch { branch }
+            }
+        }
+    }
+}

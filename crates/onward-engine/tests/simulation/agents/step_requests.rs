@@ -1,0 +1,135 @@
+//! Random requests for a step: results, progress, review requests and decisions.
+
+use std::sync::Arc;
+
+use onward_core::event::Decision;
+use onward_core::id::ClaimToken;
+use onward_core::step::StepResult;
+use onward_core::{StepId, StepStatus};
+use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::submit::Submission;
+use serde_json::json;
+
+use super::Agents;
+use crate::model::{Plan, Step};
+use crate::request::Operation;
+
+impl Agents {
+    pub(super) fn result(&mut self) -> StepResult {
+        let rng = &mut self.rng;
+        let summaries = ["found", "found again", "nothing", "two ways"];
+        let mut data = json!({});
+        if rng.percent(60) {
+            data["verdict"] = json!(rng.pick(&["ok", "reject", "unsure"]));
+        }
+        if rng.percent(50) {
+            data["sources"] = json!(vec!["a"; rng.index(5)]);
+        }
+        let summary = rng.pick(&summaries).copied().unwrap_or_default();
+        StepResult {
+            summary: if rng.percent(2) {
+                " ".to_owned()
+            } else {
+                format!("{summary} {}", rng.below(4))
+            },
+            data: rng.percent(60).then_some(data),
+            confidence: rng.percent(70).then(|| rng.below(11) as f64 / 10.0),
+            report: rng.percent(10).then(|| json!({ "tools": 3 })),
+            formatting_notes: rng.percent(15).then(|| "as a table".to_owned()),
+        }
+    }
+
+    pub(super) fn submit(&mut self, agent: usize, tenant: &Arc<str>, plan: &Plan) -> Operation {
+        let (step, token) = self.pick_claim(agent, tenant, plan);
+        let submission = Submission {
+            step,
+            result: self.result(),
+            token,
+            session: self.agents[agent].session.clone(),
+            claim_next: self.rng.percent(35),
+        };
+        let submissions = &mut self.agents[agent].submissions;
+        submissions.push((Arc::clone(tenant), submission.clone()));
+        Operation::Submit(submission)
+    }
+
+    /// An earlier submission again, sometimes changed.
+    pub(super) fn resubmission(&mut self, agent: usize) -> Option<(Arc<str>, Operation)> {
+        let submissions = self.agents[agent].submissions.clone();
+        let (tenant, mut submission) = self.rng.pick(&submissions)?.clone();
+        match self.rng.below(10) {
+            0 => submission.result = self.result(),
+            1 => submission.token = None,
+            2 => submission.claim_next = !submission.claim_next,
+            3 => submission.token = Some(ClaimToken::new("invented")),
+            _ => {}
+        }
+        Some((tenant, Operation::Submit(submission)))
+    }
+
+    pub(super) fn progress(&mut self, agent: usize, tenant: &Arc<str>, plan: &Plan) -> Operation {
+        let (step, token) = self.pick_claim(agent, tenant, plan);
+        let rng = &mut self.rng;
+        Operation::Progress(ProgressReport {
+            step,
+            note: rng.percent(50).then(|| format!("half {}", rng.below(3))),
+            percent: rng.percent(50).then(|| rng.below(105) as f64),
+            token,
+            session: self.agents[agent].session.clone(),
+        })
+    }
+
+    pub(super) fn review_request(
+        &mut self,
+        agent: usize,
+        tenant: &Arc<str>,
+        plan: &Plan,
+    ) -> Operation {
+        let (step, token) = self.pick_claim(agent, tenant, plan);
+        let rng = &mut self.rng;
+        Operation::RequestReview(ReviewRequest {
+            step,
+            summary: if rng.percent(3) {
+                String::new()
+            } else {
+                format!("is this right {}", rng.below(3))
+            },
+            questions: vec!["why?".to_owned(); rng.index(3)],
+            token,
+            session: self.agents[agent].session.clone(),
+        })
+    }
+
+    pub(super) fn decide(&mut self, plan: &Plan) -> Operation {
+        let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
+        let awaiting = plan.steps.iter().find(awaits_input).map(Step::id);
+        let all: Vec<StepId> = plan.steps.iter().map(Step::id).collect();
+        let rng = &mut self.rng;
+        let other = rng.pick(&all).copied();
+        let step = awaiting.filter(|_| !rng.percent(5)).or(other);
+        let decision = rng.weighted(&[
+            (40, Decision::Modify),
+            (40, Decision::Approve),
+            (10, Decision::Reject),
+            (15, Decision::Skip),
+        ]);
+        let feedbacks = ["shorter", "with sources", "  "];
+        let feedback = rng.pick(&feedbacks).copied().unwrap_or_default();
+        let feedback = rng.percent(80).then(|| feedback.to_owned());
+        let step = step.unwrap_or(StepId::from_u128(rng.id()));
+        Operation::Decide(step, decision, feedback)
+    }
+
+    /// A result for a step without a token.
+    pub(crate) fn result_for(&mut self, step: StepId) -> Operation {
+        let mut result = self.result();
+        result.summary.push('.');
+        Operation::Submit(Submission {
+            step,
+            result,
+            token: None,
+            session: None,
+            claim_next: self.rng.percent(50),
+        })
+    }
+}
