@@ -182,7 +182,7 @@ impl CallStatus {
             | (S::Denied | S::Cancelled, M::Cancel | M::Interrupt(_)) => {
                 Err(IllegalCallTransition {
                     from: self,
-                    transition: transition,
+                    transition,
                 })
             }
         }

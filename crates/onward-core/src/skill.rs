@@ -76,7 +76,7 @@ impl SkillStatus {
         match (self, to) {
             (S::Started | S::Executing, S::Executing | S::Completed | S::Failed) => Ok(to),
             (S::Started | S::Executing, S::Started) | (S::Completed | S::Failed, _) => {
-                Err(IllegalSkillTransition { from: self, to: to })
+                Err(IllegalSkillTransition { from: self, to })
             }
         }
     }

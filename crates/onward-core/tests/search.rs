@@ -1,7 +1,8 @@
-//! What holds for every text: its chunks, its words, and the piece of it that is shown.
+//! Properties of chunks, words, queries and snippets, for arbitrary texts.
 
 use onward_core::search::{
-    CHUNK, MAX_WORD, MAX_WORDS, OVERLAP, Query, SNIPPET, chunks, snippet, spelled, words,
+    MAX_CHUNK_CHARS, MAX_CHUNK_OVERLAP, MAX_SNIPPET_CHARS, MAX_WORD_CHARS, MAX_WORDS, Query,
+    chunks, index_text, snippet, words,
 };
 use proptest::prelude::*;
 
@@ -31,13 +32,13 @@ proptest! {
         let chars: Vec<char> = text.chars().collect();
         let (mut covered, mut last_start) = (0, None);
         for chunk in chunks(&text) {
-            let same: Vec<char> = chunk.text.chars().collect();
-            prop_assert_eq!(&chars[chunk.start..chunk.start + chunk.characters], &same[..]);
-            prop_assert!(chunk.characters > 0 && chunk.characters <= CHUNK);
+            let chunk_chars: Vec<char> = chunk.text.chars().collect();
+            prop_assert_eq!(&chars[chunk.start..chunk.start + chunk.characters], &chunk_chars[..]);
+            prop_assert!(chunk.characters > 0 && chunk.characters <= MAX_CHUNK_CHARS);
             prop_assert!(last_start < Some(chunk.start) || last_start.is_none());
             if last_start.is_some() {
-                prop_assert!(chunk.start < covered, "nothing in common");
-                prop_assert!(covered - chunk.start <= OVERLAP, "too much in common");
+                prop_assert!(chunk.start < covered, "no overlap");
+                prop_assert!(covered - chunk.start <= MAX_CHUNK_OVERLAP, "too much overlap");
             } else {
                 prop_assert_eq!(chunk.start, 0);
             }
@@ -48,41 +49,41 @@ proptest! {
     }
 
     #[test]
-    fn a_chunk_ends_within_a_word_only_where_its_second_half_has_no_blank(text in text()) {
+    fn a_chunk_splits_a_word_only_if_its_second_half_has_no_break(text in text()) {
         let chars: Vec<char> = text.chars().collect();
         let all = chunks(&text);
         for chunk in all.iter().take(all.len().saturating_sub(1)) {
             let end = chunk.start + chunk.characters;
-            let after = chars[end - 1].is_whitespace() || "。！？".contains(chars[end - 1]);
-            // One that ends in blanks which go on is no worse.
-            let half = &chars[chunk.start + CHUNK / 2 + 1..=chunk.start + CHUNK];
-            let breaks = half.windows(2).any(|pair| {
+            let is_boundary = chars[end - 1].is_whitespace() || "。！？".contains(chars[end - 1]);
+            // A chunk may end inside a run of whitespace.
+            let half = &chars[chunk.start + MAX_CHUNK_CHARS / 2 + 1..=chunk.start + MAX_CHUNK_CHARS];
+            let has_break = half.windows(2).any(|pair| {
                 pair[0].is_whitespace() && !pair[1].is_whitespace()
             });
-            prop_assert!(after || !breaks, "a word is cut at {end}");
+            prop_assert!(is_boundary || !has_break, "a word is split at {end}");
         }
     }
 
     #[test]
-    fn words_are_plain_and_stay_what_they_are(text in text()) {
+    fn words_are_normalized_and_stable(text in text()) {
         let mut end = 0;
         for word in words(&text) {
             prop_assert!(word.start >= end && word.end > word.start);
             prop_assert!(text.get(word.start..word.end).is_some(), "a character is split");
             let length = word.text.chars().count();
-            prop_assert!((1..=MAX_WORD).contains(&length));
+            prop_assert!((1..=MAX_WORD_CHARS).contains(&length));
             prop_assert!(!word.text.contains(|char: char| char.is_whitespace() || "\"'\0&|!:*()^".contains(char)));
             end = word.end;
         }
-        // What is indexed gives the same words again, so a text is found by a piece of itself.
-        let spelled = spelled(&text);
-        let again: Vec<String> = words(&spelled).map(|word| word.text).collect();
-        prop_assert_eq!(again.join(" "), spelled);
+        // The indexed text gives the same words again, so that a text is found by any part of it.
+        let indexed = index_text(&text);
+        let again: Vec<String> = words(&indexed).map(|word| word.text).collect();
+        prop_assert_eq!(again.join(" "), indexed);
     }
 
     #[test]
-    fn a_query_is_a_few_words_whatever_it_was(text in text()) {
-        let query = Query::of(&text);
+    fn a_query_has_a_limited_number_of_words(text in text()) {
+        let query = Query::parse(&text);
         prop_assert!(query.words().len() <= MAX_WORDS);
         let all: Vec<String> = words(&text).map(|word| word.text).collect();
         prop_assert!(query.words().iter().all(|word| all.contains(word)));
@@ -90,12 +91,12 @@ proptest! {
     }
 
     #[test]
-    fn a_snippet_is_a_short_line_of_the_text(text in text(), from in 0usize..500) {
-        let asked = words(&text).nth(from).map_or(String::new(), |word| word.text);
-        let shown = snippet(&text, &Query::of(&asked));
-        prop_assert!(shown.chars().count() <= SNIPPET + 2);
-        prop_assert!(!shown.contains('\n'));
-        let found = words(&shown).any(|word| word.text == asked);
-        prop_assert!(asked.is_empty() || found, "{asked:?} is not in {shown:?}");
+    fn a_snippet_is_one_short_line_with_the_searched_word(text in text(), from in 0usize..500) {
+        let searched = words(&text).nth(from).map_or(String::new(), |word| word.text);
+        let snippet = snippet(&text, &Query::parse(&searched));
+        prop_assert!(snippet.chars().count() <= MAX_SNIPPET_CHARS + 2);
+        prop_assert!(!snippet.contains('\n'));
+        let found = words(&snippet).any(|word| word.text == searched);
+        prop_assert!(searched.is_empty() || found, "{searched:?} is not in {snippet:?}");
     }
 }

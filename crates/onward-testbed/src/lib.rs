@@ -1,16 +1,16 @@
-//! A real PostgreSQL for tests: a private cluster in a temporary directory, gone when the
-//! process that started it ends, however it ends.
+//! Real PostgreSQL servers for tests: a private cluster in a temporary directory that is removed
+//! when the process that started it ends, even if it is killed.
 //!
-//! It works through PostgreSQL's own programs (`initdb`, `pg_ctl`, `psql`) and brings no driver:
-//! how the product speaks to a database is for the crates that are tested. They use this one as
-//! a development dependency, and `walls.rs` in `onward` holds that nobody builds with it.
+//! It uses PostgreSQL's programs (`initdb`, `pg_ctl`, `psql`) and no driver, because the crates
+//! under test bring their own. They use this crate as a development dependency;
+//! `tests/dependencies.rs` in `onward` checks that no release build depends on it.
 //!
-//! `keeper.sh` is the process that outlives a killed test and cleans up after it. For a server
-//! to try things out on, `cargo run -p onward-testbed`.
+//! `supervisor.sh` is the process that outlives a killed test and removes its cluster. Run
+//! `cargo run -p onward-testbed` to get a server for experiments.
 
 #![allow(
     clippy::panic,
-    reason = "a test that has no database must fail, and say why"
+    reason = "a test without a database must fail with the reason"
 )]
 
 mod address;
@@ -24,43 +24,43 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use address::Address;
 use server::Server;
 
-/// Where a server is that is already running, for [`Cluster::shared`]: `postgres://…`, with the
-/// right to create databases. `script/test` sets it.
-pub const VARIABLE: &str = "ONWARD_TEST_POSTGRES";
+/// The variable with the URL of a running server for [`Cluster::shared`]: `postgres://…`. The user
+/// must be allowed to create databases. `script/test` sets it.
+pub const URL_VARIABLE: &str = "ONWARD_TEST_POSTGRES";
 
-/// Where the programs of a PostgreSQL are that has pgvector, and of one whose pgvector is too old to be of
-/// use. `script/test` sets them where it can get hold of such servers.
+/// The variable with the directory of the programs of a PostgreSQL with pgvector. `script/test`
+/// sets it if such a server is available.
 pub const PGVECTOR: &str = "ONWARD_TEST_PGVECTOR";
-/// See [`PGVECTOR`].
+/// Like [`PGVECTOR`], for a pgvector version that is too old.
 pub const OLD_PGVECTOR: &str = "ONWARD_TEST_OLD_PGVECTOR";
 
-/// A PostgreSQL that answers, with `fsync` on as in earnest.
+/// A running PostgreSQL server, with `fsync` on as in production.
 #[derive(Debug)]
 pub struct Cluster {
     address: Address,
-    /// None where others use it too, who would not like to see it stop.
+    /// `None` for the shared cluster, which must not be stopped.
     own: Option<Server>,
 }
 
 impl Cluster {
-    /// The one that all tests of this process share, started at the first call: the one that
-    /// [`VARIABLE`] names, or else one that ends with this process.
+    /// The cluster shared by all tests of this process: the server in [`URL_VARIABLE`], or one that
+    /// is started at the first call and ends with this process.
     ///
     /// # Panics
     ///
-    /// Where there is no PostgreSQL, or it does not start.
+    /// If PostgreSQL is not installed or does not start.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<(Cluster, Option<Server>)> = OnceLock::new();
         let (cluster, _) = SHARED.get_or_init(|| {
-            let named = std::env::var(VARIABLE).ok().filter(|url| !url.is_empty());
-            let (address, server) = if let Some(url) = named {
+            let configured = std::env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty());
+            let (address, server) = if let Some(url) = configured {
                 let address = Address::parse(&url).unwrap_or_else(|| {
-                    panic!("`{VARIABLE}` is `{url}`, and not `postgres://user@host:port/name`")
+                    panic!("invalid `{URL_VARIABLE}`: `{url}`, expected `postgres://user@host:port/name`")
                 });
                 (address, None)
             } else {
-                let server = started();
+                let server = start_server();
                 (Address::local(server.port()), Some(server))
             };
             (Self { address, own: None }, server)
@@ -68,53 +68,55 @@ impl Cluster {
         cluster
     }
 
-    /// One of one's own, for tests that stop and restart it. Dropping it ends and removes it.
+    /// A private cluster, for tests that stop and restart it. Dropping it stops and removes it.
     ///
     /// # Panics
     ///
-    /// Where there is no PostgreSQL, or it does not start.
+    /// If PostgreSQL is not installed or does not start.
     #[must_use]
     pub fn start() -> Self {
-        let server = started();
+        let server = start_server();
         Self {
             address: Address::local(server.port()),
             own: Some(server),
         }
     }
 
-    /// One of one's own, by the programs in the directory that a variable names; none, and a word about it,
-    /// where the environment does not have it.
+    /// A private cluster that uses the programs in the directory given by a variable. Prints a
+    /// message and returns `None` if the variable is not set.
     ///
     /// # Panics
     ///
-    /// Where it does not start.
+    /// If the server does not start.
     #[must_use]
     #[allow(
         clippy::print_stdout,
-        reason = "whoever reads the tests' output must see what was left out"
+        reason = "skipped tests must be visible in the output"
     )]
-    pub fn start_by(variable: &str) -> Option<Self> {
+    pub fn start_from_env(variable: &str) -> Option<Self> {
         let Some(bin) = std::env::var_os(variable).filter(|bin| !bin.is_empty()) else {
-            println!("skipped: `{variable}` names no PostgreSQL; `script/pgvector` gets one");
+            println!(
+                "skipped: `{variable}` is not set; run `script/pgvector` to install such a server"
+            );
             return None;
         };
-        let server = must(programs::at(bin.into()).and_then(Server::start));
+        let server = unwrap_or_panic(programs::at(bin.into()).and_then(Server::start));
         Some(Self {
             address: Address::local(server.port()),
             own: Some(server),
         })
     }
 
-    /// The address of a new, empty database that nobody else is given.
+    /// Creates an empty database with a unique name and returns its URL.
     ///
     /// # Panics
     ///
-    /// Where it cannot be created.
+    /// If it cannot be created.
     #[must_use]
     pub fn database(&self) -> String {
         static CREATED: AtomicU32 = AtomicU32::new(0);
         static FIRST_AT: OnceLock<u128> = OnceLock::new();
-        // Process ids come again, and a server that the environment names may be an old one.
+        // Process ids are reused, and the configured server may contain databases of earlier runs.
         let first_at = FIRST_AT.get_or_init(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
             since.unwrap_or_default().as_millis()
@@ -122,58 +124,58 @@ impl Cluster {
         let process = std::process::id();
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
         let name = format!("onward_{first_at}_{process}_{number}");
-        // Nobody can be connected to `template0`, which would make the copy fail.
+        // `template0` allows no connections, which would make the copy fail.
         let create = format!("create database {name} template template0 encoding 'UTF8'");
         if let Err(error) = psql(&self.url("postgres"), &create) {
-            panic!("no database `{name}`: {error}");
+            panic!("cannot create database `{name}`: {error}");
         }
         self.url(&name)
     }
 
-    /// The address of a database of this cluster, whether or not it exists.
+    /// The URL of a database of this cluster, which need not exist.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        self.address.with(database)
+        self.address.database_url(database)
     }
 
-    /// Lets the server crash: connections break, and what was not committed is lost.
+    /// Crashes the server: connections break, and uncommitted data is lost.
     ///
     /// # Panics
     ///
-    /// On a shared cluster, and where the server does not stop.
+    /// On the shared cluster, or if the server does not stop.
     pub fn stop(&self) {
-        must(self.own().stop());
+        unwrap_or_panic(self.own().stop());
     }
 
-    /// Starts the server again on the same port, and returns when it accepts connections. One
-    /// that still runs is stopped first, as [`stop`](Self::stop) does.
+    /// Restarts the server on the same port and returns when it accepts connections. A running
+    /// server is crashed first, as by [`stop`](Self::stop).
     ///
     /// # Panics
     ///
-    /// On a shared cluster, and where the server does not start.
+    /// On the shared cluster, or if the server does not start.
     pub fn restart(&self) {
-        must(self.own().restart());
+        unwrap_or_panic(self.own().restart());
     }
 
     fn own(&self) -> &Server {
-        self.own.as_ref().unwrap_or_else(|| {
-            panic!("others use the shared cluster too: stop one from `Cluster::start()`")
-        })
+        self.own
+            .as_ref()
+            .unwrap_or_else(|| panic!("cannot stop the shared cluster: use `Cluster::start()`"))
     }
 }
 
-/// What `psql` answers to one statement or several: rows by line, columns by `|`.
+/// The output of `psql` for one or more statements: one row per line, columns separated by `|`.
 ///
 /// # Errors
 ///
-/// What `psql` said where it failed.
+/// The error output of `psql`.
 ///
 /// # Panics
 ///
-/// Where there is no `psql`.
+/// If `psql` is not installed.
 pub fn psql(url: &str, sql: &str) -> Result<String, String> {
-    must(programs::run(must(programs::find()).command("psql").args(
-        [
+    unwrap_or_panic(programs::run(
+        unwrap_or_panic(programs::find()).command("psql").args([
             "--no-psqlrc",
             "--no-password",
             "--quiet",
@@ -183,14 +185,14 @@ pub fn psql(url: &str, sql: &str) -> Result<String, String> {
             "--command",
             sql,
             url,
-        ],
-    )))
+        ]),
+    ))
 }
 
-fn started() -> Server {
-    must(programs::find().and_then(Server::start))
+fn start_server() -> Server {
+    unwrap_or_panic(programs::find().and_then(Server::start))
 }
 
-fn must<T>(result: Result<T, String>) -> T {
+fn unwrap_or_panic<T>(result: Result<T, String>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,9 +1,10 @@
-//! A PostgreSQL to throw away: `cargo run -q -p onward-testbed` prints its address, and it is
-//! gone when this program is: at the end of its input (Ctrl-D), at Ctrl-C, or killed.
+//! Starts a temporary PostgreSQL server: `cargo run -q -p onward-testbed` prints its URL. The
+//! server is removed when this program ends: at the end of its input (Ctrl-D), on Ctrl-C, or when
+//! killed.
 //!
-//! `script/test` uses it to have one server for all test binaries. With `ONWARD_TESTBED_AS_SHIPPED` in
-//! the environment the server takes as much memory as it does by itself, for benchmarks; with
-//! `ONWARD_TEST_PGVECTOR` and the flag `--pgvector` it is the one that has pgvector.
+//! `script/test` uses it to share one server among all test binaries. With
+//! `ONWARD_TESTBED_AS_SHIPPED` the server has PostgreSQL's default memory settings, for benchmarks.
+//! With the flag `--pgvector` it uses the PostgreSQL in `ONWARD_TEST_PGVECTOR`.
 
 use std::io::{Read as _, Write as _};
 
@@ -11,9 +12,10 @@ use onward_testbed::{Cluster, PGVECTOR};
 
 fn main() -> std::io::Result<()> {
     let wants_pgvector = std::env::args().any(|flag| flag == "--pgvector");
-    let cluster = match wants_pgvector {
-        true => Cluster::start_by(PGVECTOR),
-        false => Some(Cluster::start()),
+    let cluster = if wants_pgvector {
+        Cluster::start_from_env(PGVECTOR)
+    } else {
+        Some(Cluster::start())
     };
     let Some(cluster) = cluster else {
         return Err(std::io::ErrorKind::NotFound.into());

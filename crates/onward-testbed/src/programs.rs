@@ -1,8 +1,8 @@
-//! PostgreSQL's programs on this machine: where they are, and as whom they can be run.
+//! Finds PostgreSQL's programs, and selects the user that runs the server.
 //!
-//! Debian keeps each version's in a directory of its own, outside the path; elsewhere
-//! `pg_config` knows, or they are in the path. The server refuses to be run by root, so for root
-//! it runs as the user that the package made for it.
+//! Debian installs each version in a separate directory outside `PATH`; on other systems the
+//! programs are found with `pg_config` or in `PATH`. PostgreSQL does not run as root, so root runs
+//! it as another user.
 
 use std::env;
 use std::iter;
@@ -12,38 +12,38 @@ use std::process::Command;
 
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// What has to be there; a client alone brings only some.
-const NEEDED: [&str; 4] = ["initdb", "pg_ctl", "postgres", "psql"];
+/// The required programs. A client package contains only some of them.
+const REQUIRED: [&str; 4] = ["initdb", "pg_ctl", "postgres", "psql"];
 
-/// One directory that has all of [`NEEDED`].
+/// A directory with all [`REQUIRED`] programs.
 #[derive(Debug)]
 pub(crate) struct Programs(PathBuf);
 
-/// The programs of the latest version that is here.
+/// The programs of the latest installed version.
 pub(crate) fn find() -> Result<Programs, String> {
     versions(Path::new(DEBIAN))
         .into_iter()
         .chain(iter::once_with(configured).flatten())
         .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default()))
-        .find(|bin| NEEDED.iter().all(|name| bin.join(name).is_file()))
+        .find(|bin| REQUIRED.iter().all(|name| bin.join(name).is_file()))
         .map(Programs)
         .ok_or_else(|| {
             format!(
-                "no PostgreSQL server under `{DEBIAN}`, from `pg_config` or in the path\n\
-                 hint: `script/test` installs it on Debian; elsewhere install version 14 or later"
+                "no PostgreSQL server found in `{DEBIAN}`, with `pg_config` or in `PATH`\n\
+                 hint: run `script/test` on Debian; on other systems install version 14 or later"
             )
         })
 }
 
-/// The programs in a directory that somebody named.
+/// The programs in this directory.
 pub(crate) fn at(bin: PathBuf) -> Result<Programs, String> {
-    match NEEDED.iter().find(|name| !bin.join(name).is_file()) {
+    match REQUIRED.iter().find(|name| !bin.join(name).is_file()) {
         Some(name) => Err(format!("no `{name}` in `{}`", bin.display())),
         None => Ok(Programs(bin)),
     }
 }
 
-/// The directories of all versions in Debian's order of things, the latest first.
+/// The program directories of all versions installed by Debian, latest first.
 fn versions(root: &Path) -> Vec<PathBuf> {
     let mut versions: Vec<_> = std::fs::read_dir(root)
         .into_iter()
@@ -58,6 +58,7 @@ fn versions(root: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The directory reported by `pg_config`.
 fn configured() -> Option<PathBuf> {
     let bin = run(Command::new("pg_config").arg("--bindir")).ok()?.ok()?;
     Some(PathBuf::from(bin))
@@ -73,11 +74,11 @@ impl Programs {
     }
 }
 
-/// Makes `command` run as somebody for whom the server works: for root that is another user.
-pub(crate) fn as_server(command: &mut Command) -> Result<(), String> {
-    let id = |what: &[&str]| -> Option<u32> {
-        let answer = run(Command::new("id").args(what)).ok()?.ok()?;
-        answer.parse().ok()
+/// Makes `command` run as a user that can run the server: for root, another user.
+pub(crate) fn set_server_user(command: &mut Command) -> Result<(), String> {
+    let id = |args: &[&str]| -> Option<u32> {
+        let output = run(Command::new("id").args(args)).ok()?.ok()?;
+        output.parse().ok()
     };
     if id(&["-u"]) != Some(0) {
         return Ok(());
@@ -85,13 +86,13 @@ pub(crate) fn as_server(command: &mut Command) -> Result<(), String> {
     let (user, group) = ["postgres", "nobody"]
         .iter()
         .find_map(|name| Some((id(&["-u", name])?, id(&["-g", name])?)))
-        .ok_or("root cannot run PostgreSQL, and there is no user `postgres` or `nobody`")?;
+        .ok_or("PostgreSQL does not run as root, and there is no user `postgres` or `nobody`")?;
     command.uid(user).gid(group);
     Ok(())
 }
 
-/// What a program that ends by itself prints: on stdout if it succeeds, and else on stderr.
-/// The outer error is that it cannot be started.
+/// Runs a program and returns its stdout, or its stderr if it fails. The outer error means that it
+/// could not be started.
 pub(crate) fn run(command: &mut Command) -> Result<Result<String, String>, String> {
     let output = command
         .output()
@@ -105,13 +106,13 @@ pub(crate) fn run(command: &mut Command) -> Result<Result<String, String>, Strin
 }
 
 #[test]
-fn the_latest_version_comes_first_by_number_and_not_by_letter() {
+fn sorts_versions_numerically_latest_first() {
     let root = env::temp_dir().join(format!("onward-versions-{}", std::process::id()));
     for version in ["9.6", "14", "100", "15", "common"] {
-        std::fs::create_dir_all(root.join(version)).expect("a directory can be made");
+        std::fs::create_dir_all(root.join(version)).expect("directory created");
     }
     let found = versions(&root);
-    std::fs::remove_dir_all(&root).expect("it can be removed");
+    std::fs::remove_dir_all(&root).expect("directory removed");
     let expected = ["100", "15", "14"].map(|version| root.join(version).join("bin"));
     assert_eq!(found, expected);
 }

@@ -1,8 +1,8 @@
-//! One server with its own directory, kept by a process beside the test: `keeper.sh`.
+//! One server in a temporary directory, controlled through a separate process: `supervisor.sh`.
 //!
-//! The keeper lives as long as the pipe to it is open. Closing it is the only way in which a
-//! server ends, so that dropping it, a panic and a `kill -9` of the test are the same to it.
-//! The standard library's pipes are not inherited, so no program that a test starts holds it.
+//! The supervisor runs as long as its input pipe is open. Closing the pipe is the only way to end a
+//! server, so dropping it, a panic and `kill -9` of the test have the same effect. The standard
+//! library's pipes are not inherited, so no child process of a test keeps the pipe open.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -13,37 +13,37 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use crate::programs::{Programs, as_server};
+use crate::programs::{Programs, set_server_user};
 
-/// Below what systems give to outgoing connections: while a server is stopped, nobody who tries
-/// to reach it, or anything else, is given its port by chance.
+/// Below the range for outgoing connections, so that no other process is assigned the port of a
+/// stopped server.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// How often another port is tried when somebody was faster.
-const ATTEMPTS: usize = 5;
+/// The number of ports to try if another process takes the port first.
+const MAX_PORTS: usize = 5;
 
-const LINES_OF_LOG: usize = 20;
+const MAX_LOG_LINES: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    keeper: Mutex<Keeper>,
+    supervisor: Mutex<Supervisor>,
     port: u16,
 }
 
 impl Server {
-    /// A new cluster, whose server accepts connections. Where that fails, nothing is left of it.
+    /// Starts a new cluster and waits until it accepts connections. Removes everything on failure.
     pub(crate) fn start(programs: Programs) -> Result<Self, String> {
-        let mut keeper = Keeper::start(&programs)?;
-        keeper.order("create")?;
+        let mut supervisor = Supervisor::start(&programs)?;
+        supervisor.send("create")?;
         let mut attempt = 1;
         loop {
             let port = free_port()?;
-            match keeper.order(&format!("start {port}")) {
+            match supervisor.send(&format!("start {port}")) {
                 Ok(()) => {
-                    let keeper = Mutex::new(keeper);
-                    return Ok(Self { keeper, port });
+                    let supervisor = Mutex::new(supervisor);
+                    return Ok(Self { supervisor, port });
                 }
-                Err(error) if attempt == ATTEMPTS || !error.contains("could not bind") => {
+                Err(error) if attempt == MAX_PORTS || !error.contains("could not bind") => {
                     return Err(error);
                 }
                 Err(_) => attempt += 1,
@@ -56,25 +56,28 @@ impl Server {
     }
 
     pub(crate) fn stop(&self) -> Result<(), String> {
-        self.order("stop")
+        self.send("stop")
     }
 
     pub(crate) fn restart(&self) -> Result<(), String> {
-        self.order("stop")?;
-        self.order(&format!("start {}", self.port))
+        self.send("stop")?;
+        self.send(&format!("start {}", self.port))
     }
 
-    fn order(&self, order: &str) -> Result<(), String> {
-        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        keeper.order(order)
+    fn send(&self, command: &str) -> Result<(), String> {
+        let mut supervisor = self
+            .supervisor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        supervisor.send(command)
     }
 }
 
-/// A port that nobody listens on at this moment.
+/// A port that is not in use.
 fn free_port() -> Result<u16, String> {
-    // Tests that start at the same time begin at different places.
-    let chance = RandomState::new().hash_one(0);
-    let begin = u16::try_from(chance % PORTS.len() as u64).unwrap_or_default();
+    // A random start, so that concurrent tests try different ports.
+    let random = RandomState::new().hash_one(0);
+    let begin = u16::try_from(random % PORTS.len() as u64).unwrap_or_default();
     let (before, after) = (
         PORTS.start..PORTS.start + begin,
         PORTS.start + begin..PORTS.end,
@@ -82,104 +85,107 @@ fn free_port() -> Result<u16, String> {
     after
         .chain(before)
         .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .ok_or_else(|| format!("no port of {PORTS:?} is free"))
+        .ok_or_else(|| format!("no free port in {PORTS:?}"))
 }
 
 #[derive(Debug)]
-struct Keeper {
+struct Supervisor {
     process: Child,
-    /// None when it has been told to end.
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    /// `None` after the pipe is closed.
+    commands: Option<ChildStdin>,
+    responses: BufReader<ChildStdout>,
     directory: PathBuf,
 }
 
-impl Keeper {
+impl Supervisor {
     fn start(programs: &Programs) -> Result<Self, String> {
         let mut command = Command::new("sh");
         command
-            .args(["-c", include_str!("keeper.sh"), "keeper"])
+            .args(["-c", include_str!("supervisor.sh"), "supervisor"])
             .arg(programs.directory())
             .arg(match std::env::var_os("ONWARD_TESTBED_AS_SHIPPED") {
-                Some(_) => "shipped",
-                None => "little",
+                Some(_) => "default",
+                None => "small",
             })
-            // What the server says about a port is read, in English.
+            // `start` parses the server's messages about ports, which must be in English.
             .env("LC_ALL", "C")
-            // Where the test stands may be closed to the user who runs the server.
+            // The server's user may not have access to the current directory.
             .current_dir("/")
-            // What a terminal sends to the test must not reach the one who cleans up after it.
+            // Signals from the terminal must not reach the supervisor.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // An open stderr would make whoever reads that of the test wait for the keeper.
+            // With an inherited stderr, readers of the test's stderr would wait for the supervisor.
             .stderr(Stdio::null());
-        as_server(&mut command)?;
+        set_server_user(&mut command)?;
         let mut process = command
             .spawn()
-            .map_err(|error| format!("the keeper of a PostgreSQL does not start: {error}"))?;
-        let orders = process.stdin.take();
-        let answers = process.stdout.take().ok_or("the keeper has no stdout")?;
-        let mut keeper = Self {
+            .map_err(|error| format!("cannot start the PostgreSQL supervisor: {error}"))?;
+        let commands = process.stdin.take();
+        let responses = process
+            .stdout
+            .take()
+            .ok_or("the PostgreSQL supervisor has no stdout")?;
+        let mut supervisor = Self {
             process,
-            orders,
-            answers: BufReader::new(answers),
+            commands,
+            responses: BufReader::new(responses),
             directory: PathBuf::new(),
         };
-        let directory = keeper.answer()?;
+        let directory = supervisor.read_response()?;
         if directory.is_empty() {
-            return Err("no temporary directory can be made for a PostgreSQL".to_owned());
+            return Err("cannot create a temporary directory for PostgreSQL".to_owned());
         }
-        keeper.directory = PathBuf::from(directory);
-        Ok(keeper)
+        supervisor.directory = PathBuf::from(directory);
+        Ok(supervisor)
     }
 
-    /// Has something done, and waits until it is. The error shows the end of the log.
-    fn order(&mut self, order: &str) -> Result<(), String> {
-        // A keeper that is gone does not answer either, and that is what is looked at.
-        if let Some(orders) = &mut self.orders {
-            let _ = writeln!(orders, "{order}");
+    /// Sends a command and waits for its response. The error contains the end of the log.
+    fn send(&mut self, command: &str) -> Result<(), String> {
+        // If the supervisor has exited, writing fails and the response is empty.
+        if let Some(commands) = &mut self.commands {
+            let _ = writeln!(commands, "{command}");
         }
-        match self.answer()?.as_str() {
+        match self.read_response()?.as_str() {
             "0" => Ok(()),
-            status => Err(self.failure(order, status)),
+            status => Err(self.failure(command, status)),
         }
     }
 
-    /// The next line of the keeper; empty when it has ended.
-    fn answer(&mut self) -> Result<String, String> {
+    /// The next line of the supervisor; empty after it has exited.
+    fn read_response(&mut self) -> Result<String, String> {
         let mut line = String::new();
-        match self.answers.read_line(&mut line) {
+        match self.responses.read_line(&mut line) {
             Ok(_) => Ok(line.trim_end().to_owned()),
             Err(error) => Err(format!(
-                "the keeper of a PostgreSQL does not answer: {error}"
+                "cannot read from the PostgreSQL supervisor: {error}"
             )),
         }
     }
 
-    fn failure(&self, order: &str, status: &str) -> String {
+    fn failure(&self, command: &str, status: &str) -> String {
         let log = self.directory.join("log");
-        let mut text = format!("PostgreSQL failed at `{order}` (status `{status}`)");
+        let mut text = format!("PostgreSQL: `{command}` failed with status `{status}`");
         match std::fs::read(&log) {
             Ok(bytes) => {
                 let log = String::from_utf8_lossy(&bytes);
                 let lines: Vec<_> = log.lines().collect();
-                let tail = &lines[lines.len().saturating_sub(LINES_OF_LOG)..];
-                let _ = write!(text, ", whose log ends with\n{}", tail.join("\n"));
+                let tail = &lines[lines.len().saturating_sub(MAX_LOG_LINES)..];
+                let _ = write!(text, "; end of the log:\n{}", tail.join("\n"));
             }
             Err(error) => {
-                let _ = write!(text, ", and `{}` cannot be read: {error}", log.display());
+                let _ = write!(text, "; cannot read `{}`: {error}", log.display());
             }
         }
-        text.push_str("\nhint: `script/test` installs a PostgreSQL that works, on Debian");
+        text.push_str("\nhint: on Debian, run `script/test` to install PostgreSQL");
         text
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Supervisor {
     fn drop(&mut self) {
-        drop(self.orders.take());
-        // It ends when everything is gone, and a test may rely on that.
+        drop(self.commands.take());
+        // The supervisor exits after it has removed everything; tests rely on that.
         let _ = self.process.wait();
     }
 }

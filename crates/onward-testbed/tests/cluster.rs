@@ -1,12 +1,9 @@
-//! The testbed itself: a server answers, keeps what was written over a crash, and goes with the
-//! process that started it.
+//! Tests of the testbed: a server accepts connections, keeps committed data after a crash, and is
+//! removed with the process that started it.
 //!
-//! Waiting for something to be gone is bounded by [`PATIENCE`], and ends as soon as it is.
+//! Waiting for the removal is limited to [`TIMEOUT`] and ends as soon as it is done.
 
-#![allow(
-    clippy::expect_used,
-    reason = "a helper that cannot start a server must fail its test"
-)]
+#![allow(clippy::expect_used, reason = "tests fail by panicking")]
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -15,32 +12,34 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onward_testbed::{Cluster, VARIABLE, psql};
+use onward_testbed::{Cluster, URL_VARIABLE, psql};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `host:port` of an address.
+/// The `host:port` of a URL.
 fn socket(url: &str) -> &str {
-    let place = url.rsplit('/').nth(1).expect("an address has a place");
-    place.rsplit('@').next().unwrap_or(place)
+    let authority = url.rsplit('/').nth(1).expect("URL has an authority");
+    authority.rsplit('@').next().unwrap_or(authority)
 }
 
-fn refuses(url: &str) -> bool {
+fn is_unreachable(url: &str) -> bool {
     TcpStream::connect(socket(url)).is_err()
 }
 
-/// The directory that holds everything of a cluster.
+/// The temporary directory of a cluster.
 fn directory(url: &str) -> PathBuf {
-    let data = psql(url, "show data_directory").expect("the server answers");
+    let data = psql(url, "show data_directory").expect("query succeeded");
     let data = Path::new(&data);
     assert!(data.exists(), "{}", data.display());
-    data.parent().expect("it is a folder in another").to_owned()
+    data.parent()
+        .expect("data directory has a parent")
+        .to_owned()
 }
 
-fn within_patience(done: impl Fn() -> bool) -> bool {
+fn wait_until(done: impl Fn() -> bool) -> bool {
     let started_at = Instant::now();
     while !done() {
-        if started_at.elapsed() > PATIENCE {
+        if started_at.elapsed() > TIMEOUT {
             return false;
         }
         thread::sleep(Duration::from_millis(10));
@@ -48,22 +47,22 @@ fn within_patience(done: impl Fn() -> bool) -> bool {
     true
 }
 
-/// A cluster of another process, with its address.
-fn elsewhere() -> (Child, String) {
+/// Starts a cluster in another process and returns its URL.
+fn start_in_another_process() -> (Child, String) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_onward-testbed"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("the program starts");
+        .expect("testbed started");
     let mut url = String::new();
-    BufReader::new(process.stdout.take().expect("its stdout is a pipe"))
+    BufReader::new(process.stdout.take().expect("stdout is piped"))
         .read_line(&mut url)
-        .expect("it prints an address");
+        .expect("testbed printed a URL");
     (process, url.trim_end().to_owned())
 }
 
 #[test]
-fn a_fresh_database_answers() {
+fn a_new_database_accepts_connections() {
     let url = Cluster::shared().database();
     assert_eq!(psql(&url, "select 1").as_deref(), Ok("1"));
     assert_eq!(psql(&url, "show fsync").as_deref(), Ok("on"));
@@ -71,18 +70,18 @@ fn a_fresh_database_answers() {
 }
 
 #[test]
-fn databases_asked_for_at_once_are_different_and_empty() {
+fn concurrently_created_databases_are_distinct_and_empty() {
     let tables = "create table t (); select count(*) from pg_stat_user_tables";
-    let one = || {
+    let create = || {
         let url = Cluster::shared().database();
         assert_eq!(psql(&url, tables).as_deref(), Ok("1"));
         url
     };
     let mut urls: Vec<_> = thread::scope(|scope| {
-        let asking: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
-        asking
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
+        threads
             .into_iter()
-            .map(|one| one.join().expect("each is given one"))
+            .map(|thread| thread.join().expect("database created"))
             .collect()
     });
     urls.sort();
@@ -91,87 +90,87 @@ fn databases_asked_for_at_once_are_different_and_empty() {
 }
 
 #[test]
-fn a_statement_that_fails_says_why() {
+fn psql_returns_the_error_of_a_failed_statement() {
     let url = Cluster::shared().url("postgres");
-    let error = psql(&url, "select * from nowhere").expect_err("there is no such table");
-    assert!(error.contains("nowhere"), "{error}");
+    let error = psql(&url, "select * from missing_table").expect_err("table does not exist");
+    assert!(error.contains("missing_table"), "{error}");
 }
 
 #[test]
-fn a_crash_and_a_restart_keep_what_was_written() {
+fn committed_data_survives_a_crash_and_restart() {
     let cluster = Cluster::start();
     let url = cluster.database();
-    psql(&url, "create table t (a int); insert into t values (7)").expect("it can be written");
+    psql(&url, "create table t (a int); insert into t values (7)").expect("table created");
     cluster.stop();
-    assert!(refuses(&url));
+    assert!(is_unreachable(&url));
     cluster.stop();
     cluster.restart();
     assert_eq!(psql(&url, "select a from t").as_deref(), Ok("7"));
 }
 
 #[test]
-fn a_server_that_runs_is_restarted_as_another_process() {
+fn restart_replaces_a_running_server_process() {
     let cluster = Cluster::start();
     let url = cluster.database();
     let process = "select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
-    let before = psql(&url, process).expect("it knows its process");
+    let before = psql(&url, process).expect("query succeeded");
     cluster.restart();
-    let after = psql(&url, process).expect("it knows its process");
+    let after = psql(&url, process).expect("query succeeded");
     assert_ne!(before, after);
 }
 
 #[test]
-fn a_cluster_that_is_dropped_is_gone_at_once() {
+fn dropping_a_cluster_removes_it_immediately() {
     let cluster = Cluster::start();
     let url = cluster.url("postgres");
     let directory = directory(&url);
     drop(cluster);
-    assert!(refuses(&url));
+    assert!(is_unreachable(&url));
     assert!(!directory.exists());
 }
 
 #[test]
-#[should_panic(expected = "others use the shared cluster too")]
-fn the_shared_cluster_is_not_stopped() {
+#[should_panic(expected = "Cluster::start()")]
+fn the_shared_cluster_cannot_be_stopped() {
     Cluster::shared().stop();
 }
 
 #[test]
-fn a_killed_owner_takes_its_cluster_with_it() {
-    let (mut owner, url) = elsewhere();
+fn killing_the_owner_removes_its_cluster() {
+    let (mut owner, url) = start_in_another_process();
     let directory = directory(&url);
-    owner.kill().expect("it can be killed");
-    owner.wait().expect("it ends");
-    assert!(within_patience(|| refuses(&url) && !directory.exists()));
+    owner.kill().expect("process killed");
+    owner.wait().expect("process exited");
+    assert!(wait_until(|| is_unreachable(&url) && !directory.exists()));
 }
 
 #[test]
-fn a_program_that_a_test_started_does_not_hold_the_cluster() {
+fn a_child_process_of_a_test_does_not_keep_the_cluster_alive() {
     let cluster = Cluster::start();
     let url = cluster.url("postgres");
-    let mut longer = Command::new("sleep")
+    let mut child = Command::new("sleep")
         .arg("30")
         .spawn()
-        .expect("a program starts");
+        .expect("child process started");
     drop(cluster);
-    assert!(longer.try_wait().expect("it can be asked").is_none());
-    assert!(refuses(&url));
-    longer.kill().expect("it can be killed");
-    longer.wait().expect("it ends");
+    assert!(child.try_wait().expect("status available").is_none());
+    assert!(is_unreachable(&url));
+    child.kill().expect("child process killed");
+    child.wait().expect("child process exited");
 }
 
 #[test]
-fn a_server_that_the_environment_names_is_used() {
+fn uses_the_server_from_the_environment() {
     let cluster = Cluster::start();
     let url = cluster.url("postgres");
     let databases = "select count(*) from pg_database where datname like 'onward%'";
     assert_eq!(psql(&url, databases).as_deref(), Ok("0"));
-    // The environment is that of a whole process, so it is another process that is given one.
-    let test = Command::new(std::env::current_exe().expect("this test has a file"))
-        .args(["--exact", "a_fresh_database_answers"])
-        .env(VARIABLE, &url)
+    // The environment applies to a whole process, so the test runs again in another process.
+    let test = Command::new(std::env::current_exe().expect("path of the test binary"))
+        .args(["--exact", "a_new_database_accepts_connections"])
+        .env(URL_VARIABLE, &url)
         .output()
-        .expect("it can be run again");
+        .expect("test binary started");
     assert!(test.status.success(), "{test:?}");
     assert_eq!(psql(&url, databases).as_deref(), Ok("1"));
 }

@@ -67,7 +67,7 @@ fn is_voicing_mark(char: char) -> bool {
     matches!(char, '\u{3099}' | '\u{309A}')
 }
 
-/// Whether a character, or its compatibility decomposition, is a word by itself.
+/// Whether a character, or its compatibility decomposition, is a complete word.
 fn is_single_char_word(char: char) -> bool {
     if char < '\u{2E80}' {
         return false;

@@ -36,7 +36,7 @@ pub(super) fn read<'a>(item: &Object<'a>) -> Option<Message<'a>> {
                     .or_else(|| item.get("action"))
                     .unwrap_or_default()
                     .into(),
-                resolution: resolution,
+                resolution,
             };
             (Role::Assistant, vec![Part::Call(call)])
         }

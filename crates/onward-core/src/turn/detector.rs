@@ -153,7 +153,7 @@ impl ProgressDetector {
                 self.idle_halves = 0;
                 self.evidence.clear();
                 self.counted_at = step.at.or(self.counted_at);
-                Verdict::Progress { reason: reason }
+                Verdict::Progress { reason }
             }
             None => self.idle(step, &judged),
         }

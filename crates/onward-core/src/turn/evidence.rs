@@ -89,7 +89,7 @@ impl Evidence {
             tool: preview(call.tool),
             input,
             output: preview(&clean(call.output)),
-            reason: reason,
+            reason,
         }
     }
 }

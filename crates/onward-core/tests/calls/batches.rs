@@ -1,4 +1,5 @@
-//! Calls of one model response are given up together, and those that may still answer are left alone.
+//! Batches: the calls of one model response are interrupted together, except those that may still
+//! return.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallMove, CallPolicy, Cause, Clock, Death, Given, Limit, Owner, Up, give_up,
+    Call, CallPolicy, CallTransition, Cause, InterruptDecision, Limit, OpenCall, Owner, OwnerExit,
+    Timeouts, calls_to_interrupt,
 };
 use onward_core::watcher::{Watcher, WatcherPolicy};
 
@@ -16,48 +18,55 @@ fn at(seconds: i64) -> Timestamp {
 
 fn owner(process: u32) -> Option<Owner> {
     Some(Owner {
-        host: "here".to_owned(),
+        host: "host-1".to_owned(),
         boot: None,
         process,
         process_started: None,
     })
 }
 
-fn call(seconds: Option<f64>, owner: Option<Owner>, moves: &[CallMove]) -> Call {
-    let mut call = Call::requested(Limit::of_seconds(seconds), owner);
-    for asked in moves {
-        call.apply(*asked, at(0)).expect("a lawful move");
+fn call(seconds: Option<f64>, owner: Option<Owner>, transitions: &[CallTransition]) -> Call {
+    let mut call = Call::requested(Limit::from_seconds(seconds), owner);
+    for transition in transitions {
+        call.apply(*transition, at(0)).expect("legal transition");
     }
     call
 }
 
-fn causes(calls: &[(&Call, u32, Option<Death>)], now: i64, clock: Clock<'_>) -> Vec<Option<Cause>> {
-    let given: Vec<Given<'_, u32>> = calls
+fn causes(
+    calls: &[(&Call, u32, Option<OwnerExit>)],
+    now: i64,
+    timeouts: Timeouts<'_>,
+) -> Vec<Option<Cause>> {
+    let open: Vec<OpenCall<'_, u32>> = calls
         .iter()
-        .map(|(call, batch, death)| Given {
+        .map(|(call, batch, owner_exit)| OpenCall {
             call,
             batch: *batch,
-            death: *death,
+            owner_exit: *owner_exit,
         })
         .collect();
-    let settled = give_up(&given, at(now), CallPolicy::default(), clock);
-    settled.iter().map(|up| up.map(|up| up.cause)).collect()
+    let decisions = calls_to_interrupt(&open, at(now), CallPolicy::default(), timeouts);
+    decisions
+        .iter()
+        .map(|decision| decision.map(|decision| decision.cause))
+        .collect()
 }
 
-const GONE: Option<Death> = Some(Death::ProcessGone);
+const EXITED: Option<OwnerExit> = Some(OwnerExit::ProcessExited);
 
 #[test]
-fn a_dead_owner_settles_every_call_of_its_batch_by_its_own_state() {
-    let running = call(Some(600.0), owner(7), &[CallMove::Start]);
-    let waiting = call(None, owner(7), &[CallMove::AskApproval]);
+fn a_dead_owner_interrupts_every_call_of_its_batch_with_a_cause_by_status() {
+    let running = call(Some(600.0), owner(7), &[CallTransition::Start]);
+    let waiting = call(None, owner(7), &[CallTransition::RequestApproval]);
     let unowned = call(None, None, &[]);
     let calls = [
-        (&running, 1, GONE),
-        (&waiting, 1, GONE),
+        (&running, 1, EXITED),
+        (&waiting, 1, EXITED),
         (&unowned, 1, None),
     ];
     assert_eq!(
-        causes(&calls, 0, Clock::Stopped),
+        causes(&calls, 0, Timeouts::Ignored),
         [
             Some(Cause::OutcomeUnknown),
             Some(Cause::NotStarted),
@@ -67,121 +76,129 @@ fn a_dead_owner_settles_every_call_of_its_batch_by_its_own_state() {
 }
 
 #[test]
-fn a_call_of_another_batch_or_of_a_living_owner_is_left_alone() {
-    let dead = call(None, owner(7), &[CallMove::Start]);
-    let living = call(None, owner(8), &[CallMove::Start]);
-    let elsewhere = call(None, None, &[CallMove::Start]);
-    let calls = [(&dead, 1, GONE), (&living, 1, None), (&elsewhere, 2, None)];
+fn calls_of_another_batch_or_a_live_owner_stay_open() {
+    let dead = call(None, owner(7), &[CallTransition::Start]);
+    let alive = call(None, owner(8), &[CallTransition::Start]);
+    let other_batch = call(None, None, &[CallTransition::Start]);
+    let calls = [
+        (&dead, 1, EXITED),
+        (&alive, 1, None),
+        (&other_batch, 2, None),
+    ];
     assert_eq!(
-        causes(&calls, 0, Clock::Running),
+        causes(&calls, 0, Timeouts::Enforced),
         [Some(Cause::OutcomeUnknown), None, None]
     );
 }
 
 #[test]
-fn where_one_is_past_its_time_those_that_never_began_go_with_it() {
-    let short = call(Some(10.0), None, &[CallMove::Start]);
-    let long = call(Some(600.0), None, &[CallMove::Start]);
+fn a_timeout_also_interrupts_the_calls_of_its_batch_that_have_not_started() {
+    let short = call(Some(10.0), None, &[CallTransition::Start]);
+    let long = call(Some(600.0), None, &[CallTransition::Start]);
     let queued = call(None, None, &[]);
-    let asked = call(None, None, &[CallMove::AskApproval]);
+    let awaiting_approval = call(None, None, &[CallTransition::RequestApproval]);
     let calls = [
         (&short, 1, None),
         (&long, 1, None),
         (&queued, 1, None),
-        (&asked, 1, None),
+        (&awaiting_approval, 1, None),
     ];
-    assert_eq!(causes(&calls, 40, Clock::Running), [None; 4]);
+    assert_eq!(causes(&calls, 40, Timeouts::Enforced), [None; 4]);
     assert_eq!(
-        causes(&calls, 41, Clock::Running),
+        causes(&calls, 41, Timeouts::Enforced),
         [Some(Cause::TimedOut), None, Some(Cause::NotStarted), None]
     );
-    assert_eq!(causes(&calls, 41, Clock::Stopped), [None; 4]);
+    assert_eq!(causes(&calls, 41, Timeouts::Ignored), [None; 4]);
 }
 
 #[test]
-fn a_watcher_that_slept_convicts_nobody_for_one_grace_period() {
-    let stale = call(Some(10.0), None, &[CallMove::Start]);
+fn the_monitor_waits_one_grace_period_after_a_sleep_except_for_dead_owners() {
+    let stale = call(Some(10.0), None, &[CallTransition::Start]);
     let policy = WatcherPolicy {
         tolerance: Duration::from_secs(5),
         grace: Duration::from_secs(60),
     };
     let watcher = Watcher::begin(policy, at(1_000));
     let calls = [(&stale, 1, None)];
-    assert_eq!(causes(&calls, 1_060, Clock::Watched(&watcher)), [None]);
+    assert_eq!(causes(&calls, 1_060, Timeouts::Watched(&watcher)), [None]);
     assert_eq!(
-        causes(&calls, 1_061, Clock::Watched(&watcher)),
+        causes(&calls, 1_061, Timeouts::Watched(&watcher)),
         [Some(Cause::TimedOut)]
     );
-    // A dead owner is proof: there is nothing to wait for.
-    let owned = call(Some(10.0), owner(7), &[CallMove::Start]);
-    let given = [Given {
+    // A dead owner needs no grace period.
+    let owned = call(Some(10.0), owner(7), &[CallTransition::Start]);
+    let open = [OpenCall {
         call: &owned,
         batch: 1,
-        death: GONE,
+        owner_exit: EXITED,
     }];
-    let settled = give_up(
-        &given,
+    let decisions = calls_to_interrupt(
+        &open,
         at(1_000),
         CallPolicy::default(),
-        Clock::Watched(&watcher),
+        Timeouts::Watched(&watcher),
     );
-    let up = Up {
+    let expected = InterruptDecision {
         cause: Cause::OutcomeUnknown,
-        death: GONE,
+        owner_exit: EXITED,
     };
-    assert_eq!(settled, [Some(up)]);
+    assert_eq!(decisions, [Some(expected)]);
 }
 
-/// A batch that counts how often it is compared.
-struct Counted<'a> {
+/// A batch id that counts its comparisons.
+struct CountingBatch<'a> {
     number: usize,
-    compared: &'a Cell<usize>,
+    comparisons: &'a Cell<usize>,
 }
 
-impl PartialEq for Counted<'_> {
+impl PartialEq for CountingBatch<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Counted<'_> {}
+impl Eq for CountingBatch<'_> {}
 
-impl PartialOrd for Counted<'_> {
+impl PartialOrd for CountingBatch<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Counted<'_> {
+impl Ord for CountingBatch<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.compared.set(self.compared.get() + 1);
+        self.comparisons.set(self.comparisons.get() + 1);
         self.number.cmp(&other.number)
     }
 }
 
 #[test]
-fn four_thousand_open_calls_are_settled_without_comparing_each_with_each() {
+fn deciding_4096_open_calls_does_not_compare_all_pairs() {
     let calls = 4_096;
-    let dead = call(None, owner(7), &[CallMove::Start]);
+    let dead = call(None, owner(7), &[CallTransition::Start]);
     let queued = call(None, None, &[]);
     for batches in [1, 64, calls / 2] {
-        let compared = Cell::new(0);
-        let given: Vec<Given<'_, Counted<'_>>> = (0..calls)
-            .map(|place| {
-                let is_dead = place < batches;
-                Given {
+        let comparisons = Cell::new(0);
+        let open: Vec<OpenCall<'_, CountingBatch<'_>>> = (0..calls)
+            .map(|index| {
+                let is_dead = index < batches;
+                OpenCall {
                     call: if is_dead { &dead } else { &queued },
-                    batch: Counted {
-                        number: place % batches,
-                        compared: &compared,
+                    batch: CountingBatch {
+                        number: index % batches,
+                        comparisons: &comparisons,
                     },
-                    death: GONE.filter(|_| is_dead),
+                    owner_exit: EXITED.filter(|_| is_dead),
                 }
             })
             .collect();
-        let settled = give_up(&given, at(0), CallPolicy::default(), Clock::Stopped);
-        assert!(settled.iter().all(Option::is_some), "{batches} batches");
-        // A search in a tree, twice for each call; each with each would be sixteen million.
-        assert!(compared.get() < calls * 64, "{batches}: {}", compared.get());
+        let decisions = calls_to_interrupt(&open, at(0), CallPolicy::default(), Timeouts::Ignored);
+        assert!(decisions.iter().all(Option::is_some), "{batches} batches");
+        // Two tree lookups per call. Comparing all pairs would take 16 million comparisons.
+        assert!(
+            comparisons.get() < calls * 64,
+            "{batches}: {}",
+            comparisons.get()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! How long a call may take, told from its tool and its input.
+//! The timeout of a call, from its tool and its input.
 
 use std::time::Duration;
 
@@ -10,45 +10,49 @@ fn seconds(seconds: u64) -> Limit {
 }
 
 #[track_caller]
-fn says(tool: &str, input: Value, limit: Limit) {
-    assert_eq!(Limit::of_call(tool, &input), limit, "{tool} {input}");
+fn assert_limit(tool: &str, input: Value, limit: Limit) {
+    assert_eq!(Limit::for_call(tool, &input), limit, "{tool} {input}");
 }
 
 #[test]
-fn a_timeout_of_zero_or_less_counts_as_not_given() {
+fn zero_negative_and_nan_count_as_unspecified() {
     for number in [0.0, -1.0, -0.0, f64::NAN, f64::NEG_INFINITY, 1e-12] {
-        assert_eq!(Limit::of_seconds(Some(number)), Limit::Unsaid, "{number}");
+        assert_eq!(
+            Limit::from_seconds(Some(number)),
+            Limit::Unspecified,
+            "{number}"
+        );
     }
-    assert_eq!(Limit::of_seconds(None), Limit::Unsaid);
+    assert_eq!(Limit::from_seconds(None), Limit::Unspecified);
     assert_eq!(
-        Limit::of_seconds(Some(1.5)),
+        Limit::from_seconds(Some(1.5)),
         Limit::After(Duration::from_millis(1500))
     );
 }
 
 #[test]
-fn what_is_too_long_to_be_a_time_counts_as_not_given() {
-    assert_eq!(Limit::of_seconds(Some(f64::INFINITY)), Limit::Unsaid);
-    assert_eq!(Limit::of_seconds(Some(1e300)), Limit::Unsaid);
+fn a_timeout_out_of_range_counts_as_unspecified() {
+    assert_eq!(Limit::from_seconds(Some(f64::INFINITY)), Limit::Unspecified);
+    assert_eq!(Limit::from_seconds(Some(1e300)), Limit::Unspecified);
 }
 
 #[test]
-fn a_shell_command_says_its_own_timeout() {
-    says("Bash", json!({ "timeout": 600_000 }), seconds(600));
-    says("bash", json!({ "timeout_seconds": 600 }), seconds(600));
-    says("shell", json!({ "timeout_ms": 1000 }), seconds(1));
-    says("Bash", json!({ "command": "make" }), Limit::Unsaid);
-    says("Bash", json!({ "timeout": 0 }), Limit::Unsaid);
-    says("Bash", json!({ "timeout": "soon" }), Limit::Unsaid);
+fn reads_the_timeout_of_a_shell_command() {
+    assert_limit("Bash", json!({ "timeout": 600_000 }), seconds(600));
+    assert_limit("bash", json!({ "timeout_seconds": 600 }), seconds(600));
+    assert_limit("shell", json!({ "timeout_ms": 1000 }), seconds(1));
+    assert_limit("Bash", json!({ "command": "make" }), Limit::Unspecified);
+    assert_limit("Bash", json!({ "timeout": 0 }), Limit::Unspecified);
+    assert_limit("Bash", json!({ "timeout": "soon" }), Limit::Unspecified);
 }
 
 #[test]
-fn a_number_whose_unit_nobody_knows_counts_for_nothing() {
-    says("fetch", json!({ "timeout": 600 }), Limit::Unsaid);
+fn ignores_a_number_without_a_known_unit() {
+    assert_limit("fetch", json!({ "timeout": 600 }), Limit::Unspecified);
 }
 
 #[test]
-fn a_subagent_and_a_question_to_the_person_have_no_timeout() {
+fn subagents_and_questions_to_the_user_have_no_timeout() {
     for tool in [
         "Task",
         "Agent",
@@ -56,29 +60,36 @@ fn a_subagent_and_a_question_to_the_person_have_no_timeout() {
         "ExitPlanMode",
         "ask_question",
     ] {
-        says(tool, json!({ "timeout": 5 }), Limit::Never);
+        assert_limit(tool, json!({ "timeout": 5 }), Limit::Never);
     }
 }
 
 #[test]
-fn a_tool_of_a_server_has_more_than_a_day() {
-    says("mcp__sea__tides", json!({}), seconds(100_000));
-    says("mcp__sea__tides", json!({ "timeout_ms": 5000 }), seconds(5));
+fn mcp_tools_have_a_timeout_of_more_than_a_day() {
+    assert_limit("mcp__server__tool", json!({}), seconds(100_000));
+    assert_limit(
+        "mcp__server__tool",
+        json!({ "timeout_ms": 5000 }),
+        seconds(5),
+    );
 }
 
 #[test]
-fn an_input_that_is_no_object_says_nothing() {
+fn ignores_an_input_that_is_not_an_object() {
     for input in [json!(null), json!("timeout"), json!([1, 2]), json!(7)] {
-        says("Bash", input, Limit::Unsaid);
+        assert_limit("Bash", input, Limit::Unspecified);
     }
 }
 
 #[test]
-fn calls_that_are_answered_together_may_take_as_long_as_the_slowest() {
+fn calls_that_return_together_have_the_longest_timeout() {
     let longest = |limits: &[Limit]| CallPolicy::default().longest(limits.iter().copied());
     assert_eq!(longest(&[seconds(1), seconds(600)]), seconds(600));
-    assert_eq!(longest(&[seconds(1), Limit::Unsaid]), Limit::Unsaid);
-    assert_eq!(longest(&[Limit::Unsaid, seconds(121)]), seconds(121));
+    assert_eq!(
+        longest(&[seconds(1), Limit::Unspecified]),
+        Limit::Unspecified
+    );
+    assert_eq!(longest(&[Limit::Unspecified, seconds(121)]), seconds(121));
     assert_eq!(longest(&[Limit::Never, seconds(600)]), Limit::Never);
-    assert_eq!(longest(&[]), Limit::Unsaid);
+    assert_eq!(longest(&[]), Limit::Unspecified);
 }

@@ -1,15 +1,15 @@
-//! The rules of calls, sentence by sentence: their states, their clock, their owners, what is said.
+//! Tests of the tool call rules: transitions, timeouts, owners, batches and messages.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that meets what it does not expect should stop there"
+    reason = "tests fail by panicking"
 )]
 
 mod batches;
-mod clock;
-mod law;
 mod limits;
+mod messages;
 mod owners;
 mod properties;
-mod words;
+mod timeouts;
+mod transitions;

@@ -1,113 +1,137 @@
-//! What proves that an owner is dead, and what does not.
+//! Owner processes: which observations prove that an owner is dead.
 
-use onward_core::call::owner::{Process, Sight, death};
-use onward_core::call::{Death, Owner};
+use onward_core::call::owner::{ProcessObservation, ProcessState, owner_exit};
+use onward_core::call::{Owner, OwnerExit};
 
 fn owner() -> Owner {
     Owner {
-        host: "pier".to_owned(),
-        boot: Some("monday".to_owned()),
+        host: "host-1".to_owned(),
+        boot: Some("boot-1".to_owned()),
         process: 42,
         process_started: Some(1000),
     }
 }
 
-fn sight(process: Process) -> Sight {
-    Sight {
-        host: "pier".to_owned(),
-        boot: Some("monday".to_owned()),
+fn observation(process: ProcessState) -> ProcessObservation {
+    ProcessObservation {
+        host: "host-1".to_owned(),
+        boot: Some("boot-1".to_owned()),
         process,
     }
 }
 
 #[test]
-fn a_process_that_is_gone_is_dead() {
+fn a_missing_process_is_dead() {
     assert_eq!(
-        death(Some(&owner()), &sight(Process::Gone)),
-        Some(Death::ProcessGone)
+        owner_exit(Some(&owner()), &observation(ProcessState::Missing)),
+        Some(OwnerExit::ProcessExited)
     );
 }
 
 #[test]
-fn a_process_that_stands_there_is_alive() {
+fn a_running_process_is_alive() {
     assert_eq!(
-        death(Some(&owner()), &sight(Process::Started(Some(1000)))),
+        owner_exit(
+            Some(&owner()),
+            &observation(ProcessState::Running(Some(1000)))
+        ),
         None
     );
 }
 
 #[test]
-fn an_id_that_belongs_to_a_later_process_is_a_death() {
+fn a_process_id_reused_by_a_later_process_proves_the_exit() {
     assert_eq!(
-        death(Some(&owner()), &sight(Process::Started(Some(1001)))),
-        Some(Death::ProcessReplaced)
+        owner_exit(
+            Some(&owner()),
+            &observation(ProcessState::Running(Some(1001)))
+        ),
+        Some(OwnerExit::ProcessReplaced)
     );
 }
 
 #[test]
-fn an_id_that_belongs_to_an_earlier_process_proves_nothing() {
+fn a_process_that_started_earlier_proves_nothing() {
     assert_eq!(
-        death(Some(&owner()), &sight(Process::Started(Some(999)))),
+        owner_exit(
+            Some(&owner()),
+            &observation(ProcessState::Running(Some(999)))
+        ),
         None
     );
 }
 
 #[test]
-fn a_host_that_booted_again_took_its_processes_along() {
+fn a_reboot_proves_the_exit() {
     for process in [
-        Process::Unknown,
-        Process::Gone,
-        Process::Started(Some(1000)),
+        ProcessState::Unknown,
+        ProcessState::Missing,
+        ProcessState::Running(Some(1000)),
     ] {
-        let sight = Sight {
-            boot: Some("tuesday".to_owned()),
-            ..sight(process)
+        let observation = ProcessObservation {
+            boot: Some("boot-2".to_owned()),
+            ..observation(process)
         };
-        assert_eq!(death(Some(&owner()), &sight), Some(Death::HostBooted));
+        assert_eq!(
+            owner_exit(Some(&owner()), &observation),
+            Some(OwnerExit::HostRebooted)
+        );
     }
 }
 
 #[test]
-fn an_unknown_owner_is_no_proof() {
-    assert_eq!(death(None, &sight(Process::Gone)), None);
+fn an_unknown_owner_proves_nothing() {
+    assert_eq!(owner_exit(None, &observation(ProcessState::Missing)), None);
 }
 
 #[test]
 fn another_host_proves_nothing() {
-    let sight = Sight {
-        host: "dock".to_owned(),
-        boot: Some("tuesday".to_owned()),
-        process: Process::Gone,
+    let observation = ProcessObservation {
+        host: "host-2".to_owned(),
+        boot: Some("boot-2".to_owned()),
+        process: ProcessState::Missing,
     };
-    assert_eq!(death(Some(&owner()), &sight), None);
+    assert_eq!(owner_exit(Some(&owner()), &observation), None);
 }
 
 #[test]
-fn what_cannot_be_looked_at_proves_nothing() {
-    assert_eq!(death(Some(&owner()), &sight(Process::Unknown)), None);
-    assert_eq!(death(Some(&owner()), &sight(Process::Started(None))), None);
+fn missing_observations_prove_nothing() {
+    assert_eq!(
+        owner_exit(Some(&owner()), &observation(ProcessState::Unknown)),
+        None
+    );
+    assert_eq!(
+        owner_exit(Some(&owner()), &observation(ProcessState::Running(None))),
+        None
+    );
     let owner = Owner {
         process_started: None,
         ..owner()
     };
     assert_eq!(
-        death(Some(&owner), &sight(Process::Started(Some(5000)))),
+        owner_exit(
+            Some(&owner),
+            &observation(ProcessState::Running(Some(5000)))
+        ),
         None
     );
 }
 
 #[test]
-fn a_host_that_does_not_tell_its_boots_is_judged_by_the_process() {
+fn without_a_boot_id_the_process_decides() {
     let owner = Owner {
         boot: None,
         ..owner()
     };
     assert_eq!(
-        death(Some(&owner), &sight(Process::Gone)),
-        Some(Death::ProcessGone)
+        owner_exit(Some(&owner), &observation(ProcessState::Missing)),
+        Some(OwnerExit::ProcessExited)
     );
     assert_eq!(
-        death(Some(&owner), &sight(Process::Started(Some(1000)))),
+        owner_exit(
+            Some(&owner),
+            &observation(ProcessState::Running(Some(1000)))
+        ),
         None
     );
 }

@@ -1,11 +1,11 @@
-//! What holds for every call there can be.
+//! Properties of timeouts and transitions, for arbitrary calls.
 
 use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallMove, CallPolicy, CallStatus, CallTimestamp, Cause, Limit, is_stale, next_stale_at,
-    stale_at,
+    Call, CallPolicy, CallStatus, CallTimestamp, CallTransition, Cause, Limit, is_stale,
+    next_stale_at, stale_at,
 };
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn instants() -> impl Strategy<Value = Timestamp> {
 
 fn limits() -> impl Strategy<Value = Limit> {
     prop_oneof![
-        Just(Limit::Unsaid),
+        Just(Limit::Unspecified),
         Just(Limit::Never),
         (0u64..700_000).prop_map(|millis| Limit::After(Duration::from_millis(millis))),
         any::<u64>().prop_map(|seconds| Limit::After(Duration::from_secs(seconds))),
@@ -45,17 +45,17 @@ fn calls() -> impl Strategy<Value = CallTimestamp> {
         )
 }
 
-fn moves() -> impl Strategy<Value = CallMove> {
+fn transitions() -> impl Strategy<Value = CallTransition> {
     proptest::sample::select(vec![
-        CallMove::AskApproval,
-        CallMove::Start,
-        CallMove::Progress,
-        CallMove::Complete,
-        CallMove::Fail,
-        CallMove::Deny,
-        CallMove::Cancel,
-        CallMove::Interrupt(Cause::TimedOut),
-        CallMove::Interrupt(Cause::OutcomeUnknown),
+        CallTransition::RequestApproval,
+        CallTransition::Start,
+        CallTransition::Progress,
+        CallTransition::Complete,
+        CallTransition::Fail,
+        CallTransition::Deny,
+        CallTransition::Cancel,
+        CallTransition::Interrupt(Cause::TimedOut),
+        CallTransition::Interrupt(Cause::OutcomeUnknown),
     ])
 }
 
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_call_changes_its_verdict_exactly_after_the_instant_that_is_named(call in calls()) {
+    fn a_call_becomes_stale_exactly_after_stale_at(call in calls()) {
         match stale_at(&call, POLICY) {
             Some(limit) => {
                 prop_assert!(!is_stale(&call, limit, POLICY));
@@ -83,9 +83,9 @@ proptest! {
     }
 
     #[test]
-    fn a_sign_of_life_never_makes_a_call_older(call in calls(), sign in instants()) {
+    fn progress_never_makes_a_call_stale_earlier(call in calls(), progress in instants()) {
         let with = CallTimestamp {
-            last_progress_at: call.last_progress_at.max(Some(sign)),
+            last_progress_at: call.last_progress_at.max(Some(progress)),
             ..call
         };
         if let (Some(before), Some(after)) = (stale_at(&call, POLICY), stale_at(&with, POLICY)) {
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_changes_before_the_next_instant_that_is_named(
+    fn nothing_changes_before_next_stale_at(
         calls in proptest::collection::vec(calls(), 0..6),
         now in instants(),
     ) {
@@ -110,20 +110,20 @@ proptest! {
     }
 
     #[test]
-    fn what_the_model_was_told_is_told_once_and_never_forgotten(
-        moves in proptest::collection::vec((moves(), instants()), 0..12),
+    fn a_call_is_interrupted_once_and_keeps_its_interruption(
+        transitions in proptest::collection::vec((transitions(), instants()), 0..12),
     ) {
-        let mut call = Call::requested(Limit::Unsaid, None);
-        let mut told = None;
-        for (asked, at) in moves {
+        let mut call = Call::requested(Limit::Unspecified, None);
+        let mut interruption = None;
+        for (transition, at) in transitions {
             let is_open = call.state.status().is_open();
-            let done = call.apply(asked, at).is_ok();
-            if done && matches!(asked, CallMove::Interrupt(_)) {
-                prop_assert!(is_open && told.is_none());
-                told = call.state.interruption();
-                prop_assert!(told.is_some());
+            let is_applied = call.apply(transition, at).is_ok();
+            if is_applied && matches!(transition, CallTransition::Interrupt(_)) {
+                prop_assert!(is_open && interruption.is_none());
+                interruption = call.state.interruption();
+                prop_assert!(interruption.is_some());
             }
-            prop_assert_eq!(call.state.interruption(), told);
+            prop_assert_eq!(call.state.interruption(), interruption);
             prop_assert_eq!(call.timestamp().started_at.is_some(), call.state.run().is_some());
         }
     }

@@ -1,37 +1,36 @@
-//! Branch conditions, from outside: what they say, what they refuse, and that nothing which
-//! passes goes over its budget.
+//! Tests of branch conditions: the language, errors, limits and the cost of evaluation.
+//!
+//! `golden/` contains the expected error messages. `ONWARD_BLESS=1` rewrites them.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    reason = "a small stack needs a thread of its own, and `cel` beside ours a hash map"
+    reason = "small-stack threads, hash maps for the `cel` crate, and golden files"
 )]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "the functions that tests share fail as tests do"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod bounds;
 mod cost;
+mod evaluation_errors;
 mod hostile_sources;
+mod language;
+mod limits;
+mod names;
 mod numbers;
+mod parse_errors;
 mod properties;
-mod refusals;
-mod the_language;
-mod what_a_condition_sees;
-mod what_counts_as_false;
+
+use std::fmt::Display;
 
 use onward_core::condition::{
-    Condition, InvalidCondition, MAX_BYTES, MAX_DEPTH, MAX_ENTRIES, MAX_HEIGHT, MAX_NESTING,
-    MAX_NODES, MAX_SEARCHED_BYTES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope, Scope, StepScope,
-    Unevaluable,
+    Condition, EvaluationError, InvalidCondition, MAX_BYTES, MAX_DEPTH, MAX_ENTRIES, MAX_HEIGHT,
+    MAX_NESTING, MAX_NODES, MAX_SEARCHED_BYTES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope, Scope,
+    StepScope,
 };
 use serde_json::{Value as Json, json};
 
 fn scope(result: Option<&Json>) -> Scope<'_> {
     Scope {
         confidence: Some(0.75),
-        result_summary: "three sources, one of them doubtful",
+        result_summary: "three sources, one of them outdated",
         result,
         step: StepScope {
             order: 2,
@@ -47,49 +46,69 @@ fn scope(result: Option<&Json>) -> Scope<'_> {
     }
 }
 
-fn parsed(source: &str) -> Condition {
+fn parse(source: &str) -> Condition {
     Condition::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
-fn refused(source: &str) -> InvalidCondition {
+fn parse_error(source: &str) -> InvalidCondition {
     match Condition::parse(source) {
         Ok(_) => panic!("accepted: {source}"),
         Err(error) => error,
     }
 }
 
-fn tried(source: &str, result: &Json) -> Result<bool, Unevaluable> {
-    let (answer, spent) = parsed(source).evaluate_metered(&scope(Some(result)));
+fn evaluate(source: &str, result: &Json) -> Result<bool, EvaluationError> {
+    let (outcome, spent) = parse(source).evaluate_metered(&scope(Some(result)));
     assert!(
         spent.work <= MAX_WORK && spent.bytes <= MAX_BYTES,
         "{source}: {spent:?}"
     );
-    answer
+    outcome
 }
 
-fn why(source: &str, result: &Json) -> String {
-    match tried(source, result) {
-        Ok(answer) => panic!("{source} is {answer}"),
-        Err(reason) => reason.to_string(),
+fn evaluation_error(source: &str, result: &Json) -> EvaluationError {
+    match evaluate(source, result) {
+        Ok(value) => panic!("{source} is {value}"),
+        Err(error) => error,
     }
 }
 
-/// Each source is true of the result.
-fn all_true(result: &Json, sources: &[&str]) {
+fn missing(path: &str) -> EvaluationError {
+    EvaluationError::Missing {
+        path: path.to_owned(),
+    }
+}
+
+/// Checks that each condition is true for the result.
+fn assert_all_true(result: &Json, sources: &[&str]) {
     for source in sources {
-        assert_eq!(tried(source, result), Ok(true), "{source}");
+        assert_eq!(evaluate(source, result), Ok(true), "{source}");
     }
 }
 
-/// Each source is refused at that line and column, with that in the message.
-fn all_refused(table: &[(&str, u32, u32, &str)]) {
-    for (source, line, column, message) in table {
-        let error = refused(source);
-        assert_eq!(
-            (error.line, error.column),
-            (*line, *column),
-            "{source}: {error}"
-        );
-        assert!(error.message.contains(message), "{source}: {error}");
+/// Checks the position of each parse error, and the messages with a golden file.
+fn assert_parse_errors(golden: &str, table: &[(&str, u32, u32)]) {
+    let errors = table.iter().map(|(source, line, column)| {
+        let error = parse_error(source);
+        let position = (error.line, error.column);
+        assert_eq!(position, (*line, *column), "{source}: {error}");
+        (*source, error)
+    });
+    assert_golden(golden, errors);
+}
+
+/// Compares error messages with `golden/NAME.txt`.
+fn assert_golden<'s>(name: &str, errors: impl IntoIterator<Item = (&'s str, impl Display)>) {
+    let text: String = errors
+        .into_iter()
+        .map(|(source, error)| format!("{source:?}\n    {error}\n"))
+        .collect();
+    let path = format!(
+        "{}/tests/conditions/golden/{name}.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    if std::env::var_os("ONWARD_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
     }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{path}");
 }

@@ -1,10 +1,10 @@
-//! Numbers: how they compare, what they make, what they become.
+//! Numbers: comparison, arithmetic and conversion.
 
 use super::*;
 
 #[test]
-fn they_compare_by_value_however_they_are_written() {
-    all_true(
+fn numbers_of_different_types_compare_by_value() {
+    assert_all_true(
         &json!({ "count": 5, "whole": 5.0, "part": 2.5, "big": u64::MAX, "list": [1, 2.0] }),
         &[
             "result.count == 5 && result.count == 5.0 && result.count == 5u",
@@ -15,7 +15,7 @@ fn they_compare_by_value_however_they_are_written() {
             "list == [1.0, 2u] && 1.0 in list && 2 in list && !(3 in list)",
             "{1: 'a'} == {1u: 'a'} && {1: 'a'}[1.0] == 'a'",
             "list[1.0] == 2 && list[0u] == 1",
-            // Neighbours that a rounded comparison would hold to be equal.
+            // Different values that become equal after rounding to a double.
             "9007199254740993 != 9007199254740992.0",
             "9223372036854775807 < 9223372036854775808.0",
             "big < 18446744073709551616.0",
@@ -26,8 +26,8 @@ fn they_compare_by_value_however_they_are_written() {
 }
 
 #[test]
-fn mixed_ones_can_be_computed_with() {
-    all_true(
+fn integers_and_doubles_can_be_mixed_in_arithmetic() {
+    assert_all_true(
         &json!({ "done": 1, "total": 2, "score": 1 }),
         &[
             "score * 0.5 == 0.5 && 0.5 + score == 1.5 && score - 0.5 == 0.5",
@@ -40,46 +40,32 @@ fn mixed_ones_can_be_computed_with() {
 }
 
 #[test]
-fn what_has_no_value_is_said() {
+fn overflow_and_division_by_zero_are_arithmetic_errors() {
     let result = json!({});
-    for (source, reason) in [
-        (
-            "9223372036854775807 + 1 > 0",
-            "the result of `+` is too large a number",
-        ),
-        (
-            "-9223372036854775808 - 1 < 0",
-            "the result of `-` is too large a number",
-        ),
-        (
-            "-(-9223372036854775808) > 0",
-            "the result of `-` is too large a number",
-        ),
-        ("1u - 2u < 0", "the result of `-` is too large a number"),
-        (
-            "9223372036854775807 * 9223372036854775807 > 0",
-            "too large a number",
-        ),
-        (
-            "-9223372036854775808 / -1 > 0",
-            "the result of `/` is too large a number",
-        ),
-        ("1 / 0 == 0", "`/` by zero"),
-        ("1 % 0 == 0", "`%` by zero"),
-    ] {
-        assert!(why(source, &result).contains(reason), "{source}");
-        let tried = tried(source, &result);
+    let errors = [
+        "9223372036854775807 + 1 > 0",
+        "-9223372036854775808 - 1 < 0",
+        "-(-9223372036854775808) > 0",
+        "1u - 2u < 0",
+        "9223372036854775807 * 9223372036854775807 > 0",
+        "-9223372036854775808 / -1 > 0",
+        "1 / 0 == 0",
+        "1 % 0 == 0",
+    ]
+    .map(|source| (source, evaluation_error(source, &result)));
+    for (source, error) in &errors {
         assert!(
-            matches!(tried, Err(Unevaluable::Uncomputable { .. })),
+            matches!(error, EvaluationError::Arithmetic { .. }),
             "{source}"
         );
     }
-    assert!(tried("1.5 % 1.0 == 0.5", &result).is_err());
+    assert_golden("arithmetic", errors);
+    assert!(evaluate("1.5 % 1.0 == 0.5", &result).is_err());
 }
 
 #[test]
-fn conversions_are_those_of_cel() {
-    all_true(
+fn conversions_follow_cel() {
+    assert_all_true(
         &json!({}),
         &[
             "int(2.9) == 2 && int(-2.9) == -2 && int('-5') == -5 && int(5u) == 5",
@@ -97,6 +83,6 @@ fn conversions_are_those_of_cel() {
         "bool('yes')",
         "int(true) == 1",
     ] {
-        assert!(tried(source, &json!({})).is_err(), "{source}");
+        assert!(evaluate(source, &json!({})).is_err(), "{source}");
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for every source and every result; and that the answers are those of `cel`.
+//! Properties for arbitrary sources and results, and equivalence with the `cel` crate.
 
 use proptest::prelude::*;
 
@@ -25,8 +25,8 @@ fn any_json() -> impl Strategy<Value = Json> {
     })
 }
 
-/// Words, marks and pieces in any order.
-fn soup() -> impl Strategy<Value = String> {
+/// Random sequences of tokens.
+fn token_sequences() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         "a",
         "b",
@@ -101,29 +101,29 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
 }
 
-/// Reads what it is told to write from a tape of numbers; an empty tape tells the shortest.
-struct Writer<'t> {
-    tape: std::slice::Iter<'t, u8>,
+/// Generates a condition from random numbers. Without numbers it chooses the shortest form.
+struct Generator<'t> {
+    numbers: std::slice::Iter<'t, u8>,
     inside: bool,
 }
 
-impl Writer<'_> {
-    fn choose(&mut self, among: u8) -> u8 {
-        self.tape.next().map_or(0, |number| number % among)
+impl Generator<'_> {
+    fn choose(&mut self, count: u8) -> u8 {
+        self.numbers.next().map_or(0, |number| number % count)
     }
 
-    fn one(&mut self, of: &[&str]) -> String {
-        let index = self.choose(u8::try_from(of.len()).unwrap());
-        of[usize::from(index)].to_owned()
+    fn choose_text(&mut self, options: &[&str]) -> String {
+        let index = self.choose(u8::try_from(options.len()).unwrap());
+        options[usize::from(index)].to_owned()
     }
 
-    fn compared(&mut self, left: String, right: String) -> String {
-        let sign = self.one(&["==", "!=", "<", "<=", ">", ">="]);
+    fn comparison(&mut self, left: String, right: String) -> String {
+        let sign = self.choose_text(&["==", "!=", "<", "<=", ">", ">="]);
         format!("({left} {sign} {right})")
     }
 
-    /// `list.name(x, body)`, or something else where that would be nested.
-    fn asked(
+    /// `list.name(x, body)`, or `None` inside another comprehension.
+    fn comprehension(
         &mut self,
         name: &str,
         depth: u8,
@@ -150,11 +150,11 @@ impl Writer<'_> {
             "o.z == 1",
         ];
         if depth == 0 {
-            return self.one(leaf);
+            return self.choose_text(leaf);
         }
         let d = depth - 1;
         match self.choose(15) {
-            0 => self.one(leaf),
+            0 => self.choose_text(leaf),
             1 => format!("!{}", self.boolean(d)),
             2 => format!("({} && {})", self.boolean(d), self.boolean(d)),
             3 => format!("({} || {})", self.boolean(d), self.boolean(d)),
@@ -166,31 +166,32 @@ impl Writer<'_> {
             ),
             5 => {
                 let (l, r) = (self.int(d), self.int(d));
-                self.compared(l, r)
+                self.comparison(l, r)
             }
             6 => {
                 let (l, r) = (self.double(d), self.int(d));
-                self.compared(l, r)
+                self.comparison(l, r)
             }
             7 => {
                 let (l, r) = (self.text(d), self.text(d));
-                self.compared(l, r)
+                self.comparison(l, r)
             }
             8 => {
-                let name = self.one(&["contains", "startsWith", "endsWith"]);
+                let name = self.choose_text(&["contains", "startsWith", "endsWith"]);
                 format!("{}.{name}({})", self.text(d), self.text(d))
             }
             9 => format!("({} in {})", self.int(d), self.list(d)),
             10 => format!("({} == {})", self.list(d), self.list(d)),
             11 => {
-                let pattern = self.one(&["'a'", "'^a*$'", "'[^b]b'", "r'\\d+'", "'(?i)A|é'"]);
+                let pattern =
+                    self.choose_text(&["'a'", "'^a*$'", "'[^b]b'", "r'\\d+'", "'(?i)A|é'"]);
                 format!("{}.matches({pattern})", self.text(d))
             }
             12 => format!("(o == {{'a': {}}})", self.int(d)),
             13 => format!("({} == {})", self.int(d), self.text(d)),
             _ => {
-                let name = self.one(&["all", "exists", "exists_one"]);
-                self.asked(&name, depth, Self::boolean)
+                let name = self.choose_text(&["all", "exists", "exists_one"]);
+                self.comprehension(&name, depth, Self::boolean)
                     .unwrap_or_else(|| "(x > 1)".to_owned())
             }
         }
@@ -212,14 +213,14 @@ impl Writer<'_> {
             return if self.inside && self.choose(2) == 1 {
                 "x".to_owned()
             } else {
-                self.one(names)
+                self.choose_text(names)
             };
         }
         let d = depth - 1;
         match self.choose(6) {
             0 => self.int(0),
             1 => {
-                let sign = self.one(&["+", "-", "*", "/", "%"]);
+                let sign = self.choose_text(&["+", "-", "*", "/", "%"]);
                 format!("({} {sign} {})", self.int(d), self.int(d))
             }
             2 => format!("-({})", self.int(d)),
@@ -231,13 +232,13 @@ impl Writer<'_> {
 
     fn double(&mut self, depth: u8) -> String {
         if depth == 0 {
-            return self.one(&["0.0", "1.5", "-2.0", "d", "result.d", "confidence"]);
+            return self.choose_text(&["0.0", "1.5", "-2.0", "d", "result.d", "confidence"]);
         }
         let d = depth - 1;
         match self.choose(3) {
             0 => self.double(0),
             1 => {
-                let sign = self.one(&["+", "-", "*"]);
+                let sign = self.choose_text(&["+", "-", "*"]);
                 format!("({} {sign} {})", self.double(d), self.double(d))
             }
             _ => format!("double({})", self.int(d)),
@@ -246,7 +247,7 @@ impl Writer<'_> {
 
     fn text(&mut self, depth: u8) -> String {
         if depth == 0 {
-            return self.one(&[
+            return self.choose_text(&[
                 "'a'",
                 "''",
                 "'éb'",
@@ -266,33 +267,33 @@ impl Writer<'_> {
 
     fn list(&mut self, depth: u8) -> String {
         if depth == 0 {
-            return self.one(&["l", "result.l", "[]"]);
+            return self.choose_text(&["l", "result.l", "[]"]);
         }
         let d = depth - 1;
-        let made = match self.choose(5) {
+        let comprehension = match self.choose(5) {
             0 => return self.list(0),
             1 => return format!("[{}, {}]", self.int(d), self.int(d)),
             2 => return format!("({} + {})", self.list(d), self.list(d)),
-            3 => self.asked("filter", depth, Self::boolean),
-            _ => self.asked("map", depth, Self::int),
+            3 => self.comprehension("filter", depth, Self::boolean),
+            _ => self.comprehension("map", depth, Self::int),
         };
-        made.unwrap_or_else(|| "[x]".to_owned())
+        comprehension.unwrap_or_else(|| "[x]".to_owned())
     }
 }
 
-/// A condition in which every operator gets the types it is for.
-fn structured() -> impl Strategy<Value = String> {
-    prop::collection::vec(any::<u8>(), 0..60).prop_map(|tape| {
-        let mut writer = Writer {
-            tape: tape.iter(),
+/// A condition whose operators get operands of supported types.
+fn generated_conditions() -> impl Strategy<Value = String> {
+    prop::collection::vec(any::<u8>(), 0..60).prop_map(|numbers| {
+        let mut generator = Generator {
+            numbers: numbers.iter(),
             inside: false,
         };
-        writer.boolean(4)
+        generator.boolean(4)
     })
 }
 
-/// A result that the structured conditions know their way around.
-fn fitting() -> impl Strategy<Value = Json> {
+/// A result with the keys that the generated conditions read.
+fn matching_results() -> impl Strategy<Value = Json> {
     let int = -3i64..4;
     let texts = "[abé1]{0,3}";
     (int.clone(), -2i32..3, texts, prop::collection::vec(int.clone(), 0..4), int, any::<bool>())
@@ -320,8 +321,8 @@ fn to_cel(json: &Json) -> cel::Value {
     }
 }
 
-/// What the `cel` crate answers: the reference, where it is not slow, random or short of stack.
-fn answer_of_cel(source: &str, result: &Json) -> Option<bool> {
+/// The result of the `cel` crate, which is the reference.
+fn evaluate_with_cel(source: &str, result: &Json) -> Option<bool> {
     let scope = scope(None);
     let mut context = cel::Context::default();
     for (key, value) in result.as_object().unwrap() {
@@ -337,27 +338,27 @@ fn answer_of_cel(source: &str, result: &Json) -> Option<bool> {
     context.add_variable_from_value("step", step);
     let program = cel::Program::compile(source).unwrap_or_else(|e| panic!("{source}: {e}"));
     match program.execute(&context) {
-        Ok(cel::Value::Bool(answer)) => Some(answer),
+        Ok(cel::Value::Bool(value)) => Some(value),
         Ok(other) => panic!("{source}: {other:?}"),
         Err(_) => None,
     }
 }
 
-/// The reference parser takes a hundred kilobytes for each bracket.
-fn on_a_large_stack<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+/// The parser of the `cel` crate needs 100 kB of stack per bracket.
+fn with_large_stack<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|threads| {
         let thread = std::thread::Builder::new().stack_size(64 * 1024 * 1024);
         thread.spawn_scoped(threads, run).unwrap().join().unwrap()
     })
 }
 
-fn holds_its_promises(source: &str, result: &Json) -> Result<(), TestCaseError> {
+fn check_invariants(source: &str, result: &Json) -> Result<(), TestCaseError> {
     let Ok(condition) = Condition::parse(source) else {
         return Ok(());
     };
     prop_assert_eq!(condition.source(), source);
     let once = condition.evaluate_metered(&scope(Some(result)));
-    let twice = parsed(source).evaluate_metered(&scope(Some(result)));
+    let twice = parse(source).evaluate_metered(&scope(Some(result)));
     prop_assert_eq!(&once, &twice);
     prop_assert!(once.1.work <= MAX_WORK && once.1.bytes <= MAX_BYTES);
     if let Err(reason) = once.0 {
@@ -371,23 +372,23 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_brings_it_down(source in any::<String>(), result in any_json()) {
-        holds_its_promises(&source, &result)?;
+    fn arbitrary_text_causes_no_panic(source in any::<String>(), result in any_json()) {
+        check_invariants(&source, &result)?;
     }
 
     #[test]
-    fn no_soup_of_tokens_brings_it_down(source in soup(), result in any_json()) {
-        holds_its_promises(&source, &result)?;
+    fn arbitrary_tokens_cause_no_panic(source in token_sequences(), result in any_json()) {
+        check_invariants(&source, &result)?;
     }
 
     #[test]
-    fn no_structured_condition_brings_it_down(source in structured(), result in any_json()) {
+    fn generated_conditions_parse_and_cause_no_panic(source in generated_conditions(), result in any_json()) {
         prop_assert!(Condition::parse(&source).is_ok_and(|c| c.source() == source));
-        holds_its_promises(&source, &result)?;
+        check_invariants(&source, &result)?;
     }
 
     #[test]
-    fn a_refusal_points_into_the_source(source in soup()) {
+    fn a_parse_error_has_a_position_in_the_source(source in token_sequences()) {
         if let Err(error) = Condition::parse(&source) {
             let line = source.split('\n').nth(error.line as usize - 1);
             let length = line.map(|line| line.chars().count());
@@ -397,32 +398,32 @@ proptest! {
     }
 
     #[test]
-    fn what_it_takes_cel_takes_too(source in soup()) {
-        // Signs of two kinds before one operand: harmless, and refused by `cel` only.
+    fn accepted_conditions_are_valid_cel(source in token_sequences()) {
+        // `cel` rejects `!` and `-` before the same operand.
         let mixed = |s: &str| s.contains("!-") || s.contains("-!") || s.contains("- !") || s.contains("! -");
         if Condition::parse(&source).is_ok() && !mixed(&source.replace('\n', " ")) {
-            let spelled = source.replace("===", "== ").replace("!==", "!= ");
-            let taken = on_a_large_stack(|| cel::Program::compile(&spelled).is_ok());
-            prop_assert!(taken, "{}", source);
+            let with_double = source.replace("===", "== ").replace("!==", "!= ");
+            let is_accepted = with_large_stack(|| cel::Program::compile(&with_double).is_ok());
+            prop_assert!(is_accepted, "{}", source);
         }
     }
 
     #[test]
-    fn it_answers_as_cel_does(source in structured(), result in fitting()) {
-        let ours = tried(&source, &result).ok();
-        let reference = on_a_large_stack(|| answer_of_cel(&source, &result));
+    fn evaluates_like_cel(source in generated_conditions(), result in matching_results()) {
+        let ours = evaluate(&source, &result).ok();
+        let reference = with_large_stack(|| evaluate_with_cel(&source, &result));
         prop_assert_eq!(ours, reference, "{}", source);
     }
 
     #[test]
-    fn three_equals_signs_never_change_an_answer(source in structured(), result in fitting()) {
-        let spelled = source.replace("==", "===").replace("!=", "!==");
-        prop_assert_eq!(tried(&spelled, &result), tried(&source, &result));
+    fn three_equals_signs_do_not_change_the_outcome(source in generated_conditions(), result in matching_results()) {
+        let with_triple = source.replace("==", "===").replace("!=", "!==");
+        prop_assert_eq!(evaluate(&with_triple, &result), evaluate(&source, &result));
     }
 }
 
 #[test]
-fn the_size_of_a_result_is_that_of_its_json() {
+fn the_size_of_a_result_is_the_length_of_its_json() {
     let mut text = String::new();
     for code in 0..0x300u32 {
         let character = char::from_u32(code).unwrap();
@@ -432,10 +433,10 @@ fn the_size_of_a_result_is_that_of_its_json() {
     let rest = json!({ "a\"\n": [true, false, null, {}, [], { "b": [[1], {}] }], "n": numbers });
     let whole = |filling: usize| json!({ "t": text, "r": rest, "f": "x".repeat(filling) });
     let filling = MAX_SEARCHED_BYTES - whole(0).to_string().len();
-    assert_eq!(tried("has(result.t)", &whole(filling)), Ok(true));
+    assert_eq!(evaluate("has(result.t)", &whole(filling)), Ok(true));
     assert_eq!(
-        tried("has(result.t)", &whole(filling + 1)),
-        Err(Unevaluable::ResultTooLarge {
+        evaluate("has(result.t)", &whole(filling + 1)),
+        Err(EvaluationError::ResultTooLarge {
             bytes: MAX_SEARCHED_BYTES + 1,
             limit: MAX_SEARCHED_BYTES,
         })

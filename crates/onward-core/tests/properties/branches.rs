@@ -1,16 +1,16 @@
-//! Branches: tried in the order in which they were made, the first that is true decides, and what it
-//! does is what its action says, no more and no less.
+//! Branches: evaluated in creation order, the first true branch is taken, and its effect matches
+//! its action.
 
 use onward_core::apply::Plan;
-use onward_core::branch::{Action, Branch, Effect, Verdict};
+use onward_core::branch::{Action, Branch, BranchVerdict, Effect};
 use onward_core::id::StepId;
 use onward_core::step::{SkipCause, StepResult};
 use onward_core::{Event, PlanStatus, Step, StepStatus};
 use proptest::prelude::*;
 
-use crate::walk::{Moment, cases, walks};
+use crate::walk::{Round, cases, walks};
 
-/// What must come out, for the conditions of which this is plain.
+/// The expected value of conditions with an obvious one.
 fn expected(condition: &str, result: &StepResult) -> Option<bool> {
     match condition {
         "true" => Some(true),
@@ -24,10 +24,10 @@ fn expected(condition: &str, result: &StepResult) -> Option<bool> {
     }
 }
 
-/// The branch that decides, by the verdicts; they must be those of the branches.
-fn deciding<'p>(
+/// Checks the verdicts and returns the branch that must be taken.
+fn branch_to_take<'p>(
     branches: &'p [Branch],
-    verdicts: &[Verdict],
+    verdicts: &[BranchVerdict],
     result: &StepResult,
 ) -> Result<Option<&'p Branch>, TestCaseError> {
     for (branch, verdict) in branches.iter().zip(verdicts) {
@@ -39,13 +39,17 @@ fn deciding<'p>(
         }
     }
     let first = verdicts.iter().position(|verdict| verdict.matched);
-    let tried = first.map_or(branches.len(), |place| place + 1);
-    prop_assert_eq!(verdicts.len(), tried, "the rest are not tried");
-    Ok(first.and_then(|place| branches.get(place)))
+    let evaluated = first.map_or(branches.len(), |index| index + 1);
+    prop_assert_eq!(
+        verdicts.len(),
+        evaluated,
+        "later branches are not evaluated"
+    );
+    Ok(first.and_then(|index| branches.get(index)))
 }
 
-/// The pending steps strictly between, where a `skip_to` can land.
-fn passed_over(plan: &Plan, step: StepId, target: StepId) -> Option<Vec<StepId>> {
+/// The pending steps between the step and the target, or `None` if the skip has no effect.
+fn steps_to_skip(plan: &Plan, step: StepId, target: StepId) -> Option<Vec<StepId>> {
     let order = plan.step(step)?.order;
     let target = plan.step(target)?;
     if target.status() != StepStatus::Pending || target.order <= order {
@@ -57,14 +61,14 @@ fn passed_over(plan: &Plan, step: StepId, target: StepId) -> Option<Vec<StepId>>
     Some(between.map(Step::id).collect())
 }
 
-/// What the branch did is what its action says, on the plan as it was when it was taken.
-fn does_what_it_says(
-    moment: &Moment<'_>,
+/// Checks that the effect matches the action. `then` is the plan when the branch was taken.
+fn check_effect(
+    round: &Round<'_>,
     then: &Plan,
     branch: &Branch,
     effect: &Effect,
 ) -> Result<(), TestCaseError> {
-    let skipped = moment.events().iter().filter_map(|event| match event {
+    let skipped = round.events().iter().filter_map(|event| match event {
         Event::StepSkipped {
             step,
             by: SkipCause::Branch(by),
@@ -73,30 +77,32 @@ fn does_what_it_says(
         _ => None,
     });
     let skipped: Vec<StepId> = skipped.collect();
-    let over = match &branch.action {
-        Action::SkipTo { target } => passed_over(then, branch.after, *target),
+    let expected = match &branch.action {
+        Action::SkipTo { target } => steps_to_skip(then, branch.after, *target),
         Action::Continue | Action::AddSteps { .. } | Action::Fail { .. } => None,
     };
-    prop_assert_eq!(&skipped, over.as_deref().unwrap_or_default());
+    prop_assert_eq!(&skipped, expected.as_deref().unwrap_or_default());
     match (&branch.action, effect) {
         (Action::Continue, Effect::Continued) => {}
         (Action::SkipTo { target }, Effect::Skipped { target: to, steps }) => {
             prop_assert_eq!(to, target);
-            prop_assert_eq!(Some(steps), over.as_ref());
-            let landed = moment.after().step(*target).map(Step::status);
-            prop_assert_eq!(landed, Some(StepStatus::Pending));
+            prop_assert_eq!(Some(steps), expected.as_ref());
+            let status = round.after().step(*target).map(Step::status);
+            prop_assert_eq!(status, Some(StepStatus::Pending));
         }
-        (Action::SkipTo { .. }, Effect::Nothing { .. }) => prop_assert_eq!(over, None),
+        (Action::SkipTo { .. }, Effect::Nothing { .. }) => prop_assert_eq!(expected, None),
         (Action::AddSteps { steps }, Effect::Added { steps: added }) => {
             prop_assert_eq!(steps, added);
         }
-        (Action::Fail { reason }, Effect::FailedPlan { reason: said }) => {
-            prop_assert_eq!(reason, said);
-            prop_assert_eq!(moment.after().head().status(), PlanStatus::Failed);
-            prop_assert_eq!(moment.events().last().map(Event::name), Some("plan_failed"));
+        (Action::Fail { reason }, Effect::FailedPlan { reason: recorded }) => {
+            prop_assert_eq!(reason, recorded);
+            prop_assert_eq!(round.after().head().status(), PlanStatus::Failed);
+            prop_assert_eq!(round.events().last().map(Event::name), Some("plan_failed"));
         }
         (action, effect) => {
-            return Err(TestCaseError::fail(format!("{action:?} did {effect:?}")));
+            return Err(TestCaseError::fail(format!(
+                "{action:?} has the effect {effect:?}"
+            )));
         }
     }
     Ok(())
@@ -106,28 +112,28 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn the_first_branch_that_is_true_decides(walk in walks()) {
-        walk.play(|moment| {
+    fn takes_the_first_true_branch(walk in walks()) {
+        walk.run(|round| {
             let mut due: Option<Branch> = None;
-            moment.each_event(|before, event, _| {
+            round.each_event(|before, event, _| {
                 match event {
                     Event::StepCompleted { step, result, verdicts, .. } => {
                         let branches = before.branches_after(*step);
-                        due = deciding(branches, verdicts, result)?.cloned();
+                        due = branch_to_take(branches, verdicts, result)?.cloned();
                     }
                     Event::BranchTaken { branch, step, effect } => {
                         let Some(due) = due.take() else {
-                            return Err(TestCaseError::fail("taken, and not due"));
+                            return Err(TestCaseError::fail("taken, but its condition was not true"));
                         };
                         prop_assert_eq!(due.id, *branch);
                         prop_assert_eq!(due.after, *step);
-                        does_what_it_says(moment, before, &due, effect)?;
+                        check_effect(round, before, &due, effect)?;
                     }
-                    _ => prop_assert!(due.is_none(), "{:?} before a branch that is due", event),
+                    _ => prop_assert!(due.is_none(), "{:?} before the branch was taken", event),
                 }
                 Ok(())
             })?;
-            prop_assert!(due.is_none(), "{:?} was due, and not taken", due);
+            prop_assert!(due.is_none(), "{:?} was not taken", due);
             Ok(())
         })?;
     }

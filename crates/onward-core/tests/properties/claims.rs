@@ -1,12 +1,11 @@
-//! Claims: who is handed what, under which attempt, and what becomes of a result that comes twice or
-//! too late.
+//! Claims: assignment order, attempt numbers, repeated results and late results.
 
 use std::collections::BTreeMap;
 
 use onward_core::apply::Plan;
 use onward_core::command::{StartNext, SubmitResult};
-use onward_core::decide::start_next::handed_out;
-use onward_core::event::{RequeueReason, Sign};
+use onward_core::decide::start_next::assigned_step;
+use onward_core::event::{ProgressSource, RequeueReason};
 use onward_core::id::{ClaimToken, StepId};
 use onward_core::step::Claim;
 use onward_core::{Command, Event, PlanStatus, Step, StepStatus, Timestamp, decide};
@@ -14,23 +13,23 @@ use proptest::prelude::*;
 
 use crate::walk::{apply, cases, walks};
 
-/// The pending step with the lowest order that waits for nothing, found the long way.
-fn next_in_line(plan: &Plan) -> Option<StepId> {
+/// A naive search for the pending step with the lowest order whose dependencies are terminal.
+fn next_assignable(plan: &Plan) -> Option<StepId> {
     plan.steps()
         .iter()
-        .filter(|step| step.status() == StepStatus::Pending && waits_for_nothing(plan, step))
+        .filter(|step| step.status() == StepStatus::Pending && is_ready(plan, step))
         .min_by_key(|step| step.order)
         .map(Step::id)
 }
 
-fn waits_for_nothing(plan: &Plan, step: &Step) -> bool {
+fn is_ready(plan: &Plan, step: &Step) -> bool {
     step.spec.depends_on.iter().all(|needed| {
         plan.step(*needed)
             .is_some_and(|needed| needed.status().is_terminal())
     })
 }
 
-/// Asks for the next step and applies the answer.
+/// Claims the next step and applies the events.
 fn start(
     plan: &mut Plan,
     token: &str,
@@ -42,7 +41,8 @@ fn start(
         session: None,
         include_stalled,
     });
-    let events = decide(plan, &command, now).map_err(|why| TestCaseError::fail(why.to_string()))?;
+    let events =
+        decide(plan, &command, now).map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
     apply(plan, &events, now)?;
     Ok(events)
 }
@@ -51,10 +51,10 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn attempts_count_up_to_their_bound_and_the_last_claim_is_the_current_one(walk in walks()) {
+    fn attempts_are_numbered_up_to_the_maximum_and_the_last_claim_is_current(walk in walks()) {
         let mut claims: BTreeMap<StepId, Claim> = BTreeMap::new();
-        walk.play(|moment| {
-            moment.each_event(|before, event, _| {
+        walk.run(|round| {
+            round.each_event(|before, event, _| {
                 let Event::StepStarted { step, claim } = event else { return Ok(()) };
                 let last = claims.get(step).map_or(0, |claim| claim.attempt);
                 prop_assert_eq!(claim.attempt, last + 1);
@@ -63,7 +63,7 @@ proptest! {
                 claims.insert(*step, claim.clone());
                 Ok(())
             })?;
-            for step in moment.after().steps() {
+            for step in round.after().steps() {
                 match step.status() {
                     StepStatus::Pending => prop_assert_eq!(step.claim(), None),
                     StepStatus::InProgress | StepStatus::AwaitingInput | StepStatus::Completed => {
@@ -82,29 +82,29 @@ proptest! {
     }
 
     #[test]
-    fn a_step_that_is_handed_out_is_the_next_in_line(walk in walks()) {
-        walk.play(|moment| {
-            let Command::StartNext(command) = moment.command else { return Ok(()) };
-            let taken_over = moment.events().iter().any(|event| matches!(
+    fn assigns_the_next_ready_step_or_the_first_stalled_one(walk in walks()) {
+        walk.run(|round| {
+            let Command::StartNext(command) = round.command else { return Ok(()) };
+            let taken_over = round.events().iter().any(|event| matches!(
                 event,
                 Event::StepRequeued { reason: RequeueReason::TakenOver, .. }
             ));
-            moment.each_event(|before, event, _| {
+            round.each_event(|before, event, _| {
                 let Event::StepStarted { step, claim } = event else { return Ok(()) };
-                let step = before.step(*step).expect("a step that is started exists");
-                prop_assert!(waits_for_nothing(before, step), "{:?}", step);
+                let step = before.step(*step).expect("started step exists");
+                prop_assert!(is_ready(before, step), "{:?}", step);
                 prop_assert_eq!(&claim.token, &command.token);
                 if taken_over {
                     prop_assert!(command.include_stalled);
-                    // The lowest one past its threshold that may be handed out once more.
-                    let stalls = moment.before.stalls(moment.now, None);
-                    let again = stalls.iter().find(|stall| {
-                        let step = moment.before.step(stall.step);
+                    // The stalled step with the lowest order that has attempts left.
+                    let stalls = round.before.stalls(round.now, None);
+                    let next = stalls.iter().find(|stall| {
+                        let step = round.before.step(stall.step);
                         step.is_some_and(|step| stall.attempt < step.spec.max_attempts)
                     });
-                    prop_assert_eq!(again.map(|stall| stall.step), Some(step.id()));
+                    prop_assert_eq!(next.map(|stall| stall.step), Some(step.id()));
                 } else {
-                    prop_assert_eq!(next_in_line(before), Some(step.id()));
+                    prop_assert_eq!(next_assignable(before), Some(step.id()));
                 }
                 Ok(())
             })
@@ -112,17 +112,17 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_handed_out_only_where_there_is_nothing(walk in walks()) {
-        walk.play(|moment| {
-            let Command::StartNext(_) = moment.command else { return Ok(()) };
-            let handed_out = handed_out(moment.events());
-            match moment.before.head().status() {
+    fn assigns_nothing_only_if_no_step_is_ready(walk in walks()) {
+        walk.run(|round| {
+            let Command::StartNext(_) = round.command else { return Ok(()) };
+            let assigned = assigned_step(round.events());
+            match round.before.head().status() {
                 PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
-                    prop_assert_eq!(moment.answer, &Ok(Vec::new()));
+                    prop_assert_eq!(round.outcome, &Ok(Vec::new()));
                 }
                 PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
-                    if handed_out.is_none() {
-                        prop_assert_eq!(next_in_line(moment.after()), None);
+                    if assigned.is_none() {
+                        prop_assert_eq!(next_assignable(round.after()), None);
                     }
                 }
             }
@@ -131,24 +131,24 @@ proptest! {
     }
 
     #[test]
-    fn the_same_accepted_result_again_changes_nothing(walk in walks()) {
-        walk.play(|moment| {
-            if let (Command::SubmitResult(_), Err(_)) = (moment.command, moment.answer) {
-                let kept = moment.command.late_result();
-                prop_assert!(kept.is_some(), "a refused result must be kept");
+    fn repeating_an_accepted_result_changes_nothing(walk in walks()) {
+        walk.run(|round| {
+            if let (Command::SubmitResult(_), Err(_)) = (round.command, round.outcome) {
+                let kept = round.command.late_result();
+                prop_assert!(kept.is_some(), "a rejected result is kept");
             }
-            for submit in &moment.world.accepted {
-                let step = moment.after().step(submit.step).expect("a completed step stays");
-                let given = step.claim().map(|claim| claim.token.clone());
-                for token in [submit.token.clone(), None, given] {
+            for submit in &round.state.accepted {
+                let step = round.after().step(submit.step).expect("completed step exists");
+                let current = step.claim().map(|claim| claim.token.clone());
+                for token in [submit.token.clone(), None, current] {
                     let again = Command::SubmitResult(SubmitResult {
                         token,
-                        fresh_token: ClaimToken::new("never used"),
+                        fresh_token: ClaimToken::new("unused"),
                         session: None,
                         ..submit.clone()
                     });
-                    let answer = decide(moment.after(), &again, moment.now);
-                    prop_assert_eq!(answer, Ok(Vec::new()), "{:?}", again);
+                    let outcome = decide(round.after(), &again, round.now);
+                    prop_assert_eq!(outcome, Ok(Vec::new()), "{:?}", again);
                 }
             }
             Ok(())
@@ -156,13 +156,13 @@ proptest! {
     }
 
     #[test]
-    fn a_refused_result_is_kept_word_for_word(walk in walks()) {
-        walk.play(|moment| {
-            if let (Command::SubmitResult(submit), Err(_)) = (moment.command, moment.answer) {
-                let kept = moment.command.late_result();
-                let kept = kept.ok_or_else(|| TestCaseError::fail("nothing is kept"))?;
+    fn a_rejected_result_is_kept_unchanged(walk in walks()) {
+        walk.run(|round| {
+            if let (Command::SubmitResult(submit), Err(_)) = (round.command, round.outcome) {
+                let kept = round.command.late_result();
+                let kept = kept.ok_or_else(|| TestCaseError::fail("the result is not kept"))?;
                 prop_assert_eq!(kept.step, submit.step);
-                // Not compared as values: a confidence of NaN is refused too, and kept.
+                // Compared by pointer, because a rejected confidence may be NaN.
                 prop_assert!(std::sync::Arc::ptr_eq(&kept.content, &submit.result));
             }
             Ok(())
@@ -170,27 +170,27 @@ proptest! {
     }
 
     #[test]
-    fn a_sign_that_comes_by_itself_is_never_refused(walk in walks()) {
-        walk.play(|moment| {
-            if let Command::ReportProgress(report) = moment.command
-                && report.sign != Sign::Reported
-                && moment.before.step(report.step).is_some()
+    fn implicit_activity_is_never_rejected(walk in walks()) {
+        walk.run(|round| {
+            if let Command::ReportProgress(report) = round.command
+                && report.source != ProgressSource::Reported
+                && round.before.step(report.step).is_some()
             {
-                prop_assert!(moment.answer.is_ok(), "{:?}", moment.answer);
+                prop_assert!(round.outcome.is_ok(), "{:?}", round.outcome);
             }
             Ok(())
         })?;
     }
 
     #[test]
-    fn a_superseded_token_never_finishes_what_another_claim_holds(walk in walks()) {
-        walk.play(|moment| {
-            let Command::SubmitResult(submit) = moment.command else { return Ok(()) };
-            let claim = moment.before.step(submit.step).and_then(Step::claim);
+    fn a_superseded_token_never_completes_a_step_with_another_claim(walk in walks()) {
+        walk.run(|round| {
+            let Command::SubmitResult(submit) = round.command else { return Ok(()) };
+            let claim = round.before.step(submit.step).and_then(Step::claim);
             if let (Some(claim), Some(token)) = (claim, &submit.token)
                 && claim.token != *token
             {
-                prop_assert!(moment.answer.is_err(), "{:?}", moment.answer);
+                prop_assert!(round.outcome.is_err(), "{:?}", round.outcome);
             }
             Ok(())
         })?;
@@ -201,12 +201,12 @@ proptest! {
     #![proptest_config(cases(100))]
 
     #[test]
-    fn two_who_ask_never_get_the_same_step(walk in walks()) {
-        walk.play(|moment| {
-            for (one, other) in [(false, false), (true, false), (false, true), (true, true)] {
-                let mut plan = moment.after().clone();
-                let first = handed_out(&start(&mut plan, "one", one, moment.now)?);
-                let second = handed_out(&start(&mut plan, "other", other, moment.now)?);
+    fn two_claims_never_get_the_same_step(walk in walks()) {
+        walk.run(|round| {
+            for (a, b) in [(false, false), (true, false), (false, true), (true, true)] {
+                let mut plan = round.after().clone();
+                let first = assigned_step(&start(&mut plan, "first", a, round.now)?);
+                let second = assigned_step(&start(&mut plan, "second", b, round.now)?);
                 prop_assert!(first.is_none() || first != second, "{:?} twice", first);
             }
             Ok(())
@@ -214,28 +214,28 @@ proptest! {
     }
 
     #[test]
-    fn after_feedback_the_step_is_handed_out_once_more_with_the_same_claim(walk in walks()) {
-        walk.play(|moment| {
-            let waiting = moment.after().steps().iter().find(|step| {
+    fn after_feedback_the_step_is_assigned_once_more_with_the_same_claim(walk in walks()) {
+        walk.run(|round| {
+            let with_feedback = round.after().steps().iter().find(|step| {
                 step.work().is_some_and(|work| work.undelivered)
             });
-            let under_way = moment.after().head().status() != PlanStatus::AwaitingReview
-                && !moment.after().head().status().is_terminal();
-            if let Some(waiting) = waiting.filter(|_| under_way) {
-                let mut plan = moment.after().clone();
-                let first = start(&mut plan, "one", false, moment.now)?;
-                prop_assert_eq!(handed_out(&first), Some(waiting.id()));
-                let step = plan.step(waiting.id());
-                prop_assert_eq!(step.and_then(Step::claim), waiting.claim());
-                let second = start(&mut plan, "other", true, moment.now)?;
-                prop_assert!(handed_out(&second) != Some(waiting.id()));
-                // Who asks for stalled steps, and finds it past its threshold, takes it over instead.
-                let mut plan = moment.after().clone();
-                let stalled = plan.stalls(moment.now, None).iter().any(|s| s.step == waiting.id());
-                let first = start(&mut plan, "one", true, moment.now)?;
-                let step = plan.step(waiting.id());
-                let same = step.and_then(Step::claim) == waiting.claim();
-                prop_assert!(same != stalled || handed_out(&first) != Some(waiting.id()));
+            let is_active = round.after().head().status() != PlanStatus::AwaitingReview
+                && !round.after().head().status().is_terminal();
+            if let Some(step) = with_feedback.filter(|_| is_active) {
+                let mut plan = round.after().clone();
+                let first = start(&mut plan, "first", false, round.now)?;
+                prop_assert_eq!(assigned_step(&first), Some(step.id()));
+                let delivered = plan.step(step.id());
+                prop_assert_eq!(delivered.and_then(Step::claim), step.claim());
+                let second = start(&mut plan, "second", true, round.now)?;
+                prop_assert!(assigned_step(&second) != Some(step.id()));
+                // With `include_stalled`, the step is taken over instead if it is stalled.
+                let mut plan = round.after().clone();
+                let stalled = plan.stalls(round.now, None).iter().any(|s| s.step == step.id());
+                let first = start(&mut plan, "first", true, round.now)?;
+                let delivered = plan.step(step.id());
+                let same = delivered.and_then(Step::claim) == step.claim();
+                prop_assert!(same != stalled || assigned_step(&first) != Some(step.id()));
             }
             Ok(())
         })?;

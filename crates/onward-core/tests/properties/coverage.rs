@@ -1,8 +1,7 @@
-//! The walks really go everywhere: to every kind of event, every refusal and every status, and often
-//! enough that the properties mean something.
+//! Coverage of the random walks: they must reach every event, rejection and status often enough.
 //!
-//! Always the same walks, so that this is no matter of luck. A bound that does not hold any more says
-//! that the generator has lost its way: lead it back, and do not lower the bound.
+//! The walks are deterministic. If a minimum is no longer reached, the generator has become worse:
+//! improve it and do not lower the minimum.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::walk::{Walk, walks};
 
 const WALKS: usize = 400;
 
-/// Every event that deciding can answer with, and how often it must come at the least.
+/// Every event that a decision can emit, with its minimum count.
 const EVENTS: [(&str, usize); 51] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
@@ -31,9 +30,9 @@ const EVENTS: [(&str, usize); 51] = [
     ("step_started later attempt", 80),
     ("step_completed in_progress", 150),
     ("step_completed awaiting_input", 20),
-    ("step_failed by hand", 40),
+    ("step_failed manual", 40),
     ("step_failed stalled", 40),
-    ("step_failed used up", 40),
+    ("step_failed attempts exhausted", 40),
     ("step_failed rejected", 8),
     ("step_skipped by branch", 10),
     ("step_skipped by review", 15),
@@ -57,8 +56,8 @@ const EVENTS: [(&str, usize); 51] = [
     ("user_reviewed reject", 8),
     ("session_resumed", 30),
     ("skill_started", 30),
-    ("skill_completed well", 30),
-    ("skill_completed badly", 40),
+    ("skill_completed without error", 30),
+    ("skill_completed with error", 40),
     ("plan_stalled one step", 40),
     ("plan_stalled several steps", 10),
     ("plan_resumed next_step", 15),
@@ -70,10 +69,10 @@ const EVENTS: [(&str, usize); 51] = [
     ("plan_failed rejected", 8),
     ("plan_failed abandoned", 10),
     ("late_result_kept", 100),
-    ("nothing at all", 400),
+    ("no event", 400),
 ];
 
-/// What an event is, as finely as the rules tell events apart.
+/// The name of an event, with its cause or variant.
 fn label(event: &Event) -> String {
     let name = event.name();
     let detail = match event {
@@ -81,9 +80,9 @@ fn label(event: &Event) -> String {
         Event::StepStarted { .. } => "later attempt",
         Event::StepCompleted { from, .. } => from.as_str(),
         Event::StepFailed { reason, .. } => match reason {
-            FailReason::ByHand(_) => "by hand",
+            FailReason::Manual(_) => "manual",
             FailReason::Stalled => "stalled",
-            FailReason::AttemptsUsedUp => "used up",
+            FailReason::AttemptsExhausted => "attempts exhausted",
             FailReason::Rejected(_) => "rejected",
         },
         Event::StepSkipped { by, .. } => match by {
@@ -92,16 +91,16 @@ fn label(event: &Event) -> String {
         },
         Event::StepRequeued { reason, .. } => reason.as_str(),
         Event::BranchTaken {
-            effect: Effect::Nothing { why },
+            effect: Effect::Nothing { reason },
             ..
-        } => match why {
-            NoEffect::TargetGone => "skip_to: gone",
+        } => match reason {
+            NoEffect::TargetMissing => "skip_to: missing",
             NoEffect::TargetNotPending => "skip_to: not pending",
             NoEffect::TargetNotAfter => "skip_to: not after",
             NoEffect::PlanFull => "add_steps: full",
         },
-        Event::SkillCompleted { error: None, .. } => "well",
-        Event::SkillCompleted { error: Some(_), .. } => "badly",
+        Event::SkillCompleted { error: None, .. } => "without error",
+        Event::SkillCompleted { error: Some(_), .. } => "with error",
         Event::PlanStalled { stalls } if stalls.len() == 1 => "one step",
         Event::PlanStalled { .. } => "several steps",
         Event::PlanResumed { by } => by.as_str(),
@@ -123,9 +122,8 @@ fn label(event: &Event) -> String {
     format!("{name} {detail}").trim_end().to_owned()
 }
 
-/// Whether deciding a command on a plan can be refused with this code. The others belong to whoever
-/// looks plans up, knows roles, or keeps them.
-fn comes_from_deciding(code: Code) -> bool {
+/// Whether deciding a command on a plan can return this code. Other crates return the rest.
+fn is_decision_code(code: Code) -> bool {
     match code {
         Code::InvalidInput
         | Code::InvalidDependency
@@ -150,98 +148,100 @@ fn comes_from_deciding(code: Code) -> bool {
     }
 }
 
-/// Always the same walks.
-fn the_walks() -> impl Iterator<Item = Walk> {
+/// The same walks in every run.
+fn deterministic_walks() -> impl Iterator<Item = Walk> {
     let mut runner = TestRunner::deterministic();
     let strategy = walks();
     std::iter::repeat_with(move || {
         let tree = strategy.new_tree(&mut runner);
-        tree.expect("a walk needs nothing that could be missing")
-            .current()
+        tree.expect("strategy generates a walk").current()
     })
     .take(WALKS)
 }
 
 #[derive(Default)]
-struct Seen {
+struct Reached {
     events: BTreeMap<String, usize>,
-    refusals: BTreeMap<&'static str, usize>,
-    /// Turns that began in this status.
+    rejections: BTreeMap<&'static str, usize>,
+    /// Rounds by the plan's status before the command.
     statuses: BTreeMap<PlanStatus, usize>,
     accepted: usize,
-    refused: usize,
+    rejected: usize,
 }
 
-fn seen() -> Seen {
-    let mut seen = Seen::default();
-    for walk in the_walks() {
-        let end = walk.play(|moment| {
-            let status = moment.before.head().status();
-            *seen.statuses.entry(status).or_default() += 1;
-            match moment.answer {
+fn run_walks() -> Reached {
+    let mut reached = Reached::default();
+    for walk in deterministic_walks() {
+        let end = walk.run(|round| {
+            let status = round.before.head().status();
+            *reached.statuses.entry(status).or_default() += 1;
+            match round.outcome {
                 Ok(events) => {
-                    seen.accepted += 1;
+                    reached.accepted += 1;
                     if events.is_empty() {
-                        *seen.events.entry("nothing at all".to_owned()).or_default() += 1;
+                        *reached.events.entry("no event".to_owned()).or_default() += 1;
                     }
                     for event in events {
-                        *seen.events.entry(label(event)).or_default() += 1;
+                        *reached.events.entry(label(event)).or_default() += 1;
                     }
                 }
                 Err(refusal) => {
-                    seen.refused += 1;
-                    *seen.refusals.entry(refusal.code().as_str()).or_default() += 1;
+                    reached.rejected += 1;
+                    *reached
+                        .rejections
+                        .entry(refusal.code().as_str())
+                        .or_default() += 1;
                 }
             }
             Ok(())
         });
-        end.expect("a walk to count on goes through");
+        end.expect("walk completes");
     }
-    seen
+    reached
 }
 
 #[test]
-fn walks_reach_every_event_every_refusal_and_every_status() {
-    let seen = seen();
+fn walks_reach_every_event_rejection_and_status() {
+    let reached = run_walks();
     let mut missing = Vec::new();
-    for (event, least) in EVENTS {
-        let came = seen.events.get(event).copied().unwrap_or(0);
-        if came < least {
-            missing.push(format!("`{event}` came {came} times, not {least}"));
+    for (event, minimum) in EVENTS {
+        let count = reached.events.get(event).copied().unwrap_or(0);
+        if count < minimum {
+            missing.push(format!("`{event}`: {count} times, minimum {minimum}"));
         }
     }
-    for event in seen.events.keys() {
-        if !EVENTS.iter().any(|(known, _)| known == event) {
-            missing.push(format!("`{event}` came, and is not in the list"));
+    for event in reached.events.keys() {
+        if !EVENTS.iter().any(|(listed, _)| listed == event) {
+            missing.push(format!("`{event}` is not listed"));
         }
     }
     for code in Code::ALL {
-        let came = seen.refusals.get(code.as_str()).copied().unwrap_or(0);
-        let least = if comes_from_deciding(code) { 5 } else { 0 };
-        if came < least {
-            missing.push(format!("`{code}` came {came} times, not {least}"));
+        let count = reached.rejections.get(code.as_str()).copied().unwrap_or(0);
+        let minimum = if is_decision_code(code) { 5 } else { 0 };
+        if count < minimum {
+            missing.push(format!("`{code}`: {count} times, minimum {minimum}"));
         }
-        if came > 0 && !comes_from_deciding(code) {
-            missing.push(format!("`{code}` came from deciding"));
+        if count > 0 && !is_decision_code(code) {
+            missing.push(format!("`{code}` is not a decision code"));
         }
     }
     for status in PlanStatus::ALL {
-        let came = seen.statuses.get(&status).copied().unwrap_or(0);
-        if came < 150 {
-            missing.push(format!("{came} turns began `{status}`, not 150"));
+        let count = reached.statuses.get(&status).copied().unwrap_or(0);
+        if count < 150 {
+            missing.push(format!("`{status}`: {count} rounds, minimum 150"));
         }
     }
     assert!(
         missing.is_empty(),
-        "{missing:#?}\nof {:#?}\n{:#?}\n{:#?}",
-        seen.events,
-        seen.refusals,
-        seen.statuses
+        "{missing:#?}\nreached: {:#?}\n{:#?}\n{:#?}",
+        reached.events,
+        reached.rejections,
+        reached.statuses
     );
     assert!(
-        seen.accepted > seen.refused,
-        "{} accepted, {} refused",
-        seen.accepted,
-        seen.refused
+        reached.accepted > reached.rejected,
+        "{} accepted, {} rejected",
+        reached.accepted,
+        reached.rejected
     );
 }

@@ -1,5 +1,5 @@
-//! Dependencies at creation: a plan is accepted exactly when every order exists and nobody waits for
-//! themselves, however far around.
+//! Dependencies at creation: a plan is accepted if and only if every order exists and there is no
+//! cycle.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use proptest::prelude::*;
 
 use crate::walk::cases;
 
-/// What each step of a plan depends on: mostly orders that exist, few enough that many a graph has
-/// no cycle.
+/// The dependencies of each step: usually existing orders, and few enough that many graphs are
+/// acyclic.
 fn graphs() -> impl Strategy<Value = Vec<Vec<u32>>> {
     (1_usize..9).prop_flat_map(|total| {
-        let last = u32::try_from(total).expect("small");
+        let last = u32::try_from(total).expect("total fits");
         let order = prop_oneof![
             60 => 1..=last,
             1 => Just(0),
@@ -28,23 +28,23 @@ fn graphs() -> impl Strategy<Value = Vec<Vec<u32>>> {
     })
 }
 
-fn plan_of(graph: &[Vec<u32>]) -> CreatePlan {
+fn create_plan(graph: &[Vec<u32>]) -> CreatePlan {
     let steps = (1..)
         .zip(graph)
         .map(|(id, depends_on)| StepSpec {
             depends_on: depends_on.clone(),
-            ..StepSpec::new(StepId::from_u128(id), StepType::Custom, "find out")
+            ..StepSpec::new(StepId::from_u128(id), StepType::Custom, "test instructions")
         })
         .collect();
-    CreatePlan::new(PlanId::from_u128(0), "a plan", "why?", steps)
+    CreatePlan::new(PlanId::from_u128(0), "test plan", "test question", steps)
 }
 
-fn needs(graph: &[Vec<u32>], order: u32) -> &[u32] {
-    let place = usize::try_from(order)
+fn dependencies(graph: &[Vec<u32>], order: u32) -> &[u32] {
+    let index = usize::try_from(order)
         .ok()
         .and_then(|order| order.checked_sub(1));
-    place
-        .and_then(|place| graph.get(place))
+    index
+        .and_then(|index| graph.get(index))
         .map_or(&[], Vec::as_slice)
 }
 
@@ -52,16 +52,16 @@ fn exists(graph: &[Vec<u32>], order: u32) -> bool {
     usize::try_from(order).is_ok_and(|order| (1..=graph.len()).contains(&order))
 }
 
-/// Whether one can come back to where one began, by walking along every path there is.
-fn returns(graph: &[Vec<u32>], begin: u32) -> bool {
+/// Whether a step depends on itself, by following every path.
+fn is_in_cycle(graph: &[Vec<u32>], start: u32) -> bool {
     let mut seen = BTreeSet::new();
-    let mut left = needs(graph, begin).to_vec();
+    let mut left = dependencies(graph, start).to_vec();
     while let Some(at) = left.pop() {
-        if at == begin {
+        if at == start {
             return true;
         }
         if seen.insert(at) {
-            left.extend(needs(graph, at));
+            left.extend(dependencies(graph, at));
         }
     }
     false
@@ -71,43 +71,46 @@ proptest! {
     #![proptest_config(cases(2_000))]
 
     #[test]
-    fn a_plan_is_made_exactly_when_its_dependencies_can_be_met(graph in graphs()) {
+    fn accepts_exactly_the_plans_with_existing_acyclic_dependencies(graph in graphs()) {
         let orders: Vec<u32> = (1..).take(graph.len()).collect();
-        let known = graph.iter().flatten().all(|order| exists(&graph, *order));
-        let acyclic = orders.iter().all(|order| !returns(&graph, *order));
-        match create::decide(&plan_of(&graph)) {
+        let all_exist = graph.iter().flatten().all(|order| exists(&graph, *order));
+        let acyclic = orders.iter().all(|order| !is_in_cycle(&graph, *order));
+        match create::decide(&create_plan(&graph)) {
             Ok(events) => {
-                prop_assert!(known && acyclic, "accepted");
+                prop_assert!(all_exist && acyclic, "accepted an invalid plan");
                 let [Event::PlanModified { change: Change::Created(created), .. }] =
                     events.as_slice()
                 else {
                     return Err(TestCaseError::fail(format!("{events:?}")));
                 };
                 for (step, depends_on) in created.steps.iter().zip(&graph) {
-                    let meant: BTreeSet<StepId> = depends_on
+                    let expected: BTreeSet<StepId> = depends_on
                         .iter()
                         .map(|order| StepId::from_u128(u128::from(*order)))
                         .collect();
-                    prop_assert_eq!(step.depends_on.len(), meant.len(), "no step twice");
-                    let got: BTreeSet<StepId> = step.depends_on.iter().copied().collect();
-                    prop_assert_eq!(got, meant);
+                    prop_assert_eq!(step.depends_on.len(), expected.len(), "duplicates");
+                    let actual: BTreeSet<StepId> = step.depends_on.iter().copied().collect();
+                    prop_assert_eq!(actual, expected);
                 }
             }
             Err(Refusal::InvalidDependency(BadDependency::Unknown { step, order })) => {
                 prop_assert!(!exists(&graph, order), "order {} exists", order);
-                prop_assert!(needs(&graph, step).contains(&order), "step {} does not name it", step);
+                prop_assert!(
+                    dependencies(&graph, step).contains(&order),
+                    "step {} does not depend on it", step
+                );
             }
-            Err(Refusal::InvalidDependency(BadDependency::Cycle(round))) => {
-                prop_assert!(round.len() > 1, "{:?} goes nowhere", round);
-                prop_assert_eq!(round.first(), round.last(), "{:?} is open", round);
-                for pair in round.windows(2) {
+            Err(Refusal::InvalidDependency(BadDependency::Cycle(cycle))) => {
+                prop_assert!(cycle.len() > 1, "{:?} is too short", cycle);
+                prop_assert_eq!(cycle.first(), cycle.last(), "{:?} is open", cycle);
+                for pair in cycle.windows(2) {
                     prop_assert!(
-                        needs(&graph, pair[0]).contains(&pair[1]),
-                        "{:?} is no cycle", round
+                        dependencies(&graph, pair[0]).contains(&pair[1]),
+                        "{:?} is not a cycle", cycle
                     );
                 }
-                let distinct: BTreeSet<&u32> = round.iter().collect();
-                prop_assert_eq!(distinct.len() + 1, round.len(), "{:?} goes around twice", round);
+                let distinct: BTreeSet<&u32> = cycle.iter().collect();
+                prop_assert_eq!(distinct.len() + 1, cycle.len(), "{:?} repeats a step", cycle);
             }
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
         }

@@ -1,23 +1,23 @@
-//! What holds for every sequence of commands, on random walks through the life of a plan.
+//! Properties of all command sequences, tested with random walks over a plan.
 //!
-//! A walk is a plan and a list of turns; [`walk`] plays it, [`plans`], [`commands`] and [`nonsense`]
-//! make the commands, and every other file holds properties. The commands lean towards what means
-//! something where the plan stands, and [`coverage`] fails when they stop reaching any part of the
-//! core. The tables of moves and the order in which steps are handed out are written here a second
-//! time, from the law and naively, and not taken from the code under test.
+//! A walk is a plan and a list of rounds. [`walk`] runs it; [`plans`], [`commands`] and
+//! [`invalid_commands`] generate the commands; the other files contain properties. The generator
+//! prefers commands that are plausible for the plan's status, and [`coverage`] fails if the walks
+//! no longer reach every event, rejection and status. The transition tables and the assignment
+//! order are reimplemented naively here, not taken from the code under test.
 //!
-//! `PROPTEST_CASES` scales all of it: 256 is the ordinary run, 2560 ten times as much. A failure
-//! prints the shortest walk that was found, each command of it with its answer, and the seed, which
-//! proptest also keeps under `tests/proptest-regressions` and tries first from then on.
+//! `PROPTEST_CASES` scales the number of cases (default 256). A failure prints the shortest failing
+//! walk with the outcome of each command, and the seed, which proptest stores under
+//! `tests/proptest-regressions` and replays first.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    reason = "a property that does not hold is a panic, in whichever function it is found"
+    reason = "properties fail by panicking"
 )]
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a property is about a few kinds of events; only the list in `coverage` names all"
+    reason = "a property concerns a few events; only `coverage` lists them all"
 )]
 
 mod branches;
@@ -26,13 +26,13 @@ mod commands;
 mod coverage;
 mod dependencies;
 mod detectors;
-mod dice;
-mod ends;
-mod hostile;
-mod list;
-mod nonsense;
+mod invalid_commands;
 mod plans;
 mod replay;
+mod rng;
+mod robustness;
 mod stalls;
 mod status;
+mod step_list;
+mod terminal;
 mod walk;

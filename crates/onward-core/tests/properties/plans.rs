@@ -1,121 +1,126 @@
-//! Plans that can be made: steps with dependencies either way, thresholds, few attempts, and branches
-//! with every action. What cannot be made stands in `dependencies.rs` and `nonsense.rs`.
+//! Generates valid plans: steps with forward or backward dependencies, thresholds, few attempts,
+//! and branches with every action. Invalid ones are in `dependencies.rs` and `invalid_commands.rs`.
 
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::id::{PlanId, SessionId};
 use onward_core::policy::OnStall;
 use onward_core::step::StepType;
 
-use crate::dice::Dice;
-use crate::walk::{Fresh, millis};
+use crate::rng::Rng;
+use crate::walk::{IdSource, millis};
 
-/// A plan that can be made.
-pub(crate) fn sound(fresh: &mut Fresh, dice: &mut Dice<'_>) -> CreatePlan {
-    let total = 1 + dice.order_below(7);
-    let upwards = dice.one_in(4);
+/// A valid plan.
+pub(crate) fn create(ids: &mut IdSource, rng: &mut Rng<'_>) -> CreatePlan {
+    let total = 1 + rng.order_below(7);
+    let forward = rng.one_in(4);
     let steps = (1..=total)
         .map(|order| {
-            let mut step = spec(fresh, dice);
-            let others = if upwards { total - order } else { order - 1 };
-            let first = if upwards { order + 1 } else { 1 };
-            step.depends_on = some_of(dice, first, others);
+            let mut step = spec(ids, rng);
+            let others = if forward { total - order } else { order - 1 };
+            let first = if forward { order + 1 } else { 1 };
+            step.depends_on = some_orders(rng, first, others);
             step
         })
         .collect();
-    let branches = (0..dice.below(9))
+    let branches = (0..rng.below(9))
         .map(|_| {
-            let after = 1 + dice.order_below(total);
-            branch(fresh, dice, after, total)
+            let after = 1 + rng.order_below(total);
+            branch(ids, rng, after, total)
         })
         .collect();
     CreatePlan {
         branches,
-        stall_threshold: dice
+        stall_threshold: rng
             .pick(&[None, None, Some(millis(60_000))])
             .copied()
             .flatten(),
-        on_stall: dice.pick(&OnStall::ALL).copied().unwrap_or_default(),
-        session: session(dice),
-        ..CreatePlan::new(PlanId::from_u128(0), "a plan", "why?", steps)
+        on_stall: rng.pick(&OnStall::ALL).copied().unwrap_or_default(),
+        session: session(rng),
+        ..CreatePlan::new(PlanId::from_u128(0), "test plan", "test question", steps)
     }
 }
 
-/// A step that depends on nothing.
-pub(crate) fn spec(fresh: &mut Fresh, dice: &mut Dice<'_>) -> StepSpec {
-    let step_type = dice
+/// A step without dependencies.
+pub(crate) fn spec(ids: &mut IdSource, rng: &mut Rng<'_>) -> StepSpec {
+    let step_type = rng
         .pick(&StepType::ALL)
         .copied()
         .unwrap_or(StepType::Custom);
-    let mut spec = StepSpec::new(fresh.step(), step_type, "find out");
+    let mut spec = StepSpec::new(ids.step(), step_type, "test instructions");
     let thresholds = [None, None, None, Some(1), Some(1_000), Some(3_600_000)];
-    spec.stall_threshold = dice.pick(&thresholds).copied().flatten().map(millis);
+    spec.stall_threshold = rng.pick(&thresholds).copied().flatten().map(millis);
     let attempts = [None, Some(1), Some(2), Some(5)];
-    spec.max_attempts = dice.pick(&attempts).copied().flatten();
+    spec.max_attempts = rng.pick(&attempts).copied().flatten();
     spec
 }
 
-/// Up to three of the `count` orders from `first`, mostly none; one may be named twice.
-fn some_of(dice: &mut Dice<'_>, first: u32, count: u32) -> Vec<u32> {
-    if count == 0 || dice.below(2) == 0 {
+/// Up to three of the `count` orders from `first`, often none, possibly with duplicates.
+fn some_orders(rng: &mut Rng<'_>, first: u32, count: u32) -> Vec<u32> {
+    if count == 0 || rng.below(2) == 0 {
         return Vec::new();
     }
-    (0..1 + dice.below(3))
-        .map(|_| first + dice.order_below(count))
+    (0..1 + rng.below(3))
+        .map(|_| first + rng.order_below(count))
         .collect()
 }
 
-/// Steps to be inserted after an order of a plan of so many steps: they may depend on those before
-/// them, on each other, and on those behind.
-pub(crate) fn inserted(
-    fresh: &mut Fresh,
-    dice: &mut Dice<'_>,
+/// Steps to insert after the step at order `after` in a plan of `total` steps. They may depend on
+/// earlier steps, on each other and on later steps.
+pub(crate) fn steps_to_insert(
+    ids: &mut IdSource,
+    rng: &mut Rng<'_>,
     after: u32,
     total: u32,
 ) -> Vec<StepSpec> {
-    let count = 1 + dice.order_below(2);
+    let count = 1 + rng.order_below(2);
     (1..=count)
-        .map(|place| {
-            let mut step = spec(fresh, dice);
-            step.depends_on = if dice.one_in(4) {
-                some_of(dice, after + count + 1, total.saturating_sub(after))
+        .map(|index| {
+            let mut step = spec(ids, rng);
+            step.depends_on = if rng.one_in(4) {
+                some_orders(rng, after + count + 1, total.saturating_sub(after))
             } else {
-                some_of(dice, 1, after + place - 1)
+                some_orders(rng, 1, after + index - 1)
             };
             step
         })
         .collect()
 }
 
-/// A branch that can be made.
+/// A valid branch.
 pub(crate) fn branch(
-    fresh: &mut Fresh,
-    dice: &mut Dice<'_>,
+    ids: &mut IdSource,
+    rng: &mut Rng<'_>,
     after_order: u32,
     total: u32,
 ) -> BranchSpec {
     let conditions = ["true", "confidence >= 0.8", "true", "false", "result.n > 3"];
-    let condition = dice.pick(&conditions).copied().unwrap_or("true").to_owned();
-    let behind = total.saturating_sub(after_order);
-    let action = match dice.below(10) {
+    let condition = rng.pick(&conditions).copied().unwrap_or("true").to_owned();
+    let following = total.saturating_sub(after_order);
+    let action = match rng.below(10) {
         0 => ActionSpec::Continue,
-        1..=5 if behind > 0 => {
-            ActionSpec::SkipTo(StepRef::Order(after_order + 1 + dice.order_below(behind)))
+        1..=5 if following > 0 => {
+            ActionSpec::SkipTo(StepRef::Order(after_order + 1 + rng.order_below(following)))
         }
         9 => ActionSpec::Fail {
-            reason: dice.one_in(2).then(|| "no use".to_owned()),
+            reason: rng.one_in(2).then(|| "test reason".to_owned()),
         },
-        _ => ActionSpec::AddSteps(inserted(fresh, dice, after_order, total)),
+        _ => ActionSpec::AddSteps(steps_to_insert(ids, rng, after_order, total)),
     };
     BranchSpec {
-        id: fresh.branch(),
+        id: ids.branch(),
         after_order,
         condition,
         action,
     }
 }
 
-/// One of a few sessions, or none.
-pub(crate) fn session(dice: &mut Dice<'_>) -> Option<SessionId> {
-    let names = [None, Some("one"), Some("two"), Some("three")];
-    dice.pick(&names).copied().flatten().map(SessionId::new)
+/// One of three sessions, or none.
+pub(crate) fn session(rng: &mut Rng<'_>) -> Option<SessionId> {
+    let names = [
+        None,
+        Some("session 1"),
+        Some("session 2"),
+        Some("session 3"),
+    ];
+    rng.pick(&names).copied().flatten().map(SessionId::new)
 }

@@ -1,5 +1,5 @@
-//! A plan is what its events say, and nothing else: replayed, followed by the head alone, followed by
-//! one step alone, or with its indexes made anew, it is the same.
+//! A plan is determined by its events: replaying the audit trail, applying events to the head or to
+//! one step alone, and rebuilding the indexes give the same state.
 
 use onward_core::apply::Plan;
 use onward_core::event::Change;
@@ -7,10 +7,10 @@ use onward_core::id::SkillExecutionId;
 use onward_core::{Event, Step, Timestamp};
 use proptest::prelude::*;
 
-use crate::walk::{apply, cases, replayed, walks};
+use crate::walk::{apply, cases, replay, walks};
 
-/// The plan after a reordering that changes nothing, for which the indexes are made anew.
-fn indexed_anew(plan: &Plan, at: Timestamp) -> Result<Plan, TestCaseError> {
+/// The plan after a reordering that changes nothing, which rebuilds the indexes.
+fn with_rebuilt_indexes(plan: &Plan, at: Timestamp) -> Result<Plan, TestCaseError> {
     let mut plan = plan.clone();
     let change = Change::StepsReordered {
         steps: plan.steps().iter().map(Step::id).collect(),
@@ -20,8 +20,8 @@ fn indexed_anew(plan: &Plan, at: Timestamp) -> Result<Plan, TestCaseError> {
     Ok(plan)
 }
 
-/// The plan after an event that changes nothing but what every event changes, and no index.
-fn nudged(plan: &Plan, at: Timestamp) -> Result<Plan, TestCaseError> {
+/// The plan after an event that changes only `seq` and the update time.
+fn with_neutral_event(plan: &Plan, at: Timestamp) -> Result<Plan, TestCaseError> {
     let mut plan = plan.clone();
     let event = Event::SkillStarted {
         execution: SkillExecutionId::from_u128(0),
@@ -35,15 +35,15 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn replaying_the_trail_gives_the_plan(walk in walks()) {
+    fn replaying_the_audit_trail_gives_the_plan(walk in walks()) {
         let mut seen = Vec::new();
-        let world = walk.play(|moment| {
-            seen.push((moment.world.trail.len(), moment.after().clone()));
+        let state = walk.run(|round| {
+            seen.push((round.state.audit_trail.len(), round.after().clone()));
             Ok(())
         })?;
-        prop_assert_eq!(&replayed(&world.trail)?, &world.plan);
-        let (first, rest) = world.trail.split_at(1);
-        let mut plan = replayed(first)?;
+        prop_assert_eq!(&replay(&state.audit_trail)?, &state.plan);
+        let (first, rest) = state.audit_trail.split_at(1);
+        let mut plan = replay(first)?;
         for (length, (event, at)) in (2..).zip(rest) {
             apply(&mut plan, std::slice::from_ref(event), *at)?;
             for (_, then) in seen.iter().filter(|(then, _)| *then == length) {
@@ -53,14 +53,14 @@ proptest! {
     }
 
     #[test]
-    fn indexes_that_were_kept_equal_indexes_made_anew(walk in walks()) {
-        walk.play(|moment| {
-            moment.each_event(|_, event, after| {
-                // A plan that is over is not reordered; its last event left the indexes alone.
+    fn updated_indexes_equal_rebuilt_indexes(walk in walks()) {
+        walk.run(|round| {
+            round.each_event(|_, event, after| {
+                // A terminal plan cannot be reordered; its last event did not change the indexes.
                 if !after.head().status().is_terminal() {
-                    let anew = indexed_anew(after, moment.now)?;
-                    let kept = nudged(after, moment.now)?;
-                    prop_assert_eq!(kept, anew, "after {:?}", event);
+                    let rebuilt = with_rebuilt_indexes(after, round.now)?;
+                    let kept = with_neutral_event(after, round.now)?;
+                    prop_assert_eq!(kept, rebuilt, "after {:?}", event);
                 }
                 Ok(())
             })
@@ -68,28 +68,28 @@ proptest! {
     }
 
     #[test]
-    fn the_head_follows_without_its_steps(walk in walks()) {
-        walk.play(|moment| {
-            let mut head = moment.before.head().clone();
-            for event in moment.events() {
-                head.apply(event, moment.now)
-                    .map_err(|why| TestCaseError::fail(why.to_string()))?;
+    fn the_head_can_be_updated_without_the_steps(walk in walks()) {
+        walk.run(|round| {
+            let mut head = round.before.head().clone();
+            for event in round.events() {
+                head.apply(event, round.now)
+                    .map_err(|error| TestCaseError::fail(error.to_string()))?;
             }
-            prop_assert_eq!(&head, moment.after().head());
+            prop_assert_eq!(&head, round.after().head());
             Ok(())
         })?;
     }
 
     #[test]
-    fn a_step_follows_without_its_plan(walk in walks()) {
-        walk.play(|moment| {
-            for step in moment.before.steps() {
+    fn a_step_can_be_updated_without_the_plan(walk in walks()) {
+        walk.run(|round| {
+            for step in round.before.steps() {
                 let mut step = step.clone();
-                for event in moment.events() {
-                    step.apply(event, moment.now)
-                        .map_err(|why| TestCaseError::fail(why.to_string()))?;
+                for event in round.events() {
+                    step.apply(event, round.now)
+                        .map_err(|error| TestCaseError::fail(error.to_string()))?;
                 }
-                if let Some(after) = moment.after().step(step.id()) {
+                if let Some(after) = round.after().step(step.id()) {
                     step.order = after.order;
                     prop_assert_eq!(&step, after);
                 }
@@ -99,10 +99,10 @@ proptest! {
     }
 
     #[test]
-    fn a_refused_command_changes_nothing(walk in walks()) {
-        walk.play(|moment| {
-            if moment.answer.is_err() {
-                prop_assert_eq!(moment.before, moment.after());
+    fn a_rejected_command_changes_nothing(walk in walks()) {
+        walk.run(|round| {
+            if round.outcome.is_err() {
+                prop_assert_eq!(round.before, round.after());
             }
             Ok(())
         })?;
@@ -113,16 +113,16 @@ proptest! {
     #![proptest_config(cases(16))]
 
     #[test]
-    fn every_beginning_of_a_trail_is_a_trail(walk in walks()) {
-        let world = walk.play(|_| Ok(()))?;
-        for length in 1..=world.trail.len() {
-            let plan = replayed(&world.trail[..length])?;
+    fn every_prefix_of_an_audit_trail_is_valid(walk in walks()) {
+        let state = walk.run(|_| Ok(()))?;
+        for length in 1..=state.audit_trail.len() {
+            let plan = replay(&state.audit_trail[..length])?;
             prop_assert_eq!(usize::try_from(plan.head().seq), Ok(length));
         }
-        prop_assert!(replayed(&[]).is_err(), "nothing makes no plan");
+        prop_assert!(replay(&[]).is_err(), "an empty audit trail is not a plan");
         prop_assert!(
-            world.trail.len() == 1 || replayed(&world.trail[1..]).is_err(),
-            "a trail without its beginning makes no plan"
+            state.audit_trail.len() == 1 || replay(&state.audit_trail[1..]).is_err(),
+            "an audit trail without its creation event is not a plan"
         );
     }
 }

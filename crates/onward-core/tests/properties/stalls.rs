@@ -1,5 +1,5 @@
-//! What is done about stalls: once for each, by the policy, and never twice; and what a plan says of
-//! its stalls is what each of its steps says by its own threshold.
+//! Stall handling: each stall is handled once, by the policy, and the plan's stalls match a naive
+//! check of each step.
 
 use std::collections::BTreeSet;
 
@@ -13,25 +13,29 @@ use proptest::prelude::*;
 
 use crate::walk::{apply, cases, walks};
 
-fn decided(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Event>, TestCaseError> {
-    decide(plan, command, now).map_err(|why| TestCaseError::fail(why.to_string()))
+fn decide_events(
+    plan: &Plan,
+    command: &Command,
+    now: Timestamp,
+) -> Result<Vec<Event>, TestCaseError> {
+    decide(plan, command, now).map_err(|refusal| TestCaseError::fail(refusal.to_string()))
 }
 
-/// Past its threshold, by the words of the law and in numbers that cannot overflow.
-fn is_silent(plan: &Plan, step: &Step, now: Timestamp) -> bool {
+/// A naive stall check, in arithmetic that cannot overflow.
+fn is_stalled(plan: &Plan, step: &Step, now: Timestamp) -> bool {
     let Some(work) = step.work() else {
         return false;
     };
     let threshold = stall_threshold(None, step.spec.stall_threshold, plan.head().stall_threshold);
-    let began = i128::from(work.started_at.as_millis());
-    let sign = work.last_progress_at.map(|at| i128::from(at.as_millis()));
-    let reference = sign.map_or(began, |sign| sign.max(began));
-    let silence = (i128::from(now.as_millis()) - reference) * 1_000_000;
-    silence > i128::try_from(threshold.as_nanos()).unwrap_or(i128::MAX)
+    let started = i128::from(work.started_at.as_millis());
+    let progress = work.last_progress_at.map(|at| i128::from(at.as_millis()));
+    let reference = progress.map_or(started, |progress| progress.max(started));
+    let inactive = (i128::from(now.as_millis()) - reference) * 1_000_000;
+    inactive > i128::try_from(threshold.as_nanos()).unwrap_or(i128::MAX)
 }
 
-/// The work that a claim holds, also while a person is asked about it.
-fn held(step: &Step) -> Option<&Work> {
+/// The data of a claimed step, including during a review.
+fn claimed_work(step: &Step) -> Option<&Work> {
     match &step.state {
         StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
         _ => None,
@@ -49,22 +53,21 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn a_sweep_that_is_repeated_does_nothing(walk in walks()) {
+    fn repeating_a_sweep_does_nothing(walk in walks()) {
         let policies: Vec<Option<OnStall>> =
             std::iter::once(None).chain(OnStall::ALL.map(Some)).collect();
-        walk.play(|moment| {
+        walk.run(|round| {
             for policy in &policies {
                 let sweep = Command::HandleStalls(HandleStalls { policy: *policy, threshold: None });
-                let mut plan = moment.after().clone();
-                let events = decided(&plan, &sweep, moment.now)?;
-                apply(&mut plan, &events, moment.now)?;
-                prop_assert_eq!(decided(&plan, &sweep, moment.now)?, vec![]);
-                // Also when somebody goes on with the plan: nothing was heard of the dead one, so it
-                // is the same stall.
+                let mut plan = round.after().clone();
+                let events = decide_events(&plan, &sweep, round.now)?;
+                apply(&mut plan, &events, round.now)?;
+                prop_assert_eq!(decide_events(&plan, &sweep, round.now)?, vec![]);
+                // The same stall does not mark a resumed plan again.
                 if events.iter().any(|event| matches!(event, Event::PlanStalled { .. })) {
-                    let resumed = decided(&plan, &Command::ResumePlan, moment.now)?;
-                    apply(&mut plan, &resumed, moment.now)?;
-                    prop_assert_eq!(decided(&plan, &sweep, moment.now)?, vec![]);
+                    let resumed = decide_events(&plan, &Command::ResumePlan, round.now)?;
+                    apply(&mut plan, &resumed, round.now)?;
+                    prop_assert_eq!(decide_events(&plan, &sweep, round.now)?, vec![]);
                 }
             }
             Ok(())
@@ -72,12 +75,12 @@ proptest! {
     }
 
     #[test]
-    fn a_stall_marks_its_plan_once(walk in walks()) {
+    fn each_stall_marks_the_plan_once(walk in walks()) {
         let mut marked: BTreeSet<(StepId, u32, Timestamp)> = BTreeSet::new();
-        walk.play(|moment| {
-            for event in moment.events() {
+        walk.run(|round| {
+            for event in round.events() {
                 let Event::PlanStalled { stalls } = event else { continue };
-                prop_assert!(!stalls.is_empty(), "marked for nothing");
+                prop_assert!(!stalls.is_empty(), "marked without a stall");
                 for Stall { step, attempt, since } in stalls {
                     prop_assert!(
                         marked.insert((*step, *attempt, *since)),
@@ -90,9 +93,9 @@ proptest! {
     }
 
     #[test]
-    fn a_sign_of_life_that_moves_the_reference_lets_a_new_stall_mark(walk in walks()) {
-        walk.play(|moment| {
-            let mut plan = moment.after().clone();
+    fn a_new_stall_after_progress_marks_the_plan_again(walk in walks()) {
+        walk.run(|round| {
+            let mut plan = round.after().clone();
             let marked = plan.steps().iter().find(|step| {
                 step.work().is_some_and(|work| work.stall_marked.is_some())
             });
@@ -100,16 +103,16 @@ proptest! {
             if plan.head().status() != PlanStatus::Executing {
                 return Ok(());
             }
-            let sign = Event::StepProgressed {
+            let progress = Event::StepProgressed {
                 step: marked,
-                sign: onward_core::event::Sign::Reported,
+                source: onward_core::event::ProgressSource::Reported,
                 note: None,
                 percent: None,
                 session: None,
             };
             let reference = plan.step(marked).map(|step| step.timestamp().reference());
-            let at = reference.map_or(moment.now, |at| at.max(moment.now)).next();
-            apply(&mut plan, &[sign], at)?;
+            let at = reference.map_or(round.now, |at| at.max(round.now)).next();
+            apply(&mut plan, &[progress], at)?;
             let threshold = plan.step(marked).map(|step| plan.threshold(step, None));
             let Some(later) = threshold.and_then(|span| at.checked_add(span)) else {
                 return Ok(());
@@ -118,25 +121,25 @@ proptest! {
                 policy: Some(OnStall::Mark),
                 threshold: None,
             });
-            let names_it = |events: &[Event]| events.iter().any(|event| {
+            let marks_step = |events: &[Event]| events.iter().any(|event| {
                 matches!(event, Event::PlanStalled { stalls }
                     if stalls.iter().any(|stall| stall.step == marked))
             });
-            prop_assert!(!names_it(&decided(&plan, &sweep, later)?), "alive at the threshold");
+            prop_assert!(!marks_step(&decide_events(&plan, &sweep, later)?), "not stalled at the threshold");
             if later < Timestamp::MAX {
-                prop_assert!(names_it(&decided(&plan, &sweep, later.next())?), "a new stall");
+                prop_assert!(marks_step(&decide_events(&plan, &sweep, later.next())?), "a new stall");
             }
             Ok(())
         })?;
     }
 
     #[test]
-    fn a_clock_that_is_set_back_takes_no_sign_of_life_away(walk in walks()) {
-        walk.play(|moment| {
-            for step in moment.after().steps() {
-                let was = moment.before.step(step.id());
-                let Some((was, is)) = was.and_then(held).zip(held(step)) else { continue };
-                // Within one claim, whatever the clock shows.
+    fn setting_the_clock_back_does_not_move_the_last_progress_back(walk in walks()) {
+        walk.run(|round| {
+            for step in round.after().steps() {
+                let was = round.before.step(step.id());
+                let Some((was, is)) = was.and_then(claimed_work).zip(claimed_work(step)) else { continue };
+                // Within one claim, whatever the clock.
                 if was.claim == is.claim {
                     prop_assert!(is.last_progress_at >= was.last_progress_at);
                     prop_assert_eq!(is.started_at, was.started_at);
@@ -147,38 +150,38 @@ proptest! {
     }
 
     #[test]
-    fn a_sweep_acts_on_the_stalled_and_on_nobody_else(walk in walks()) {
-        walk.play(|moment| {
-            let Command::HandleStalls(HandleStalls { policy, threshold: None }) = moment.command
+    fn a_sweep_changes_exactly_the_stalled_steps(walk in walks()) {
+        walk.run(|round| {
+            let Command::HandleStalls(HandleStalls { policy, threshold: None }) = round.command
             else {
                 return Ok(());
             };
-            let before = moment.before;
+            let before = round.before;
             let policy = policy.unwrap_or(before.head().on_stall);
-            let touched: Vec<StepId> = moment.events().iter().filter_map(Event::step).collect();
+            let touched: Vec<StepId> = round.events().iter().filter_map(Event::step).collect();
             let status = before.head().status();
             let acts = matches!(status, PlanStatus::Executing | PlanStatus::AwaitingReview);
             match policy {
-                OnStall::Ignore => prop_assert_eq!(moment.events(), &[]),
+                OnStall::Ignore => prop_assert_eq!(round.events(), &[]),
                 OnStall::Mark => prop_assert_eq!(touched, vec![]),
                 OnStall::Requeue | OnStall::Fail if acts => {
-                    prop_assert_eq!(touched, stalled(before, moment.now));
+                    prop_assert_eq!(touched, stalled(before, round.now));
                 }
-                OnStall::Requeue | OnStall::Fail => prop_assert_eq!(moment.events(), &[]),
+                OnStall::Requeue | OnStall::Fail => prop_assert_eq!(round.events(), &[]),
             }
             Ok(())
         })?;
     }
 
     #[test]
-    fn a_plan_names_exactly_its_silent_steps(walk in walks()) {
-        walk.play(|moment| {
-            let plan = moment.after();
-            for now in [moment.now, Timestamp::MIN, Timestamp::MAX] {
-                let over = plan.head().status().is_terminal();
-                let silent = plan.steps().iter().filter(|step| is_silent(plan, step, now));
-                let silent: Vec<StepId> = silent.filter(|_| !over).map(Step::id).collect();
-                prop_assert_eq!(stalled(plan, now), silent);
+    fn stalls_match_the_naive_check(walk in walks()) {
+        walk.run(|round| {
+            let plan = round.after();
+            for now in [round.now, Timestamp::MIN, Timestamp::MAX] {
+                let is_terminal = plan.head().status().is_terminal();
+                let expected = plan.steps().iter().filter(|step| is_stalled(plan, step, now));
+                let expected: Vec<StepId> = expected.filter(|_| !is_terminal).map(Step::id).collect();
+                prop_assert_eq!(stalled(plan, now), expected);
                 let Some(next) = plan.next_stall_at(now, None) else {
                     prop_assert_eq!(stalled(plan, now), stalled(plan, Timestamp::MAX));
                     continue;
@@ -194,10 +197,10 @@ proptest! {
     }
 
     #[test]
-    fn while_a_step_awaits_a_person_no_clock_runs(walk in walks()) {
-        walk.play(|moment| {
-            for stall in moment.after().stalls(Timestamp::MAX, Some(std::time::Duration::ZERO)) {
-                let status = moment.after().step(stall.step).map(Step::status);
+    fn only_a_step_in_progress_can_stall(walk in walks()) {
+        walk.run(|round| {
+            for stall in round.after().stalls(Timestamp::MAX, Some(std::time::Duration::ZERO)) {
+                let status = round.after().step(stall.step).map(Step::status);
                 prop_assert_eq!(status, Some(StepStatus::InProgress));
             }
             Ok(())

@@ -1,5 +1,5 @@
-//! Where plans and steps may go, from the tables of the law; and how the head, the counts and the
-//! steps agree.
+//! Status transitions, compared with a second copy of the tables; and consistency of head, counts
+//! and steps.
 
 use onward_core::event::Event;
 use onward_core::progress::Counts;
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::walk::{cases, walks};
 
-/// The moves of a plan, as the law lists them.
-const PLAN_MOVES: [(P, P); 12] = [
+/// The legal status changes of a plan.
+const PLAN_TRANSITIONS: [(P, P); 12] = [
     (P::Planning, P::Executing),
     (P::Planning, P::Failed),
     (P::Executing, P::AwaitingReview),
@@ -20,13 +20,13 @@ const PLAN_MOVES: [(P, P); 12] = [
     (P::AwaitingReview, P::Failed),
     (P::Stalled, P::Executing),
     (P::Stalled, P::Failed),
-    // And where it stays: nothing else is legal.
+    // An event that does not change the status.
     (P::Executing, P::Executing),
     (P::Planning, P::Planning),
 ];
 
-/// The moves of a step, as the law lists them.
-const STEP_MOVES: [(S, S); 11] = [
+/// The legal status changes of a step.
+const STEP_TRANSITIONS: [(S, S); 11] = [
     (S::Pending, S::InProgress),
     (S::Pending, S::Skipped),
     (S::Pending, S::Failed),
@@ -40,7 +40,7 @@ const STEP_MOVES: [(S, S); 11] = [
     (S::AwaitingInput, S::Skipped),
 ];
 
-/// The first rule that fits, said once more.
+/// The plan status, derived naively from the step statuses.
 fn derived(steps: &[S]) -> P {
     if steps.is_empty() {
         P::Planning
@@ -55,7 +55,7 @@ fn derived(steps: &[S]) -> P {
     }
 }
 
-/// Halves up, by hand: the nearest whole number, the greater of two that are as near.
+/// The percentage, rounded half up by search.
 fn percent(done: usize, total: usize) -> usize {
     let mut nearest = 0;
     for candidate in 0..=100 {
@@ -71,20 +71,20 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn plans_and_steps_move_only_as_the_law_says(walk in walks()) {
-        walk.play(|moment| {
-            moment.each_event(|before, event, after| {
-                let moved = (before.head().status(), after.head().status());
+    fn plans_and_steps_follow_the_transition_tables(walk in walks()) {
+        walk.run(|round| {
+            round.each_event(|before, event, after| {
+                let transition = (before.head().status(), after.head().status());
                 prop_assert!(
-                    moved.0 == moved.1 || PLAN_MOVES.contains(&moved),
-                    "{:?} by {:?}", moved, event
+                    transition.0 == transition.1 || PLAN_TRANSITIONS.contains(&transition),
+                    "{:?} by {:?}", transition, event
                 );
                 for step in after.steps() {
-                    let moved = (before.step(step.id()).map(|was| was.status()), step.status());
-                    match moved {
+                    let transition = (before.step(step.id()).map(|was| was.status()), step.status());
+                    match transition {
                         (Some(was), is) => prop_assert!(
-                            was == is || STEP_MOVES.contains(&(was, is)),
-                            "{:?} by {:?}", moved, event
+                            was == is || STEP_TRANSITIONS.contains(&(was, is)),
+                            "{:?} by {:?}", transition, event
                         ),
                         (None, is) => prop_assert_eq!(is, S::Pending),
                     }
@@ -95,15 +95,15 @@ proptest! {
     }
 
     #[test]
-    fn the_counts_are_those_of_the_steps_after_every_event(walk in walks()) {
-        walk.play(|moment| {
-            moment.each_event(|_, event, after| {
+    fn counts_match_the_steps_after_every_event(walk in walks()) {
+        walk.run(|round| {
+            round.each_event(|_, event, after| {
                 let statuses: Vec<S> = after.steps().iter().map(|step| step.status()).collect();
                 let counts = after.head().counts;
                 for status in S::ALL {
                     let counted = statuses.iter().filter(|is| **is == status).count();
                     prop_assert_eq!(
-                        usize::try_from(counts.of(status)), Ok(counted),
+                        usize::try_from(counts.get(status)), Ok(counted),
                         "{} after {:?}", status, event
                     );
                 }
@@ -116,12 +116,12 @@ proptest! {
     }
 
     #[test]
-    fn the_stored_status_and_the_derived_one_agree_where_they_must(walk in walks()) {
-        walk.play(|moment| {
-            let (was, is) = (moment.before.head().status(), moment.after().head().status());
-            let statuses: Vec<S> = moment.after().steps().iter().map(|s| s.status()).collect();
+    fn the_stored_status_is_consistent_with_the_steps(walk in walks()) {
+        walk.run(|round| {
+            let (was, is) = (round.before.head().status(), round.after().head().status());
+            let statuses: Vec<S> = round.after().steps().iter().map(|s| s.status()).collect();
             if derived(&statuses) == P::Completed {
-                prop_assert!(is.is_terminal(), "all steps are over, and the plan is {}", is);
+                prop_assert!(is.is_terminal(), "all steps are terminal, but the plan is {}", is);
             }
             prop_assert!(is != P::Planning || was == P::Planning, "back to planning");
             if is == P::Planning {
@@ -137,12 +137,12 @@ proptest! {
     }
 
     #[test]
-    fn only_a_plan_that_is_planning_or_executing_is_modified(walk in walks()) {
-        walk.play(|moment| {
-            moment.each_event(|before, event, _| {
+    fn only_a_planning_or_executing_plan_is_modified(walk in walks()) {
+        walk.run(|round| {
+            round.each_event(|before, event, _| {
                 if let Event::PlanModified { .. } = event {
                     let status = before.head().status();
-                    prop_assert!(matches!(status, P::Planning | P::Executing), "it is {}", status);
+                    prop_assert!(matches!(status, P::Planning | P::Executing), "the plan is {}", status);
                 }
                 Ok(())
             })
@@ -151,27 +151,27 @@ proptest! {
 
     #[test]
     fn a_failed_step_does_not_fail_its_plan(walk in walks()) {
-        walk.play(|moment| {
-            let by_policy = moment.events().iter().any(|event| matches!(
+        walk.run(|round| {
+            let has_failed_step = round.events().iter().any(|event| matches!(
                 event,
                 Event::StepFailed { from: S::Pending | S::InProgress, .. }
             ));
-            if by_policy {
-                prop_assert!(moment.after().head().status() != P::Failed);
+            if has_failed_step {
+                prop_assert!(round.after().head().status() != P::Failed);
             }
             Ok(())
         })?;
     }
 
     #[test]
-    fn progress_is_rounded_halves_up(
+    fn rounds_progress_half_up(
         completed in 0_u32..40, skipped in 0_u32..40, failed in 0_u32..40, open in 0_u32..40,
     ) {
         let counts = Counts { completed, skipped, failed, pending: open, ..Counts::default() };
-        let whole = |number: u32| usize::try_from(number).expect("small");
+        let to_usize = |number: u32| usize::try_from(number).expect("number fits");
         prop_assert_eq!(
-            whole(counts.progress()),
-            percent(whole(completed + skipped), whole(completed + skipped + failed + open))
+            to_usize(counts.progress()),
+            percent(to_usize(completed + skipped), to_usize(completed + skipped + failed + open))
         );
     }
 }

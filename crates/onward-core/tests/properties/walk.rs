@@ -1,8 +1,7 @@
-//! A walk: a plan is made, then command after command is decided and applied, and after each one a
-//! property looks at what happened.
+//! A random walk: creates a plan, then decides and applies one command per round and lets the
+//! property check each round.
 //!
-//! Whatever the property, a walk fails where an accepted command cannot be applied: no decision may
-//! contradict the state that it was made on.
+//! Every walk fails if an accepted command cannot be applied.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -15,115 +14,115 @@ use onward_core::{Command, Event, Refusal, Timestamp, decide};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use crate::dice::Dice;
-use crate::{commands, nonsense, plans};
+use crate::rng::Rng;
+use crate::{commands, invalid_commands, plans};
 
-/// When every walk begins.
+/// The start time of every walk.
 const BEGIN: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
-/// The numbers that a walk is made from.
+/// The random values of a walk.
 #[derive(Clone)]
 pub(crate) struct Walk {
     creation: Vec<u16>,
-    turns: Vec<[u16; 14]>,
-    wild: bool,
+    rounds: Vec<[u16; 14]>,
+    hostile: bool,
 }
 
-/// Walks with a little nonsense in them.
+/// Walks with a few invalid commands.
 pub(crate) fn walks() -> impl Strategy<Value = Walk> {
-    of_kind(false)
+    walks_of_kind(false)
 }
 
-/// Walks of which half is nonsense, with ids that are not fresh among it.
-pub(crate) fn wild_walks() -> impl Strategy<Value = Walk> {
-    of_kind(true)
+/// Walks in which half of the commands are invalid and ids may be reused.
+pub(crate) fn hostile_walks() -> impl Strategy<Value = Walk> {
+    walks_of_kind(true)
 }
 
-fn of_kind(wild: bool) -> impl Strategy<Value = Walk> {
+fn walks_of_kind(hostile: bool) -> impl Strategy<Value = Walk> {
     let creation = prop::collection::vec(any::<u16>(), 80);
-    let turns = prop::collection::vec(prop::array::uniform14(any::<u16>()), 1..60);
-    (creation, turns).prop_map(move |(creation, turns)| Walk {
+    let rounds = prop::collection::vec(prop::array::uniform14(any::<u16>()), 1..60);
+    (creation, rounds).prop_map(move |(creation, rounds)| Walk {
         creation,
-        turns,
-        wild,
+        rounds,
+        hostile,
     })
 }
 
-/// So many cases in an ordinary run; `PROPTEST_CASES` scales it.
-pub(crate) fn cases(ordinary: u32) -> Config {
+/// Runs this many cases by default. `PROPTEST_CASES` scales the number.
+pub(crate) fn cases(default: u32) -> Config {
     let config = Config::default();
     Config {
-        cases: (config.cases.saturating_mul(ordinary) / 256).max(1),
+        cases: (config.cases.saturating_mul(default) / 256).max(1),
         max_shrink_iters: 20_000,
         ..config
     }
 }
 
-/// One turn of a walk.
-pub(crate) struct Moment<'w> {
-    /// The plan that the command was decided on.
+/// One round of a walk.
+pub(crate) struct Round<'w> {
+    /// The plan before the command.
     pub(crate) before: &'w Plan,
     pub(crate) command: &'w Command,
     pub(crate) now: Timestamp,
-    pub(crate) answer: &'w Result<Vec<Event>, Refusal>,
-    /// The plan after it, and what else is known of the walk.
-    pub(crate) world: &'w World,
+    pub(crate) outcome: &'w Result<Vec<Event>, Refusal>,
+    /// The plan after the command, and the history of the walk.
+    pub(crate) state: &'w WalkState,
 }
 
-impl Moment<'_> {
+impl Round<'_> {
     /// The plan after the command.
     pub(crate) fn after(&self) -> &Plan {
-        &self.world.plan
+        &self.state.plan
     }
 
-    /// The events of this turn; none where the command was refused.
+    /// The events of this round; none if the command was rejected.
     pub(crate) fn events(&self) -> &[Event] {
-        self.answer.as_deref().unwrap_or_default()
+        self.outcome.as_deref().unwrap_or_default()
     }
 
-    /// Each event of this turn, with the plan just before and just after it.
+    /// Calls `check` for each event with the plan before and after it.
     pub(crate) fn each_event(
         &self,
-        mut look: impl FnMut(&Plan, &Event, &Plan) -> Result<(), TestCaseError>,
+        mut check: impl FnMut(&Plan, &Event, &Plan) -> Result<(), TestCaseError>,
     ) -> Result<(), TestCaseError> {
         let mut plan = self.before.clone();
         for event in self.events() {
             let before = plan.clone();
             apply(&mut plan, std::slice::from_ref(event), self.now)?;
-            look(&before, event, &plan)?;
+            check(&before, event, &plan)?;
         }
         Ok(())
     }
 }
 
-/// Applies what was decided; that it cannot be is a failure.
+/// Applies events. Fails the test case if they cannot be applied.
 pub(crate) fn apply(plan: &mut Plan, events: &[Event], at: Timestamp) -> Result<(), TestCaseError> {
-    plan.apply_all(events, at).map_err(|why| {
+    plan.apply_all(events, at).map_err(|error| {
         TestCaseError::fail(format!(
-            "what was decided cannot be applied: {why}\n{events:#?}"
+            "decided events cannot be applied: {error}\n{events:#?}"
         ))
     })
 }
 
-/// A plan, and what the commands to come need to know of its past.
+/// A plan and the part of its history that later commands need.
 #[derive(Debug, Clone)]
-pub(crate) struct World {
+pub(crate) struct WalkState {
     pub(crate) plan: Plan,
-    /// Every event, from the first.
-    pub(crate) trail: Vec<(Event, Timestamp)>,
-    /// Every token that was ever given out.
+    /// All events.
+    pub(crate) audit_trail: Vec<(Event, Timestamp)>,
+    /// All claim tokens.
     pub(crate) tokens: Vec<(StepId, ClaimToken)>,
-    /// Every result that was accepted.
+    /// All accepted results.
     pub(crate) accepted: Vec<SubmitResult>,
     clock: Timestamp,
-    fresh: Fresh,
+    ids: IdSource,
 }
 
-/// Ids are counted up.
+/// Sequential ids.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Fresh(u128);
+pub(crate) struct IdSource(u128);
 
-impl Fresh {
+impl IdSource {
     fn next(&mut self) -> u128 {
         self.0 += 1;
         self.0
@@ -154,64 +153,64 @@ impl Fresh {
     }
 }
 
-impl World {
-    fn created(dice: &mut Dice<'_>) -> Result<Self, TestCaseError> {
-        let mut fresh = Fresh::default();
-        let command = plans::sound(&mut fresh, dice);
+impl WalkState {
+    fn create(rng: &mut Rng<'_>) -> Result<Self, TestCaseError> {
+        let mut ids = IdSource::default();
+        let command = plans::create(&mut ids, rng);
         let events = onward_core::decide::create::decide(&command)
-            .map_err(|why| TestCaseError::fail(format!("{why}: {command:#?}")))?;
-        let trail: Vec<(Event, Timestamp)> =
+            .map_err(|refusal| TestCaseError::fail(format!("{refusal}: {command:#?}")))?;
+        let audit_trail: Vec<(Event, Timestamp)> =
             events.into_iter().map(|event| (event, BEGIN)).collect();
-        let plan = replayed(&trail)?;
+        let plan = replay(&audit_trail)?;
         Ok(Self {
             plan,
-            trail,
+            audit_trail,
             tokens: Vec::new(),
             accepted: Vec::new(),
             clock: BEGIN,
-            fresh,
+            ids,
         })
     }
 
-    /// Something fresh.
-    pub(crate) fn fresh(&mut self) -> &mut Fresh {
-        &mut self.fresh
+    /// The source of new ids.
+    pub(crate) fn ids(&mut self) -> &mut IdSource {
+        &mut self.ids
     }
 
-    /// Whether a step is past its threshold.
+    /// Whether any step is stalled.
     pub(crate) fn has_stalls(&self) -> bool {
         !self.plan.stalls(self.clock, None).is_empty()
     }
 
-    /// Time passes, mostly forwards; now and then the clock is plainly wrong for one turn.
-    fn tick(&mut self, dice: &mut Dice<'_>) -> Timestamp {
+    /// Moves the clock, usually forward. Sometimes it is wrong for one round.
+    fn advance_clock(&mut self, rng: &mut Rng<'_>) -> Timestamp {
         let stall_at = self.plan.next_stall_at(self.clock, None);
-        let moved = match dice.below(18) {
-            0..=4 => self.later(1_000),
+        let next = match rng.below(18) {
+            0..=4 => self.offset_by(1_000),
             5 => self.clock,
-            6 => self.later(1),
-            7 => self.later(60_000),
-            8 => self.later(31 * 60_000),
-            9 => self.later(2 * 3_600_000),
+            6 => self.offset_by(1),
+            7 => self.offset_by(60_000),
+            8 => self.offset_by(31 * 60_000),
+            9 => self.offset_by(2 * 3_600_000),
             10 | 11 => stall_at.unwrap_or(self.clock),
             12 | 13 => stall_at.map_or(self.clock, Timestamp::next),
-            14 => self.later(-5_000),
-            15 => self.later(-3_600_000),
-            16 => self.later(86_400_000),
+            14 => self.offset_by(-5_000),
+            15 => self.offset_by(-3_600_000),
+            16 => self.offset_by(86_400_000),
             _ => {
-                let wrong = [Timestamp::MAX, Timestamp::MIN, self.later(0)];
-                return dice.pick(&wrong).copied().unwrap_or(self.clock);
+                let wrong = [Timestamp::MAX, Timestamp::MIN, self.offset_by(0)];
+                return rng.pick(&wrong).copied().unwrap_or(self.clock);
             }
         };
-        self.clock = moved;
-        moved
+        self.clock = next;
+        next
     }
 
-    fn later(&self, millis: i64) -> Timestamp {
+    fn offset_by(&self, millis: i64) -> Timestamp {
         Timestamp::from_millis(self.clock.as_millis().saturating_add(millis))
     }
 
-    fn remember(&mut self, command: &Command, events: &[Event], at: Timestamp) {
+    fn record(&mut self, command: &Command, events: &[Event], at: Timestamp) {
         if let Command::SubmitResult(submit) = command
             && !events.is_empty()
         {
@@ -221,20 +220,20 @@ impl World {
             if let Event::StepStarted { step, claim } = event {
                 self.tokens.push((*step, claim.token.clone()));
             }
-            self.trail.push((event.clone(), at));
+            self.audit_trail.push((event.clone(), at));
         }
     }
 }
 
-/// The plan that a trail makes.
-pub(crate) fn replayed(trail: &[(Event, Timestamp)]) -> Result<Plan, TestCaseError> {
-    Plan::replay(trail.iter().map(|(event, at)| (event, *at)))
-        .map_err(|why| TestCaseError::fail(format!("the trail cannot be replayed: {why}")))
+/// Builds a plan from an audit trail.
+pub(crate) fn replay(audit_trail: &[(Event, Timestamp)]) -> Result<Plan, TestCaseError> {
+    Plan::replay(audit_trail.iter().map(|(event, at)| (event, *at)))
+        .map_err(|error| TestCaseError::fail(format!("cannot replay the audit trail: {error}")))
 }
 
-/// The first event of a trail.
-pub(crate) fn creation(trail: &[(Event, Timestamp)]) -> &Created {
-    match trail.first() {
+/// The creation event.
+pub(crate) fn creation(audit_trail: &[(Event, Timestamp)]) -> &Created {
+    match audit_trail.first() {
         Some((
             Event::PlanModified {
                 change: Change::Created(created),
@@ -242,79 +241,87 @@ pub(crate) fn creation(trail: &[(Event, Timestamp)]) -> &Created {
             },
             _,
         )) => created,
-        other => panic!("a trail begins with the plan's creation, not with {other:?}"),
+        other => panic!("the audit trail starts with {other:?}"),
     }
 }
 
 impl fmt::Debug for Walk {
-    /// One line per turn, without the zeros at its end: they are the same as nothing.
+    /// One line per round. Trailing zeros are omitted, because missing values count as zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let short = |rolls: &[u16]| {
-            let end = rolls.iter().rposition(|roll| *roll != 0);
-            format!("{:?}", &rolls[..end.map_or(0, |end| end + 1)])
+        let short = |values: &[u16]| {
+            let end = values.iter().rposition(|value| *value != 0);
+            format!("{:?}", &values[..end.map_or(0, |end| end + 1)])
         };
         writeln!(f, "walk from {}", short(&self.creation))?;
-        for turn in &self.turns {
-            writeln!(f, "  {}", short(turn))?;
+        for round in &self.rounds {
+            writeln!(f, "  {}", short(round))?;
         }
         Ok(())
     }
 }
 
-type Told = (Timestamp, Command, Result<Vec<Event>, Refusal>);
+type HistoryEntry = (Timestamp, Command, Result<Vec<Event>, Refusal>);
 
 impl Walk {
-    /// Plays the walk; the property looks at every turn. Answers with the end of it.
-    pub(crate) fn play(
+    /// Runs the walk and lets the property check every round. Returns the final state.
+    pub(crate) fn run(
         &self,
-        mut look: impl FnMut(&Moment<'_>) -> Result<(), TestCaseError>,
-    ) -> Result<World, TestCaseError> {
-        let mut world = World::created(&mut Dice::new(&self.creation))?;
-        let mut story = Vec::new();
-        for turn in &self.turns {
-            if let Err(failure) = self.turn(&mut world, turn, &mut story, &mut look) {
-                return Err(told(failure, creation(&world.trail), &story));
+        mut check: impl FnMut(&Round<'_>) -> Result<(), TestCaseError>,
+    ) -> Result<WalkState, TestCaseError> {
+        let mut state = WalkState::create(&mut Rng::new(&self.creation))?;
+        let mut history = Vec::new();
+        for round in &self.rounds {
+            if let Err(failure) = self.run_round(&mut state, round, &mut history, &mut check) {
+                return Err(with_history(
+                    failure,
+                    creation(&state.audit_trail),
+                    &history,
+                ));
             }
         }
-        Ok(world)
+        Ok(state)
     }
 
-    fn turn(
+    fn run_round(
         &self,
-        world: &mut World,
-        rolls: &[u16],
-        story: &mut Vec<Told>,
-        look: &mut impl FnMut(&Moment<'_>) -> Result<(), TestCaseError>,
+        state: &mut WalkState,
+        values: &[u16],
+        history: &mut Vec<HistoryEntry>,
+        check: &mut impl FnMut(&Round<'_>) -> Result<(), TestCaseError>,
     ) -> Result<(), TestCaseError> {
-        let mut dice = Dice::new(rolls);
-        let now = world.tick(&mut dice);
-        let command = if dice.one_in(if self.wild { 2 } else { 8 }) {
-            nonsense::command(world, &mut dice, self.wild)
+        let mut rng = Rng::new(values);
+        let now = state.advance_clock(&mut rng);
+        let command = if rng.one_in(if self.hostile { 2 } else { 8 }) {
+            invalid_commands::command(state, &mut rng, self.hostile)
         } else {
-            commands::sensible(world, &mut dice)
+            commands::plausible(state, &mut rng)
         };
-        let answer = decide(&world.plan, &command, now);
-        story.push((now, command.clone(), answer.clone()));
-        let before = world.plan.clone();
-        if let Ok(events) = &answer {
-            apply(&mut world.plan, events, now)?;
-            world.remember(&command, events, now);
+        let outcome = decide(&state.plan, &command, now);
+        history.push((now, command.clone(), outcome.clone()));
+        let before = state.plan.clone();
+        if let Ok(events) = &outcome {
+            apply(&mut state.plan, events, now)?;
+            state.record(&command, events, now);
         }
-        look(&Moment {
+        check(&Round {
             before: &before,
             command: &command,
             now,
-            answer: &answer,
-            world,
+            outcome: &outcome,
+            state,
         })
     }
 }
 
-/// The failure, with how it came to it.
-fn told(failure: TestCaseError, created: &Created, story: &[Told]) -> TestCaseError {
-    let mut text = format!("{failure}\nhow it came to it:\n{created:?}\n");
-    for (now, command, answer) in story {
-        let answer = match answer {
+/// Adds the commands and their outcomes to a failure.
+fn with_history(
+    failure: TestCaseError,
+    created: &Created,
+    history: &[HistoryEntry],
+) -> TestCaseError {
+    let mut text = format!("{failure}\nhistory:\n{created:?}\n");
+    for (now, command, outcome) in history {
+        let outcome = match outcome {
             Ok(events) => events
                 .iter()
                 .map(|event| match event.action() {
@@ -323,18 +330,18 @@ fn told(failure: TestCaseError, created: &Created, story: &[Told]) -> TestCaseEr
                 })
                 .collect::<Vec<_>>()
                 .join(", "),
-            Err(refusal) => format!("refused: {refusal}"),
+            Err(refusal) => format!("rejected: {refusal}"),
         };
         let mut command = format!("{command:?}");
         if let Some((end, _)) = command.char_indices().nth(600) {
             command.truncate(end);
         }
-        let _ = writeln!(text, "{now} {command}\n    → {answer}");
+        let _ = writeln!(text, "{now} {command}\n    → {outcome}");
     }
     TestCaseError::fail(text)
 }
 
-/// A span in milliseconds.
+/// A duration in milliseconds.
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }

@@ -1,4 +1,5 @@
-//! Making a plan: all or nothing.
+//! Plan creation: validation of steps, branches and limits. A plan is created completely or not at
+//! all.
 
 use std::time::Duration;
 
@@ -7,29 +8,30 @@ use onward_core::decide::create;
 use onward_core::policy::{MAX_STEPS, OnStall};
 use onward_core::{Code, PlanStatus, Refusal};
 
-use crate::desk::{Desk, branch, id, plan_of, spec};
+use crate::harness::{Harness, branch, create_plan, id, spec};
 
-fn refusal(command: &CreatePlan) -> Refusal {
+fn rejection(command: &CreatePlan) -> Refusal {
     create::decide(command)
-        .map(|_| "a plan")
-        .expect_err("should be refused")
+        .map(|_| "created")
+        .expect_err("command is rejected")
 }
 
 fn issues(command: &CreatePlan) -> Vec<String> {
-    match refusal(command) {
+    match rejection(command) {
         Refusal::InvalidInput(issues) => issues.into_iter().map(|issue| issue.path).collect(),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn a_plan_begins_in_planning_with_all_steps_pending() {
-    let desk = Desk::with(3);
-    assert_eq!(desk.status(), PlanStatus::Planning);
-    assert_eq!(desk.plan.head().counts.pending, 3);
-    assert_eq!(desk.plan.head().on_stall, OnStall::Mark);
+fn a_new_plan_is_planning_and_all_its_steps_are_pending() {
+    let harness = Harness::with_steps(3);
+    assert_eq!(harness.status(), PlanStatus::Planning);
+    assert_eq!(harness.plan.head().counts.pending, 3);
+    assert_eq!(harness.plan.head().on_stall, OnStall::Mark);
     assert_eq!(
-        desk.plan
+        harness
+            .plan
             .steps()
             .iter()
             .map(|step| step.order)
@@ -39,16 +41,16 @@ fn a_plan_begins_in_planning_with_all_steps_pending() {
 }
 
 #[test]
-fn creating_writes_plan_modified_with_action_created() {
-    let desk = Desk::with(1);
-    assert_eq!(desk.trail.len(), 1);
-    assert_eq!(desk.trail[0].0.name(), "plan_modified");
-    assert_eq!(desk.trail[0].0.action(), Some("created"));
+fn emits_plan_modified_with_action_created() {
+    let harness = Harness::with_steps(1);
+    assert_eq!(harness.audit_trail.len(), 1);
+    assert_eq!(harness.audit_trail[0].0.name(), "plan_modified");
+    assert_eq!(harness.audit_trail[0].0.action(), Some("created"));
 }
 
 #[test]
-fn everything_that_does_not_fit_is_named_at_once() {
-    let mut command = plan_of(2);
+fn reports_all_invalid_fields_together() {
+    let mut command = create_plan(2);
     command.name = "x".repeat(201);
     command.research_question = " ".to_owned();
     command.stall_threshold = Some(Duration::ZERO);
@@ -67,8 +69,8 @@ fn everything_that_does_not_fit_is_named_at_once() {
 }
 
 #[test]
-fn bounds_are_counted_in_characters_and_are_themselves_allowed() {
-    let mut command = plan_of(1);
+fn limits_are_inclusive_and_count_characters() {
+    let mut command = create_plan(1);
     command.name = "ü".repeat(200);
     command.research_question = "問".repeat(10_000);
     command.stall_threshold = Some(Duration::from_millis(1));
@@ -79,30 +81,30 @@ fn bounds_are_counted_in_characters_and_are_themselves_allowed() {
 }
 
 #[test]
-fn a_plan_has_one_to_ten_thousand_steps() {
-    assert_eq!(issues(&plan_of(0)), ["steps"]);
+fn requires_one_to_ten_thousand_steps() {
+    assert_eq!(issues(&create_plan(0)), ["steps"]);
     let most = u32::try_from(MAX_STEPS).unwrap();
-    assert!(create::decide(&plan_of(most)).is_ok());
-    assert_eq!(issues(&plan_of(most + 1)), ["steps"]);
+    assert!(create::decide(&create_plan(most)).is_ok());
+    assert_eq!(issues(&create_plan(most + 1)), ["steps"]);
 }
 
 #[test]
-fn a_branch_outside_the_plan_is_refused_with_the_historic_code() {
+fn rejects_a_branch_with_an_invalid_step_reference() {
     for (after, action) in [
         (0, ActionSpec::Continue),
         (3, ActionSpec::Continue),
         (1, ActionSpec::SkipTo(StepRef::Order(3))),
         (1, ActionSpec::SkipTo(StepRef::Id(id(99)))),
-        // Not after the step.
+        // The target is not after the step.
         (2, ActionSpec::SkipTo(StepRef::Order(2))),
         (2, ActionSpec::SkipTo(StepRef::Id(id(1)))),
     ] {
-        let mut command = plan_of(2);
+        let mut command = create_plan(2);
         command
             .branches
             .push(branch(1, after, "true", action.clone()));
         assert_eq!(
-            refusal(&command).code(),
+            rejection(&command).code(),
             Code::InvalidStepReference,
             "{after} {action:?}"
         );
@@ -110,23 +112,23 @@ fn a_branch_outside_the_plan_is_refused_with_the_historic_code() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_parsed_is_refused_with_its_position() {
-    let mut command = plan_of(1);
+fn rejects_an_invalid_condition_with_its_position() {
+    let mut command = create_plan(1);
     command
         .branches
         .push(branch(1, 1, "confidence >=", ActionSpec::Continue));
-    let refusal = refusal(&command);
-    assert_eq!(refusal.code(), Code::InvalidCondition);
-    let Refusal::InvalidCondition { path, why } = &refusal else {
-        panic!("{refusal:?}")
+    let rejection = rejection(&command);
+    assert_eq!(rejection.code(), Code::InvalidCondition);
+    let Refusal::InvalidCondition { path, error } = &rejection else {
+        panic!("{rejection:?}")
     };
     assert_eq!(path, "branchingConditions[0].conditionExpression");
-    assert_eq!((why.line, why.column), (1, 14));
+    assert_eq!((error.line, error.column), (1, 14));
 }
 
 #[test]
-fn a_step_has_at_most_a_hundred_branches() {
-    let mut command = plan_of(1);
+fn limits_branches_per_step_to_100() {
+    let mut command = create_plan(1);
     command.branches = (0..100)
         .map(|n| branch(n, 1, "false", ActionSpec::Continue))
         .collect();
@@ -134,12 +136,12 @@ fn a_step_has_at_most_a_hundred_branches() {
     command
         .branches
         .push(branch(100, 1, "false", ActionSpec::Continue));
-    assert_eq!(refusal(&command).code(), Code::LimitExceeded);
+    assert_eq!(rejection(&command).code(), Code::LimitExceeded);
 }
 
 #[test]
-fn steps_that_a_branch_would_add_are_checked_when_the_branch_is_made() {
-    let mut command = plan_of(1);
+fn checks_the_steps_of_an_add_steps_branch_at_creation() {
+    let mut command = create_plan(1);
     let mut empty = spec(9);
     empty.instructions.clear();
     command
@@ -157,12 +159,12 @@ fn steps_that_a_branch_would_add_are_checked_when_the_branch_is_made() {
 }
 
 #[test]
-fn no_two_steps_have_one_id() {
-    let mut command = plan_of(2);
+fn rejects_duplicate_step_ids() {
+    let mut command = create_plan(2);
     command.steps[1].id = id(1);
     assert_eq!(issues(&command), ["steps[1].id"]);
-    // Nor do those that a branch would add.
-    let mut command = plan_of(2);
+    // The same applies to steps that a branch would add.
+    let mut command = create_plan(2);
     let adding = |n: u32, step: u32| branch(n, 1, "true", ActionSpec::AddSteps(vec![spec(step)]));
     command.branches = vec![adding(1, 2), adding(2, 8), adding(3, 8)];
     assert_eq!(
@@ -175,8 +177,8 @@ fn no_two_steps_have_one_id() {
 }
 
 #[test]
-fn no_two_branches_have_one_id() {
-    let mut command = plan_of(1);
+fn rejects_duplicate_branch_ids() {
+    let mut command = create_plan(1);
     command.branches = vec![
         branch(1, 1, "true", ActionSpec::Continue),
         branch(1, 1, "false", ActionSpec::Continue),
@@ -185,8 +187,8 @@ fn no_two_branches_have_one_id() {
 }
 
 #[test]
-fn the_patterns_of_all_branches_together_have_their_bound() {
-    let mut command = plan_of(100);
+fn limits_the_compiled_patterns_of_all_branches_in_total() {
+    let mut command = create_plan(100);
     let pattern = |n: u32| {
         let one = |tail: u32| format!("resultSummary.matches('{n}(a|b)*a(a|b){{{tail}}}')");
         [one(7), one(6), one(5)].join(" || ")
@@ -194,7 +196,7 @@ fn the_patterns_of_all_branches_together_have_their_bound() {
     command.branches = (1..=100)
         .map(|n| branch(n, n, &pattern(n), ActionSpec::Continue))
         .collect();
-    assert_eq!(refusal(&command).code(), Code::LimitExceeded);
+    assert_eq!(rejection(&command).code(), Code::LimitExceeded);
     command.branches.truncate(10);
     assert!(create::decide(&command).is_ok());
 }

@@ -1,87 +1,90 @@
-//! Order and dependencies: what is handed out, and what waits for what.
+//! Order and dependencies: which step is assigned next, and which dependencies are rejected.
 
 use onward_core::command::{ActionSpec, Modification};
 use onward_core::decide::create;
 use onward_core::refusal::BadDependency;
 use onward_core::{PlanStatus, Refusal};
 
-use crate::desk::{Desk, branch, id, modify, plan_of, spec};
+use crate::harness::{Harness, branch, create_plan, id, modify, spec};
 
-fn depending(waits: &[&[u32]]) -> onward_core::command::CreatePlan {
-    let mut command = plan_of(u32::try_from(waits.len()).unwrap());
-    for (step, depends_on) in command.steps.iter_mut().zip(waits) {
+fn plan_with_dependencies(dependencies: &[&[u32]]) -> onward_core::command::CreatePlan {
+    let mut command = create_plan(u32::try_from(dependencies.len()).unwrap());
+    for (step, depends_on) in command.steps.iter_mut().zip(dependencies) {
         step.depends_on = depends_on.to_vec();
     }
     command
 }
 
-fn bad(waits: &[&[u32]]) -> BadDependency {
-    match create::decide(&depending(waits)) {
-        Err(Refusal::InvalidDependency(bad)) => bad,
+fn invalid_dependency(dependencies: &[&[u32]]) -> BadDependency {
+    match create::decide(&plan_with_dependencies(dependencies)) {
+        Err(Refusal::InvalidDependency(invalid_dependency)) => invalid_dependency,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn the_lowest_pending_step_is_handed_out() {
-    let mut desk = Desk::with(3);
-    assert_eq!(desk.next().unwrap().0, 1);
-    assert_eq!(desk.next().unwrap().0, 2);
+fn assigns_the_pending_step_with_the_lowest_order() {
+    let mut harness = Harness::with_steps(3);
+    assert_eq!(harness.claim_next().unwrap().0, 1);
+    assert_eq!(harness.claim_next().unwrap().0, 2);
 }
 
 #[test]
-fn two_agents_that_ask_get_two_different_steps() {
-    let mut desk = Desk::with(2);
-    let (first, _) = desk.next_for(Some("a"), false).unwrap();
-    let (second, _) = desk.next_for(Some("b"), false).unwrap();
+fn assigns_different_steps_to_different_agents() {
+    let mut harness = Harness::with_steps(2);
+    let (first, _) = harness.claim_next_for(Some("a"), false).unwrap();
+    let (second, _) = harness.claim_next_for(Some("b"), false).unwrap();
     assert_ne!(first, second);
-    assert_eq!(desk.next_for(Some("c"), false), None);
+    assert_eq!(harness.claim_next_for(Some("c"), false), None);
 }
 
 #[test]
-fn a_step_waits_until_all_its_dependencies_are_terminal() {
-    let mut desk = Desk::of(depending(&[&[], &[], &[1, 2], &[]]));
-    assert_eq!(desk.next().unwrap().0, 1);
-    assert_eq!(desk.next().unwrap().0, 2);
-    assert_eq!(desk.next().unwrap().0, 4);
-    let command = desk.submit(1, None);
-    desk.does(&command);
-    assert_eq!(desk.next(), None);
-    // Failed is terminal, too.
-    desk.does(&modify(Modification::FailStep {
+fn assigns_a_step_after_all_its_dependencies_are_terminal() {
+    let mut harness = Harness::new(plan_with_dependencies(&[&[], &[], &[1, 2], &[]]));
+    assert_eq!(harness.claim_next().unwrap().0, 1);
+    assert_eq!(harness.claim_next().unwrap().0, 2);
+    assert_eq!(harness.claim_next().unwrap().0, 4);
+    let command = harness.submit(1, None);
+    harness.run(&command);
+    assert_eq!(harness.claim_next(), None);
+    // A failed step is terminal too.
+    harness.run(&modify(Modification::FailStep {
         step: id(2),
         reason: None,
     }));
-    assert_eq!(desk.next().unwrap().0, 3);
+    assert_eq!(harness.claim_next().unwrap().0, 3);
 }
 
 #[test]
-fn a_dependency_may_stand_behind_what_waits_for_it() {
-    let mut desk = Desk::of(depending(&[&[2], &[]]));
-    assert_eq!(desk.next().unwrap().0, 2);
-    assert_eq!(desk.next(), None);
-    let command = desk.submit(2, None);
-    desk.does(&command);
-    assert_eq!(desk.next().unwrap().0, 1);
+fn a_step_can_depend_on_a_later_step() {
+    let mut harness = Harness::new(plan_with_dependencies(&[&[2], &[]]));
+    assert_eq!(harness.claim_next().unwrap().0, 2);
+    assert_eq!(harness.claim_next(), None);
+    let command = harness.submit(2, None);
+    harness.run(&command);
+    assert_eq!(harness.claim_next().unwrap().0, 1);
 }
 
 #[test]
-fn a_cycle_is_refused_and_shown() {
-    assert_eq!(bad(&[&[1]]), BadDependency::Cycle(vec![1, 1]));
-    // Also behind steps that wait in good order.
+fn rejects_a_cycle_and_reports_it() {
     assert_eq!(
-        bad(&[&[], &[1], &[2, 4], &[3]]),
+        invalid_dependency(&[&[1]]),
+        BadDependency::Cycle(vec![1, 1])
+    );
+    // A cycle after steps with valid dependencies.
+    assert_eq!(
+        invalid_dependency(&[&[], &[1], &[2, 4], &[3]]),
         BadDependency::Cycle(vec![3, 4, 3])
     );
     assert_eq!(
-        bad(&[&[], &[4], &[2], &[3]]),
+        invalid_dependency(&[&[], &[4], &[2], &[3]]),
         BadDependency::Cycle(vec![2, 4, 3, 2])
     );
 }
 
 #[test]
-fn a_long_cycle_is_refused_without_running_out_of_stack() {
-    let mut command = plan_of(10_000);
+fn rejects_a_long_cycle_without_stack_overflow() {
+    let mut command = create_plan(10_000);
     for (n, step) in (1u32..).zip(&mut command.steps) {
         step.depends_on = vec![if n == 1 { 10_000 } else { n - 1 }];
     }
@@ -92,63 +95,63 @@ fn a_long_cycle_is_refused_without_running_out_of_stack() {
 }
 
 #[test]
-fn an_unknown_order_is_refused_by_name() {
+fn rejects_a_dependency_on_an_unknown_order() {
     assert_eq!(
-        bad(&[&[], &[0]]),
+        invalid_dependency(&[&[], &[0]]),
         BadDependency::Unknown { step: 2, order: 0 }
     );
     assert_eq!(
-        bad(&[&[3], &[]]),
+        invalid_dependency(&[&[3], &[]]),
         BadDependency::Unknown { step: 1, order: 3 }
     );
 }
 
 #[test]
-fn naming_a_dependency_twice_is_naming_it_once() {
-    let mut desk = Desk::of(depending(&[&[], &[1, 1]]));
-    desk.next();
-    let command = desk.submit(1, None);
-    desk.does(&command);
-    assert_eq!(desk.next().unwrap().0, 2);
+fn deduplicates_dependencies() {
+    let mut harness = Harness::new(plan_with_dependencies(&[&[], &[1, 1]]));
+    harness.claim_next();
+    let command = harness.submit(1, None);
+    harness.run(&command);
+    assert_eq!(harness.claim_next().unwrap().0, 2);
 }
 
 #[test]
-fn steps_that_come_in_later_name_orders_of_the_plan_as_it_will_be() {
-    let mut desk = Desk::with(2);
+fn dependencies_of_added_steps_refer_to_the_resulting_orders() {
+    let mut harness = Harness::with_steps(2);
     let (mut first, mut second) = (spec(8), spec(9));
-    // Between 1 and 2 come two; the old step 2 is then step 4.
+    // Two steps are inserted between 1 and 2; the former step 2 becomes step 4.
     first.depends_on = vec![4];
     second.depends_on = vec![1, 2];
-    desk.does(&modify(Modification::AddSteps {
+    harness.run(&modify(Modification::AddSteps {
         steps: vec![first, second],
         insert_after: Some(1),
     }));
-    assert_eq!(desk.order(), [id(1), id(8), id(9), id(2)]);
-    assert_eq!(desk.plan.step(id(8)).unwrap().spec.depends_on, [id(2)]);
+    assert_eq!(harness.step_ids(), [id(1), id(8), id(9), id(2)]);
+    assert_eq!(harness.plan.step(id(8)).unwrap().spec.depends_on, [id(2)]);
     assert_eq!(
-        desk.plan.step(id(9)).unwrap().spec.depends_on,
+        harness.plan.step(id(9)).unwrap().spec.depends_on,
         [id(1), id(8)]
     );
 }
 
 #[test]
-fn steps_that_come_in_later_may_wait_for_what_is_over() {
-    let mut desk = Desk::with(2).started();
-    let command = desk.submit(1, None);
-    desk.does(&command);
+fn added_steps_can_depend_on_completed_steps() {
+    let mut harness = Harness::with_steps(2).started();
+    let command = harness.submit(1, None);
+    harness.run(&command);
     let mut late = spec(9);
     late.depends_on = vec![1];
-    desk.does(&modify(Modification::AddSteps {
+    harness.run(&modify(Modification::AddSteps {
         steps: vec![late],
         insert_after: Some(1),
     }));
-    assert_eq!(desk.next().unwrap().0, 2);
-    assert_eq!(desk.plan.step_at(2).unwrap().id(), id(9));
+    assert_eq!(harness.claim_next().unwrap().0, 2);
+    assert_eq!(harness.plan.step_at(2).unwrap().id(), id(9));
 }
 
 #[test]
-fn what_a_branch_adds_may_depend_on_each_other_and_on_the_plan() {
-    let mut command = plan_of(2);
+fn steps_added_by_a_branch_can_depend_on_each_other_and_on_existing_steps() {
+    let mut command = create_plan(2);
     let (mut first, mut second) = (spec(8), spec(9));
     first.depends_on = vec![3];
     second.depends_on = vec![4];
@@ -158,17 +161,17 @@ fn what_a_branch_adds_may_depend_on_each_other_and_on_the_plan() {
         "true",
         ActionSpec::AddSteps(vec![first, second]),
     ));
-    let refused = create::decide(&command);
-    // 3 is the second of the two, 4 the old step 2: no cycle, but the second waits for step 2.
-    assert!(refused.is_ok(), "{refused:?}");
-    let mut desk = Desk::of(command).started();
-    let command = desk.submit(1, None);
-    desk.does(&command);
-    assert_eq!(desk.order(), [id(1), id(8), id(9), id(2)]);
-    assert_eq!(desk.next().unwrap().0, 4);
-    assert_eq!(desk.next(), None);
-    let command = desk.submit(2, None);
-    desk.does(&command);
-    assert_eq!(desk.next().unwrap().0, 3);
-    assert_eq!(desk.status(), PlanStatus::Executing);
+    let created = create::decide(&command);
+    // 3 is the second inserted step, 4 the former step 2.
+    assert!(created.is_ok(), "{created:?}");
+    let mut harness = Harness::new(command).started();
+    let command = harness.submit(1, None);
+    harness.run(&command);
+    assert_eq!(harness.step_ids(), [id(1), id(8), id(9), id(2)]);
+    assert_eq!(harness.claim_next().unwrap().0, 4);
+    assert_eq!(harness.claim_next(), None);
+    let command = harness.submit(2, None);
+    harness.run(&command);
+    assert_eq!(harness.claim_next().unwrap().0, 3);
+    assert_eq!(harness.status(), PlanStatus::Executing);
 }

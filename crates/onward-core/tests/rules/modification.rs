@@ -1,11 +1,11 @@
-//! Modification: what may be changed, when, and what follows.
+//! `modify_plan`: when each change is allowed, and its effects.
 
 use onward_core::command::{ActionSpec, Modification, ModifyPlan, StepRef};
 use onward_core::policy::MAX_STEPS;
 use onward_core::refusal::NotRemovable;
 use onward_core::{Code, Command, Event, PlanStatus, Refusal, StepStatus};
 
-use crate::desk::{Desk, branch, id, modify, plan_of, spec};
+use crate::harness::{Harness, branch, create_plan, id, modify, spec};
 
 fn add(steps: &[u32], insert_after: Option<u32>) -> Command {
     modify(Modification::AddSteps {
@@ -27,39 +27,39 @@ fn reorder(steps: &[u32]) -> Command {
 fn fail(step: u32) -> Command {
     modify(Modification::FailStep {
         step: id(step),
-        reason: Some("no use".to_owned()),
+        reason: Some("test reason".to_owned()),
     })
 }
 
-fn instruct(step: u32) -> Command {
+fn update_instructions(step: u32) -> Command {
     modify(Modification::UpdateInstructions {
         step: id(step),
-        instructions: "anew".to_owned(),
+        instructions: "new instructions".to_owned(),
     })
 }
 
 #[test]
-fn only_a_plan_in_planning_or_executing_is_modified() {
+fn only_a_planning_or_executing_plan_can_be_modified() {
     let completed = {
-        let mut desk = Desk::with(2);
+        let mut harness = Harness::with_steps(2);
         for step in [1, 2] {
-            let submit = desk.submit(step, None);
-            desk.does(&submit);
+            let submit = harness.submit(step, None);
+            harness.run(&submit);
         }
-        desk
+        harness
     };
-    let closed = [
+    let not_modifiable = [
         completed,
-        Desk::with(2).in_review(),
-        Desk::with(2).stalled(),
-        Desk::with(2).abandoned(),
+        Harness::with_steps(2).in_review(),
+        Harness::with_steps(2).stalled(),
+        Harness::with_steps(2).abandoned(),
     ];
-    for mut desk in closed {
+    for mut harness in not_modifiable {
         let all = [
             add(&[9], None),
             remove(2),
             reorder(&[2, 1]),
-            instruct(2),
+            update_instructions(2),
             fail(2),
             modify(Modification::RequeueStep { step: id(1) }),
             modify(Modification::AddBranch {
@@ -68,68 +68,71 @@ fn only_a_plan_in_planning_or_executing_is_modified() {
         ];
         for command in all {
             assert_eq!(
-                desk.code(&command),
+                harness.rejection_code(&command),
                 Code::PlanNotModifiable,
                 "{}",
-                desk.status()
+                harness.status()
             );
         }
     }
-    for mut desk in [Desk::with(2), Desk::with(2).started()] {
-        assert_eq!(desk.does(&add(&[9], None)), ["plan_modified"]);
+    for mut harness in [Harness::with_steps(2), Harness::with_steps(2).started()] {
+        assert_eq!(harness.run(&add(&[9], None)), ["plan_modified"]);
     }
 }
 
 #[test]
-fn a_modification_keeps_its_rationale() {
-    let mut desk = Desk::with(2);
+fn records_the_rationale() {
+    let mut harness = Harness::with_steps(2);
     let command = Command::ModifyPlan(ModifyPlan {
         modification: Modification::RemoveStep { step: id(2) },
         rationale: Some("not needed".to_owned()),
         resume: false,
     });
-    let events = desk.try_to(&command).unwrap();
+    let events = harness.execute(&command).unwrap();
     assert!(matches!(
         events.as_slice(),
-        [event @ Event::PlanModified { rationale: Some(why), .. }]
-            if why == "not needed" && event.action() == Some("remove_step")
+        [event @ Event::PlanModified { rationale: Some(rationale), .. }]
+            if rationale == "not needed" && event.action() == Some("remove_step")
     ));
 }
 
 #[test]
-fn steps_are_inserted_after_an_order_or_appended() {
-    let mut desk = Desk::with(2);
-    desk.does(&add(&[7], Some(0)));
-    desk.does(&add(&[8], Some(2)));
-    desk.does(&add(&[9], None));
-    assert_eq!(desk.order(), [7, 1, 8, 2, 9].map(id));
-    assert_eq!(desk.code(&add(&[10], Some(6))), Code::InvalidStepReference);
-    assert_eq!(desk.code(&add(&[], None)), Code::InvalidInput);
+fn add_steps_inserts_after_an_order_or_appends() {
+    let mut harness = Harness::with_steps(2);
+    harness.run(&add(&[7], Some(0)));
+    harness.run(&add(&[8], Some(2)));
+    harness.run(&add(&[9], None));
+    assert_eq!(harness.step_ids(), [7, 1, 8, 2, 9].map(id));
+    assert_eq!(
+        harness.rejection_code(&add(&[10], Some(6))),
+        Code::InvalidStepReference
+    );
+    assert_eq!(harness.rejection_code(&add(&[], None)), Code::InvalidInput);
 }
 
 #[test]
-fn a_plan_does_not_grow_past_its_size() {
-    let mut desk = Desk::with(u32::try_from(MAX_STEPS).unwrap() - 1);
+fn add_steps_cannot_exceed_the_maximum_number_of_steps() {
+    let mut harness = Harness::with_steps(u32::try_from(MAX_STEPS).unwrap() - 1);
     assert_eq!(
-        desk.code(&add(&[20_001, 20_002], None)),
+        harness.rejection_code(&add(&[20_001, 20_002], None)),
         Code::LimitExceeded
     );
-    assert_eq!(desk.does(&add(&[20_001], None)), ["plan_modified"]);
+    assert_eq!(harness.run(&add(&[20_001], None)), ["plan_modified"]);
 }
 
 #[test]
-fn a_removed_step_is_gone_and_the_orders_close_up() {
-    let mut desk = Desk::with(3);
-    desk.does(&remove(2));
-    assert_eq!(desk.order(), [1, 3].map(id));
-    assert_eq!(desk.plan.step(id(3)).unwrap().order, 2);
-    assert_eq!(desk.code(&remove(2)), Code::StepNotFound);
+fn removing_a_step_renumbers_the_following_steps() {
+    let mut harness = Harness::with_steps(3);
+    harness.run(&remove(2));
+    assert_eq!(harness.step_ids(), [1, 3].map(id));
+    assert_eq!(harness.plan.step(id(3)).unwrap().order, 2);
+    assert_eq!(harness.rejection_code(&remove(2)), Code::StepNotFound);
 }
 
 #[test]
-fn a_step_that_was_taken_on_is_not_removed() {
-    let mut desk = Desk::with(2).started();
-    let refusal = desk.refuses(&remove(1));
+fn rejects_the_removal_of_a_claimed_step() {
+    let mut harness = Harness::with_steps(2).started();
+    let refusal = harness.expect_rejection(&remove(1));
     assert_eq!(
         refusal,
         Refusal::StepNotRemovable(NotRemovable::NotPending(StepStatus::InProgress))
@@ -137,194 +140,212 @@ fn a_step_that_was_taken_on_is_not_removed() {
 }
 
 #[test]
-fn a_step_that_something_leads_to_or_waits_for_is_not_removed() {
-    let mut command = plan_of(4);
+fn rejects_the_removal_of_a_skip_target_or_dependency() {
+    let mut command = create_plan(4);
     command.steps[3].depends_on = vec![2];
     command.branches = vec![branch(7, 1, "true", ActionSpec::SkipTo(StepRef::Order(3)))];
-    let mut desk = Desk::of(command);
+    let mut harness = Harness::new(command);
     let by_step = Refusal::StepNotRemovable(NotRemovable::NeededByStep(id(4)));
-    assert_eq!(desk.refuses(&remove(2)), by_step);
-    assert_eq!(desk.refuses(&remove(3)).code(), Code::StepNotRemovable);
-    // Its own branches are no reason: they go with it. Then nothing leads to step 3 any more.
-    assert_eq!(desk.does(&remove(1)), ["plan_modified"]);
-    assert_eq!(desk.does(&remove(3)), ["plan_modified"]);
+    assert_eq!(harness.expect_rejection(&remove(2)), by_step);
+    assert_eq!(
+        harness.expect_rejection(&remove(3)).code(),
+        Code::StepNotRemovable
+    );
+    // Removing a step removes its branches. After that, nothing refers to step 3.
+    assert_eq!(harness.run(&remove(1)), ["plan_modified"]);
+    assert_eq!(harness.run(&remove(3)), ["plan_modified"]);
 }
 
 #[test]
-fn a_step_that_a_branch_would_make_others_wait_for_is_not_removed() {
-    let mut command = plan_of(2);
+fn rejects_the_removal_of_a_dependency_of_steps_a_branch_would_add() {
+    let mut command = create_plan(2);
     let mut added = spec(9);
     added.depends_on = vec![3];
     command.branches = vec![branch(7, 1, "true", ActionSpec::AddSteps(vec![added]))];
-    assert_eq!(Desk::of(command).code(&remove(2)), Code::StepNotRemovable);
+    assert_eq!(
+        Harness::new(command).rejection_code(&remove(2)),
+        Code::StepNotRemovable
+    );
 }
 
 #[test]
 fn removing_the_last_open_step_completes_the_plan() {
-    let mut desk = Desk::with(2).started();
-    let submit = desk.submit(1, None);
-    desk.does(&submit);
-    assert_eq!(desk.does(&remove(2)), ["plan_modified", "plan_completed"]);
+    let mut harness = Harness::with_steps(2).started();
+    let submit = harness.submit(1, None);
+    harness.run(&submit);
+    assert_eq!(harness.run(&remove(2)), ["plan_modified", "plan_completed"]);
 }
 
 #[test]
-fn a_plan_without_steps_is_planning_and_hands_out_nothing() {
-    let mut desk = Desk::with(1);
-    desk.does(&remove(1));
-    assert_eq!(desk.status(), PlanStatus::Planning);
-    assert_eq!(desk.next(), None);
-    assert_eq!(desk.status(), PlanStatus::Planning);
-    desk.does(&add(&[2], None));
-    assert_eq!(desk.next().unwrap().0, 1);
+fn a_plan_without_steps_is_planning_and_assigns_nothing() {
+    let mut harness = Harness::with_steps(1);
+    harness.run(&remove(1));
+    assert_eq!(harness.status(), PlanStatus::Planning);
+    assert_eq!(harness.claim_next(), None);
+    assert_eq!(harness.status(), PlanStatus::Planning);
+    harness.run(&add(&[2], None));
+    assert_eq!(harness.claim_next().unwrap().0, 1);
 }
 
 #[test]
-fn reordering_needs_the_complete_list_and_names_what_is_wrong() {
-    let mut desk = Desk::with(3).started();
-    let refusal = desk.refuses(&reorder(&[2, 2, 9]));
+fn reordering_requires_every_step_exactly_once() {
+    let mut harness = Harness::with_steps(3).started();
+    let refusal = harness.expect_rejection(&reorder(&[2, 2, 9]));
     assert_eq!(
         refusal,
         Refusal::IncompleteStepList {
             missing: vec![id(1), id(3)],
             unknown: vec![id(9)],
-            doubled: vec![id(2)]
+            duplicates: vec![id(2)]
         }
     );
-    // Each fault alone is enough.
+    // Each error alone is enough.
     for list in [&[1, 2][..], &[1, 2, 3, 9], &[1, 2, 3, 3]] {
-        assert_eq!(desk.code(&reorder(list)), Code::IncompleteStepList);
+        assert_eq!(
+            harness.rejection_code(&reorder(list)),
+            Code::IncompleteStepList
+        );
     }
-    desk.does(&reorder(&[3, 1, 2]));
-    assert_eq!(desk.order(), [3, 1, 2].map(id));
-    assert_eq!(desk.next().unwrap().0, 1);
+    harness.run(&reorder(&[3, 1, 2]));
+    assert_eq!(harness.step_ids(), [3, 1, 2].map(id));
+    assert_eq!(harness.claim_next().unwrap().0, 1);
 }
 
 #[test]
-fn instructions_are_replaced_in_any_status() {
-    let mut desk = Desk::with(3).started();
-    let submit = desk.submit(1, None);
-    desk.does(&submit);
-    desk.next();
+fn instructions_can_be_replaced_in_any_status() {
+    let mut harness = Harness::with_steps(3).started();
+    let submit = harness.submit(1, None);
+    harness.run(&submit);
+    harness.claim_next();
     for step in 1..=3 {
-        desk.does(&instruct(step));
-        assert_eq!(desk.plan.step(id(step)).unwrap().spec.instructions, "anew");
+        harness.run(&update_instructions(step));
+        assert_eq!(
+            harness.plan.step(id(step)).unwrap().spec.instructions,
+            "new instructions"
+        );
     }
     let blank = Modification::UpdateInstructions {
         step: id(1),
         instructions: " ".to_owned(),
     };
-    assert_eq!(desk.code(&modify(blank)), Code::InvalidInput);
+    assert_eq!(harness.rejection_code(&modify(blank)), Code::InvalidInput);
 }
 
 #[test]
 fn a_failed_step_does_not_fail_its_plan() {
-    let mut desk = Desk::with(2).started();
-    assert_eq!(desk.does(&fail(1)), ["plan_modified", "step_failed"]);
-    assert_eq!(desk.status(), PlanStatus::Executing);
+    let mut harness = Harness::with_steps(2).started();
+    assert_eq!(harness.run(&fail(1)), ["plan_modified", "step_failed"]);
+    assert_eq!(harness.status(), PlanStatus::Executing);
     assert_eq!(
-        desk.does(&fail(2)),
+        harness.run(&fail(2)),
         ["plan_modified", "step_failed", "plan_completed"]
     );
-    assert_eq!(desk.status(), PlanStatus::Completed);
-    assert_eq!(desk.plan.head().counts.progress(), 0);
+    assert_eq!(harness.status(), PlanStatus::Completed);
+    assert_eq!(harness.plan.head().counts.progress(), 0);
 }
 
 #[test]
-fn a_modification_that_leaves_a_terminal_step_begins_the_plan() {
-    let mut desk = Desk::with(2);
-    desk.does(&fail(1));
-    assert_eq!(desk.status(), PlanStatus::Executing);
-    // Both moves, where it is the only one.
-    let mut desk = Desk::with(1);
+fn failing_a_step_moves_a_planning_plan_to_executing() {
+    let mut harness = Harness::with_steps(2);
+    harness.run(&fail(1));
+    assert_eq!(harness.status(), PlanStatus::Executing);
+    // A plan with one step is also completed.
+    let mut harness = Harness::with_steps(1);
     assert_eq!(
-        desk.does(&fail(1)),
+        harness.run(&fail(1)),
         ["plan_modified", "step_failed", "plan_completed"]
     );
 }
 
 #[test]
-fn a_step_that_is_over_or_never_began_is_not_failed_or_handed_back() {
-    let mut desk = Desk::with(2).started();
+fn rejects_failing_a_terminal_step_and_requeueing_an_unclaimed_step() {
+    let mut harness = Harness::with_steps(2).started();
     assert_eq!(
-        desk.code(&modify(Modification::RequeueStep { step: id(2) })),
+        harness.rejection_code(&modify(Modification::RequeueStep { step: id(2) })),
         Code::IllegalTransition
     );
-    desk.does(&fail(1));
-    assert_eq!(desk.code(&fail(1)), Code::IllegalTransition);
+    harness.run(&fail(1));
+    assert_eq!(harness.rejection_code(&fail(1)), Code::IllegalTransition);
     assert_eq!(
-        desk.code(&modify(Modification::RequeueStep { step: id(1) })),
+        harness.rejection_code(&modify(Modification::RequeueStep { step: id(1) })),
         Code::IllegalTransition
     );
 }
 
 #[test]
-fn a_plan_never_moves_back_to_planning() {
-    let mut desk = Desk::with(1).started();
-    desk.does(&modify(Modification::RequeueStep { step: id(1) }));
+fn a_plan_never_returns_to_planning() {
+    let mut harness = Harness::with_steps(1).started();
+    harness.run(&modify(Modification::RequeueStep { step: id(1) }));
     assert_eq!(
-        desk.plan.head().counts.derived_status(),
+        harness.plan.head().counts.derived_status(),
         PlanStatus::Planning
     );
-    assert_eq!(desk.status(), PlanStatus::Executing);
+    assert_eq!(harness.status(), PlanStatus::Executing);
 }
 
 #[test]
-fn a_branch_is_added_to_a_step_that_is_open() {
-    let mut desk = Desk::with(3).started();
+fn a_branch_can_be_added_only_to_a_step_that_is_not_terminal() {
+    let mut harness = Harness::with_steps(3).started();
     let add = |after, action| {
         modify(Modification::AddBranch {
             branch: branch(1, after, "true", action),
         })
     };
     assert_eq!(
-        desk.does(&add(1, ActionSpec::SkipTo(StepRef::Order(3)))),
+        harness.run(&add(1, ActionSpec::SkipTo(StepRef::Order(3)))),
         ["plan_modified"]
     );
     assert_eq!(
-        desk.does(&add(1, ActionSpec::SkipTo(StepRef::Id(id(3))))),
+        harness.run(&add(1, ActionSpec::SkipTo(StepRef::Id(id(3))))),
         ["plan_modified"]
     );
     assert_eq!(
-        desk.code(&add(4, ActionSpec::Continue)),
+        harness.rejection_code(&add(4, ActionSpec::Continue)),
         Code::InvalidStepReference
     );
     assert_eq!(
-        desk.code(&add(2, ActionSpec::SkipTo(StepRef::Order(2)))),
+        harness.rejection_code(&add(2, ActionSpec::SkipTo(StepRef::Order(2)))),
         Code::InvalidStepReference
     );
     assert_eq!(
-        desk.code(&add(2, ActionSpec::SkipTo(StepRef::Id(id(9))))),
+        harness.rejection_code(&add(2, ActionSpec::SkipTo(StepRef::Id(id(9))))),
         Code::InvalidStepReference
     );
-    let submit = desk.submit(1, None);
-    desk.does(&submit);
+    let submit = harness.submit(1, None);
+    harness.run(&submit);
     assert_eq!(
-        desk.code(&add(1, ActionSpec::Continue)),
+        harness.rejection_code(&add(1, ActionSpec::Continue)),
         Code::IllegalTransition
     );
 }
 
 #[test]
-fn a_step_that_comes_in_has_an_id_of_its_own() {
-    let mut command = plan_of(2);
+fn rejects_added_steps_with_duplicate_ids() {
+    let mut command = create_plan(2);
     let adding = |step: u32| branch(1, 1, "true", ActionSpec::AddSteps(vec![spec(step)]));
     command.branches = vec![adding(8)];
-    let mut desk = Desk::of(command);
+    let mut harness = Harness::new(command);
     for taken in [2, 8] {
-        assert_eq!(desk.code(&add(&[taken], None)), Code::InvalidInput);
+        assert_eq!(
+            harness.rejection_code(&add(&[taken], None)),
+            Code::InvalidInput
+        );
         let again = Modification::AddBranch {
             branch: adding(taken),
         };
-        assert_eq!(desk.code(&modify(again)), Code::InvalidInput);
+        assert_eq!(harness.rejection_code(&modify(again)), Code::InvalidInput);
     }
-    assert_eq!(desk.code(&add(&[9, 9], None)), Code::InvalidInput);
+    assert_eq!(
+        harness.rejection_code(&add(&[9, 9], None)),
+        Code::InvalidInput
+    );
 }
 
 #[test]
-fn a_step_goes_with_its_own_branches_even_where_what_they_add_would_wait_for_it() {
-    let mut command = plan_of(2);
+fn a_step_can_be_removed_if_only_its_own_branches_refer_to_it() {
+    let mut command = create_plan(2);
     let mut added = spec(9);
     added.depends_on = vec![1];
     command.branches = vec![branch(7, 1, "true", ActionSpec::AddSteps(vec![added]))];
-    assert_eq!(Desk::of(command).does(&remove(1)), ["plan_modified"]);
+    assert_eq!(Harness::new(command).run(&remove(1)), ["plan_modified"]);
 }

@@ -1,11 +1,11 @@
-//! Progress, and the status that the steps add up to.
+//! Progress in percent, and the plan status derived from step statuses.
 
 use onward_core::{Counts, PlanStatus, StepStatus, derive_plan_status};
 
 use StepStatus::{AwaitingInput, Completed, Failed, InProgress, Pending, Skipped};
 
 #[test]
-fn the_first_rule_that_fits_derives_the_status() {
+fn derives_the_plan_status_from_the_step_statuses() {
     for (steps, expected) in [
         (&[][..], PlanStatus::Planning),
         (&[Pending, Pending], PlanStatus::Planning),
@@ -41,7 +41,7 @@ fn progress(completed: u32, skipped: u32, failed: u32, pending: u32) -> u32 {
 }
 
 #[test]
-fn progress_is_rounded_with_halves_up() {
+fn rounds_progress_half_up() {
     assert_eq!(progress(0, 0, 0, 0), 0);
     assert_eq!(progress(1, 0, 0, 2), 33);
     assert_eq!(progress(2, 0, 0, 1), 67);
@@ -53,27 +53,27 @@ fn progress_is_rounded_with_halves_up() {
 }
 
 #[test]
-fn skipped_steps_count_and_failed_ones_do_not() {
+fn skipped_steps_count_as_progress_and_failed_steps_do_not() {
     assert_eq!(progress(1, 1, 0, 2), 50);
     assert_eq!(progress(1, 1, 2, 0), 50);
     assert_eq!(progress(0, 0, 4, 0), 0);
 }
 
 #[test]
-fn each_status_is_counted_apart() {
+fn counts_each_status_separately() {
     let counts: Counts = StepStatus::ALL
         .into_iter()
         .chain([Failed, Failed])
         .collect();
     assert_eq!(
-        StepStatus::ALL.map(|status| counts.of(status)),
+        StepStatus::ALL.map(|status| counts.get(status)),
         [1, 1, 1, 1, 1, 3]
     );
     assert_eq!((counts.total(), counts.terminal()), (8, 5));
 }
 
 #[test]
-fn counts_that_cannot_be_do_not_overflow() {
+fn counts_saturate_instead_of_overflowing() {
     let counts = Counts {
         pending: u32::MAX,
         completed: u32::MAX,

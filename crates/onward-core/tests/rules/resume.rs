@@ -1,56 +1,58 @@
-//! Resume: going on from another session, after a stall, or as a person.
+//! Resuming a plan: from another session, after a stall, or by a user; and abandoning it.
 
 use onward_core::event::Decision;
 use onward_core::{Code, Command, PlanStatus, StepStatus};
 
-use crate::desk::{Desk, MINUTE, abandon, decision, id, plan_of, result, resume_session, session};
+use crate::harness::{
+    Harness, MINUTE, abandon, create_plan, decision, id, result, resume_session, session,
+};
 
 #[test]
-fn another_session_is_noted_once() {
-    let mut desk = Desk::with(2);
-    desk.next_for(Some("monday"), false);
-    assert!(desk.does(&resume_session("monday")).is_empty());
-    assert_eq!(desk.does(&resume_session("tuesday")), ["session_resumed"]);
-    assert!(desk.does(&resume_session("tuesday")).is_empty());
-    // Reading is no work: monday is still the one that last worked on it.
-    assert!(desk.does(&resume_session("monday")).is_empty());
-    desk.next_for(Some("tuesday"), false);
-    assert_eq!(desk.plan.head().last_session, Some(session("tuesday")));
-    assert_eq!(desk.does(&resume_session("monday")), ["session_resumed"]);
+fn records_each_resuming_session_once() {
+    let mut harness = Harness::with_steps(2);
+    harness.claim_next_for(Some("monday"), false);
+    assert!(harness.run(&resume_session("monday")).is_empty());
+    assert_eq!(harness.run(&resume_session("tuesday")), ["session_resumed"]);
+    assert!(harness.run(&resume_session("tuesday")).is_empty());
+    // Resuming is not work: the last session that worked on the plan is still `monday`.
+    assert!(harness.run(&resume_session("monday")).is_empty());
+    harness.claim_next_for(Some("tuesday"), false);
+    assert_eq!(harness.plan.head().last_session, Some(session("tuesday")));
+    assert_eq!(harness.run(&resume_session("monday")), ["session_resumed"]);
 }
 
 #[test]
-fn a_plan_that_nobody_named_a_session_for_is_resumed_by_whoever_comes() {
-    let mut desk = Desk::with(2).started();
-    assert_eq!(desk.does(&resume_session("tuesday")), ["session_resumed"]);
+fn any_session_resumes_a_plan_without_a_session() {
+    let mut harness = Harness::with_steps(2).started();
+    assert_eq!(harness.run(&resume_session("tuesday")), ["session_resumed"]);
 }
 
 #[test]
-fn a_plan_that_is_over_is_not_taken_up() {
-    let mut desk = Desk::with(1).abandoned();
-    assert!(desk.does(&resume_session("tuesday")).is_empty());
+fn a_terminal_plan_records_no_resuming_session() {
+    let mut harness = Harness::with_steps(1).abandoned();
+    assert!(harness.run(&resume_session("tuesday")).is_empty());
 }
 
 #[test]
-fn the_next_step_resumes_a_stalled_plan_and_leaves_the_silent_step_alone() {
-    let mut desk = Desk::with(2).stalled();
-    let command = desk.start_next(Some("tuesday"), false);
-    assert_eq!(desk.does(&command), ["plan_resumed", "step_started"]);
+fn claiming_the_next_step_resumes_a_stalled_plan_and_keeps_the_stalled_step() {
+    let mut harness = Harness::with_steps(2).stalled();
+    let command = harness.start_next(Some("tuesday"), false);
+    assert_eq!(harness.run(&command), ["plan_resumed", "step_started"]);
     assert_eq!(
-        desk.steps(),
+        harness.step_statuses(),
         [StepStatus::InProgress, StepStatus::InProgress]
     );
 }
 
 #[test]
-fn a_stalled_step_comes_first_where_the_caller_asks_for_it() {
-    let mut desk = Desk::with(2).stalled();
-    let command = desk.start_next(Some("tuesday"), true);
+fn include_stalled_takes_over_a_stalled_step_first() {
+    let mut harness = Harness::with_steps(2).stalled();
+    let command = harness.start_next(Some("tuesday"), true);
     assert_eq!(
-        desk.does(&command),
+        harness.run(&command),
         ["plan_resumed", "step_requeued", "step_started"]
     );
-    let claim = desk.plan.steps()[0].claim().unwrap();
+    let claim = harness.plan.steps()[0].claim().unwrap();
     assert_eq!(
         (claim.attempt, claim.session.clone()),
         (2, Some(session("tuesday")))
@@ -58,71 +60,76 @@ fn a_stalled_step_comes_first_where_the_caller_asks_for_it() {
 }
 
 #[test]
-fn a_step_within_its_threshold_is_not_taken_over() {
-    let mut desk = Desk::with(1).started();
-    desk.wait(30 * MINUTE);
-    assert_eq!(desk.next_for(None, true), None);
+fn does_not_take_over_a_step_within_its_threshold() {
+    let mut harness = Harness::with_steps(1).started();
+    harness.advance(30 * MINUTE);
+    assert_eq!(harness.claim_next_for(None, true), None);
 }
 
 #[test]
-fn a_late_result_resumes_a_stalled_plan_and_may_end_it() {
-    let mut desk = Desk::with(1).stalled();
-    let command = desk.submit(1, None);
+fn a_late_result_resumes_a_stalled_plan_and_can_complete_it() {
+    let mut harness = Harness::with_steps(1).stalled();
+    let command = harness.submit(1, None);
     assert_eq!(
-        desk.does(&command),
+        harness.run(&command),
         ["plan_resumed", "step_completed", "plan_completed"]
     );
 }
 
 #[test]
-fn a_result_for_the_only_pending_step_of_a_plan_in_planning_makes_both_moves() {
-    let mut desk = Desk::with(1);
-    let command = desk.submit(1, None);
+fn a_result_for_the_only_step_of_a_new_plan_starts_and_completes_the_plan() {
+    let mut harness = Harness::with_steps(1);
+    let command = harness.submit(1, None);
     assert_eq!(
-        desk.does(&command),
+        harness.run(&command),
         ["step_started", "step_completed", "plan_completed"]
     );
 }
 
 #[test]
-fn a_person_resumes_a_stalled_plan_and_no_other() {
-    let mut desk = Desk::with(1).stalled();
-    assert_eq!(desk.does(&Command::ResumePlan), ["plan_resumed"]);
-    assert_eq!(desk.code(&Command::ResumePlan), Code::IllegalTransition);
+fn a_user_can_resume_only_a_stalled_plan() {
+    let mut harness = Harness::with_steps(1).stalled();
+    assert_eq!(harness.run(&Command::ResumePlan), ["plan_resumed"]);
     assert_eq!(
-        Desk::with(1).code(&Command::ResumePlan),
+        harness.rejection_code(&Command::ResumePlan),
         Code::IllegalTransition
     );
     assert_eq!(
-        Desk::with(1).abandoned().code(&Command::ResumePlan),
+        Harness::with_steps(1).rejection_code(&Command::ResumePlan),
+        Code::IllegalTransition
+    );
+    assert_eq!(
+        Harness::with_steps(1)
+            .abandoned()
+            .rejection_code(&Command::ResumePlan),
         Code::PlanIsTerminal
     );
 }
 
 #[test]
-fn a_person_abandons_a_plan_from_anywhere_but_its_end() {
-    for mut desk in [
-        Desk::with(1),
-        Desk::with(1).started(),
-        Desk::with(1).in_review(),
-        Desk::with(1).stalled(),
+fn a_user_can_abandon_any_plan_that_is_not_terminal() {
+    for mut harness in [
+        Harness::with_steps(1),
+        Harness::with_steps(1).started(),
+        Harness::with_steps(1).in_review(),
+        Harness::with_steps(1).stalled(),
     ] {
-        assert_eq!(desk.does(&abandon()), ["plan_failed"]);
-        assert_eq!(desk.status(), PlanStatus::Failed);
-        assert_eq!(desk.code(&abandon()), Code::PlanIsTerminal);
-        assert_eq!(desk.next(), None);
+        assert_eq!(harness.run(&abandon()), ["plan_failed"]);
+        assert_eq!(harness.status(), PlanStatus::Failed);
+        assert_eq!(harness.rejection_code(&abandon()), Code::PlanIsTerminal);
+        assert_eq!(harness.claim_next(), None);
         assert_eq!(
-            desk.code(&decision(1, Decision::Approve, None)),
+            harness.rejection_code(&decision(1, Decision::Approve, None)),
             Code::PlanIsTerminal
         );
     }
 }
 
 #[test]
-fn whoever_makes_claims_reports_asks_or_submits_has_worked_on_the_plan() {
+fn creations_reports_review_requests_and_results_update_the_last_session() {
     use onward_core::command::{ReportProgress, RequestReview, SubmitResult};
     let ada = || Some(session("ada"));
-    let works: [fn(&mut Desk) -> Command; 3] = [
+    let commands: [fn(&mut Harness) -> Command; 3] = [
         |_| {
             Command::from(SubmitResult {
                 step: id(1),
@@ -132,7 +139,7 @@ fn whoever_makes_claims_reports_asks_or_submits_has_worked_on_the_plan() {
                 session: Some(session("ada")),
             })
         },
-        |desk| match desk.report(1, None) {
+        |harness| match harness.report(1, None) {
             Command::ReportProgress(report) => ReportProgress {
                 session: Some(session("ada")),
                 ..report
@@ -140,7 +147,7 @@ fn whoever_makes_claims_reports_asks_or_submits_has_worked_on_the_plan() {
             .into(),
             other => other,
         },
-        |desk| match desk.request_review(1, None) {
+        |harness| match harness.request_review(1, None) {
             Command::RequestReview(request) => RequestReview {
                 session: Some(session("ada")),
                 ..request
@@ -149,34 +156,45 @@ fn whoever_makes_claims_reports_asks_or_submits_has_worked_on_the_plan() {
             other => other,
         },
     ];
-    for work in works {
-        let mut desk = Desk::with(2).started();
-        let command = work(&mut desk);
-        desk.does(&command);
-        assert_eq!(desk.plan.head().last_session, ada());
+    for command_of in commands {
+        let mut harness = Harness::with_steps(2).started();
+        let command = command_of(&mut harness);
+        harness.run(&command);
+        assert_eq!(harness.plan.head().last_session, ada());
     }
-    let mut command = plan_of(1);
+    let mut command = create_plan(1);
     command.session = ada();
-    assert_eq!(Desk::of(command).plan.head().last_session, ada());
+    assert_eq!(Harness::new(command).plan.head().last_session, ada());
 }
 
 #[test]
-fn a_stalled_step_with_feedback_that_nobody_heard_is_taken_over_like_any_other() {
-    let mut desk = Desk::with(2).in_review();
-    desk.does(&decision(1, Decision::Modify, Some("shorter")));
-    desk.wait(31 * MINUTE);
-    let (order, claim) = desk.next_for(Some("ben"), true).unwrap();
+fn a_stalled_step_with_undelivered_feedback_can_be_taken_over() {
+    let mut harness = Harness::with_steps(2).in_review();
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    harness.advance(31 * MINUTE);
+    let (order, claim) = harness.claim_next_for(Some("ben"), true).unwrap();
     assert_eq!((order, claim.attempt), (1, 2));
-    assert!(desk.plan.steps()[0].spec.instructions.ends_with("shorter"));
-    assert_eq!(desk.next().unwrap().0, 2);
+    assert!(
+        harness.plan.steps()[0]
+            .spec
+            .instructions
+            .ends_with("shorter")
+    );
+    assert_eq!(harness.claim_next().unwrap().0, 2);
 }
 
 #[test]
-fn a_reason_to_abandon_has_its_bound() {
+fn limits_the_reason_for_abandoning() {
     let command = |length| {
         let reason = Some("x".repeat(length));
         Command::from(onward_core::command::AbandonPlan { reason })
     };
-    assert_eq!(Desk::with(1).code(&command(10_001)), Code::InvalidInput);
-    assert_eq!(Desk::with(1).does(&command(10_000)), ["plan_failed"]);
+    assert_eq!(
+        Harness::with_steps(1).rejection_code(&command(10_001)),
+        Code::InvalidInput
+    );
+    assert_eq!(
+        Harness::with_steps(1).run(&command(10_000)),
+        ["plan_failed"]
+    );
 }

@@ -1,76 +1,76 @@
-//! Review: a pause in which a person decides.
+//! Reviews: requesting one, the four decisions, and other steps in the meantime.
 
 use onward_core::command::{ActionSpec, StepRef};
 use onward_core::event::Decision;
 use onward_core::step::{FailReason, StepState};
 use onward_core::{Code, PlanStatus, StepStatus};
 
-use crate::desk::{Desk, branch, decision, id, plan_of};
+use crate::harness::{Harness, branch, create_plan, decision, id};
 
 #[test]
-fn asking_needs_the_step_in_progress_and_the_plan_executing() {
-    let mut planning = Desk::with(1);
-    let mut stalled = Desk::with(1).stalled();
-    let mut in_review = Desk::with(2).in_review();
+fn a_review_request_requires_a_step_in_progress_and_an_executing_plan() {
+    let mut planning = Harness::with_steps(1);
+    let mut stalled = Harness::with_steps(1).stalled();
+    let mut in_review = Harness::with_steps(2).in_review();
     let again = in_review.request_review(1, None);
     let other = in_review.request_review(2, None);
     let command = planning.request_review(1, None);
-    assert_eq!(planning.code(&command), Code::IllegalTransition);
-    assert_eq!(stalled.code(&command), Code::IllegalTransition);
-    assert_eq!(in_review.code(&again), Code::IllegalTransition);
-    assert_eq!(in_review.code(&other), Code::IllegalTransition);
+    assert_eq!(planning.rejection_code(&command), Code::IllegalTransition);
+    assert_eq!(stalled.rejection_code(&command), Code::IllegalTransition);
+    assert_eq!(in_review.rejection_code(&again), Code::IllegalTransition);
+    assert_eq!(in_review.rejection_code(&other), Code::IllegalTransition);
 }
 
 #[test]
-fn asking_makes_step_and_plan_wait() {
-    let mut desk = Desk::with(2).started();
-    let command = desk.request_review(1, None);
-    let events = desk.try_to(&command).unwrap();
+fn a_review_request_moves_step_and_plan_to_awaiting_review() {
+    let mut harness = Harness::with_steps(2).started();
+    let command = harness.request_review(1, None);
+    let events = harness.execute(&command).unwrap();
     assert_eq!(events[0].name(), "user_reviewed");
     assert_eq!(events[0].action(), Some("review_requested"));
-    assert_eq!(desk.status(), PlanStatus::AwaitingReview);
+    assert_eq!(harness.status(), PlanStatus::AwaitingReview);
     assert_eq!(
-        desk.steps(),
+        harness.step_statuses(),
         [StepStatus::AwaitingInput, StepStatus::Pending]
     );
-    // Nothing is handed out meanwhile.
-    assert_eq!(desk.next(), None);
+    // No step is assigned while the plan awaits review.
+    assert_eq!(harness.claim_next(), None);
 }
 
 #[test]
-fn approving_completes_the_step_with_the_summary_and_no_confidence() {
-    let mut desk = Desk::with(2).in_review();
+fn approve_completes_the_step_with_the_summary_and_no_confidence() {
+    let mut harness = Harness::with_steps(2).in_review();
     assert_eq!(
-        desk.does(&decision(1, Decision::Approve, None)),
+        harness.run(&decision(1, Decision::Approve, None)),
         ["user_reviewed", "step_completed"]
     );
-    assert_eq!(desk.status(), PlanStatus::Executing);
-    let StepState::Completed { result, .. } = &desk.plan.step(id(1)).unwrap().state else {
-        panic!("not completed")
+    assert_eq!(harness.status(), PlanStatus::Executing);
+    let StepState::Completed { result, .. } = &harness.plan.step(id(1)).unwrap().state else {
+        panic!("step is not completed")
     };
-    assert_eq!(result.summary, "step 1 is ready");
+    assert_eq!(result.summary, "summary of step 1");
     assert_eq!(result.confidence, None);
 }
 
 #[test]
 fn approving_the_last_step_completes_the_plan() {
-    let mut desk = Desk::with(1).in_review();
+    let mut harness = Harness::with_steps(1).in_review();
     assert_eq!(
-        desk.does(&decision(1, Decision::Approve, None)),
+        harness.run(&decision(1, Decision::Approve, None)),
         ["user_reviewed", "step_completed", "plan_completed"]
     );
 }
 
 #[test]
-fn approving_tries_the_branches() {
-    let mut command = plan_of(3);
+fn approve_evaluates_the_branches() {
+    let mut command = create_plan(3);
     command.branches = vec![
         branch(1, 1, "confidence >= 0.8", ActionSpec::Fail { reason: None }),
         branch(2, 1, "true", ActionSpec::SkipTo(StepRef::Order(3))),
     ];
-    let mut desk = Desk::of(command).in_review();
+    let mut harness = Harness::new(command).in_review();
     assert_eq!(
-        desk.does(&decision(1, Decision::Approve, None)),
+        harness.run(&decision(1, Decision::Approve, None)),
         [
             "user_reviewed",
             "step_completed",
@@ -81,12 +81,12 @@ fn approving_tries_the_branches() {
 }
 
 #[test]
-fn a_branch_may_fail_a_plan_whose_step_was_approved() {
-    let mut command = plan_of(2);
+fn a_branch_can_fail_the_plan_after_an_approval() {
+    let mut command = create_plan(2);
     command.branches = vec![branch(1, 1, "true", ActionSpec::Fail { reason: None })];
-    let mut desk = Desk::of(command).in_review();
+    let mut harness = Harness::new(command).in_review();
     assert_eq!(
-        desk.does(&decision(1, Decision::Approve, None)),
+        harness.run(&decision(1, Decision::Approve, None)),
         [
             "user_reviewed",
             "step_completed",
@@ -97,14 +97,14 @@ fn a_branch_may_fail_a_plan_whose_step_was_approved() {
 }
 
 #[test]
-fn rejecting_fails_step_and_plan() {
-    let mut desk = Desk::with(2).in_review();
+fn reject_fails_step_and_plan() {
+    let mut harness = Harness::with_steps(2).in_review();
     assert_eq!(
-        desk.does(&decision(1, Decision::Reject, Some("wrong"))),
+        harness.run(&decision(1, Decision::Reject, Some("wrong"))),
         ["user_reviewed", "step_failed", "plan_failed"]
     );
-    assert_eq!(desk.status(), PlanStatus::Failed);
-    let state = &desk.plan.step(id(1)).unwrap().state;
+    assert_eq!(harness.status(), PlanStatus::Failed);
+    let state = &harness.plan.step(id(1)).unwrap().state;
     let StepState::Failed { reason, .. } = state else {
         panic!("{state:?}")
     };
@@ -112,132 +112,130 @@ fn rejecting_fails_step_and_plan() {
 }
 
 #[test]
-fn skipping_passes_over_the_step() {
-    let mut desk = Desk::with(2).in_review();
+fn skip_skips_the_step_and_resumes_the_plan() {
+    let mut harness = Harness::with_steps(2).in_review();
     assert_eq!(
-        desk.does(&decision(1, Decision::Skip, None)),
+        harness.run(&decision(1, Decision::Skip, None)),
         ["user_reviewed", "step_skipped"]
     );
-    assert_eq!(desk.status(), PlanStatus::Executing);
-    assert_eq!(desk.plan.head().counts.progress(), 50);
+    assert_eq!(harness.status(), PlanStatus::Executing);
+    assert_eq!(harness.plan.head().counts.progress(), 50);
 }
 
 #[test]
-fn modify_needs_feedback_and_appends_it() {
-    let mut desk = Desk::with(2).in_review();
+fn modify_requires_feedback_and_appends_it_to_the_instructions() {
+    let mut harness = Harness::with_steps(2).in_review();
     for feedback in [None, Some(""), Some("  \n")] {
         assert_eq!(
-            desk.code(&decision(1, Decision::Modify, feedback)),
+            harness.rejection_code(&decision(1, Decision::Modify, feedback)),
             Code::FeedbackRequired
         );
     }
     assert_eq!(
-        desk.does(&decision(1, Decision::Modify, Some("shorter"))),
+        harness.run(&decision(1, Decision::Modify, Some("shorter"))),
         ["user_reviewed"]
     );
-    assert_eq!(desk.status(), PlanStatus::Executing);
-    assert_eq!(desk.steps()[0], StepStatus::InProgress);
-    let instructions = &desk.plan.step(id(1)).unwrap().spec.instructions;
+    assert_eq!(harness.status(), PlanStatus::Executing);
+    assert_eq!(harness.step_statuses()[0], StepStatus::InProgress);
+    let instructions = &harness.plan.step(id(1)).unwrap().spec.instructions;
     assert_eq!(instructions, "do 1\n\n---\n\nUser feedback: shorter");
 }
 
 #[test]
-fn after_modify_the_step_is_handed_out_once_more_under_the_same_claim() {
-    let mut desk = Desk::with(2);
-    let (_, claim) = desk.next().unwrap();
-    let command = desk.request_review(1, Some(&claim.token));
-    desk.does(&command);
-    desk.does(&decision(1, Decision::Modify, Some("shorter")));
-    assert_eq!(desk.next(), Some((1, claim.clone())));
-    assert_eq!(desk.next().unwrap().0, 2);
-    let submit = desk.submit(1, Some(&claim.token));
-    assert_eq!(desk.does(&submit), ["step_completed"]);
+fn after_modify_the_step_is_assigned_once_more_with_the_same_claim() {
+    let mut harness = Harness::with_steps(2);
+    let (_, claim) = harness.claim_next().unwrap();
+    let command = harness.request_review(1, Some(&claim.token));
+    harness.run(&command);
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    assert_eq!(harness.claim_next(), Some((1, claim.clone())));
+    assert_eq!(harness.claim_next().unwrap().0, 2);
+    let submit = harness.submit(1, Some(&claim.token));
+    assert_eq!(harness.run(&submit), ["step_completed"]);
 }
 
 #[test]
-fn a_step_that_was_finished_meanwhile_is_not_handed_out_for_its_feedback() {
-    let mut desk = Desk::with(2).in_review();
-    desk.does(&decision(1, Decision::Modify, Some("shorter")));
-    let submit = desk.submit(1, None);
-    desk.does(&submit);
-    assert_eq!(desk.next().unwrap().0, 2);
+fn a_step_completed_after_modify_is_not_assigned_again() {
+    let mut harness = Harness::with_steps(2).in_review();
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    let submit = harness.submit(1, None);
+    harness.run(&submit);
+    assert_eq!(harness.claim_next().unwrap().0, 2);
 }
 
 #[test]
-fn a_step_may_be_reviewed_again() {
-    let mut desk = Desk::with(1).in_review();
-    desk.does(&decision(1, Decision::Modify, Some("shorter")));
-    let command = desk.request_review(1, None);
-    desk.does(&command);
-    desk.does(&decision(1, Decision::Modify, Some("and kinder")));
-    let instructions = &desk.plan.step(id(1)).unwrap().spec.instructions;
-    assert!(
-        instructions.contains("shorter") && instructions.ends_with("User feedback: and kinder")
-    );
+fn a_step_can_be_reviewed_more_than_once() {
+    let mut harness = Harness::with_steps(1).in_review();
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    let command = harness.request_review(1, None);
+    harness.run(&command);
+    harness.run(&decision(1, Decision::Modify, Some("clearer")));
+    let instructions = &harness.plan.step(id(1)).unwrap().spec.instructions;
+    assert!(instructions.contains("shorter") && instructions.ends_with("clearer"));
 }
 
 #[test]
-fn a_result_for_a_step_that_awaits_input_is_refused_and_kept() {
-    let mut desk = Desk::with(1).in_review();
-    let command = desk.submit(1, None);
-    assert_eq!(desk.code(&command), Code::IllegalTransition);
+fn rejects_and_keeps_a_result_for_a_step_under_review() {
+    let mut harness = Harness::with_steps(1).in_review();
+    let command = harness.submit(1, None);
+    assert_eq!(harness.rejection_code(&command), Code::IllegalTransition);
     assert!(command.late_result().is_some());
 }
 
 #[test]
-fn a_result_for_another_step_in_progress_is_accepted_meanwhile() {
-    let mut desk = Desk::with(3).started().in_review();
+fn accepts_a_result_for_another_step_in_progress_during_a_review() {
+    let mut harness = Harness::with_steps(3).started().in_review();
     assert_eq!(
-        desk.steps(),
+        harness.step_statuses(),
         [
             StepStatus::AwaitingInput,
             StepStatus::InProgress,
             StepStatus::Pending
         ]
     );
-    let command = desk.submit(2, None);
-    assert_eq!(desk.does(&command), ["step_completed"]);
-    assert_eq!(desk.status(), PlanStatus::AwaitingReview);
-    let pending = desk.submit(3, None);
-    assert_eq!(desk.code(&pending), Code::IllegalTransition);
+    let command = harness.submit(2, None);
+    assert_eq!(harness.run(&command), ["step_completed"]);
+    assert_eq!(harness.status(), PlanStatus::AwaitingReview);
+    let pending = harness.submit(3, None);
+    assert_eq!(harness.rejection_code(&pending), Code::IllegalTransition);
 }
 
 #[test]
-fn a_branch_after_another_step_may_fail_a_plan_that_awaits_review() {
-    let mut command = plan_of(2);
+fn a_branch_of_another_step_can_fail_a_plan_awaiting_review() {
+    let mut command = create_plan(2);
     command.branches = vec![branch(1, 2, "true", ActionSpec::Fail { reason: None })];
-    let mut desk = Desk::of(command).started().in_review();
-    let submit = desk.submit(2, None);
+    let mut harness = Harness::new(command).started().in_review();
+    let submit = harness.submit(2, None);
     assert_eq!(
-        desk.does(&submit),
+        harness.run(&submit),
         ["step_completed", "branch_taken", "plan_failed"]
     );
     assert_eq!(
-        desk.code(&decision(1, Decision::Approve, None)),
+        harness.rejection_code(&decision(1, Decision::Approve, None)),
         Code::PlanIsTerminal
     );
 }
 
 #[test]
-fn there_is_nothing_to_decide_where_nothing_was_asked() {
-    let mut desk = Desk::with(2).started();
-    for what in Decision::ALL {
+fn rejects_a_decision_without_an_open_review() {
+    let mut harness = Harness::with_steps(2).started();
+    for choice in Decision::ALL {
         assert_eq!(
-            desk.code(&decision(1, what, Some("words"))),
+            harness.rejection_code(&decision(1, choice, Some("test feedback"))),
             Code::IllegalTransition
         );
     }
 }
 
 #[test]
-fn feedback_does_not_grow_instructions_without_bound() {
-    // 100,000 characters in all, with the instructions that the step has already.
+fn limits_instructions_with_appended_feedback() {
+    // The limit of 100,000 characters includes the existing instructions.
     for (over, expected) in [(0, None), (1, Some(Code::LimitExceeded))] {
-        let mut command = plan_of(1);
+        let mut command = create_plan(1);
         command.steps[0].instructions = "x".repeat(90_000 + over);
-        let mut desk = Desk::of(command).in_review();
+        let mut harness = Harness::new(command).in_review();
         let modify = decision(1, Decision::Modify, Some(&"y".repeat(10_000)));
-        let refused = desk.try_to(&modify).err().map(|refusal| refusal.code());
-        assert_eq!(refused, expected);
+        let code = harness.execute(&modify).err().map(|refusal| refusal.code());
+        assert_eq!(code, expected);
     }
 }

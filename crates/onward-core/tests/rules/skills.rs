@@ -1,9 +1,9 @@
-//! Executions of skills: which moves there are, and what the trail of a linked plan notes of them.
+//! Skill executions: transitions, validation, and the events of a linked plan.
 
 use std::time::Duration;
 
 use onward_core::command::{ReportSkill, SkillPhase};
-use onward_core::decide::report_skill::{Reported, go_on, link, start};
+use onward_core::decide::report_skill::{SkillReportOutcome, link, start, update};
 use onward_core::id::SkillExecutionId;
 use onward_core::policy::{MAX_METADATA_BYTES, MAX_SKILL_NAME};
 use onward_core::skill::{SkillExecution, SkillStatus};
@@ -24,36 +24,36 @@ fn report(status: SkillStatus) -> ReportSkill {
     }
 }
 
-fn started(plan: Option<PlanId>) -> Reported {
+fn started(plan: Option<PlanId>) -> SkillReportOutcome {
     let first = ReportSkill {
         plan,
         ..report(SkillStatus::Started)
     };
-    start(SkillExecutionId::from_u128(1), &first, START).expect("it starts")
+    start(SkillExecutionId::from_u128(1), &first, START).expect("execution starts")
 }
 
-/// An execution in a status.
-fn standing(status: SkillStatus) -> SkillExecution {
+/// An execution with this status.
+fn execution(status: SkillStatus) -> SkillExecution {
     let started = started(None).execution;
     match status {
         SkillStatus::Started => started,
         SkillStatus::Executing | SkillStatus::Completed | SkillStatus::Failed => {
-            let there = go_on(&started, &report(status), LATER);
-            there.expect("it gets there").execution
+            let updated = update(&started, &report(status), LATER);
+            updated.expect("legal transition").execution
         }
     }
 }
 
-/// Which issues there are, by their paths.
-fn issues(refused: Result<Reported, Refusal>) -> Vec<String> {
-    match refused {
-        Err(Refusal::InvalidInput(issues)) => issues.into_iter().map(|it| it.path).collect(),
-        other => panic!("its input does not fit, but: {other:?}"),
+/// The paths of the invalid fields.
+fn issues(outcome: Result<SkillReportOutcome, Refusal>) -> Vec<String> {
+    match outcome {
+        Err(Refusal::InvalidInput(issues)) => issues.into_iter().map(|issue| issue.path).collect(),
+        other => panic!("expected invalid input: {other:?}"),
     }
 }
 
 #[test]
-fn an_execution_moves_forward_until_it_has_ended() {
+fn allows_only_forward_transitions_until_the_end() {
     use SkillStatus as S;
     let legal = |from, to| match (from, to) {
         (S::Started, S::Executing | S::Completed | S::Failed) => true,
@@ -63,29 +63,29 @@ fn an_execution_moves_forward_until_it_has_ended() {
     };
     for from in SkillStatus::ALL {
         for to in SkillStatus::ALL {
-            let moved = go_on(&standing(from), &report(to), LATER);
-            match &moved {
-                Ok(moved) => assert_eq!(moved.execution.status(), to),
+            let updated = update(&execution(from), &report(to), LATER);
+            match &updated {
+                Ok(updated) => assert_eq!(updated.execution.status(), to),
                 Err(refusal) => assert_eq!(refusal.code(), Code::IllegalTransition),
             }
-            assert_eq!(moved.is_ok(), legal(from, to), "{from} to {to}");
+            assert_eq!(updated.is_ok(), legal(from, to), "{from} to {to}");
         }
-        assert_eq!(from.is_terminal(), standing(from).ended_at().is_some());
+        assert_eq!(from.is_terminal(), execution(from).ended_at().is_some());
         assert_eq!(from.as_str().parse(), Ok(from));
     }
 }
 
 #[test]
-fn its_duration_is_from_its_start_to_its_end() {
-    assert_eq!(standing(SkillStatus::Executing).duration(), None);
+fn the_duration_is_the_time_from_start_to_end() {
+    assert_eq!(execution(SkillStatus::Executing).duration(), None);
     for end in [SkillStatus::Completed, SkillStatus::Failed] {
-        let took = standing(end).duration();
+        let took = execution(end).duration();
         assert_eq!(took, Some(Duration::from_millis(3_500)));
     }
 }
 
 #[test]
-fn only_a_start_needs_no_execution() {
+fn every_report_except_a_start_requires_an_execution_id() {
     for status in SkillStatus::ALL {
         let first = start(SkillExecutionId::from_u128(1), &report(status), START);
         match status {
@@ -98,26 +98,26 @@ fn only_a_start_needs_no_execution() {
 }
 
 #[test]
-fn a_linked_plan_notes_its_start_and_its_end() {
+fn a_linked_plan_records_start_and_end() {
     let plan = PlanId::from_u128(9);
     assert_eq!(started(None).phases, []);
     let linked = started(Some(plan));
     assert_eq!(linked.phases, [SkillPhase::Started]);
-    let going = go_on(&linked.execution, &report(SkillStatus::Executing), LATER);
-    assert_eq!(going.unwrap().phases, []);
-    let ended = go_on(&linked.execution, &report(SkillStatus::Completed), LATER);
+    let executing = update(&linked.execution, &report(SkillStatus::Executing), LATER);
+    assert_eq!(executing.unwrap().phases, []);
+    let ended = update(&linked.execution, &report(SkillStatus::Completed), LATER);
     assert_eq!(ended.unwrap().phases, [SkillPhase::Completed]);
     let failed = ReportSkill {
-        error: Some("why".to_owned()),
+        error: Some("test error".to_owned()),
         ..report(SkillStatus::Failed)
     };
     let error = failed.error.clone();
-    let failed = go_on(&linked.execution, &failed, LATER).unwrap();
+    let failed = update(&linked.execution, &failed, LATER).unwrap();
     assert_eq!(failed.phases, [SkillPhase::Failed { error }]);
 
     let unlinked = started(None).execution;
-    let ended = go_on(&unlinked, &report(SkillStatus::Completed), LATER);
-    assert_eq!(ended.unwrap().phases, [], "nobody is told");
+    let ended = update(&unlinked, &report(SkillStatus::Completed), LATER);
+    assert_eq!(ended.unwrap().phases, [], "no plan to record it");
     let made = link(&unlinked, plan, LATER);
     assert_eq!(made.phases, [SkillPhase::Started]);
     assert_eq!(made.execution.plan, Some(plan));
@@ -126,25 +126,37 @@ fn a_linked_plan_notes_its_start_and_its_end() {
         plan: Some(plan),
         ..report(SkillStatus::Completed)
     };
-    let late = go_on(&unlinked, &late, LATER).unwrap();
+    let late = update(&unlinked, &late, LATER).unwrap();
     assert_eq!(late.phases, [SkillPhase::Started, SkillPhase::Completed]);
 }
 
 #[test]
-fn what_does_not_fit_is_named_by_its_path() {
-    let of = |change: fn(&mut ReportSkill)| {
+fn reports_invalid_fields_by_path() {
+    let paths = |change: fn(&mut ReportSkill)| {
         let mut report = report(SkillStatus::Completed);
         change(&mut report);
-        issues(go_on(
+        issues(update(
             &started(Some(PlanId::from_u128(9))).execution,
             &report,
             LATER,
         ))
     };
-    assert_eq!(of(|it| it.skill.clear()), ["skillName", "skillName"]);
-    assert_eq!(of(|it| it.skill = "another".to_owned()), ["skillName"]);
-    assert_eq!(of(|it| it.plan = Some(PlanId::from_u128(8))), ["planId"]);
-    assert_eq!(of(|it| it.error = Some("no".to_owned())), ["errorMessage"]);
+    assert_eq!(
+        paths(|report| report.skill.clear()),
+        ["skillName", "skillName"]
+    );
+    assert_eq!(
+        paths(|report| report.skill = "another".to_owned()),
+        ["skillName"]
+    );
+    assert_eq!(
+        paths(|report| report.plan = Some(PlanId::from_u128(8))),
+        ["planId"]
+    );
+    assert_eq!(
+        paths(|report| report.error = Some("test error".to_owned())),
+        ["errorMessage"]
+    );
     let long = |count: usize| {
         let mut first = report(SkillStatus::Started);
         first.skill = "é".repeat(count);
@@ -154,16 +166,19 @@ fn what_does_not_fit_is_named_by_its_path() {
     assert_eq!(issues(long(MAX_SKILL_NAME + 1)), ["skillName"]);
 }
 
-fn with_metadata(known: &SkillExecution, metadata: &Value) -> Result<Reported, Refusal> {
+fn with_metadata(
+    existing: &SkillExecution,
+    metadata: &Value,
+) -> Result<SkillReportOutcome, Refusal> {
     let more = ReportSkill {
-        metadata: metadata.as_object().expect("an object").clone(),
+        metadata: metadata.as_object().expect("metadata is an object").clone(),
         ..report(SkillStatus::Executing)
     };
-    go_on(known, &more, LATER)
+    update(existing, &more, LATER)
 }
 
 #[test]
-fn later_words_replace_earlier_ones_key_by_key() {
+fn later_metadata_overwrites_earlier_values_key_by_key() {
     let first = json!({ "outputMediaType": "text/html", "a": 1, "b": { "c": 2 } });
     let first = with_metadata(&started(None).execution, &first).unwrap();
     assert_eq!(first.execution.output_media_type(), Some("text/html"));
@@ -178,15 +193,15 @@ fn later_words_replace_earlier_ones_key_by_key() {
 }
 
 #[test]
-fn metadata_has_a_bound_also_where_it_grows() {
-    // `{"a":"…"}` is eight bytes beside the text.
+fn metadata_is_limited_in_total() {
+    // `{"a":"…"}` is eight bytes plus the text.
     let filled = |count: usize| json!({ "a": "x".repeat(count) });
-    let known = started(None).execution;
-    let full = with_metadata(&known, &filled(MAX_METADATA_BYTES - 8)).unwrap();
-    let over = with_metadata(&known, &filled(MAX_METADATA_BYTES - 7));
+    let existing = started(None).execution;
+    let full = with_metadata(&existing, &filled(MAX_METADATA_BYTES - 8)).unwrap();
+    let over = with_metadata(&existing, &filled(MAX_METADATA_BYTES - 7));
     assert_eq!(issues(over), ["metadata"]);
     let grown = with_metadata(&full.execution, &json!({ "b": 1 }));
     assert_eq!(issues(grown), ["metadata"]);
-    let wrong = with_metadata(&known, &json!({ "outputFormattingInstructions": ["x"] }));
+    let wrong = with_metadata(&existing, &json!({ "outputFormattingInstructions": ["x"] }));
     assert_eq!(issues(wrong), ["metadata.outputFormattingInstructions"]);
 }

@@ -1,9 +1,10 @@
-//! The full tables: status × cause for plans and steps, and situation × command. They are checked
-//! against the law as it is written down here a second time, and they write `docs/state-machine.md`,
-//! which fails the test when it is stale. `ONWARD_BLESS=1` writes it anew.
+//! The transition tables of plans and steps, and the outcome of every command in every status.
+//!
+//! The tests compare the code with a second copy of the tables and with `docs/state-machine.md`,
+//! which is generated here. `ONWARD_BLESS=1` rewrites the document.
 #![allow(
     clippy::disallowed_methods,
-    reason = "a generated document is read and written here"
+    reason = "reads and writes the generated document"
 )]
 
 use std::fmt::Write as _;
@@ -16,18 +17,18 @@ use onward_core::policy::OnStall;
 use onward_core::step::StepCause;
 use onward_core::{Command, Event, PlanStatus, StepStatus, decide};
 
-use crate::desk::{Desk, MINUTE, abandon, branch, decision, id, modify, spec, sweep};
+use crate::harness::{Harness, MINUTE, abandon, branch, decision, id, modify, spec, sweep};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/state-machine.md");
 
-/// Every legal move of a plan, as the rules say it in words.
-const PLAN_LAW: [(PlanStatus, PlanCause, PlanStatus); 13] = {
+/// All legal plan transitions.
+const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 13] = {
     use PlanCause as C;
     use PlanStatus as S;
     [
         (S::Planning, C::Begin, S::Executing),
         (S::Planning, C::Abandon, S::Failed),
-        (S::Executing, C::AskReview, S::AwaitingReview),
+        (S::Executing, C::RequestReview, S::AwaitingReview),
         (S::Executing, C::Stall, S::Stalled),
         (S::Executing, C::Finish, S::Completed),
         (S::Executing, C::BranchFail, S::Failed),
@@ -41,71 +42,71 @@ const PLAN_LAW: [(PlanStatus, PlanCause, PlanStatus); 13] = {
     ]
 };
 
-/// Every legal move of a step, as the rules say it in words.
-const STEP_LAW: [(StepStatus, StepCause, StepStatus); 13] = {
+/// All legal step transitions.
+const STEP_TRANSITIONS: [(StepStatus, StepCause, StepStatus); 13] = {
     use StepCause as C;
     use StepStatus as S;
     [
         (S::Pending, C::Claim, S::InProgress),
-        (S::Pending, C::PassOver, S::Skipped),
-        (S::Pending, C::FailByHand, S::Failed),
+        (S::Pending, C::BranchSkip, S::Skipped),
+        (S::Pending, C::FailManually, S::Failed),
         (S::InProgress, C::Complete, S::Completed),
-        (S::InProgress, C::AskReview, S::AwaitingInput),
-        (S::InProgress, C::FailByHand, S::Failed),
+        (S::InProgress, C::RequestReview, S::AwaitingInput),
+        (S::InProgress, C::FailManually, S::Failed),
         (S::InProgress, C::FailByPolicy, S::Failed),
-        (S::InProgress, C::UseUp, S::Failed),
-        (S::InProgress, C::HandBack, S::Pending),
+        (S::InProgress, C::ExhaustAttempts, S::Failed),
+        (S::InProgress, C::Requeue, S::Pending),
         (S::AwaitingInput, C::Approve, S::Completed),
         (S::AwaitingInput, C::Reject, S::Failed),
         (S::AwaitingInput, C::Revise, S::InProgress),
-        (S::AwaitingInput, C::Skip, S::Skipped),
+        (S::AwaitingInput, C::ReviewSkip, S::Skipped),
     ]
 };
 
 #[test]
-fn the_law_of_the_plans_is_as_written() {
+fn plan_transitions_match_the_table() {
     for from in PlanStatus::ALL {
         for cause in PlanCause::ALL {
-            let law = PLAN_LAW
+            let expected = PLAN_TRANSITIONS
                 .iter()
                 .find(|(f, c, _)| (*f, *c) == (from, cause))
                 .map(|(_, _, to)| *to);
-            assert_eq!(from.after(cause).ok(), law, "{from} {cause:?}");
+            assert_eq!(from.after(cause).ok(), expected, "{from} {cause:?}");
             if let Err(illegal) = from.after(cause) {
-                assert_eq!((illegal.from, illegal.asked), (from, cause));
+                assert_eq!((illegal.from, illegal.cause), (from, cause));
                 assert!(illegal.to_string().contains(from.as_str()));
             }
         }
-        let leads_on = PlanCause::ALL
+        let has_transition = PlanCause::ALL
             .iter()
             .any(|cause| from.after(*cause).is_ok());
-        assert_eq!(from.is_terminal(), !leads_on);
+        assert_eq!(from.is_terminal(), !has_transition);
     }
 }
 
 #[test]
-fn the_law_of_the_steps_is_as_written() {
+fn step_transitions_match_the_table() {
     for from in StepStatus::ALL {
         for cause in StepCause::ALL {
-            let law = STEP_LAW
+            let expected = STEP_TRANSITIONS
                 .iter()
                 .find(|(f, c, _)| (*f, *c) == (from, cause))
                 .map(|(_, _, to)| *to);
-            assert_eq!(from.after(cause).ok(), law, "{from} {cause:?}");
+            assert_eq!(from.after(cause).ok(), expected, "{from} {cause:?}");
             if let Err(illegal) = from.after(cause) {
-                assert_eq!((illegal.from, illegal.asked), (from, cause));
+                assert_eq!((illegal.from, illegal.cause), (from, cause));
                 assert!(illegal.to_string().contains(from.as_str()));
             }
         }
-        let leads_on = StepCause::ALL
+        let has_transition = StepCause::ALL
             .iter()
             .any(|cause| from.after(*cause).is_ok());
-        assert_eq!(from.is_terminal(), !leads_on);
+        assert_eq!(from.is_terminal(), !has_transition);
     }
 }
 
 #[test]
-fn a_status_reads_back_what_it_shows() {
+fn statuses_parse_from_their_display_text() {
     for status in PlanStatus::ALL {
         assert_eq!(status.to_string().parse(), Ok(status));
     }
@@ -115,48 +116,50 @@ fn a_status_reads_back_what_it_shows() {
     assert!("running".parse::<PlanStatus>().is_err() && "done".parse::<StepStatus>().is_err());
 }
 
-/// A plan whose step 1 is in the given status, if there is such a plan. Step 2 is in progress, unless
-/// the plan is in planning; step 3 is pending.
-fn situation(plan: PlanStatus, step: StepStatus) -> Option<Desk> {
+/// A plan with this status whose step 1 has the given status, if that combination is reachable.
+/// Step 2 is in progress unless the plan is in planning; step 3 is pending.
+fn scenario(plan: PlanStatus, step: StepStatus) -> Option<Harness> {
     if plan == PlanStatus::Planning {
-        return (step == StepStatus::Pending).then(|| Desk::with(3));
+        return (step == StepStatus::Pending).then(|| Harness::with_steps(3));
     }
-    let mut desk = Desk::with(3).started().started();
+    let mut harness = Harness::with_steps(3).started().started();
     if plan == PlanStatus::Stalled {
-        desk.wait(31 * MINUTE);
+        harness.advance(31 * MINUTE);
     }
     match step {
-        StepStatus::Pending => drop(desk.does(&modify(Modification::RequeueStep { step: id(1) }))),
+        StepStatus::Pending => {
+            drop(harness.run(&modify(Modification::RequeueStep { step: id(1) })))
+        }
         StepStatus::InProgress => {}
         StepStatus::AwaitingInput => drop({
-            let command = desk.request_review(1, None);
-            desk.does(&command)
+            let command = harness.request_review(1, None);
+            harness.run(&command)
         }),
         StepStatus::Completed => drop({
-            let command = desk.submit(1, None);
-            desk.does(&command)
+            let command = harness.submit(1, None);
+            harness.run(&command)
         }),
         StepStatus::Skipped => drop({
-            let command = desk.request_review(1, None);
-            desk.does(&command);
-            desk.does(&decision(1, Decision::Skip, None))
+            let command = harness.request_review(1, None);
+            harness.run(&command);
+            harness.run(&decision(1, Decision::Skip, None))
         }),
-        StepStatus::Failed => drop(desk.does(&modify(Modification::FailStep {
+        StepStatus::Failed => drop(harness.run(&modify(Modification::FailStep {
             step: id(1),
             reason: None,
         }))),
     }
     match plan {
         PlanStatus::AwaitingReview if step != StepStatus::AwaitingInput => {
-            let command = desk.request_review(2, None);
-            desk.does(&command);
+            let command = harness.request_review(2, None);
+            harness.run(&command);
         }
-        PlanStatus::Stalled if step != StepStatus::AwaitingInput => drop(desk.does(&sweep())),
-        PlanStatus::Failed => drop(desk.does(&abandon())),
+        PlanStatus::Stalled if step != StepStatus::AwaitingInput => drop(harness.run(&sweep())),
+        PlanStatus::Failed => drop(harness.run(&abandon())),
         PlanStatus::Completed if step.is_terminal() => {
             for other in [2, 3] {
-                let command = desk.submit(other, None);
-                desk.does(&command);
+                let command = harness.submit(other, None);
+                harness.run(&command);
             }
         }
         PlanStatus::Planning
@@ -165,32 +168,38 @@ fn situation(plan: PlanStatus, step: StepStatus) -> Option<Desk> {
         | PlanStatus::Stalled
         | PlanStatus::Completed => {}
     }
-    let reached = desk.status() == plan && desk.plan.step(id(1)).map(|s| s.status()) == Some(step);
-    reached.then_some(desk)
+    let reached =
+        harness.status() == plan && harness.plan.step(id(1)).map(|s| s.status()) == Some(step);
+    reached.then_some(harness)
 }
 
-type Column = (&'static str, fn(&mut Desk) -> Command);
+type Column = (&'static str, fn(&mut Harness) -> Command);
 
-const BY_AGENTS: [Column; 6] = [
-    ("`get_next_step`", |desk| desk.start_next(None, false)),
-    ("`submit_step_result`", |desk| {
-        desk.submit_result(1, None, &crate::desk::result("another result"))
+const AGENT_COMMANDS: [Column; 6] = [
+    ("`get_next_step`", |harness| harness.start_next(None, false)),
+    ("`submit_step_result`", |harness| {
+        harness.submit_result(1, None, &crate::harness::result("another result"))
     }),
-    ("… with a superseded token", |desk| {
-        desk.submit(1, Some(&ClaimToken::new("superseded")))
+    ("`submit_step_result` with a superseded token", |harness| {
+        harness.submit(1, Some(&ClaimToken::new("superseded")))
     }),
-    ("`report_step_progress`", |desk| desk.report(1, None)),
-    ("… with the token that was handed back", |desk| {
-        let handed_back = desk
-            .plan
-            .step(id(1))
-            .and_then(|step| step.superseded.first().cloned());
-        desk.report(1, handed_back.as_ref())
+    ("`report_step_progress`", |harness| harness.report(1, None)),
+    (
+        "`report_step_progress` with the token from before a requeue",
+        |harness| {
+            let requeued = harness
+                .plan
+                .step(id(1))
+                .and_then(|step| step.superseded.first().cloned());
+            harness.report(1, requeued.as_ref())
+        },
+    ),
+    ("`request_user_review`", |harness| {
+        harness.request_review(1, None)
     }),
-    ("`request_user_review`", |desk| desk.request_review(1, None)),
 ];
 
-const BY_PEOPLE: [Column; 6] = [
+const USER_COMMANDS: [Column; 6] = [
     ("`approve`", |_| decision(1, Decision::Approve, None)),
     ("`reject`", |_| decision(1, Decision::Reject, None)),
     ("`modify`", |_| {
@@ -201,7 +210,7 @@ const BY_PEOPLE: [Column; 6] = [
     ("abandon", |_| abandon()),
 ];
 
-const OF_THE_LIST: [Column; 7] = [
+const MODIFICATIONS: [Column; 7] = [
     ("`add_steps`", |_| {
         modify(Modification::AddSteps {
             steps: vec![spec(9)],
@@ -217,7 +226,7 @@ const OF_THE_LIST: [Column; 7] = [
         })
     }),
     ("`update_step_instructions`", |_| {
-        let instructions = "anew".to_owned();
+        let instructions = "new instructions".to_owned();
         modify(Modification::UpdateInstructions {
             step: id(1),
             instructions,
@@ -239,28 +248,37 @@ const OF_THE_LIST: [Column; 7] = [
     }),
 ];
 
-/// The sweep comes long after every threshold.
-fn swept(desk: &mut Desk, policy: OnStall) -> Command {
-    desk.wait(31 * MINUTE);
+/// A sweep after the threshold of every step.
+fn late_sweep(harness: &mut Harness, policy: OnStall) -> Command {
+    harness.advance(31 * MINUTE);
     Command::HandleStalls(HandleStalls {
         policy: Some(policy),
         threshold: None,
     })
 }
 
-const AFTER_THE_THRESHOLD: [Column; 5] = [
-    ("`get_next_step` with `includeStalled`", |desk| {
-        desk.wait(31 * MINUTE);
-        desk.start_next(None, true)
+const STALL_COMMANDS: [Column; 5] = [
+    ("`get_next_step` with `includeStalled`", |harness| {
+        harness.advance(31 * MINUTE);
+        harness.start_next(None, true)
     }),
-    ("sweep: `mark`", |desk| swept(desk, OnStall::Mark)),
-    ("sweep: `requeue`", |desk| swept(desk, OnStall::Requeue)),
-    ("sweep: `fail`", |desk| swept(desk, OnStall::Fail)),
-    ("sweep: `ignore`", |desk| swept(desk, OnStall::Ignore)),
+    ("sweep: `mark`", |harness| {
+        late_sweep(harness, OnStall::Mark)
+    }),
+    ("sweep: `requeue`", |harness| {
+        late_sweep(harness, OnStall::Requeue)
+    }),
+    ("sweep: `fail`", |harness| {
+        late_sweep(harness, OnStall::Fail)
+    }),
+    ("sweep: `ignore`", |harness| {
+        late_sweep(harness, OnStall::Ignore)
+    }),
 ];
 
-fn cell(desk: &mut Desk, command: &Command) -> String {
-    match decide(&desk.plan, command, desk.now) {
+/// The outcome of one command, as a table cell.
+fn cell(harness: &mut Harness, command: &Command) -> String {
+    match decide(&harness.plan, command, harness.now) {
         Ok(events) if events.is_empty() => "·".to_owned(),
         Ok(events) => events
             .iter()
@@ -271,21 +289,22 @@ fn cell(desk: &mut Desk, command: &Command) -> String {
     }
 }
 
-fn matrix(columns: &[Column]) -> String {
+/// The outcomes of the commands for every reachable pair of plan status and step status.
+fn outcome_table(columns: &[Column]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let mut table = format!("| plan | step | {} |\n|---|---|", names.join(" | "));
+    let mut table = format!("| plan | step 1 | {} |\n|---|---|", names.join(" | "));
     table.push_str(&"---|".repeat(columns.len()));
     table.push('\n');
     for plan in PlanStatus::ALL {
         for step in StepStatus::ALL {
-            let Some(mut desk) = situation(plan, step) else {
+            let Some(mut harness) = scenario(plan, step) else {
                 continue;
             };
             let cells: Vec<String> = columns
                 .iter()
                 .map(|(_, command)| {
-                    let command = command(&mut desk);
-                    cell(&mut desk, &command)
+                    let command = command(&mut harness);
+                    cell(&mut harness, &command)
                 })
                 .collect();
             writeln!(table, "| {plan} | {step} | {} |", cells.join(" | ")).unwrap();
@@ -294,7 +313,8 @@ fn matrix(columns: &[Column]) -> String {
     table
 }
 
-fn law<S: Copy, C: Copy>(
+/// A diagram and a table of all transitions.
+fn transitions<S: Copy, C: Copy>(
     statuses: &[S],
     causes: &[C],
     status: fn(S) -> &'static str,
@@ -304,7 +324,7 @@ fn law<S: Copy, C: Copy>(
     let mut diagram = "```mermaid\nstateDiagram-v2\n    direction LR\n".to_owned();
     let names: Vec<&str> = statuses.iter().map(|s| status(*s)).collect();
     let mut table = format!(
-        "| | {} |\n|---|{}\n",
+        "| Cause | {} |\n|---|{}\n",
         names.join(" | "),
         "---|".repeat(names.len())
     );
@@ -332,51 +352,107 @@ fn law<S: Copy, C: Copy>(
     format!("{diagram}```\n\n{table}")
 }
 
+const fn plan_meaning(status: PlanStatus) -> &'static str {
+    match status {
+        PlanStatus::Planning => "No step has been claimed.",
+        PlanStatus::Executing => "At least one step has been claimed or has ended.",
+        PlanStatus::AwaitingReview => {
+            "A step awaits a review decision. `get_next_step` assigns no step."
+        }
+        PlanStatus::Stalled => {
+            "The sweep found a stalled step. The plan resumes with the next claim, result or \
+             progress report, or when a user resumes it."
+        }
+        PlanStatus::Completed => "Every step is completed, skipped or failed. Terminal.",
+        PlanStatus::Failed => {
+            "A branch failed the plan, a reviewer rejected it, or a user abandoned it. Terminal."
+        }
+    }
+}
+
+const fn step_meaning(status: StepStatus) -> &'static str {
+    match status {
+        StepStatus::Pending => {
+            "Not claimed. It can be claimed when all its dependencies are terminal."
+        }
+        StepStatus::InProgress => "Claimed by an agent. Only this status can stall.",
+        StepStatus::AwaitingInput => "Awaiting review.",
+        StepStatus::Completed => "It has a result. Terminal.",
+        StepStatus::Skipped => "Skipped by a branch or by a reviewer. Terminal.",
+        StepStatus::Failed => {
+            "Failed by a caller, by the stall policy, after its last attempt, or in review. \
+             Terminal. The plan continues unless the step was rejected in review."
+        }
+    }
+}
+
+fn status_table<S: Copy>(
+    statuses: &[S],
+    status: fn(S) -> &'static str,
+    meaning: fn(S) -> &'static str,
+) -> String {
+    let mut table = "| Status | Meaning |\n|---|---|\n".to_owned();
+    for s in statuses {
+        writeln!(table, "| `{}` | {} |", status(*s), meaning(*s)).unwrap();
+    }
+    table
+}
+
 fn document() -> String {
-    let plans = law(
+    let plan_statuses = status_table(&PlanStatus::ALL, PlanStatus::as_str, plan_meaning);
+    let step_statuses = status_table(&StepStatus::ALL, StepStatus::as_str, step_meaning);
+    let plans = transitions(
         &PlanStatus::ALL,
         &PlanCause::ALL,
         PlanStatus::as_str,
         PlanCause::as_str,
         |s, c| s.after(c).ok(),
     );
-    let steps = law(
+    let steps = transitions(
         &StepStatus::ALL,
         &StepCause::ALL,
         StepStatus::as_str,
         StepCause::as_str,
         |s, c| s.after(c).ok(),
     );
+    let [agents, users, modifications, stalls] = [
+        outcome_table(&AGENT_COMMANDS),
+        outcome_table(&USER_COMMANDS),
+        outcome_table(&MODIFICATIONS),
+        outcome_table(&STALL_COMMANDS),
+    ];
     format!(
-        "# The state machine\n\n\
-         Generated from the code by `crates/onward-core/tests/rules/state_machine.rs`; \
-         `ONWARD_BLESS=1 cargo test -p onward-core --test rules` writes it anew.\n\n\
-         ## Plans\n\n{plans}\n\
-         An empty cell is a refusal that names the status and what was asked. \
-         `completed` and `failed` are terminal.\n\n\
-         ## Steps\n\n{steps}\n\
-         `completed`, `skipped` and `failed` are terminal.\n\n\
+        "# State machine\n\n\
+         The statuses of plans and steps, their transitions, and the outcome of every command in \
+         every status.\n\n\
+         Generated from the code by `crates/onward-core/tests/rules/state_machine.rs`. Run \
+         `ONWARD_BLESS=1 cargo test -p onward-core --test rules` to update it.\n\n\
+         ## Plan\n\n{plan_statuses}\n\
+         The transition table lists the resulting status for each cause (row) and current status \
+         (column). A transition with an empty cell is rejected with `illegal_transition`, or with \
+         `plan_is_terminal` if the plan is `completed` or `failed`.\n\n{plans}\n\
+         ## Step\n\n{step_statuses}\n\
+         Empty cells are rejected with `illegal_transition`.\n\n{steps}\n\
          ## Commands\n\n\
-         What each command leads to, by where the plan stands and where the step stands that it is \
-         about: the events, in their order; or, in italics, the code of the refusal. A dot is an \
-         accepted command that changes nothing. The plan has three steps: the step in question is the \
-         first, the second is in progress (or awaits the review, where the plan does and the first \
-         does not), the third is pending.\n\n\
-         ### By agents\n\n{}\n\
-         ### By people\n\n{}\n\
-         ### Modification\n\n{}\n\
-         ### After the threshold\n\n\
-         What happens when every step in progress is past its threshold: an agent asks for stalled \
-         steps, too; or the sweep acts, by which policy.\n\n{}",
-        matrix(&BY_AGENTS),
-        matrix(&BY_PEOPLE),
-        matrix(&OF_THE_LIST),
-        matrix(&AFTER_THE_THRESHOLD),
+         Each cell lists the events that the command emits, in order. Italics are the error code \
+         of a rejected command. A dot (·) is an accepted command that changes nothing.\n\n\
+         The plan has three steps, and the commands address step 1. Step 2 is in progress, or \
+         awaiting review if the plan is `awaiting_review` and step 1 is not under review. Step 3 \
+         is pending. In a `planning` plan all steps are pending; in a `completed` plan all steps \
+         are terminal.\n\n\
+         ### Agents\n\n{agents}\n\
+         ### Users\n\n\
+         Review decisions (`submit_user_decision`), and resuming or abandoning the plan.\n\n{users}\n\
+         ### Modifications\n\n\
+         The actions of `modify_plan`.\n\n{modifications}\n\
+         ### Stalled steps\n\n\
+         The outcome after every step in progress has exceeded its stall threshold, for an agent \
+         that takes over a stalled step and for the sweep with each stall policy.\n\n{stalls}"
     )
 }
 
 #[test]
-fn the_document_of_the_state_machine_is_up_to_date() {
+fn the_generated_document_is_up_to_date() {
     let document = document();
     if std::env::var_os("ONWARD_BLESS").is_some() {
         std::fs::write(DOCUMENT, &document).unwrap();
@@ -384,6 +460,6 @@ fn the_document_of_the_state_machine_is_up_to_date() {
     let written = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(
         written == document,
-        "docs/state-machine.md is stale: run the test with ONWARD_BLESS=1, and read the difference"
+        "docs/state-machine.md is stale: run the test with ONWARD_BLESS=1 and review the diff"
     );
 }

@@ -1,8 +1,8 @@
-//! Anthropic's Messages: what breaks a conversation there, and what comes out.
+//! Repairs for Anthropic's Messages API.
 
-use onward_core::transcript::{Api, Frontier, What, repair_document};
+use onward_core::transcript::{Api, RepairKind, TrailingCalls, repair_document};
 
-use crate::desk::{UNKNOWN, repairs_to, stays};
+use crate::harness::{assert_document_unchanged, assert_repaired, orphan_heading, outcome_unknown};
 
 const CALL: &str =
     r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}"#;
@@ -14,7 +14,8 @@ fn result(id: &str, content: &str) -> String {
 
 fn synthetic(id: &str) -> String {
     format!(
-        r#"{{"type":"tool_result","tool_use_id":"{id}","content":"{UNKNOWN}","is_error":true}}"#
+        r#"{{"type":"tool_result","tool_use_id":"{id}","content":"{}","is_error":true}}"#,
+        outcome_unknown()
     )
 }
 
@@ -31,77 +32,77 @@ fn list(rows: &[&str]) -> String {
 }
 
 #[track_caller]
-fn becomes(rows: &[&str], expected: &[&str], wrong: &[(What, usize)]) {
-    repairs_to(Api::Anthropic, &list(rows), &list(expected), wrong);
+fn assert_repair(rows: &[&str], expected: &[&str], repairs: &[(RepairKind, usize)]) {
+    assert_repaired(Api::Anthropic, &list(rows), &list(expected), repairs);
 }
 
 #[test]
-fn a_conversation_that_the_api_takes_stays() {
-    let answers = user(&[&result("a", "ok"), &result("b", "ok"), &text("Go on.")]);
-    stays(
+fn leaves_a_valid_conversation_unchanged() {
+    let results = user(&[&result("a", "ok"), &result("b", "ok"), &text("Continue.")]);
+    assert_document_unchanged(
         Api::Anthropic,
-        &list(&[r#"{"role":"user","content":"Tides?"}"#, TWO, &answers]),
+        &list(&[r#"{"role":"user","content":"Tides?"}"#, TWO, &results]),
     );
 }
 
 #[test]
-fn a_call_at_the_end_without_a_result_gets_one() {
-    becomes(
+fn adds_a_result_to_a_call_at_the_end() {
+    assert_repair(
         &[CALL],
         &[CALL, &user(&[&synthetic("a")])],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn the_missing_result_stands_before_the_words_that_followed_the_call() {
-    becomes(
+fn inserts_a_missing_result_before_the_following_text() {
+    assert_repair(
         &[CALL, r#"{"role":"user","content":"Well?"}"#],
         &[CALL, &user(&[&synthetic("a"), &text("Well?")])],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn all_calls_of_a_batch_are_answered_not_only_the_first() {
-    becomes(
+fn adds_a_result_to_every_call_of_a_batch() {
+    assert_repair(
         &[TWO],
         &[TWO, &user(&[&synthetic("a"), &synthetic("b")])],
-        &[(What::Dangling, 0), (What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0), (RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn a_batch_of_which_one_was_answered_gets_the_other_in_its_place() {
-    becomes(
+fn adds_a_missing_result_to_a_partial_batch_in_call_order() {
+    assert_repair(
         &[TWO, &user(&[&result("b", "ok")])],
         &[TWO, &user(&[&synthetic("a"), &result("b", "ok")])],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn results_are_put_in_the_order_of_the_calls() {
-    becomes(
+fn sorts_results_in_call_order() {
+    assert_repair(
         &[TWO, &user(&[&result("b", "2"), &result("a", "1")])],
         &[TWO, &user(&[&result("a", "1"), &result("b", "2")])],
-        &[(What::Reordered, 1), (What::Reordered, 1)],
+        &[(RepairKind::Reordered, 1), (RepairKind::Reordered, 1)],
     );
 }
 
 #[test]
-fn a_result_behind_the_words_is_put_in_front_of_them() {
-    becomes(
+fn moves_a_result_before_the_text() {
+    assert_repair(
         &[CALL, &user(&[&text("Here."), &result("a", "1")])],
         &[CALL, &user(&[&result("a", "1"), &text("Here.")])],
-        &[(What::Misplaced, 1)],
+        &[(RepairKind::Misplaced, 1)],
     );
 }
 
 #[test]
-fn a_result_that_was_appended_at_the_end_is_moved_to_its_call() {
+fn moves_a_late_result_to_its_call() {
     let then = r#"{"role":"assistant","content":"Then."}"#;
-    becomes(
+    assert_repair(
         &[
             CALL,
             r#"{"role":"user","content":"Well?"}"#,
@@ -109,74 +110,77 @@ fn a_result_that_was_appended_at_the_end_is_moved_to_its_call() {
             &user(&[&result("a", "1")]),
         ],
         &[CALL, &user(&[&result("a", "1"), &text("Well?")]), then],
-        &[(What::Misplaced, 3)],
+        &[(RepairKind::Misplaced, 3)],
     );
 }
 
 #[test]
-fn a_result_in_a_row_of_the_model_is_moved_out() {
+fn moves_a_result_out_of_a_row_of_the_model() {
     let both = format!(
         r#"{{"role":"assistant","content":[{},{}]}}"#,
         r#"{"type":"tool_use","id":"a","name":"Bash","input":{}}"#,
         result("a", "1")
     );
-    becomes(
+    assert_repair(
         &[&both],
         &[CALL, &user(&[&result("a", "1")])],
-        &[(What::Misplaced, 0)],
+        &[(RepairKind::Misplaced, 0)],
     );
 }
 
 #[test]
-fn a_result_without_a_call_becomes_text() {
-    let head = "[Result of `z`, a tool call that is not part of this conversation]";
-    becomes(
-        &[&user(&[&result("z", "lost"), &text("Go on.")])],
-        &[&user(&[&text(&format!("{head}\\nlost")), &text("Go on.")])],
-        &[(What::Orphan, 0)],
+fn converts_a_result_without_a_call_to_text() {
+    let heading = orphan_heading("z");
+    assert_repair(
+        &[&user(&[&result("z", "lost"), &text("Continue.")])],
+        &[&user(&[
+            &text(&format!("{heading}\\nlost")),
+            &text("Continue."),
+        ])],
+        &[(RepairKind::Orphan, 0)],
     );
 }
 
 #[test]
-fn a_picture_in_a_result_without_a_call_stays_a_picture() {
+fn keeps_an_image_in_a_result_without_a_call() {
     let image = r#"{"type":"image","source":{"type":"base64","data":"AA=="}}"#;
-    let head = "[Result of `z`, a tool call that is not part of this conversation]";
-    becomes(
+    let heading = orphan_heading("z");
+    assert_repair(
         &[&user(&[&format!(
             r#"{{"type":"tool_result","tool_use_id":"z","content":[{image}]}}"#
         )])],
-        &[&user(&[&text(head), image])],
-        &[(What::Orphan, 0)],
+        &[&user(&[&text(&heading), image])],
+        &[(RepairKind::Orphan, 0)],
     );
 }
 
 #[test]
-fn a_result_that_comes_before_its_call_has_none() {
-    let head = "[Result of `a`, a tool call that is not part of this conversation]";
-    becomes(
+fn a_result_before_its_call_is_an_orphan() {
+    let heading = orphan_heading("a");
+    assert_repair(
         &[&user(&[&result("a", "early")]), CALL],
         &[
-            &user(&[&text(&format!("{head}\\nearly"))]),
+            &user(&[&text(&format!("{heading}\\nearly"))]),
             CALL,
             &user(&[&synthetic("a")]),
         ],
-        &[(What::Orphan, 0), (What::Dangling, 1)],
+        &[(RepairKind::Orphan, 0), (RepairKind::Dangling, 1)],
     );
 }
 
 #[test]
-fn of_two_results_the_first_counts_and_the_second_goes() {
-    becomes(
+fn keeps_the_first_of_two_results() {
+    assert_repair(
         &[CALL, &user(&[&result("a", "1"), &result("a", "2")])],
         &[CALL, &user(&[&result("a", "1")])],
-        &[(What::Doubled, 1)],
+        &[(RepairKind::DuplicateResult, 1)],
     );
 }
 
 #[test]
-fn a_late_result_is_no_second_answer() {
+fn drops_a_late_result_after_a_synthetic_one() {
     let then = r#"{"role":"assistant","content":"Then."}"#;
-    becomes(
+    assert_repair(
         &[
             CALL,
             &user(&[&synthetic("a")]),
@@ -184,13 +188,13 @@ fn a_late_result_is_no_second_answer() {
             &user(&[&result("a", "late")]),
         ],
         &[CALL, &user(&[&synthetic("a")]), then],
-        &[(What::Doubled, 3)],
+        &[(RepairKind::DuplicateResult, 3)],
     );
 }
 
 #[test]
-fn an_id_that_is_used_again_is_answered_in_each_row() {
-    becomes(
+fn a_reused_id_gets_a_result_in_each_row() {
+    assert_repair(
         &[
             CALL,
             r#"{"role":"user","content":"Well?"}"#,
@@ -203,40 +207,40 @@ fn an_id_that_is_used_again_is_answered_in_each_row() {
             CALL,
             &user(&[&result("a", "2")]),
         ],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn two_rows_of_one_role_become_one() {
-    becomes(
+fn merges_consecutive_rows_of_one_role() {
+    assert_repair(
         &[
             r#"{"role":"user","content":"One."}"#,
             r#"{"role":"user","content":"Two."}"#,
         ],
         &[&user(&[&text("One."), &text("Two.")])],
-        &[(What::Merged, 1)],
+        &[(RepairKind::Merged, 1)],
     );
 }
 
 #[test]
-fn a_row_with_something_of_its_own_is_not_merged() {
-    stays(
+fn does_not_merge_a_row_with_extra_fields() {
+    assert_document_unchanged(
         Api::Anthropic,
         r#"[{"role":"user","content":"One."},{"role":"user","content":"Two.","name":"b"}]"#,
     );
 }
 
 #[test]
-fn rows_of_the_model_that_follow_each_other_are_answered_together() {
+fn merged_rows_of_the_model_get_their_results_together() {
     let then =
         r#"{"role":"assistant","content":[{"type":"tool_use","id":"b","name":"Read","input":{}}]}"#;
     let one = r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Bash","input":{}},{"type":"tool_use","id":"b","name":"Read","input":{}}]}"#;
-    let answers = user(&[&result("a", "1"), &result("b", "2")]);
-    becomes(
-        &[CALL, then, &answers],
-        &[one, &answers],
-        &[(What::Merged, 1)],
+    let results = user(&[&result("a", "1"), &result("b", "2")]);
+    assert_repair(
+        &[CALL, then, &results],
+        &[one, &results],
+        &[(RepairKind::Merged, 1)],
     );
 }
 
@@ -251,12 +255,12 @@ fn model(blocks: &[&str]) -> String {
 const BASH: &str = r#"{"type":"tool_use","id":"a","name":"Bash","input":{}}"#;
 
 #[test]
-fn what_the_server_runs_itself_is_left_alone_while_its_turn_goes_on() {
+fn leaves_server_calls_open_during_the_turn() {
     let found = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
     for rows in [
-        // Paused: the row is sent back as it is.
+        // The server paused the turn; the row is sent back unchanged.
         vec![model(&[SEARCH])],
-        // The server waits for the results of other calls, and answers in a later row.
+        // The server waits for the results of other calls and returns its result in a later row.
         vec![model(&[SEARCH, BASH]), user(&[&result("a", "1")])],
         vec![
             model(&[SEARCH, BASH]),
@@ -270,42 +274,42 @@ fn what_the_server_runs_itself_is_left_alone_while_its_turn_goes_on() {
         ],
     ] {
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
-        stays(Api::Anthropic, &list(&rows));
+        assert_document_unchanged(Api::Anthropic, &list(&rows));
     }
 }
 
 #[test]
-fn what_the_server_never_answered_gets_an_error_within_its_row_once_somebody_has_spoken() {
-    let [went_on, thanks] = [user(&[&text("Well?")]), user(&[&text("Thanks.")])];
-    becomes(
-        &[&model(&[&text("Let me see."), SEARCH]), &went_on],
+fn adds_an_error_to_a_server_call_without_a_result_after_the_turn() {
+    let [question, thanks] = [user(&[&text("Well?")]), user(&[&text("Thanks.")])];
+    assert_repair(
+        &[&model(&[&text("Let me see."), SEARCH]), &question],
         &[
             &model(&[&text("Let me see."), SEARCH, UNAVAILABLE]),
-            &went_on,
+            &question,
         ],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
-    // Words behind the results of other calls end the turn, too.
-    let said = user(&[&result("a", "1"), &text("Go on.")]);
-    becomes(
+    // User text after the results of other calls ends the turn too.
+    let results = user(&[&result("a", "1"), &text("Continue.")]);
+    assert_repair(
         &[
             &model(&[SEARCH, BASH]),
-            &said,
+            &results,
             &model(&[&text("Two.")]),
             &thanks,
         ],
         &[
             &model(&[SEARCH, UNAVAILABLE, BASH]),
-            &said,
+            &results,
             &model(&[&text("Two.")]),
             &thanks,
         ],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn each_tool_of_the_server_has_its_own_kind_of_error() {
+fn each_server_tool_has_its_own_error_type() {
     for (name, error) in [
         ("web_fetch", "web_fetch_tool_result"),
         ("code_execution", "code_execution_tool_result"),
@@ -318,46 +322,46 @@ fn each_tool_of_the_server_has_its_own_kind_of_error() {
     ] {
         let call = SEARCH.replace("web_search", name);
         let error = UNAVAILABLE.replace("web_search_tool_result", error);
-        let well = user(&[&text("Well?")]);
-        becomes(
-            &[&model(&[&call]), &well],
-            &[&model(&[&call, &error]), &well],
-            &[(What::Dangling, 0)],
+        let question = user(&[&text("Well?")]);
+        assert_repair(
+            &[&model(&[&call]), &question],
+            &[&model(&[&call, &error]), &question],
+            &[(RepairKind::Dangling, 0)],
         );
     }
     let call = r#"{"type":"mcp_tool_use","id":"m","name":"echo","server_name":"x","input":{}}"#;
     let error = format!(
         r#"{{"type":"mcp_tool_result","tool_use_id":"m","content":[{}],"is_error":true}}"#,
-        text(UNKNOWN)
+        text(&outcome_unknown())
     );
-    let well = user(&[&text("Well?")]);
-    becomes(
-        &[&model(&[call]), &well],
-        &[&model(&[call, &error]), &well],
-        &[(What::Dangling, 0)],
+    let question = user(&[&text("Well?")]);
+    assert_repair(
+        &[&model(&[call]), &question],
+        &[&model(&[call, &error]), &question],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn a_tool_of_the_server_that_nobody_knows_here_is_left_alone() {
-    let call = SEARCH.replace("web_search", "divination");
-    stays(
+fn leaves_calls_of_unknown_server_tools_unchanged() {
+    let call = SEARCH.replace("web_search", "unknown_tool");
+    assert_document_unchanged(
         Api::Anthropic,
         &list(&[&model(&[&call]), &user(&[&text("Well?")])]),
     );
 }
 
 #[test]
-fn whoever_may_still_be_served_is_left_to() {
+fn leave_keeps_trailing_server_calls_open() {
     let document = list(&[&model(&[SEARCH]), &user(&[&text("Well?")])]);
-    let repaired = repair_document(Api::Anthropic, &document, Frontier::Leave);
+    let repaired = repair_document(Api::Anthropic, &document, TrailingCalls::Leave);
     assert_eq!(repaired.repairs, []);
 }
 
 #[test]
-fn blank_rows_and_a_doubled_tail_go_first() {
+fn drops_blank_rows_and_a_duplicate_tail_first() {
     let two = r#"{"role":"assistant","content":"Two."}"#;
-    becomes(
+    assert_repair(
         &[
             r#"{"role":"user","content":"Tides?"}"#,
             r#"{"role":"user","content":" "}"#,
@@ -365,27 +369,27 @@ fn blank_rows_and_a_doubled_tail_go_first() {
             two,
         ],
         &[r#"{"role":"user","content":"Tides?"}"#, two],
-        &[(What::BlankRow, 1), (What::DoubledRow, 3)],
+        &[(RepairKind::BlankRow, 1), (RepairKind::DuplicateRow, 3)],
     );
 }
 
 #[test]
-fn whoever_may_still_answer_is_left_to() {
+fn leave_keeps_trailing_calls_open() {
     let document = list(&[
         CALL,
         &user(&[&result("a", "1")]),
         TWO,
         &user(&[&result("b", "1")]),
     ]);
-    let repaired = repair_document(Api::Anthropic, &document, Frontier::Leave);
+    let repaired = repair_document(Api::Anthropic, &document, TrailingCalls::Leave);
     assert_eq!(repaired.repairs, []);
     let both = list(&[CALL, TWO]);
-    let repaired = repair_document(Api::Anthropic, &both, Frontier::Leave);
-    // Both are one row to the API, and nobody spoke after it.
+    let repaired = repair_document(Api::Anthropic, &both, TrailingCalls::Leave);
+    // The API treats both rows as one, and the user sent nothing after them.
     assert!(
         repaired
             .repairs
             .iter()
-            .all(|repair| repair.what == What::Merged)
+            .all(|repair| repair.kind == RepairKind::Merged)
     );
 }

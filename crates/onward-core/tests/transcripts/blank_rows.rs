@@ -1,16 +1,16 @@
-//! User rows with nothing in them go; all others stay.
+//! Blank user rows are dropped; all other rows are kept.
 
-use onward_core::transcript::{Message, Part, Role, What};
+use onward_core::transcript::{Message, Part, RepairKind, Role};
 
-use crate::desk::{clean, found, is_untouched, model, open, row, text, user};
+use crate::harness::{assert_unchanged, kinds_and_rows, model, open, row, sanitized, text, user};
 
 #[track_caller]
-fn goes(blank: Message<'static>) {
+fn assert_dropped(blank: Message<'static>) {
     let messages = [user(vec![text("Tides?")]), blank, model(vec![text("Two.")])];
-    let (rows, repairs) = clean(&messages, 0);
-    assert_eq!(found(&repairs), [(What::BlankRow, 1)]);
-    let left: Vec<usize> = rows.iter().map(|row| row.index).collect();
-    assert_eq!(left, [0, 2]);
+    let (rows, repairs) = sanitized(&messages, 0);
+    assert_eq!(kinds_and_rows(&repairs), [(RepairKind::BlankRow, 1)]);
+    let kept: Vec<usize> = rows.iter().map(|row| row.index).collect();
+    assert_eq!(kept, [0, 2]);
 }
 
 fn unknown_call() -> Part<'static> {
@@ -22,52 +22,52 @@ fn unknown_call() -> Part<'static> {
 }
 
 #[test]
-fn a_row_with_nothing_at_all_goes() {
-    goes(user(vec![]));
+fn drops_an_empty_row() {
+    assert_dropped(user(vec![]));
 }
 
 #[test]
-fn a_row_of_blanks_goes() {
-    goes(user(vec![text(" \n\t\u{a0}")]));
+fn drops_a_row_of_whitespace() {
+    assert_dropped(user(vec![text(" \n\t\u{a0}")]));
 }
 
 #[test]
-fn a_row_of_empty_pieces_of_text_goes() {
-    goes(user(vec![text(""), text("  "), text("")]));
+fn drops_a_row_of_empty_texts() {
+    assert_dropped(user(vec![text(""), text("  "), text("")]));
 }
 
 #[test]
-fn a_row_of_calls_that_nobody_knows_goes() {
-    goes(user(vec![unknown_call(), unknown_call()]));
+fn drops_a_row_of_calls_without_a_tool() {
+    assert_dropped(user(vec![unknown_call(), unknown_call()]));
 }
 
 #[test]
-fn a_row_with_one_known_call_among_unknown_ones_stays() {
-    is_untouched(&[user(vec![unknown_call(), open("a")])], 0);
+fn keeps_a_row_with_at_least_one_call_with_a_tool() {
+    assert_unchanged(&[user(vec![unknown_call(), open("a")])], 0);
 }
 
 #[test]
-fn a_row_with_an_attachment_stays() {
-    is_untouched(&[user(vec![text(""), Part::Other])], 0);
+fn keeps_a_row_with_an_attachment() {
+    assert_unchanged(&[user(vec![text(""), Part::Other])], 0);
 }
 
 #[test]
-fn a_row_that_waits_to_be_sent_stays() {
+fn keeps_a_queued_row() {
     let queued = Message {
         is_queued: true,
         ..user(vec![])
     };
-    is_untouched(&[queued], 0);
+    assert_unchanged(&[queued], 0);
 }
 
 #[test]
-fn a_row_with_a_result_stays_whoever_called() {
-    is_untouched(&[user(vec![Part::Answer("gone".into())])], 0);
+fn keeps_a_row_with_a_result() {
+    assert_unchanged(&[user(vec![Part::Result("unknown".into())])], 0);
 }
 
 #[test]
-fn blank_rows_of_anybody_else_stay() {
+fn keeps_blank_rows_of_other_roles() {
     for role in [Role::Assistant, Role::Tool, Role::Other] {
-        is_untouched(&[row(role, vec![text("")])], 0);
+        assert_unchanged(&[row(role, vec![text("")])], 0);
     }
 }

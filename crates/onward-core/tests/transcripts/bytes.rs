@@ -1,10 +1,10 @@
-//! What is not part of a repair comes out byte for byte.
+//! Every byte that is not part of a repair is preserved.
 
-use onward_core::transcript::{Api, Frontier, repair_document};
+use onward_core::transcript::{Api, TrailingCalls, repair_document};
 
-use crate::desk::stays;
+use crate::harness::assert_document_unchanged;
 
-/// Keys out of order, numbers that no writer would write so, blanks, unknown fields and blocks.
+/// Unsorted keys, unusual number formats, whitespace, unknown fields and blocks.
 const PRETTY: &str = r#"{
   "stream" : true, "temperature":1.00e0,
   "messages": [
@@ -23,27 +23,27 @@ const PRETTY: &str = r#"{
 "#;
 
 #[test]
-fn everything_around_a_repair_stays_byte_for_byte() {
-    let repaired = repair_document(Api::Anthropic, PRETTY, Frontier::Answer);
+fn preserves_every_byte_around_a_repair() {
+    let repaired = repair_document(Api::Anthropic, PRETTY, TrailingCalls::Answer);
     assert_eq!(repaired.repairs.len(), 1);
     let (before, after) = PRETTY.split_once("\"Well?\"").unwrap();
     let content = repaired
         .text
         .strip_prefix(before)
-        .expect("what comes before is as it was");
+        .expect("the text before the repair is unchanged");
     let content = content
         .strip_suffix(after)
-        .expect("what comes after is as it was");
-    // The id is written as the model wrote it.
+        .expect("the text after the repair is unchanged");
+    // The id keeps its original spelling.
     assert!(content.starts_with(r#"[{"type":"tool_result","tool_use_id":"t\u0061","content":"#));
     assert!(content.ends_with(r#""is_error":true},{"type":"text","text":"Well?"}]"#));
 }
 
 #[test]
-fn a_row_that_is_rewritten_keeps_its_other_fields_and_blocks() {
+fn a_rewritten_row_keeps_its_other_fields_and_blocks() {
     let row = r#"{"id" : "m1", "content":[{"type":"image","z":1,"a":2},{"type":"tool_result","tool_use_id":"q"}], "role":"user"}"#;
     let document = format!("[{row}]");
-    let repaired = repair_document(Api::Anthropic, &document, Frontier::Answer);
+    let repaired = repair_document(Api::Anthropic, &document, TrailingCalls::Answer);
     assert!(repaired.text.starts_with(
         r#"[{"id" : "m1", "content":[{"type":"image","z":1,"a":2},{"type":"text","text":"[Result of `q`"#
     ));
@@ -51,27 +51,27 @@ fn a_row_that_is_rewritten_keeps_its_other_fields_and_blocks() {
 }
 
 #[test]
-fn the_same_conversation_gives_the_same_bytes() {
-    let first = repair_document(Api::Anthropic, PRETTY, Frontier::Answer);
+fn the_repair_is_deterministic() {
+    let first = repair_document(Api::Anthropic, PRETTY, TrailingCalls::Answer);
     assert_eq!(
         first,
-        repair_document(Api::Anthropic, PRETTY, Frontier::Answer)
+        repair_document(Api::Anthropic, PRETTY, TrailingCalls::Answer)
     );
 }
 
 #[test]
-fn what_is_added_to_a_conversation_changes_nothing_before_it() {
+fn appending_rows_does_not_change_the_repair_of_earlier_rows() {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"t","arguments":"{}"}}]}"#;
     let short = format!(r#"[{call},{{"role":"user","content":"1"}}]"#);
     let long =
         format!(r#"[{call},{{"role":"user","content":"1"}},{{"role":"user","content":"2"}}]"#);
-    let short = repair_document(Api::Chat, &short, Frontier::Answer);
-    let long = repair_document(Api::Chat, &long, Frontier::Answer);
+    let short = repair_document(Api::Chat, &short, TrailingCalls::Answer);
+    let long = repair_document(Api::Chat, &long, TrailingCalls::Answer);
     assert!(long.text.starts_with(short.text.trim_end_matches(']')));
 }
 
 #[test]
-fn what_is_no_conversation_comes_back_as_it_is() {
+fn returns_anything_else_unchanged() {
     for text in [
         "",
         "null",
@@ -92,7 +92,7 @@ fn what_is_no_conversation_comes_back_as_it_is() {
         "\u{feff}[]",
     ] {
         for api in [Api::Anthropic, Api::Chat, Api::Responses] {
-            stays(api, text);
+            assert_document_unchanged(api, text);
         }
     }
 }

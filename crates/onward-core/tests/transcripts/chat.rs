@@ -1,8 +1,8 @@
-//! OpenAI's Chat Completions: what breaks a conversation there, and what comes out.
+//! Repairs for OpenAI's Chat Completions API.
 
-use onward_core::transcript::{Api, Frontier, What, repair_document};
+use onward_core::transcript::{Api, RepairKind, TrailingCalls, repair_document};
 
-use crate::desk::{UNKNOWN, repairs_to, stays};
+use crate::harness::{assert_document_unchanged, assert_repaired, orphan_heading, outcome_unknown};
 
 const TWO: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"tides","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"moon","arguments":"{}"}}]}"#;
 const USER: &str = r#"{"role":"user","content":"Well?"}"#;
@@ -12,73 +12,76 @@ fn tool(id: &str, content: &str) -> String {
 }
 
 fn synthetic(id: &str) -> String {
-    tool(id, &format!("Error: {UNKNOWN}"))
+    tool(id, &format!("Error: {}", outcome_unknown()))
 }
 
 #[track_caller]
-fn becomes(rows: &[&str], expected: &[&str], wrong: &[(What, usize)]) {
+fn assert_repair(rows: &[&str], expected: &[&str], repairs: &[(RepairKind, usize)]) {
     let list = |rows: &[&str]| format!("[{}]", rows.join(","));
-    repairs_to(Api::Chat, &list(rows), &list(expected), wrong);
+    assert_repaired(Api::Chat, &list(rows), &list(expected), repairs);
 }
 
 #[test]
-fn a_conversation_that_the_api_takes_stays() {
+fn leaves_a_valid_conversation_unchanged() {
     let rows = [USER, TWO, &tool("a", "1"), &tool("b", "2"), USER, USER];
-    stays(Api::Chat, &format!("[{}]", rows.join(",")));
+    assert_document_unchanged(Api::Chat, &format!("[{}]", rows.join(",")));
 }
 
 #[test]
-fn missing_results_stand_right_after_the_row_and_not_at_the_end() {
-    becomes(
+fn inserts_missing_results_directly_after_the_row() {
+    assert_repair(
         &[TWO, USER],
         &[TWO, &synthetic("a"), &synthetic("b"), USER],
-        &[(What::Dangling, 0), (What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0), (RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn a_partial_batch_is_filled_up_in_the_order_of_the_calls() {
-    becomes(
+fn completes_a_partial_batch_in_call_order() {
+    assert_repair(
         &[TWO, &tool("b", "2"), USER],
         &[TWO, &synthetic("a"), &tool("b", "2"), USER],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn a_result_behind_other_rows_is_moved() {
+fn moves_a_result_after_other_rows_to_its_call() {
     let system = r#"{"role":"system","content":"Be brief."}"#;
-    becomes(
+    assert_repair(
         &[TWO, &tool("a", "1"), system, &tool("b", "2")],
         &[TWO, &tool("a", "1"), &tool("b", "2"), system],
-        &[(What::Misplaced, 3)],
+        &[(RepairKind::Misplaced, 3)],
     );
 }
 
 #[test]
-fn a_result_without_a_call_becomes_words_of_the_user() {
-    becomes(
+fn converts_a_result_without_a_call_to_user_text() {
+    assert_repair(
         &[USER, &tool("z", "lost")],
         &[
             USER,
-            r#"{"role":"user","content":[{"type":"text","text":"[Result of `z`, a tool call that is not part of this conversation]\nlost"}]}"#,
+            &format!(
+                r#"{{"role":"user","content":[{{"type":"text","text":"{}\nlost"}}]}}"#,
+                orphan_heading("z")
+            ),
         ],
-        &[(What::Orphan, 1)],
+        &[(RepairKind::Orphan, 1)],
     );
 }
 
 #[test]
-fn a_doubled_result_goes() {
-    becomes(
+fn drops_a_duplicate_result() {
+    assert_repair(
         &[TWO, &tool("a", "1"), &tool("a", "1"), &tool("b", "2")],
         &[TWO, &tool("a", "1"), &tool("b", "2")],
-        &[(What::Doubled, 2)],
+        &[(RepairKind::DuplicateResult, 2)],
     );
 }
 
 #[test]
-fn each_row_of_the_model_is_answered_by_itself() {
-    becomes(
+fn each_row_of_the_model_gets_its_own_results() {
+    assert_repair(
         &[TWO, TWO, &tool("a", "1"), &tool("b", "2"), USER],
         &[
             TWO,
@@ -89,31 +92,34 @@ fn each_row_of_the_model_is_answered_by_itself() {
             &tool("b", "2"),
             USER,
         ],
-        &[(What::Dangling, 0), (What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0), (RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn functions_from_before_there_were_tools_are_answered_by_name() {
+fn legacy_function_calls_are_matched_by_name() {
     let old =
         r#"{"role":"assistant","content":null,"function_call":{"name":"tides","arguments":"{}"}}"#;
-    let answer = r#"{"role":"function","name":"tides","content":"two"}"#;
-    stays(Api::Chat, &format!("[{old},{answer}]"));
-    becomes(
+    let result = r#"{"role":"function","name":"tides","content":"two"}"#;
+    assert_document_unchanged(Api::Chat, &format!("[{old},{result}]"));
+    assert_repair(
         &[old, USER],
         &[
             old,
-            &format!(r#"{{"role":"function","name":"tides","content":"Error: {UNKNOWN}"}}"#),
+            &format!(
+                r#"{{"role":"function","name":"tides","content":"Error: {}"}}"#,
+                outcome_unknown()
+            ),
             USER,
         ],
-        &[(What::Dangling, 0)],
+        &[(RepairKind::Dangling, 0)],
     );
 }
 
 #[test]
-fn a_tail_that_is_doubled_only_after_the_repair_goes_too() {
+fn drops_a_tail_that_becomes_a_duplicate_during_the_repair() {
     let two = r#"{"role":"assistant","content":"Two."}"#;
-    becomes(
+    assert_repair(
         &[
             TWO,
             &tool("a", "1"),
@@ -123,14 +129,17 @@ fn a_tail_that_is_doubled_only_after_the_repair_goes_too() {
             two,
         ],
         &[TWO, &tool("a", "1"), &tool("b", "2"), two],
-        &[(What::Doubled, 4), (What::DoubledRow, 5)],
+        &[
+            (RepairKind::DuplicateResult, 4),
+            (RepairKind::DuplicateRow, 5),
+        ],
     );
 }
 
 #[test]
-fn older_rows_are_answered_also_where_the_last_one_is_left_alone() {
+fn leave_still_adds_results_to_older_rows() {
     let document = format!("[{TWO},{USER},{TWO}]");
-    let repaired = repair_document(Api::Chat, &document, Frontier::Leave);
+    let repaired = repair_document(Api::Chat, &document, TrailingCalls::Leave);
     let rows: Vec<usize> = repaired.repairs.iter().map(|repair| repair.row).collect();
     assert_eq!(rows, [0, 0]);
     assert!(repaired.text.ends_with(&format!("{USER},{TWO}]")));

@@ -1,47 +1,52 @@
-//! A running call in an older row of the model is given up; the last one is left alone.
+//! Running calls in older rows of the model are interrupted; the last row is left open.
 
 use onward_core::call::{CallStatus, CallTimestamp, Cause};
-use onward_core::transcript::{Standing, What};
+use onward_core::transcript::{RepairKind, Resolution};
 
-use crate::desk::{call, clean, found, is_untouched, model, open, running, standings, text, user};
+use crate::harness::{
+    assert_unchanged, call, causes, kinds_and_rows, model, open, running, sanitized, text, user,
+};
 
 const UNKNOWN: Option<Cause> = Some(Cause::OutcomeUnknown);
 
 #[test]
-fn a_call_in_an_older_row_is_given_up_and_its_outcome_is_unknown() {
+fn interrupts_a_call_in_an_older_row_with_an_unknown_outcome() {
     let messages = [model(vec![open("a")]), model(vec![text("Then …")])];
-    let (rows, repairs) = clean(&messages, 1);
-    assert_eq!(found(&repairs), [(What::Dangling, 0)]);
-    assert_eq!(standings(&rows[0]), [UNKNOWN]);
+    let (rows, repairs) = sanitized(&messages, 1);
+    assert_eq!(kinds_and_rows(&repairs), [(RepairKind::Dangling, 0)]);
+    assert_eq!(causes(&rows[0]), [UNKNOWN]);
 }
 
 #[test]
-fn the_last_row_of_the_model_is_left_alone() {
-    is_untouched(&[model(vec![text("First.")]), model(vec![open("a")])], 1);
+fn leaves_calls_in_the_last_row_of_the_model_open() {
+    assert_unchanged(&[model(vec![text("First.")]), model(vec![open("a")])], 1);
 }
 
 #[test]
-fn a_later_row_of_a_person_proves_nothing() {
-    is_untouched(&[model(vec![open("a")]), user(vec![text("Well?")])], 1);
+fn a_later_user_row_does_not_interrupt_a_call() {
+    assert_unchanged(&[model(vec![open("a")]), user(vec![text("Well?")])], 1);
 }
 
 #[test]
-fn a_row_of_a_person_in_between_makes_no_difference() {
+fn a_user_row_in_between_makes_no_difference() {
     let messages = [
         model(vec![open("a")]),
         user(vec![text("Well?")]),
         model(vec![text("Then …")]),
     ];
-    let (rows, _) = clean(&messages, 1);
-    assert_eq!(standings(&rows[0]), [UNKNOWN]);
+    let (rows, _) = sanitized(&messages, 1);
+    assert_eq!(causes(&rows[0]), [UNKNOWN]);
 }
 
 #[test]
-fn what_is_settled_or_given_up_already_stays_as_it_is() {
-    for standing in [Standing::Settled, Standing::Interrupted(Cause::NotStarted)] {
-        is_untouched(
+fn leaves_settled_and_interrupted_calls_unchanged() {
+    for resolution in [
+        Resolution::Settled,
+        Resolution::Interrupted(Cause::NotStarted),
+    ] {
+        assert_unchanged(
             &[
-                model(vec![call("a", standing)]),
+                model(vec![call("a", resolution)]),
                 model(vec![text("Then …")]),
             ],
             1,
@@ -50,54 +55,54 @@ fn what_is_settled_or_given_up_already_stays_as_it_is() {
 }
 
 #[test]
-fn a_call_that_waits_for_a_person_waits_rightly() {
+fn leaves_calls_that_are_not_running_open() {
     for status in [CallStatus::AwaitingApproval, CallStatus::Requested] {
-        let waits = CallTimestamp {
+        let waiting = CallTimestamp {
             status,
             ..running()
         };
-        let row = model(vec![call("a", Standing::Open(waits))]);
-        is_untouched(&[row, model(vec![text("Then …")])], 1_000_000);
+        let row = model(vec![call("a", Resolution::Open(waiting))]);
+        assert_unchanged(&[row, model(vec![text("Then …")])], 1_000_000);
     }
 }
 
 #[test]
-fn siblings_with_a_result_are_not_touched() {
+fn leaves_settled_calls_of_the_same_batch_unchanged() {
     let messages = [
         model(vec![
-            call("a", Standing::Settled),
+            call("a", Resolution::Settled),
             open("b"),
-            call("c", Standing::Settled),
+            call("c", Resolution::Settled),
         ]),
         model(vec![text("Then …")]),
     ];
-    let (rows, _) = clean(&messages, 1);
-    assert_eq!(standings(&rows[0]), [None, UNKNOWN, None]);
+    let (rows, _) = sanitized(&messages, 1);
+    assert_eq!(causes(&rows[0]), [None, UNKNOWN, None]);
 }
 
 #[test]
-fn all_calls_of_a_batch_are_given_up_and_of_every_older_row() {
+fn interrupts_all_calls_of_every_older_row() {
     let messages = [
         model(vec![open("a"), open("b")]),
         model(vec![open("c")]),
         model(vec![open("d")]),
     ];
-    let (rows, repairs) = clean(&messages, 1);
+    let (rows, repairs) = sanitized(&messages, 1);
     assert_eq!(repairs.len(), 3);
-    assert_eq!(standings(&rows[0]), [UNKNOWN, UNKNOWN]);
-    assert_eq!(standings(&rows[1]), [UNKNOWN]);
-    assert_eq!(standings(&rows[2]), [None]);
+    assert_eq!(causes(&rows[0]), [UNKNOWN, UNKNOWN]);
+    assert_eq!(causes(&rows[1]), [UNKNOWN]);
+    assert_eq!(causes(&rows[2]), [None]);
 }
 
 #[test]
-fn the_input_stays_as_it_was_and_other_rows_are_not_copied() {
+fn does_not_change_the_input_or_copy_other_rows() {
     let messages = [
         user(vec![text("Tides?")]),
         model(vec![open("a")]),
         model(vec![text("Then …")]),
     ];
     let before = messages.clone();
-    let (rows, _) = clean(&messages, 1);
+    let (rows, _) = sanitized(&messages, 1);
     assert!(std::ptr::eq(rows[0].message.as_ref(), &messages[0]));
     assert!(std::ptr::eq(rows[2].message.as_ref(), &messages[2]));
     assert_eq!(messages, before);

@@ -1,11 +1,11 @@
-//! OpenAI's Responses: what breaks a conversation there, and what comes out.
+//! Repairs for OpenAI's Responses API.
 
-use onward_core::transcript::{Api, Frontier, What, repair_document};
+use onward_core::transcript::{Api, RepairKind, TrailingCalls, repair_document};
 
-use crate::desk::{UNKNOWN, repairs_to, stays};
+use crate::harness::{assert_document_unchanged, assert_repaired, orphan_heading, outcome_unknown};
 
 const USER: &str = r#"{"role":"user","content":"Well?"}"#;
-const THOUGHT: &str = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"…"}"#;
+const REASONING: &str = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"…"}"#;
 
 fn call(id: &str) -> String {
     format!(r#"{{"type":"function_call","call_id":"{id}","name":"tides","arguments":"{{}}"}}"#)
@@ -16,7 +16,7 @@ fn output(id: &str, output: &str) -> String {
 }
 
 fn synthetic(id: &str) -> String {
-    output(id, &format!("Error: {UNKNOWN}"))
+    output(id, &format!("Error: {}", outcome_unknown()))
 }
 
 fn list(rows: &[&str]) -> String {
@@ -24,21 +24,21 @@ fn list(rows: &[&str]) -> String {
 }
 
 #[track_caller]
-fn becomes(rows: &[&str], expected: &[&str], wrong: &[(What, usize)]) {
-    repairs_to(Api::Responses, &list(rows), &list(expected), wrong);
+fn assert_repair(rows: &[&str], expected: &[&str], repairs: &[(RepairKind, usize)]) {
+    assert_repaired(Api::Responses, &list(rows), &list(expected), repairs);
 }
 
 #[test]
-fn a_conversation_that_the_api_takes_stays() {
-    let said =
+fn leaves_a_valid_conversation_unchanged() {
+    let message =
         r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Now."}]}"#;
-    stays(
+    assert_document_unchanged(
         Api::Responses,
         &list(&[
             USER,
-            THOUGHT,
+            REASONING,
             &call("a"),
-            said,
+            message,
             &call("b"),
             &output("a", "1"),
             &output("b", "2"),
@@ -49,76 +49,80 @@ fn a_conversation_that_the_api_takes_stays() {
 }
 
 #[test]
-fn missing_outputs_stand_after_the_last_item_of_the_response() {
-    becomes(
-        &[THOUGHT, &call("a"), THOUGHT, &call("b"), USER],
+fn inserts_missing_outputs_after_the_last_item_of_the_response() {
+    assert_repair(
+        &[REASONING, &call("a"), REASONING, &call("b"), USER],
         &[
-            THOUGHT,
+            REASONING,
             &call("a"),
-            THOUGHT,
+            REASONING,
             &call("b"),
             &synthetic("a"),
             &synthetic("b"),
             USER,
         ],
-        &[(What::Dangling, 1), (What::Dangling, 3)],
+        &[(RepairKind::Dangling, 1), (RepairKind::Dangling, 3)],
     );
 }
 
 #[test]
-fn custom_tools_and_the_local_shell_are_answered_in_their_own_way() {
+fn custom_tools_and_the_local_shell_have_their_own_output_types() {
     let custom = r#"{"type":"custom_tool_call","call_id":"p","name":"apply_patch","input":"…"}"#;
     let shell = r#"{"type":"local_shell_call","call_id":"s","action":{"type":"exec"}}"#;
-    becomes(
+    assert_repair(
         &[custom, shell],
         &[
             custom,
             shell,
             &format!(
-                r#"{{"type":"custom_tool_call_output","call_id":"p","output":"Error: {UNKNOWN}"}}"#
+                r#"{{"type":"custom_tool_call_output","call_id":"p","output":"Error: {}"}}"#,
+                outcome_unknown()
             ),
             &synthetic("s"),
         ],
-        &[(What::Dangling, 0), (What::Dangling, 1)],
+        &[(RepairKind::Dangling, 0), (RepairKind::Dangling, 1)],
     );
 }
 
 #[test]
-fn calls_of_other_kinds_are_left_alone_and_their_outputs_are_no_orphans() {
+fn leaves_other_call_types_and_their_outputs_unchanged() {
     let computer = r#"{"type":"computer_call","call_id":"c","action":{"type":"screenshot"}}"#;
     let screen =
         r#"{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot"}}"#;
-    stays(Api::Responses, &list(&[computer, screen, USER, computer]));
+    assert_document_unchanged(Api::Responses, &list(&[computer, screen, USER, computer]));
 }
 
 #[test]
-fn an_output_without_a_call_becomes_words_of_the_user() {
-    becomes(
+fn converts_an_output_without_a_call_to_user_text() {
+    assert_repair(
         &[USER, &output("z", "lost")],
         &[
             USER,
-            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"[Result of `z`, a tool call that is not part of this conversation]\nlost"}]}"#,
+            &format!(
+                r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{}\nlost"}}]}}"#,
+                orphan_heading("z")
+            ),
         ],
-        &[(What::Orphan, 1)],
+        &[(RepairKind::Orphan, 1)],
     );
 }
 
 #[test]
-fn a_doubled_output_goes_and_a_late_one_is_moved() {
-    becomes(
+fn drops_a_duplicate_output_and_moves_a_late_one() {
+    assert_repair(
         &[&call("a"), USER, &output("a", "1"), &output("a", "2")],
         &[&call("a"), &output("a", "1"), USER],
-        &[(What::Misplaced, 2), (What::Doubled, 3)],
+        &[(RepairKind::Misplaced, 2), (RepairKind::DuplicateResult, 3)],
     );
 }
 
 #[test]
-fn a_request_that_goes_on_from_what_the_server_remembers_is_left_alone() {
+fn leaves_a_request_with_server_side_state_unchanged() {
     for field in [
         r#""previous_response_id":"resp_1""#,
         r#""conversation":"conv_1""#,
     ] {
-        stays(
+        assert_document_unchanged(
             Api::Responses,
             &format!(r#"{{{field},"input":[{}]}}"#, output("z", "1")),
         );
@@ -127,6 +131,6 @@ fn a_request_that_goes_on_from_what_the_server_remembers_is_left_alone() {
         r#"{{"previous_response_id":null,"input":[{}]}}"#,
         output("z", "1")
     );
-    let repaired = repair_document(Api::Responses, &request, Frontier::Answer);
+    let repaired = repair_document(Api::Responses, &request, TrailingCalls::Answer);
     assert_eq!(repaired.repairs.len(), 1);
 }

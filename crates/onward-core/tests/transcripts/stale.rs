@@ -1,64 +1,64 @@
-//! A call that is past its time is given up, in any row of the model.
+//! Calls that have timed out are interrupted, in any row of the model.
 
 use std::time::Duration;
 
 use onward_core::call::{CallStatus, CallTimestamp, Cause, Limit};
-use onward_core::transcript::{Part, Standing, What};
+use onward_core::transcript::{Part, RepairKind, Resolution};
 
-use crate::desk::{
-    at, call, clean, found, is_untouched, model, open, running, standings, text, user,
+use crate::harness::{
+    assert_unchanged, at, call, causes, kinds_and_rows, model, open, running, sanitized, text, user,
 };
 
-const LATE: Option<Cause> = Some(Cause::TimedOut);
+const TIMED_OUT: Option<Cause> = Some(Cause::TimedOut);
 
-fn with(times: CallTimestamp) -> Part<'static> {
-    call("a", Standing::Open(times))
+fn call_with(times: CallTimestamp) -> Part<'static> {
+    call("a", Resolution::Open(times))
 }
 
 #[test]
-fn a_call_past_the_default_and_the_grace_is_given_up_also_in_the_last_row() {
+fn interrupts_a_call_after_timeout_and_grace_period_even_in_the_last_row() {
     let messages = [user(vec![text("Tides?")]), model(vec![open("a")])];
-    let (rows, repairs) = clean(&messages, 151);
-    assert_eq!(found(&repairs), [(What::Stale, 1)]);
-    assert_eq!(standings(&rows[1]), [LATE]);
+    let (rows, repairs) = sanitized(&messages, 151);
+    assert_eq!(kinds_and_rows(&repairs), [(RepairKind::Stale, 1)]);
+    assert_eq!(causes(&rows[1]), [TIMED_OUT]);
 }
 
 #[test]
-fn exactly_at_its_limit_a_call_is_let_alone() {
-    is_untouched(&[model(vec![open("a")])], 150);
+fn does_not_interrupt_a_call_exactly_at_its_limit() {
+    assert_unchanged(&[model(vec![open("a")])], 150);
 }
 
 #[test]
-fn a_call_with_its_own_ten_minutes_is_let_alone_after_two() {
+fn a_longer_timeout_overrides_the_default() {
     let limit = Limit::After(Duration::from_secs(600));
-    is_untouched(
-        &[model(vec![with(CallTimestamp { limit, ..running() })])],
+    assert_unchanged(
+        &[model(vec![call_with(CallTimestamp { limit, ..running() })])],
         151,
     );
 }
 
 #[test]
-fn a_timeout_of_nothing_counts_as_the_default() {
+fn a_zero_timeout_counts_as_the_default() {
     let limit = Limit::After(Duration::ZERO);
-    let messages = [model(vec![with(CallTimestamp { limit, ..running() })])];
-    assert_eq!(standings(&clean(&messages, 151).0[0]), [LATE]);
+    let messages = [model(vec![call_with(CallTimestamp { limit, ..running() })])];
+    assert_eq!(causes(&sanitized(&messages, 151).0[0]), [TIMED_OUT]);
 }
 
 #[test]
-fn a_call_that_reported_a_second_ago_is_let_alone_after_two_hours() {
+fn progress_restarts_the_timeout() {
     let last_progress_at = Some(at(7199));
     let times = CallTimestamp {
         last_progress_at,
         ..running()
     };
-    is_untouched(&[model(vec![with(times)])], 7200);
+    assert_unchanged(&[model(vec![call_with(times)])], 7200);
 }
 
 #[test]
-fn a_call_that_waits_for_a_person_is_let_alone_after_a_day() {
+fn a_call_awaiting_approval_has_no_timeout() {
     let status = CallStatus::AwaitingApproval;
-    is_untouched(
-        &[model(vec![with(CallTimestamp {
+    assert_unchanged(
+        &[model(vec![call_with(CallTimestamp {
             status,
             ..running()
         })])],
@@ -67,10 +67,10 @@ fn a_call_that_waits_for_a_person_is_let_alone_after_a_day() {
 }
 
 #[test]
-fn without_a_start_nothing_is_said() {
+fn does_not_interrupt_a_call_without_a_start_time() {
     let started_at = None;
-    is_untouched(
-        &[model(vec![with(CallTimestamp {
+    assert_unchanged(
+        &[model(vec![call_with(CallTimestamp {
             started_at,
             ..running()
         })])],
@@ -79,22 +79,25 @@ fn without_a_start_nothing_is_said() {
 }
 
 #[test]
-fn siblings_are_judged_each_by_its_own_time() {
+fn each_call_of_a_batch_has_its_own_timeout() {
     let limit = Limit::After(Duration::from_secs(600));
-    let slow = with(CallTimestamp { limit, ..running() });
-    let messages = [model(vec![slow, open("b"), call("c", Standing::Settled)])];
-    assert_eq!(standings(&clean(&messages, 200).0[0]), [None, LATE, None]);
+    let slow = call_with(CallTimestamp { limit, ..running() });
+    let messages = [model(vec![slow, open("b"), call("c", Resolution::Settled)])];
+    assert_eq!(
+        causes(&sanitized(&messages, 200).0[0]),
+        [None, TIMED_OUT, None]
+    );
 }
 
 #[test]
-fn a_dangling_call_is_given_up_once_and_as_dangling() {
+fn a_dangling_call_is_interrupted_once_as_dangling() {
     let messages = [model(vec![open("a")]), model(vec![text("Then …")])];
-    let (rows, repairs) = clean(&messages, 1_000_000);
-    assert_eq!(found(&repairs), [(What::Dangling, 0)]);
-    assert_eq!(standings(&rows[0]), [Some(Cause::OutcomeUnknown)]);
+    let (rows, repairs) = sanitized(&messages, 1_000_000);
+    assert_eq!(kinds_and_rows(&repairs), [(RepairKind::Dangling, 0)]);
+    assert_eq!(causes(&rows[0]), [Some(Cause::OutcomeUnknown)]);
 }
 
 #[test]
-fn calls_in_rows_of_people_have_no_clock() {
-    is_untouched(&[user(vec![open("a")])], 1_000_000);
+fn calls_in_user_rows_have_no_timeout() {
+    assert_unchanged(&[user(vec![open("a")])], 1_000_000);
 }

@@ -1,18 +1,18 @@
-//! The detector for turns, sentence by sentence: the plain rule, each part of the default rule on and
-//! off, and what holds for every turn there can be.
+//! Tests of the loop detector for turns: the plain rule, each part of the default rule on and off,
+//! and properties for arbitrary turns.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that meets what it does not expect should stop there"
+    reason = "tests fail by panicking"
 )]
 
-mod desk;
-mod doing;
-mod ladder;
-mod learning;
+mod edits_and_no_ops;
+mod escalation;
+mod harness;
 mod masking;
-mod plain;
+mod new_output;
+mod plain_rule;
 mod polling;
 mod properties;
 mod state;

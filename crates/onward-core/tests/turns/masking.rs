@@ -1,12 +1,12 @@
-//! What varies without meaning, on outputs as tools print them: two runs that differ in nothing else
-//! are one run.
+//! Variable parts of outputs, such as times and process ids: two outputs that differ only in them
+//! are equal.
 
-use crate::desk::{Desk, shell};
+use crate::harness::{Harness, shell};
 
-/// Shows two outputs of one command; says whether the second was as good as the first.
-fn alike(mut desk: Desk, first: &str, second: &str) -> bool {
-    desk.see(&shell("look", first));
-    desk.halves(&shell("look", second)) == Some(2)
+/// Whether the second output of a command counts as already seen after the first.
+fn is_same(mut harness: Harness, first: &str, second: &str) -> bool {
+    harness.observe(&shell("check", first));
+    harness.idle_halves(&shell("check", second)) == Some(2)
 }
 
 const PAIRS: [(&str, &str, &str); 14] = [
@@ -18,10 +18,10 @@ const PAIRS: [(&str, &str, &str); 14] = [
     ("clock, day first", "04 Nov 2025 11:00", "28 Jul 2026 09:30"),
     (
         "instant",
-        "started at 2026-07-28T09:30:00.123Z by the watcher",
-        "started at 2026-07-29T23:01:59+02:00 by the watcher",
+        "started at 2026-07-28T09:30:00.123Z by the server",
+        "started at 2026-07-29T23:01:59+02:00 by the server",
     ),
-    ("seconds since 1970", "1785229200", "1785229260"),
+    ("unix timestamp", "1785229200", "1785229260"),
     (
         "duration in one word",
         "Finished `dev` profile [unoptimized] target(s) in 0.35s",
@@ -42,11 +42,15 @@ const PAIRS: [(&str, &str, &str); 14] = [
         "USER PID %CPU COMMAND\ndev 4211 1.1 2.3 981244 190112 ? Sl 10:41 0:09 node server.js",
         "USER PID %CPU COMMAND\ndev 4388 1.7 2.4 981300 190200 ? Sl 10:41 1:03 node server.js",
     ),
-    ("counter", "attempt 3 was refused", "attempt 4 was refused"),
+    (
+        "counter",
+        "attempt 3 was rejected",
+        "attempt 4 was rejected",
+    ),
     (
         "numbered",
-        "request #12 was refused",
-        "request #13 was refused",
+        "request #12 was rejected",
+        "request #13 was rejected",
     ),
     (
         "chunk",
@@ -71,27 +75,27 @@ const PAIRS: [(&str, &str, &str); 14] = [
 ];
 
 #[test]
-fn what_varies_without_meaning_makes_no_difference() {
-    for (what, first, second) in PAIRS {
-        assert!(alike(Desk::default(), first, second), "{what}");
+fn ignores_variable_parts() {
+    for (case, first, second) in PAIRS {
+        assert!(is_same(Harness::default(), first, second), "{case}");
         assert!(
-            alike(Desk::default(), second, first),
-            "{what}, the other way"
+            is_same(Harness::default(), second, first),
+            "{case}, reversed"
         );
     }
 }
 
 #[test]
-fn with_the_masks_off_it_makes_one() {
-    for (what, first, second) in PAIRS {
-        let off = Desk::parts(|parts| parts.masks = false);
-        assert!(!alike(off, first, second), "{what}");
+fn without_masks_variable_parts_count() {
+    for (case, first, second) in PAIRS {
+        let off = Harness::with_parts(|parts| parts.masks = false);
+        assert!(!is_same(off, first, second), "{case}");
     }
 }
 
 #[test]
-fn what_has_a_meaning_is_not_masked() {
-    for (what, first, second) in [
+fn does_not_mask_meaningful_parts() {
+    for (case, first, second) in [
         (
             "a name",
             "the test of alpha failed",
@@ -102,7 +106,7 @@ fn what_has_a_meaning_is_not_masked() {
         ("a short commit", "HEAD is at 9f31c2a", "HEAD is at 1c2a9f3"),
         ("a version", "node v22.11.0", "node v24.0.1"),
         (
-            "a path of one's own",
+            "a project path",
             "see /srv/dev/a/report.xml",
             "see /srv/dev/b/report.xml",
         ),
@@ -114,6 +118,6 @@ fn what_has_a_meaning_is_not_masked() {
         ("a word of hexadecimal letters", "the facade", "the decade"),
         ("a unit without a number", "in seconds", "in minutes"),
     ] {
-        assert!(!alike(Desk::default(), first, second), "{what}");
+        assert!(!is_same(Harness::default(), first, second), "{case}");
     }
 }

@@ -1,13 +1,13 @@
-//! What holds for every turn there can be: nothing panics, the same steps get the same verdicts, the
-//! count never falls without progress, and the state survives being put away.
+//! Properties for arbitrary turns: no panics, deterministic verdicts, an idle count that decreases
+//! only with progress, and a state that can be stored and restored.
 
-use onward_core::turn::{Outside, Parts, ProgressDetector, Rule, TurnPolicy, Verdict};
+use onward_core::turn::{ExternalChange, Parts, ProgressDetector, Rule, TurnPolicy, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Step, answer, shell, tool};
+use crate::harness::{Harness, Step, answer, shell, tool};
 
-/// Texts that shells and terminals stumble over, texts that repeat, and any text at all.
+/// Texts with shell and terminal syntax, repeated texts, and arbitrary texts.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => prop::sample::select(vec![
@@ -52,28 +52,28 @@ fn steps() -> impl Strategy<Value = Step> {
             }
         })
         .boxed();
-    let outside = prop::sample::select(vec![
-        Outside::Unknown,
-        Outside::Same,
-        Outside::Same,
-        Outside::Changed,
-        Outside::Late,
+    let external = prop::sample::select(vec![
+        ExternalChange::Unknown,
+        ExternalChange::Unchanged,
+        ExternalChange::Unchanged,
+        ExternalChange::Changed,
+        ExternalChange::TimedOut,
     ]);
     let step = (
         call.clone(),
         prop::option::of(call),
-        outside,
+        external,
         prop::option::of(-9_i64..900),
     );
     prop_oneof![
-        20 => step.prop_map(|(first, second, outside, at)| {
+        20 => step.prop_map(|(first, second, external, at)| {
             let step = match second {
                 Some(second) => first.and(second),
                 None => first,
             };
             match at {
-                Some(at) => step.outside(outside).waiting_at(at),
-                None => step.outside(outside),
+                Some(at) => step.external(external).with_task_at(at),
+                None => step.external(external),
             }
         }),
         1 => Just(answer()),
@@ -129,14 +129,14 @@ fn turns() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn the_count_never_falls_without_progress_and_a_stall_is_said_at_the_threshold(
+    fn the_idle_count_decreases_only_with_progress_and_stalls_at_the_threshold(
         policy in policies(), turn in turns()
     ) {
-        let mut desk = Desk::with(policy);
+        let mut harness = Harness::with_policy(policy);
         for step in &turn {
-            let before = desk.detector.idle_steps();
-            let verdict = desk.see(step);
-            let now = desk.detector.idle_steps();
+            let before = harness.detector.idle_steps();
+            let verdict = harness.observe(step);
+            let now = harness.detector.idle_steps();
             let threshold = policy.stall_threshold.max(1);
             match verdict {
                 Verdict::Progress { .. } | Verdict::Ended => prop_assert_eq!(now, 0),
@@ -155,39 +155,39 @@ proptest! {
     }
 
     #[test]
-    fn the_same_steps_get_the_same_verdicts_also_when_the_detector_is_put_away_in_between(
+    fn verdicts_are_deterministic_and_survive_storing_the_state(
         policy in policies(), turn in turns()
     ) {
-        let mut kept = Desk::with(policy);
-        let mut stored = Desk::with(policy);
+        let mut kept = Harness::with_policy(policy);
+        let mut restored = Harness::with_policy(policy);
         for step in &turn {
-            let state = stored.detector.state();
+            let state = restored.detector.state();
             prop_assert!(state.lines.len() <= 8192 && state.evidence.len() <= 16);
-            stored.detector = ProgressDetector::resume(policy, state);
-            prop_assert_eq!(stored.see(step), kept.see(step));
+            restored.detector = ProgressDetector::resume(policy, state);
+            prop_assert_eq!(restored.observe(step), kept.observe(step));
         }
-        prop_assert_eq!(stored.detector.state(), kept.detector.state());
+        prop_assert_eq!(restored.detector.state(), kept.detector.state());
     }
 
     #[test]
-    fn with_every_part_off_the_default_rule_is_the_plain_one(turn in turns()) {
-        let mut plain = Desk::plain();
-        let mut none = Desk::parts(|parts| *parts = Parts::NONE);
+    fn the_default_rule_without_parts_is_the_plain_rule(turn in turns()) {
+        let mut plain = Harness::plain();
+        let mut none = Harness::with_parts(|parts| *parts = Parts::NONE);
         for step in &turn {
-            prop_assert_eq!(plain.see(step), none.see(step));
+            prop_assert_eq!(plain.observe(step), none.observe(step));
         }
     }
 
     #[test]
-    fn a_turn_that_only_repeats_itself_is_a_stall(turn in prop::collection::vec(steps(), 1..6)) {
-        // Once around at the most teaches something; what shows the same after that does not, be it
-        // that a fingerprint says otherwise.
-        let same = |step: &Step| step.clone().outside(Outside::Same).without_a_clock();
-        let around: Vec<Step> = turn.iter().map(same).collect();
-        let mut desk = Desk::default();
-        let ends = around.iter().any(|step| matches!(Desk::default().see(step), Verdict::Ended));
+    fn a_turn_that_repeats_its_steps_stalls(turn in prop::collection::vec(steps(), 1..6)) {
+        // At most the first pass makes progress; later passes show the same outputs.
+        let unchanged =
+            |step: &Step| step.clone().external(ExternalChange::Unchanged).without_time();
+        let pass: Vec<Step> = turn.iter().map(unchanged).collect();
+        let mut harness = Harness::default();
+        let ends = pass.iter().any(|step| matches!(Harness::default().observe(step), Verdict::Ended));
         prop_assume!(!ends);
-        let steps = around.iter().cycle().take(around.len() * 2 + 40).cloned();
-        prop_assert!(desk.stalls_after(steps).is_some());
+        let steps = pass.iter().cycle().take(pass.len() * 2 + 40).cloned();
+        prop_assert!(harness.stalls_after(steps).is_some());
     }
 }

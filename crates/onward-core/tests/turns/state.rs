@@ -1,91 +1,89 @@
-//! What is kept between two processes, and what a person is shown.
+//! The stored state of the detector, and the evidence for users.
 
-use onward_core::turn::{Evidence, Nothing, ProgressDetector, TurnPolicy, Verdict};
+use onward_core::turn::{Evidence, IdleReason, ProgressDetector, TurnPolicy, Verdict};
 use serde_json::json;
 
-use crate::desk::{Desk, read, sentence, shell, tool};
+use crate::harness::{Harness, read, sentence, shell, tool};
 
 #[test]
-fn a_detector_that_is_put_away_after_each_step_judges_as_one_that_is_not() {
+fn storing_and_restoring_the_state_does_not_change_verdicts() {
     let steps = || {
-        let looks = (0..6).map(|nth| read(&format!("f{}", nth % 3), &sentence(nth % 3)));
-        looks.chain((0..9).map(|nth| shell("make", "error: no rule").failed().waiting_at(nth)))
+        let reads = (0..6).map(|nth| read(&format!("f{}", nth % 3), &sentence(nth % 3)));
+        reads.chain((0..9).map(|nth| shell("make", "error: no rule").failed().with_task_at(nth)))
     };
-    let mut kept = Desk::default();
-    let mut policy_only = Desk::default();
+    let mut kept = Harness::default();
+    let mut restored = Harness::default();
     for step in steps() {
-        let state = policy_only.detector.state();
-        policy_only.detector = ProgressDetector::resume(TurnPolicy::default(), state);
-        assert_eq!(policy_only.see(&step), kept.see(&step));
+        let state = restored.detector.state();
+        restored.detector = ProgressDetector::resume(TurnPolicy::default(), state);
+        assert_eq!(restored.observe(&step), kept.observe(&step));
     }
-    assert_eq!(policy_only.detector, kept.detector);
+    assert_eq!(restored.detector, kept.detector);
 }
 
 #[test]
-fn the_evidence_names_the_calls_and_why_each_counted_for_nothing() {
-    let mut desk = Desk::default();
-    desk.see(&read("a.rs", &sentence(1)));
-    desk.see(&read("a.rs", &sentence(1)));
-    desk.see(&shell("true", "Command executed successfully."));
-    desk.see(&shell("make", "error: no rule").failed());
-    desk.see(&shell("make", "error: no rule").failed());
+fn the_evidence_lists_idle_calls_with_their_reasons() {
+    let mut harness = Harness::default();
+    harness.observe(&read("a.rs", &sentence(1)));
+    harness.observe(&read("a.rs", &sentence(1)));
+    harness.observe(&shell("true", "Command executed successfully."));
+    harness.observe(&shell("make", "error: no rule").failed());
+    harness.observe(&shell("make", "error: no rule").failed());
     let batch = shell("grep -n x y", "").and(shell("git branch --show-current", "main"));
-    desk.see(&batch);
+    harness.observe(&batch);
     let Verdict::Stalled { steps, evidence } = (0..7)
-        .map(|_| desk.see(&shell("make", "error: no rule").failed()))
+        .map(|_| harness.observe(&shell("make", "error: no rule").failed()))
         .last()
         .unwrap()
     else {
-        panic!("not stalled");
+        panic!("turn is not stalled");
     };
     assert_eq!(steps, 8);
-    // Since the last progress, the new error of step 4.
-    let told: Vec<(u32, &str, Nothing)> = evidence
+    // Evidence starts after the last progress, the new error of step 4.
+    let calls: Vec<(u32, &str, IdleReason)> = evidence
         .iter()
-        .map(|call| (call.step, call.input.as_str(), call.why))
+        .map(|call| (call.step, call.input.as_str(), call.reason))
         .take(4)
         .collect();
     assert_eq!(
-        told,
+        calls,
         [
-            (5, "make", Nothing::SameError),
-            (6, "grep -n x y", Nothing::Empty),
-            (6, "git branch --show-current", Nothing::Short),
-            (7, "make", Nothing::SameError),
+            (5, "make", IdleReason::SameError),
+            (6, "grep -n x y", IdleReason::Empty),
+            (6, "git branch --show-current", IdleReason::Short),
+            (7, "make", IdleReason::SameError),
         ]
     );
-    assert_eq!(
-        evidence[0].to_string(),
-        "step 5: Bash `make`: it failed as it did before"
-    );
+    let text = evidence[0].to_string();
+    assert!(text.starts_with("step 5: Bash `make`: "), "{text}");
 }
 
 #[test]
-fn every_reason_is_given_where_it_applies() {
-    let last = |desk: &Desk| desk.detector.state().evidence.last().unwrap().why;
-    let mut desk = Desk::default();
-    desk.see(&read("a", &sentence(1)));
-    desk.see(&read("a", &sentence(1)));
-    assert_eq!(last(&desk), Nothing::Seen);
-    desk.see(&shell(":", &sentence(2)));
-    assert_eq!(last(&desk), Nothing::NoOp);
-    let mut plain = Desk::plain();
-    plain.see(&shell("make", &sentence(1)).failed());
-    assert_eq!(last(&plain), Nothing::Failed);
+fn each_idle_call_has_the_matching_reason() {
+    let last = |harness: &Harness| harness.detector.state().evidence.last().unwrap().reason;
+    let mut harness = Harness::default();
+    harness.observe(&read("a", &sentence(1)));
+    harness.observe(&read("a", &sentence(1)));
+    assert_eq!(last(&harness), IdleReason::Seen);
+    harness.observe(&shell(":", &sentence(2)));
+    assert_eq!(last(&harness), IdleReason::NoOp);
+    let mut plain = Harness::plain();
+    plain.observe(&shell("make", &sentence(1)).failed());
+    assert_eq!(last(&plain), IdleReason::Failed);
 }
 
 #[test]
 fn previews_are_short_and_on_one_line() {
-    let mut desk = Desk::default();
+    let mut harness = Harness::default();
     let huge = format!("{}\n\n{}", "word ".repeat(9000), "x".repeat(90_000));
-    desk.see(&tool(&huge, json!({ "text": huge }), &huge));
-    desk.see(&tool(&huge, json!({ "text": huge }), &huge));
+    harness.observe(&tool(&huge, json!({ "text": huge }), &huge));
+    harness.observe(&tool(&huge, json!({ "text": huge }), &huge));
     let Evidence {
         tool,
         input,
         output,
         ..
-    } = desk.detector.state().evidence.pop().unwrap();
+    } = harness.detector.state().evidence.pop().unwrap();
     for preview in [tool, input, output] {
         assert!(preview.chars().count() <= 81, "{preview}");
         assert!(!preview.contains('\n'));
@@ -93,17 +91,17 @@ fn previews_are_short_and_on_one_line() {
 }
 
 #[test]
-fn the_state_stays_within_its_bounds() {
-    let mut desk = Desk::default();
+fn the_state_is_limited() {
+    let mut harness = Harness::default();
     for nth in 0..30 {
         let lines: String = (0..300)
             .map(|line| sentence(nth * 300 + line) + "\n")
             .collect();
         let calls = (0..60).map(|call| read(&format!("{nth}/{call}"), &format!("{nth} {call}")));
-        desk.see(&calls.fold(read("many", &lines), crate::desk::Step::and));
-        desk.see(&shell("true", ""));
+        harness.observe(&calls.fold(read("many", &lines), crate::harness::Step::and));
+        harness.observe(&shell("true", ""));
     }
-    let state = desk.detector.state();
+    let state = harness.detector.state();
     assert_eq!(state.lines.len(), 8192);
     assert_eq!(state.outputs.len(), 1024);
     assert_eq!(state.calls.len(), 1024);
@@ -111,23 +109,24 @@ fn the_state_stays_within_its_bounds() {
 }
 
 #[test]
-fn a_loop_is_seen_however_long_the_turn_was_before_it() {
-    let mut desk = Desk::default();
+fn detects_a_loop_after_a_long_turn() {
+    let mut harness = Harness::default();
     for nth in 0..900 {
         assert!(
-            desk.why(&read(&format!("f{nth}"), &sentence(nth)))
+            harness
+                .progress(&read(&format!("f{nth}"), &sentence(nth)))
                 .is_some()
         );
     }
     assert_eq!(
-        desk.stalls_after((0..20).map(|_| read("f899", &sentence(899)))),
+        harness.stalls_after((0..20).map(|_| read("f899", &sentence(899)))),
         Some(8)
     );
 }
 
 #[test]
-fn a_state_from_elsewhere_that_is_too_large_is_cut() {
-    let mut state = Desk::default().detector.state();
+fn truncates_a_restored_state_that_is_too_large() {
+    let mut state = Harness::default().detector.state();
     state.lines = (0..20_000).collect();
     state.outputs = vec![7; 5000];
     let resumed = ProgressDetector::resume(TurnPolicy::default(), state).state();

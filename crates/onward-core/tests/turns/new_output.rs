@@ -1,0 +1,219 @@
+//! New output under the default rule: new lines, echoes of the input, errors and short outputs.
+
+use onward_core::turn::{ExternalChange, OUTPUT_NOT_REPORTED, Progress};
+use serde_json::json;
+
+use crate::harness::{Harness, Step, read, sentence, shell, tool};
+
+fn page(from: usize, to: usize) -> String {
+    (from..to).map(|nth| sentence(nth) + "\n").collect()
+}
+
+#[test]
+fn an_output_with_known_lines_is_judged_by_its_new_lines() {
+    let mut harness = Harness::default();
+    harness.observe(&read("a", &page(0, 20)));
+    assert_eq!(harness.idle_halves(&read("b", &page(3, 17))), Some(1));
+    assert_eq!(harness.idle_halves(&read("b", &page(3, 17))), Some(2));
+    let one_new = format!("{}{}", page(3, 17), sentence(99));
+    assert!(harness.progress(&read("c", &one_new)).is_some());
+    let short_new = format!("{}and this", page(3, 17));
+    assert_eq!(harness.idle_halves(&read("d", &short_new)), Some(1));
+
+    let mut off = Harness::with_parts(|parts| parts.lines = false);
+    off.observe(&read("a", &page(0, 20)));
+    assert!(off.progress(&read("b", &page(3, 17))).is_some());
+}
+
+#[test]
+fn ignores_line_numbers() {
+    let mut harness = Harness::default();
+    let numbered = |start: usize, separator: &str| -> String {
+        (0..10)
+            .map(|nth| format!("{:>6}{separator}{}\n", start + nth, sentence(nth)))
+            .collect()
+    };
+    harness.observe(&read("a", &numbered(1, "\t")));
+    for again in [numbered(900, "\t"), numbered(7, ":"), numbered(7, " | ")] {
+        assert!(harness.idle_halves(&read("a", &again)).is_some());
+    }
+}
+
+#[test]
+fn searches_without_matches_are_idle() {
+    let search = |query: &str| {
+        let output = format!("No matches found for \"{query}\" in the directory /srv/repository.");
+        tool(
+            "search_dir",
+            json!(format!("search_dir \"{query}\"")),
+            &output,
+        )
+    };
+    let queries = [
+        "install guide",
+        "how to build",
+        "setup.md",
+        "prerequisites",
+        "environment",
+    ];
+    let searches = || {
+        queries.iter().cycle().enumerate().map(|(nth, query)| {
+            let letter = char::from(b'a' + u8::try_from(nth % 26).unwrap());
+            search(&format!("{query} {letter}"))
+        })
+    };
+    assert_eq!(
+        Harness::default().stalls_after(searches().take(20)),
+        Some(9)
+    );
+
+    let mut off = Harness::with_parts(|parts| parts.echoes = false);
+    assert_eq!(off.stalls_after(searches().take(20)), None);
+}
+
+#[test]
+fn reading_back_written_text_is_not_progress() {
+    let text = page(0, 5);
+    let write = tool(
+        "Write",
+        json!({ "file_path": "a", "content": text }),
+        "Done.",
+    )
+    .changed();
+    let mut harness = Harness::default();
+    harness.observe(&write);
+    assert!(harness.idle_halves(&read("a", &text)).is_some());
+
+    let mut off = Harness::with_parts(|parts| parts.echoes = false);
+    off.observe(&write);
+    assert!(off.progress(&read("a", &text)).is_some());
+}
+
+#[test]
+fn output_of_a_program_is_new_even_if_its_words_are_in_the_input() {
+    let program = |verdict: &str| {
+        let code = format!(
+            "{}\nprint('all of the checks of the second stage', verdict)",
+            page(0, 4)
+        );
+        tool(
+            "python",
+            json!({ "code": code }),
+            &format!("all of the checks of the second stage {verdict}, as it seems to be"),
+        )
+    };
+    let mut harness = Harness::default();
+    assert!(harness.progress(&program("passed")).is_some());
+    assert!(harness.progress(&program("failed")).is_some());
+}
+
+#[test]
+fn a_new_error_is_progress_once() {
+    let error = |name: &str| shell("make", &format!("error: cannot find `{name}`")).failed();
+    let mut harness = Harness::default();
+    assert_eq!(
+        harness.progress(&error("alpha")),
+        Some(Progress::NewError { call: 0 })
+    );
+    assert_eq!(harness.idle_halves(&error("alpha")), Some(2));
+    assert_eq!(
+        harness.progress(&error("beta")),
+        Some(Progress::NewError { call: 0 })
+    );
+    assert_eq!(harness.idle_halves(&error("alpha")), Some(2));
+
+    let mut off = Harness::with_parts(|parts| parts.errors = false);
+    assert_eq!(off.idle_halves(&error("alpha")), Some(2));
+}
+
+#[test]
+fn errors_that_differ_only_in_the_echoed_input_are_equal() {
+    let missing = |name: &str| {
+        let output = format!("/bin/sh: line {}: {name}: command not found", name.len());
+        tool(name, json!(format!("{name} --version")), &output).failed()
+    };
+    let mut harness = Harness::default();
+    assert!(harness.progress(&missing("javac")).is_some());
+    for name in ["mvn", "gradle", "ant", "bazel"] {
+        assert_eq!(harness.idle_halves(&missing(name)), Some(2), "{name}");
+    }
+}
+
+#[test]
+fn short_outputs_of_new_calls_count_half() {
+    let commands =
+        || (0..20).map(|nth| shell(&format!("wc -l file{nth}"), &format!("{}", 7 * nth + 100)));
+    assert_eq!(Harness::default().stalls_after(commands()), Some(16));
+
+    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    assert_eq!(off.stalls_after(commands()), Some(8));
+}
+
+#[test]
+fn a_repeated_short_output_counts_as_a_full_idle_step() {
+    let mut harness = Harness::default();
+    assert_eq!(
+        harness.idle_halves(&shell("test -f a.txt; echo $?", "1")),
+        Some(1)
+    );
+    assert_eq!(
+        harness.idle_halves(&shell("test -f b.txt; echo $?", "1")),
+        Some(2)
+    );
+}
+
+#[test]
+fn an_empty_search_result_counts_as_a_full_idle_step() {
+    let mut harness = Harness::default();
+    for command in [
+        "grep -rn alpha src",
+        "find / -name beta 2>/dev/null",
+        "cd src && rg gamma | head",
+    ] {
+        assert_eq!(
+            harness.idle_halves(&shell(command, "")),
+            Some(2),
+            "{command}"
+        );
+    }
+    assert_eq!(
+        harness.idle_halves(&tool("Grep", json!({ "pattern": "delta" }), "")),
+        Some(2)
+    );
+}
+
+#[test]
+fn a_new_command_without_output_does_not_count_as_idle() {
+    let send = |nth: usize| shell(&format!("tmux send-keys -t main 'key {nth}' Enter"), "");
+    let unknown = |step: Step| step.external(ExternalChange::Unknown);
+    // The effect is unknown: the step neither counts nor resets.
+    let mut harness = Harness::default();
+    harness.observe(&shell("true", ""));
+    assert_eq!(harness.idle_halves(&unknown(send(1))), Some(0));
+    // Nothing changed here, but the command may have had an effect elsewhere.
+    assert_eq!(harness.idle_halves(&send(2)), Some(1));
+    // The same command again is a loop.
+    assert_eq!(harness.idle_halves(&unknown(send(1))), Some(2));
+
+    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    assert_eq!(off.idle_halves(&unknown(send(1))), Some(2));
+}
+
+#[test]
+fn an_unreported_output_counts_only_for_a_repeated_call() {
+    let mut harness = Harness::default();
+    for file in ["a", "b", "c"] {
+        assert_eq!(
+            harness.idle_halves(&read(file, OUTPUT_NOT_REPORTED)),
+            Some(0)
+        );
+    }
+    assert_eq!(
+        harness.idle_halves(&read("b", OUTPUT_NOT_REPORTED)),
+        Some(2)
+    );
+
+    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    off.observe(&read("a", OUTPUT_NOT_REPORTED));
+    assert_eq!(off.idle_halves(&read("b", OUTPUT_NOT_REPORTED)), Some(2));
+}
