@@ -1,23 +1,23 @@
-//! `onward proxy`: stands between an agent and its model's API, and passes everything on as it is until
-//! something is wrong.
+//! `onward proxy`: a proxy between an agent and its model's API.
 //!
-//! A request of one of three APIs (`dialect.rs`, and a file for each) is read beside being passed on. A
-//! conversation that the API would reject is repaired; one whose turn goes round in circles is told so
-//! (`watch.rs`), and in the end answered in text (`text_only.rs`). What is not understood passes as it
-//! came: another path, a body that is compressed, too long, or no JSON. Keys pass through and are neither
-//! kept nor logged; what is kept of a conversation is what hooks would tell, too (`record.rs`).
+//! The proxy forwards requests unchanged, with two exceptions. It repairs a conversation that the
+//! API would reject. It injects a text into a looping turn (`monitor.rs`), and finally allows only
+//! a text answer (`text_only.rs`). `codec.rs` and one file per API read and write the three
+//! supported APIs. Requests that the proxy cannot parse are forwarded as they are: other paths, and
+//! bodies that are compressed, too long or not JSON. API keys are forwarded and never stored or
+//! logged. `recorder.rs` stores the same facts about a conversation as hooks report.
 
-mod answer;
 mod anthropic;
 mod chat;
-mod dialect;
+mod codec;
 mod forward;
-mod record;
+mod monitor;
+mod recorder;
 mod request;
+mod response_reader;
 mod responses;
 mod session;
 mod text_only;
-mod watch;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,319 +31,333 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
-use onward_core::transcript::{Api, Frontier, What, repair_document};
+use onward_core::transcript::{Api, RepairKind, TrailingCalls, repair_document};
 use onward_core::turn::LoopControl;
 use tokio::net::TcpListener;
-use tokio::sync::watch as channel;
+use tokio::sync::watch;
 
 use crate::failure::Result;
 use crate::web::listen::listen;
-use crate::web::place::Place;
-use answer::{Form, Reader};
-use dialect::dialect;
-use forward::{Outgoing, Upstream};
-pub(crate) use record::Record;
-use request::{Request, edited};
-use text_only::Exchange;
-use watch::{Course, Thread, Watch};
+use crate::web::origin::OriginPolicy;
+use codec::codec;
+use forward::{OutgoingRequest, Upstream};
+use monitor::{Action, ConversationHandle, Monitor};
+pub(crate) use recorder::Recorder;
+use request::{Request, apply_edits};
+use response_reader::{BodyKind, ResponseReader};
+use text_only::TextOnlyExchange;
 
-/// A longer request passes without having been read. The APIs take no more than this.
-const LONGEST: usize = 32 << 20;
-/// How many connections there may be at once.
-const CONNECTIONS: usize = 1_024;
-/// How long what runs may take when the proxy stops.
-const GRACE: Duration = Duration::from_secs(10);
+/// The maximum length of a request that is parsed. The APIs do not accept longer ones.
+const MAX_REQUEST_BYTES: usize = 32 << 20;
+/// The maximum number of concurrent connections.
+const MAX_CONNECTIONS: usize = 1_024;
+/// How long open requests may take after the proxy is stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A proxy that is ready to answer.
+/// The proxy server.
 pub(crate) struct Proxy {
     upstream: Upstream,
-    place: Place,
-    watch: Watch,
+    origin_policy: OriginPolicy,
+    monitor: Monitor,
 }
 
 impl Proxy {
-    /// To this API, or to the vendors' own.
+    /// Creates a proxy for the API at `upstream`, or for the vendors' APIs.
     pub(crate) fn new(
         upstream: Option<&str>,
         control: LoopControl,
-        record: Record,
+        recorder: Recorder,
     ) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             upstream: Upstream::new(upstream)?,
-            place: Place {
-                guarded: true,
+            origin_policy: OriginPolicy {
+                loopback_only: true,
                 public: None,
-                origins: Vec::new(),
+                allowed_origins: Vec::new(),
             },
-            watch: Watch::new(control, record),
+            monitor: Monitor::new(control, recorder),
         }))
     }
 
-    /// Answers until it is told to stop. What runs then is given its time.
+    /// Serves requests until `stop` is set, then waits up to [`SHUTDOWN_TIMEOUT`] for open
+    /// requests.
     pub(crate) async fn run(
         self: Arc<Self>,
         listener: TcpListener,
-        mut stop: channel::Receiver<bool>,
+        mut stop: watch::Receiver<bool>,
     ) {
-        let site = Router::new().fallback(take_in).with_state(self);
-        let answering = listen(listener, site, CONNECTIONS, stop.clone());
-        let ending = async {
-            // Whoever could say it is gone: then it is the end, too.
+        let router = Router::new().fallback(handle_request).with_state(self);
+        let serving = listen(listener, router, MAX_CONNECTIONS, stop.clone());
+        let stopping = async {
+            // A closed channel stops the proxy as well.
             drop(stop.wait_for(|stop| *stop).await);
-            tokio::time::sleep(GRACE).await;
-            tracing::warn!("some answers were still on their way");
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+            tracing::warn!("stopped with open requests");
         };
         tokio::select! {
-            () = answering => {}
-            () = ending => {}
+            () = serving => {}
+            () = stopping => {}
         }
     }
 
-    async fn answer(self: Arc<Self>, request: axum::extract::Request) -> Response {
-        if self.place.check(&request).is_err() {
-            return forward::failed(
+    async fn handle(self: Arc<Self>, request: axum::extract::Request) -> Response {
+        if self.origin_policy.check(&request).is_err() {
+            return forward::error_response(
                 None,
                 StatusCode::FORBIDDEN,
-                "onward proxy: it answers programs of this machine alone; call it as `127.0.0.1` or \
-                 `localhost`, and not from a web page",
+                "onward proxy: rejected a request from another host or a web page; call it as \
+                 `127.0.0.1` or `localhost`",
             );
         }
         let (parts, body) = request.into_parts();
-        let api = api(&parts);
-        let Some(outgoing) = self.upstream.outgoing(&parts, api) else {
-            let message = "onward proxy: the path makes no address of the API";
-            return forward::failed(api, StatusCode::BAD_REQUEST, message);
+        let api = detect_api(&parts);
+        let Some(outgoing) = self.upstream.prepare(&parts, api) else {
+            let message = "onward proxy: the request path does not form a valid URL";
+            return forward::error_response(api, StatusCode::BAD_REQUEST, message);
         };
         let readable = !parts.headers.contains_key(CONTENT_ENCODING);
         let Some(api) = api.filter(|_| readable) else {
-            return self.pass(api, outgoing, Vec::new(), body).await;
+            return self.relay_unread(api, outgoing, Vec::new(), body).await;
         };
-        match read(body).await {
-            Incoming::Whole(body) => self.converse(api, &parts.headers, outgoing, body).await,
-            Incoming::Long(read, rest) => self.pass(Some(api), outgoing, read, rest).await,
-            Incoming::Broken => {
-                let message = "onward proxy: the request broke off; send it again";
-                forward::failed(Some(api), StatusCode::BAD_REQUEST, message)
+        match read_body(body).await {
+            Incoming::Complete(body) => {
+                self.handle_conversation(api, &parts.headers, outgoing, body)
+                    .await
+            }
+            Incoming::TooLong(read, rest) => {
+                self.relay_unread(Some(api), outgoing, read, rest).await
+            }
+            Incoming::Aborted => {
+                let message = "onward proxy: the request body ended early; send it again";
+                forward::error_response(Some(api), StatusCode::BAD_REQUEST, message)
             }
         }
     }
 
-    /// Passes on what is not looked at.
-    async fn pass(
+    /// Forwards a request that is not parsed.
+    async fn relay_unread(
         &self,
         api: Option<Api>,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         read: Vec<Bytes>,
         rest: Body,
     ) -> Response {
         match self.upstream.stream(outgoing, read, rest).await {
-            Ok(answer) => forward::pass(answer),
-            Err(why) => forward::unreached(api, &why),
+            Ok(response) => forward::relay(response),
+            Err(error) => forward::unreachable_response(api, &error),
         }
     }
 
-    /// A request of an API that is here as a whole.
-    async fn converse(
+    /// Handles a request to one of the three APIs, read completely.
+    async fn handle_conversation(
         self: Arc<Self>,
         api: Api,
         headers: &HeaderMap,
-        mut outgoing: Outgoing,
+        mut outgoing: OutgoingRequest,
         body: Bytes,
     ) -> Response {
         let text = std::str::from_utf8(&body).ok();
-        let repaired = text.map(|text| repaired(api, text));
+        let repaired = text.map(|text| repair_request(api, text));
         let request = repaired
             .as_deref()
-            .and_then(|text| Request::read(api, text));
+            .and_then(|text| Request::parse(api, text));
         let Some(request) = request else {
             return self.forward(api, &outgoing, body.clone(), body, None).await;
         };
-        let (course, thread) = self.watch.judge(headers, &request).await;
-        let sent: Bytes = match &course {
-            Course::Pass => match &repaired {
+        let (action, conversation) = self.monitor.decide(headers, &request).await;
+        let sent: Bytes = match &action {
+            Action::Forward => match &repaired {
                 Some(Cow::Owned(text)) => text.clone().into(),
                 Some(Cow::Borrowed(_)) | None => body.clone(),
             },
-            Course::Say(words) => edited(request.text, dialect(api).say(&request, words)).into(),
-            Course::TextOnly { reminder, .. } => {
-                let mut edits = dialect(api).say(&request, reminder);
-                edits.extend(dialect(api).forbid(&request));
-                edited(request.text, edits).into()
+            Action::Inject(text) => {
+                apply_edits(request.text, codec(api).inject(&request, text)).into()
+            }
+            Action::TextOnly { reminder, .. } => {
+                let mut edits = codec(api).inject(&request, reminder);
+                edits.extend(codec(api).forbid_tools(&request));
+                apply_edits(request.text, edits).into()
             }
         };
         let (
-            Course::TextOnly {
+            Action::TextOnly {
                 reminder,
-                last_words,
+                final_message,
             },
-            Some(thread),
-        ) = (course, thread.clone())
+            Some(conversation),
+        ) = (action, conversation.clone())
         else {
-            return self.forward(api, &outgoing, sent, body, thread).await;
+            return self.forward(api, &outgoing, sent, body, conversation).await;
         };
         tracing::info!(
-            streams = request.streams(),
-            "a turn has to be answered in text"
+            streaming = request.is_streaming(),
+            "tools are disabled: the next response must be text"
         );
         let whole = request.text.to_owned();
-        outgoing.uncompressed();
-        match self.ask(&outgoing, sent, body).await {
-            Ok((answer, Sent::Changed)) if answer.status().is_success() => {
-                let exchange = Exchange {
+        outgoing.disable_compression();
+        match self.send_with_fallback(&outgoing, sent, body).await {
+            Ok((response, Attempt::First)) if response.status().is_success() => {
+                let exchange = TextOnlyExchange {
                     proxy: Arc::clone(&self),
                     api,
                     outgoing,
                     request: whole,
                     reminder,
-                    last_words,
-                    thread,
+                    final_message,
+                    conversation,
                 };
-                exchange.answer(answer).await
+                exchange.respond(response).await
             }
-            Ok((answer, _)) => self.watched(api, answer, Some(thread)),
-            Err(why) => forward::unreached(Some(api), &why),
+            Ok((response, _)) => self.relay_observed(api, response, Some(conversation)),
+            Err(error) => forward::unreachable_response(Some(api), &error),
         }
     }
 
-    /// Sends a request, and passes on what is answered while it is read.
+    /// Sends a request, and relays the response while reading it.
     async fn forward(
         self: Arc<Self>,
         api: Api,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
         sent: Bytes,
-        came: Bytes,
-        thread: Option<Thread>,
+        original: Bytes,
+        conversation: Option<ConversationHandle>,
     ) -> Response {
-        match self.ask(outgoing, sent, came).await {
-            Ok((answer, _)) => self.watched(api, answer, thread),
-            Err(why) => forward::unreached(Some(api), &why),
+        match self.send_with_fallback(outgoing, sent, original).await {
+            Ok((response, _)) => self.relay_observed(api, response, conversation),
+            Err(error) => forward::unreachable_response(Some(api), &error),
         }
     }
 
-    /// Sends a request. Where the API does not take what was changed of it, it goes as it came: nobody is
-    /// to be worse off for what we wanted to help with.
-    async fn ask(
+    /// Sends a request. If the API rejects a modified request, sends the original instead, so that
+    /// a modification never makes a request fail.
+    async fn send_with_fallback(
         &self,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
         sent: Bytes,
-        came: Bytes,
-    ) -> reqwest::Result<(reqwest::Response, Sent)> {
-        let changed = sent != came;
-        let answer = self.upstream.send(outgoing, sent).await?;
-        let refused = matches!(
-            answer.status(),
+        original: Bytes,
+    ) -> reqwest::Result<(reqwest::Response, Attempt)> {
+        let changed = sent != original;
+        let response = self.upstream.send(outgoing, sent).await?;
+        let rejected = matches!(
+            response.status(),
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
         );
-        if !changed || !refused {
-            return Ok((answer, Sent::Changed));
+        if !changed || !rejected {
+            return Ok((response, Attempt::First));
         }
         tracing::warn!(
-            status = answer.status().as_u16(),
-            "the API does not take a request that was changed here; it is sent as it came"
+            status = response.status().as_u16(),
+            "the API rejected the modified request; sending the original"
         );
-        drop(answer);
-        let answer = self.upstream.send(outgoing, came).await?;
-        Ok((answer, Sent::AsItCame))
+        drop(response);
+        let response = self.upstream.send(outgoing, original).await?;
+        Ok((response, Attempt::Fallback))
     }
 
-    /// Passes on an answer, each piece before it is read.
-    fn watched(
+    /// Relays a response. Each chunk is read after it has been relayed.
+    fn relay_observed(
         self: Arc<Self>,
         api: Api,
-        answer: reqwest::Response,
-        thread: Option<Thread>,
+        response: reqwest::Response,
+        conversation: Option<ConversationHandle>,
     ) -> Response {
-        let (Some(thread), Some(form)) = (thread, form(&answer)) else {
-            return forward::pass(answer);
+        let (Some(conversation), Some(kind)) = (conversation, body_kind(&response)) else {
+            return forward::relay(response);
         };
-        if !answer.status().is_success() {
-            return forward::pass(answer);
+        if !response.status().is_success() {
+            return forward::relay(response);
         }
-        let head = forward::head(&answer);
-        let passing = Passing {
+        let head = forward::response_head(&response);
+        let observed = ObservedBody {
             proxy: self,
             api,
-            left: answer.content_length(),
-            answer,
-            reader: Some(Reader::new(api, form)),
-            passed: None,
-            thread,
+            remaining: response.content_length(),
+            response,
+            reader: Some(ResponseReader::new(api, kind)),
+            last_chunk: None,
+            conversation,
         };
-        let body = stream::unfold(Some(passing), async |passing| {
-            let mut passing = passing?;
-            passing.read();
-            match passing.answer.chunk().await {
+        let body = stream::unfold(Some(observed), async |observed| {
+            let mut observed = observed?;
+            observed.read_last_chunk();
+            match observed.response.chunk().await {
                 Ok(Some(bytes)) => {
-                    passing.passed = Some(bytes.clone());
-                    Some((Ok(bytes), Some(passing)))
+                    observed.last_chunk = Some(bytes.clone());
+                    Some((Ok(bytes), Some(observed)))
                 }
                 Ok(None) => {
-                    passing.end();
+                    observed.finish();
                     None
                 }
-                Err(why) => Some((Err(why), None)),
+                Err(error) => Some((Err(error), None)),
             }
         });
         head.map(|()| Body::from_stream(body))
     }
 }
 
-/// How a request was sent in the end.
-enum Sent {
-    Changed,
-    AsItCame,
+/// Which body the API accepted: the first one, or the original after a rejection.
+enum Attempt {
+    First,
+    Fallback,
 }
 
-/// An answer on its way.
-struct Passing {
+/// The body of a response that is read while it is relayed.
+struct ObservedBody {
     proxy: Arc<Proxy>,
     api: Api,
-    answer: reqwest::Response,
-    /// How many bytes are still to come, where that is known.
-    left: Option<u64>,
-    reader: Option<Reader>,
-    /// What was passed on and not yet read.
-    passed: Option<Bytes>,
-    thread: Thread,
+    response: reqwest::Response,
+    /// Bytes still to come, if the response has a length.
+    remaining: Option<u64>,
+    reader: Option<ResponseReader>,
+    /// The chunk that was relayed and is not read yet.
+    last_chunk: Option<Bytes>,
+    conversation: ConversationHandle,
 }
 
-impl Passing {
-    fn read(&mut self) {
-        let Some(passed) = self.passed.take() else {
+impl ObservedBody {
+    fn read_last_chunk(&mut self) {
+        let Some(chunk) = self.last_chunk.take() else {
             return;
         };
-        self.left = self
-            .left
-            .map(|left| left.saturating_sub(passed.len() as u64));
+        self.remaining = self
+            .remaining
+            .map(|remaining| remaining.saturating_sub(chunk.len() as u64));
         if let Some(reader) = &mut self.reader {
-            reader.take(&passed);
+            reader.push(&chunk);
         }
     }
 
-    fn end(&mut self) {
+    fn finish(&mut self) {
         if let Some(reader) = self.reader.take() {
-            let answer = reader.end();
-            self.proxy.watch.heard(&self.thread, self.api, answer);
+            let response = reader.finish();
+            self.proxy
+                .monitor
+                .record_response(&self.conversation, self.api, response);
         }
     }
 }
 
-impl Drop for Passing {
-    /// Of an answer whose length is known nobody asks for more than that: its end is not seen otherwise.
+impl Drop for ObservedBody {
+    /// The server stops polling a body of known length after its last byte, so the end is detected
+    /// here.
     fn drop(&mut self) {
-        self.read();
-        if self.left == Some(0) {
-            self.end();
+        self.read_last_chunk();
+        if self.remaining == Some(0) {
+            self.finish();
         }
     }
 }
 
-async fn take_in(State(proxy): State<Arc<Proxy>>, request: axum::extract::Request) -> Response {
-    proxy.answer(request).await
+async fn handle_request(
+    State(proxy): State<Arc<Proxy>>,
+    request: axum::extract::Request,
+) -> Response {
+    proxy.handle(request).await
 }
 
-/// Which API a request is of, if it is a conversation.
-fn api(parts: &Parts) -> Option<Api> {
+/// The API of a request, if it is a conversation.
+fn detect_api(parts: &Parts) -> Option<Api> {
     let path = parts.uri.path().trim_end_matches('/');
     if parts.method != Method::POST {
         None
@@ -358,61 +372,67 @@ fn api(parts: &Parts) -> Option<Api> {
     }
 }
 
-/// A request as the API takes it: the same text where it does already. What is merely untidy is left.
-fn repaired(api: Api, text: &str) -> Cow<'_, str> {
-    let repaired = repair_document(api, text, Frontier::Answer);
-    let rejected = |what: What| match what {
-        What::Dangling | What::Stale | What::Orphan | What::Doubled => true,
-        // Items of Responses may stand apart from their calls.
-        What::Misplaced => api != Api::Responses,
-        What::BlankRow | What::DoubledRow | What::Reordered | What::Merged => false,
+/// Repairs a request that the API would reject. Cosmetic defects are not repaired.
+fn repair_request(api: Api, text: &str) -> Cow<'_, str> {
+    let repaired = repair_document(api, text, TrailingCalls::Answer);
+    let rejected = |kind: RepairKind| match kind {
+        RepairKind::Dangling
+        | RepairKind::Stale
+        | RepairKind::Orphan
+        | RepairKind::DuplicateResult => true,
+        // Responses accepts results that do not directly follow their calls.
+        RepairKind::Misplaced => api != Api::Responses,
+        RepairKind::BlankRow
+        | RepairKind::DuplicateRow
+        | RepairKind::Reordered
+        | RepairKind::Merged => false,
     };
-    if !repaired.repairs.iter().any(|repair| rejected(repair.what)) {
+    if !repaired.repairs.iter().any(|repair| rejected(repair.kind)) {
         return Cow::Borrowed(text);
     }
     tracing::info!(
         repairs = repaired.repairs.len(),
-        "a conversation that the API would reject is repaired"
+        "repaired a conversation that the API would reject"
     );
     repaired.text
 }
 
-/// In which form an answer comes; none where it cannot be read.
-fn form(answer: &reqwest::Response) -> Option<Form> {
-    let header = |name| answer.headers().get(name).map(|value| value.as_bytes());
+/// The kind of a response body, if it can be read.
+fn body_kind(response: &reqwest::Response) -> Option<BodyKind> {
+    let header = |name| response.headers().get(name).map(|value| value.as_bytes());
     let plain = header(CONTENT_ENCODING).is_none_or(|coding| coding == b"identity");
     let kind = header(CONTENT_TYPE).filter(|_| plain)?;
     match kind {
-        kind if kind.starts_with(b"text/event-stream") => Some(Form::Stream),
-        kind if kind.starts_with(b"application/json") => Some(Form::Whole),
+        kind if kind.starts_with(b"text/event-stream") => Some(BodyKind::EventStream),
+        kind if kind.starts_with(b"application/json") => Some(BodyKind::Json),
         _ => None,
     }
 }
 
-/// A request's body.
+/// A request body.
 enum Incoming {
-    Whole(Bytes),
-    /// It is too long to be read: what came of it, and the rest.
-    Long(Vec<Bytes>, Body),
-    Broken,
+    Complete(Bytes),
+    /// Longer than [`MAX_REQUEST_BYTES`]: the chunks read so far, and the rest.
+    TooLong(Vec<Bytes>, Body),
+    Aborted,
 }
 
-async fn read(body: Body) -> Incoming {
+async fn read_body(body: Body) -> Incoming {
     let mut rest = body.into_data_stream();
     let mut read: Vec<Bytes> = Vec::new();
     let mut length = 0;
     while let Some(piece) = rest.next().await {
         let Ok(piece) = piece else {
-            return Incoming::Broken;
+            return Incoming::Aborted;
         };
         length += piece.len();
         read.push(piece);
-        if length > LONGEST {
-            return Incoming::Long(read, Body::from_stream(rest));
+        if length > MAX_REQUEST_BYTES {
+            return Incoming::TooLong(read, Body::from_stream(rest));
         }
     }
     match <[Bytes; 1]>::try_from(read) {
-        Ok([only]) => Incoming::Whole(only),
-        Err(several) => Incoming::Whole(several.concat().into()),
+        Ok([only]) => Incoming::Complete(only),
+        Err(several) => Incoming::Complete(several.concat().into()),
     }
 }

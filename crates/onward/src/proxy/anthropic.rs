@@ -1,58 +1,63 @@
-//! Anthropic's Messages: `/v1/messages`.
+//! The codec of Anthropic Messages: `/v1/messages`.
 //!
-//! Results stand first in the user's next row, so what is added comes after them in the same row, as
-//! Claude Code itself does it; never in `system`, whose first block has to stay where it is. `tool_choice`
-//! `none` is taken with thinking as without. A history with calls needs `tools`, so where these go, calls
-//! and results become words.
+//! Tool results come first in the next user message, so a text is appended after them in that
+//! message, as Claude Code does, and never to `system`, whose first block must stay in place.
+//! `tool_choice` `none` works with and without thinking. A history with tool calls requires
+//! `tools`, so without tools, calls and results are converted to text.
 
 use onward_core::transcript::json::{self, Object};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{Answer, Dialect, Piece, RESULT, called, sse};
-use super::request::{Answered, Asked, Edit, Request, Row, append, person, set, text, words};
+use super::codec::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
+use super::request::{
+    Edit, Request, Row, ToolCall, ToolResult, append_element, content_text, parse_user_text,
+    set_field, string_field,
+};
 
 pub(super) struct Anthropic;
 
-impl Dialect for Anthropic {
-    fn list(&self) -> &'static str {
+impl Codec for Anthropic {
+    fn messages_key(&self) -> &'static str {
         "messages"
     }
 
-    fn system(&self) -> Option<&'static str> {
+    fn system_key(&self) -> Option<&'static str> {
         Some("system")
     }
 
-    fn row(&self, row: &Value) -> Row {
+    fn parse_row(&self, row: &Value) -> Row {
         let content = &row["content"];
         if row["role"] == "assistant" {
             let calls = blocks(content).filter(|block| block["type"] == "tool_use");
-            return Row::Model(calls.map(asked).collect());
+            return Row::Assistant(calls.map(parse_call).collect());
         }
         if row["role"] != "user" {
-            return Row::Aside;
+            return Row::Other;
         }
-        let results: Vec<Answered> = blocks(content)
+        let results: Vec<ToolResult> = blocks(content)
             .filter(|block| block["type"] == "tool_result")
-            .map(|block| Answered {
-                id: text(block, "tool_use_id"),
+            .map(|block| ToolResult {
+                id: string_field(block, "tool_use_id"),
                 ok: Some(!block["is_error"].as_bool().unwrap_or(false)),
-                output: words(&block["content"]),
+                output: content_text(&block["content"]),
             })
             .collect();
-        match results.is_empty() {
-            true => person(&words(content)),
-            // What else stands in such a row was put there by the agent.
-            false => Row::Results(results),
+        if results.is_empty() {
+            parse_user_text(&content_text(content))
+        } else {
+            // Other content of such a message comes from the agent.
+            Row::ToolResults(results)
         }
     }
 
-    fn say(&self, request: &Request<'_>, said: &str) -> Vec<Edit> {
-        let block = format!(r#"{{"type":"text","text":{}}}"#, json::quoted(said));
+    fn inject(&self, request: &Request<'_>, text: &str) -> Vec<Edit> {
+        let block = format!(r#"{{"type":"text","text":{}}}"#, json::quoted(text));
         for index in (0..request.rows().len()).rev() {
-            let (Some(row), Some(span)) = (request.row(index), request.rows().get(index)) else {
+            let (Some(row), Some(span)) = (request.row_text(index), request.rows().get(index))
+            else {
                 continue;
             };
-            let Some(fields) = Object::of(row) else {
+            let Some(fields) = Object::parse(row) else {
                 continue;
             };
             if fields.string("role").as_deref() != Some("user") {
@@ -68,17 +73,17 @@ impl Dialect for Anthropic {
                     place,
                     format!(r#"[{{"type":"text","text":{was}}},{block}]"#),
                 )],
-                None => vec![append(request.text, &place, &block)],
+                None => vec![append_element(request.text, &place, &block)],
             };
         }
         Vec::new()
     }
 
-    fn forbid(&self, request: &Request<'_>) -> Vec<Edit> {
-        vec![set(request, "tool_choice", r#"{"type":"none"}"#)]
+    fn forbid_tools(&self, request: &Request<'_>) -> Vec<Edit> {
+        vec![set_field(request, "tool_choice", r#"{"type":"none"}"#)]
     }
 
-    fn without_tools(&self, mut request: Value, said: &str) -> Value {
+    fn without_tools(&self, mut request: Value, text: &str) -> Value {
         if let Some(fields) = request.as_object_mut() {
             for key in ["tools", "tool_choice", "mcp_servers"] {
                 fields.remove(key);
@@ -87,7 +92,10 @@ impl Dialect for Anthropic {
         let rows = request["messages"].as_array_mut().into_iter().flatten();
         for row in rows {
             if let Some(content) = row["content"].as_array_mut() {
-                *content = std::mem::take(content).into_iter().flat_map(told).collect();
+                *content = std::mem::take(content)
+                    .into_iter()
+                    .flat_map(block_as_text)
+                    .collect();
             }
         }
         let last = request["messages"].as_array_mut();
@@ -97,126 +105,126 @@ impl Dialect for Anthropic {
                 row["content"] = json!([{ "type": "text", "text": text }]);
             }
             if let Some(content) = row["content"].as_array_mut() {
-                content.push(json!({ "type": "text", "text": said }));
+                content.push(json!({ "type": "text", "text": text }));
             }
         }
         request
     }
 
-    fn event(&self, answer: &mut Answer, event: &Value) -> Piece {
+    fn read_event(&self, response: &mut ModelResponse, event: &Value) -> EventContent {
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
-                answer.started = true;
-                answer.named(&event["message"]);
-                Piece::Other
+                response.started = true;
+                response.set_identity(&event["message"]);
+                EventContent::Other
             }
             "content_block_start" => {
                 let block = &event["content_block"];
                 if block["type"] == "tool_use" {
-                    answer.calls.push(asked(block));
-                    // The input comes in pieces of its text.
-                    if let Some(call) = answer.calls.last_mut() {
+                    response.calls.push(parse_call(block));
+                    // The input is streamed as partial JSON.
+                    if let Some(call) = response.calls.last_mut() {
                         call.input = json!("");
                     }
-                    return Piece::Call;
+                    return EventContent::ToolCall;
                 }
-                answer.blocks = event["index"].as_u64().unwrap_or(answer.blocks) + 1;
-                Piece::Other
+                response.block_count = event["index"].as_u64().unwrap_or(response.block_count) + 1;
+                EventContent::Other
             }
             "content_block_delta" => {
                 let delta = &event["delta"];
-                if let Some(words) = delta["text"].as_str() {
-                    return Piece::Text(words.to_owned());
+                if let Some(text) = delta["text"].as_str() {
+                    return EventContent::Text(text.to_owned());
                 }
                 if let (Some(more), Some(call)) =
-                    (delta["partial_json"].as_str(), answer.calls.last_mut())
+                    (delta["partial_json"].as_str(), response.calls.last_mut())
                     && let Value::String(input) = &mut call.input
                 {
                     input.push_str(more);
                 }
-                Piece::Other
+                EventContent::Other
             }
             "message_delta" => {
-                // A pause of tools that the server runs: the turn goes on.
-                answer.finished = event["delta"]["stop_reason"] != "pause_turn";
-                Piece::Other
+                // A pause for server tools does not end the turn.
+                response.finished = event["delta"]["stop_reason"] != "pause_turn";
+                EventContent::Other
             }
-            _ => Piece::Other,
+            _ => EventContent::Other,
         }
     }
 
-    fn whole(&self, answer: &mut Answer, body: &Value) {
+    fn read_body(&self, response: &mut ModelResponse, body: &Value) {
         if body["type"] != "message" {
             return;
         }
-        answer.started = true;
-        answer.finished = body["stop_reason"] != "pause_turn";
-        answer.named(body);
+        response.started = true;
+        response.finished = body["stop_reason"] != "pause_turn";
+        response.set_identity(body);
         for block in blocks(&body["content"]) {
             if block["type"] == "tool_use" {
-                answer.calls.push(asked(block));
-            } else if let Some(words) = block["text"].as_str() {
-                answer.text.push_str(words);
+                response.calls.push(parse_call(block));
+            } else if let Some(text) = block["text"].as_str() {
+                response.text.push_str(text);
             }
         }
     }
 
-    fn sentence(&self, mut body: Value, said: &str) -> Value {
+    fn text_body(&self, mut body: Value, text: &str) -> Value {
         if !body.is_object() {
             body = Value::Object(Map::new());
         }
         body["type"] = json!("message");
         body["role"] = json!("assistant");
-        body["content"] = json!([{ "type": "text", "text": said }]);
+        body["content"] = json!([{ "type": "text", "text": text }]);
         body["stop_reason"] = json!("end_turn");
         body["stop_sequence"] = Value::Null;
         body
     }
 
-    fn begin(&self, answer: &mut Answer) -> String {
+    fn begin_text(&self, response: &mut ModelResponse) -> String {
         let mut out = String::new();
-        if !answer.started {
-            answer.started = true;
+        if !response.started {
+            response.started = true;
             let message = json!({
-                "id": answer.id, "type": "message", "role": "assistant", "model": answer.model,
+                "id": response.id, "type": "message", "role": "assistant", "model": response.model,
                 "content": [], "stop_reason": null, "stop_sequence": null,
                 "usage": { "input_tokens": 0, "output_tokens": 0 },
             });
             let start = json!({ "type": "message_start", "message": message });
-            out.push_str(&sse(Some("message_start"), &start));
+            out.push_str(&sse_event(Some("message_start"), &start));
         }
         let start = json!({
-            "type": "content_block_start", "index": answer.blocks,
+            "type": "content_block_start", "index": response.block_count,
             "content_block": { "type": "text", "text": "" },
         });
-        out.push_str(&sse(Some("content_block_start"), &start));
+        out.push_str(&sse_event(Some("content_block_start"), &start));
         out
     }
 
-    fn piece(&self, answer: &mut Answer, said: &str) -> String {
+    fn text_delta(&self, response: &mut ModelResponse, text: &str) -> String {
         let delta = json!({
-            "type": "content_block_delta", "index": answer.blocks,
-            "delta": { "type": "text_delta", "text": said },
+            "type": "content_block_delta", "index": response.block_count,
+            "delta": { "type": "text_delta", "text": text },
         });
-        sse(Some("content_block_delta"), &delta)
+        sse_event(Some("content_block_delta"), &delta)
     }
 
-    fn end(&self, answer: &mut Answer, _: &str) -> String {
-        let stop = json!({ "type": "content_block_stop", "index": answer.blocks });
+    fn end_text(&self, response: &mut ModelResponse, _: &str) -> String {
+        let stop = json!({ "type": "content_block_stop", "index": response.block_count });
         let delta = json!({
             "type": "message_delta",
             "delta": { "stop_reason": "end_turn", "stop_sequence": null },
             "usage": { "output_tokens": 0 },
         });
         [
-            sse(Some("content_block_stop"), &stop),
-            sse(Some("message_delta"), &delta),
-            sse(Some("message_stop"), &json!({ "type": "message_stop" })),
+            sse_event(Some("content_block_stop"), &stop),
+            sse_event(Some("message_delta"), &delta),
+            sse_event(Some("message_stop"), &json!({ "type": "message_stop" })),
         ]
         .concat()
     }
 
-    fn error(&self, message: &str) -> Value {
+    fn error_body(&self, message: &str) -> Value {
         json!({ "type": "error", "error": { "type": "api_error", "message": message } })
     }
 }
@@ -225,31 +233,34 @@ fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     content.as_array().into_iter().flatten()
 }
 
-fn asked(block: &Value) -> Asked {
-    Asked {
-        id: text(block, "id"),
-        tool: text(block, "name"),
+fn parse_call(block: &Value) -> ToolCall {
+    ToolCall {
+        id: string_field(block, "id"),
+        tool: string_field(block, "name"),
         input: block["input"].clone(),
     }
 }
 
-/// A block in words, where it is a call or a result; pictures stay what they are.
-fn told(block: Value) -> Vec<Value> {
-    let says = |said: &str| json!({ "type": "text", "text": said });
+/// Converts a call or result block to text blocks. Other blocks are unchanged.
+fn block_as_text(block: Value) -> Vec<Value> {
+    let text_block = |text: &str| json!({ "type": "text", "text": text });
     if block["type"] == "tool_use" {
         let tool = block["name"].as_str().unwrap_or_default();
-        return vec![says(&called(tool, &block["input"]))];
+        return vec![text_block(&call_as_text(tool, &block["input"]))];
     }
     if block["type"] != "tool_result" {
         return vec![block];
     }
     let Some(inside) = block["content"].as_array() else {
-        return vec![says(&format!("{RESULT}\n{}", words(&block["content"])))];
+        return vec![text_block(&format!(
+            "{RESULT_HEADING}\n{}",
+            content_text(&block["content"])
+        ))];
     };
     let inside = inside
         .iter()
         .filter(|block| block["type"] != "tool_reference");
-    std::iter::once(says(RESULT))
+    std::iter::once(text_block(RESULT_HEADING))
         .chain(inside.cloned())
         .collect()
 }

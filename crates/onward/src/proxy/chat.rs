@@ -1,55 +1,56 @@
-//! OpenAI's Chat Completions, and everything that speaks like it: `/v1/chat/completions`.
+//! The codec of OpenAI Chat Completions and compatible APIs: `/v1/chat/completions`.
 //!
-//! Each result is a row, so what is added is a row of the user after them. Servers of open models may
-//! take no notice of `tool_choice`, and their templates may want user and model to take turns: where the
-//! tools go, what stands in a row of the same speaker becomes one.
+//! Each tool result is a row, so a text is appended as a user row after the results. Servers of
+//! open models may ignore `tool_choice`, and their templates may require alternating roles: without
+//! tools, consecutive user rows are merged.
 
 use onward_core::transcript::json;
 use serde_json::{Map, Value, json};
 
-use super::dialect::{Answer, Dialect, Piece, RESULT, called, sse};
+use super::codec::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
 use super::request::{
-    Answered, Asked, Edit, Request, Row, append, arguments, person, set, text, words,
+    Edit, Request, Row, ToolCall, ToolResult, append_element, content_text, parse_arguments,
+    parse_user_text, set_field, string_field,
 };
 
 pub(super) struct Chat;
 
-impl Dialect for Chat {
-    fn list(&self) -> &'static str {
+impl Codec for Chat {
+    fn messages_key(&self) -> &'static str {
         "messages"
     }
 
-    fn system(&self) -> Option<&'static str> {
+    fn system_key(&self) -> Option<&'static str> {
         None
     }
 
-    fn row(&self, row: &Value) -> Row {
+    fn parse_row(&self, row: &Value) -> Row {
         match row["role"].as_str().unwrap_or_default() {
-            "user" => person(&words(&row["content"])),
-            "assistant" => Row::Model(calls(row)),
-            "tool" => Row::Results(vec![answered(row, "tool_call_id")]),
-            // The calls that came before tools: their results name the function, not the call.
-            "function" => Row::Results(vec![answered(row, "name")]),
-            _ => Row::Aside,
+            "user" => parse_user_text(&content_text(&row["content"])),
+            "assistant" => Row::Assistant(parse_calls(row)),
+            "tool" => Row::ToolResults(vec![parse_result(row, "tool_call_id")]),
+            // The older function API: results have the name of the function instead of a call id.
+            "function" => Row::ToolResults(vec![parse_result(row, "name")]),
+            _ => Row::Other,
         }
     }
 
-    fn say(&self, request: &Request<'_>, said: &str) -> Vec<Edit> {
-        let row = format!(r#"{{"role":"user","content":{}}}"#, json::quoted(said));
-        vec![append(request.text, &request.list(), &row)]
+    fn inject(&self, request: &Request<'_>, text: &str) -> Vec<Edit> {
+        let row = format!(r#"{{"role":"user","content":{}}}"#, json::quoted(text));
+        vec![append_element(request.text, &request.rows_span(), &row)]
     }
 
-    fn forbid(&self, request: &Request<'_>) -> Vec<Edit> {
+    fn forbid_tools(&self, request: &Request<'_>) -> Vec<Edit> {
         let keys = [("tools", "tool_choice"), ("functions", "function_call")];
-        let given = keys
+        let present = keys
             .iter()
-            .filter(|(given, _)| request.fields.get(given).is_some());
-        given
-            .map(|(_, key)| set(request, key, r#""none""#))
+            .filter(|(tools, _)| request.fields.get(tools).is_some());
+        present
+            .map(|(_, key)| set_field(request, key, r#""none""#))
             .collect()
     }
 
-    fn without_tools(&self, mut request: Value, said: &str) -> Value {
+    fn without_tools(&self, mut request: Value, text: &str) -> Value {
         if let Some(fields) = request.as_object_mut() {
             for key in [
                 "tools",
@@ -62,201 +63,208 @@ impl Dialect for Chat {
             }
         }
         if let Some(rows) = request["messages"].as_array_mut() {
-            let told = std::mem::take(rows).into_iter().map(told);
-            let last = json!({ "role": "user", "content": said });
-            for row in told.chain([last]) {
-                merge(rows, row);
+            let converted = std::mem::take(rows).into_iter().map(row_as_text);
+            let last = json!({ "role": "user", "content": text });
+            for row in converted.chain([last]) {
+                push_merged(rows, row);
             }
         }
         request
     }
 
-    fn event(&self, answer: &mut Answer, event: &Value) -> Piece {
+    fn read_event(&self, response: &mut ModelResponse, event: &Value) -> EventContent {
         if !event["choices"].is_array() {
-            return Piece::Other;
+            return EventContent::Other;
         }
-        if !answer.started {
-            answer.started = true;
-            answer.named(event);
-            answer.created = event["created"].clone();
+        if !response.started {
+            response.started = true;
+            response.set_identity(event);
+            response.created = event["created"].clone();
         }
         let choice = &event["choices"][0];
         let delta = &choice["delta"];
-        let mut begun = false;
+        let mut started = false;
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            begun |= take(answer, call);
+            started |= add_call_delta(response, call);
         }
         if let Some(name) = delta["function_call"]["name"].as_str() {
-            answer.calls.push(Asked {
+            response.calls.push(ToolCall {
                 id: name.to_owned(),
                 tool: name.to_owned(),
                 input: json!(""),
             });
-            begun = true;
+            started = true;
         }
         let reason = choice["finish_reason"].as_str();
-        answer.finished |= reason.is_some();
-        // Some servers say that there are calls and print them as words.
-        let claims = matches!(reason, Some("tool_calls" | "function_call"));
-        if begun || (claims && answer.calls.is_empty()) {
-            return Piece::Call;
+        response.finished |= reason.is_some();
+        // Some servers report tool calls and send them as text.
+        let reports_calls = matches!(reason, Some("tool_calls" | "function_call"));
+        if started || (reports_calls && response.calls.is_empty()) {
+            return EventContent::ToolCall;
         }
         match delta["content"].as_str() {
-            Some(words) if !words.is_empty() => Piece::Text(words.to_owned()),
-            Some(_) | None => Piece::Other,
+            Some(text) if !text.is_empty() => EventContent::Text(text.to_owned()),
+            Some(_) | None => EventContent::Other,
         }
     }
 
-    fn whole(&self, answer: &mut Answer, body: &Value) {
+    fn read_body(&self, response: &mut ModelResponse, body: &Value) {
         let choice = &body["choices"][0];
         if !choice["message"].is_object() {
             return;
         }
-        answer.started = true;
-        answer.finished = true;
-        answer.named(body);
-        answer.created = body["created"].clone();
-        answer.calls = calls(&choice["message"]);
-        answer.text = words(&choice["message"]["content"]);
+        response.started = true;
+        response.finished = true;
+        response.set_identity(body);
+        response.created = body["created"].clone();
+        response.calls = parse_calls(&choice["message"]);
+        response.text = content_text(&choice["message"]["content"]);
         let reason = choice["finish_reason"].as_str();
-        if answer.calls.is_empty() && matches!(reason, Some("tool_calls" | "function_call")) {
-            answer.finished = false;
+        if response.calls.is_empty() && matches!(reason, Some("tool_calls" | "function_call")) {
+            response.finished = false;
         }
     }
 
-    fn sentence(&self, mut body: Value, said: &str) -> Value {
+    fn text_body(&self, mut body: Value, text: &str) -> Value {
         if !body.is_object() {
             body = Value::Object(Map::new());
         }
         body["object"] = json!("chat.completion");
         body["choices"] = json!([{
             "index": 0, "finish_reason": "stop", "logprobs": null,
-            "message": { "role": "assistant", "content": said },
+            "message": { "role": "assistant", "content": text },
         }]);
         body
     }
 
-    fn begin(&self, answer: &mut Answer) -> String {
-        match std::mem::replace(&mut answer.started, true) {
-            true => String::new(),
-            false => chunk(answer, &json!({ "role": "assistant", "content": "" }), None),
+    fn begin_text(&self, response: &mut ModelResponse) -> String {
+        if std::mem::replace(&mut response.started, true) {
+            String::new()
+        } else {
+            chunk(
+                response,
+                &json!({ "role": "assistant", "content": "" }),
+                None,
+            )
         }
     }
 
-    fn piece(&self, answer: &mut Answer, said: &str) -> String {
-        chunk(answer, &json!({ "content": said }), None)
+    fn text_delta(&self, response: &mut ModelResponse, text: &str) -> String {
+        chunk(response, &json!({ "content": text }), None)
     }
 
-    fn end(&self, answer: &mut Answer, _: &str) -> String {
-        let last = chunk(answer, &json!({}), Some("stop"));
+    fn end_text(&self, response: &mut ModelResponse, _: &str) -> String {
+        let last = chunk(response, &json!({}), Some("stop"));
         format!("{last}data: [DONE]\n\n")
     }
 
-    fn error(&self, message: &str) -> Value {
+    fn error_body(&self, message: &str) -> Value {
         json!({ "error": {
             "message": message, "type": "server_error", "param": null, "code": null,
         } })
     }
 }
 
-fn chunk(answer: &Answer, delta: &Value, reason: Option<&str>) -> String {
+fn chunk(response: &ModelResponse, delta: &Value, reason: Option<&str>) -> String {
     let chunk = json!({
-        "id": answer.id, "object": "chat.completion.chunk", "created": answer.created,
-        "model": answer.model,
+        "id": response.id, "object": "chat.completion.chunk", "created": response.created,
+        "model": response.model,
         "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }],
     });
-    sse(None, &chunk)
+    sse_event(None, &chunk)
 }
 
-/// Takes in a piece of a call, and says whether it is the beginning of one.
-fn take(answer: &mut Answer, piece: &Value) -> bool {
-    let function = match piece["function"].is_object() {
-        true => &piece["function"],
-        false => &piece["custom"],
+/// Adds a part of a tool call. Returns whether it starts a call.
+fn add_call_delta(response: &mut ModelResponse, part: &Value) -> bool {
+    let function = if part["function"].is_object() {
+        &part["function"]
+    } else {
+        &part["custom"]
     };
     let more = function["arguments"]
         .as_str()
         .or_else(|| function["input"].as_str())
         .unwrap_or_default();
-    let index = piece["index"].as_u64().unwrap_or(0);
-    let known = usize::try_from(index).ok();
-    let known = known.and_then(|index| answer.calls.get_mut(index));
-    if let Some(call) = known {
+    let index = part["index"].as_u64().unwrap_or(0);
+    let existing = usize::try_from(index).ok();
+    let existing = existing.and_then(|index| response.calls.get_mut(index));
+    if let Some(call) = existing {
         if let Value::String(input) = &mut call.input {
             input.push_str(more);
         }
         return false;
     }
-    answer.calls.push(Asked {
-        id: text(piece, "id"),
-        tool: text(function, "name"),
+    response.calls.push(ToolCall {
+        id: string_field(part, "id"),
+        tool: string_field(function, "name"),
         input: json!(more),
     });
     true
 }
 
-fn calls(row: &Value) -> Vec<Asked> {
+fn parse_calls(row: &Value) -> Vec<ToolCall> {
     let list = row["tool_calls"].as_array().into_iter().flatten();
     let calls = list.map(|call| {
         let function = &call["function"];
-        // A tool of the kind `custom` is asked in plain text.
-        let (function, input) = match function.is_object() {
-            true => (function, arguments(&function["arguments"])),
-            false => (&call["custom"], call["custom"]["input"].clone()),
+        // The input of a custom tool is plain text.
+        let (function, input) = if function.is_object() {
+            (function, parse_arguments(&function["arguments"]))
+        } else {
+            (&call["custom"], call["custom"]["input"].clone())
         };
-        Asked {
-            id: text(call, "id"),
-            tool: text(function, "name"),
+        ToolCall {
+            id: string_field(call, "id"),
+            tool: string_field(function, "name"),
             input,
         }
     });
     let old = &row["function_call"];
-    let old = old["name"].as_str().map(|name| Asked {
+    let old = old["name"].as_str().map(|name| ToolCall {
         id: name.to_owned(),
         tool: name.to_owned(),
-        input: arguments(&old["arguments"]),
+        input: parse_arguments(&old["arguments"]),
     });
     calls.chain(old).collect()
 }
 
-fn answered(row: &Value, key: &str) -> Answered {
-    let output = words(&row["content"]);
-    Answered {
-        id: text(row, key),
-        // Nothing else marks a failure.
+fn parse_result(row: &Value, key: &str) -> ToolResult {
+    let output = content_text(&row["content"]);
+    ToolResult {
+        id: string_field(row, key),
+        // The API has no error flag.
         ok: output.starts_with("Error").then_some(false),
         output,
     }
 }
 
-/// A row in words, where it holds calls or a result.
-fn told(mut row: Value) -> Value {
-    let role = text(&row, "role");
+/// Converts the calls or the result of a row to text.
+fn row_as_text(mut row: Value) -> Value {
+    let role = string_field(&row, "role");
     if role == "tool" || role == "function" {
-        let result = format!("{RESULT}\n{}", words(&row["content"]));
+        let result = format!("{RESULT_HEADING}\n{}", content_text(&row["content"]));
         return json!({ "role": "user", "content": result });
     }
-    let calls = calls(&row);
+    let calls = parse_calls(&row);
     if calls.is_empty() {
         return row;
     }
-    let mut said = words(&row["content"]);
+    let mut text = content_text(&row["content"]);
     for call in &calls {
-        if !said.is_empty() {
-            said.push('\n');
+        if !text.is_empty() {
+            text.push('\n');
         }
-        said.push_str(&called(&call.tool, &call.input));
+        text.push_str(&call_as_text(&call.tool, &call.input));
     }
     if let Some(fields) = row.as_object_mut() {
         fields.remove("tool_calls");
         fields.remove("function_call");
     }
-    row["content"] = json!(said);
+    row["content"] = json!(text);
     row
 }
 
-/// Adds a row, to the one before where a user's words follow a user's.
-fn merge(rows: &mut Vec<Value>, row: Value) {
+/// Adds a row, or appends a user row to a preceding user row.
+fn push_merged(rows: &mut Vec<Value>, row: Value) {
     if let Some(last) = rows.last_mut()
         && last["role"] == "user"
         && row["role"] == "user"

@@ -1,8 +1,8 @@
-//! Bytes through: a request to the API, and its answer back.
+//! Forwards requests to the API, and relays its responses.
 //!
-//! Everything goes on as it came but what concerns only one connection (RFC 9110, 7.6.1), and `Host`.
-//! Redirects are the agent's to follow. There is no time within which an answer must be there: models take
-//! theirs, and agents have their own patience; whoever hangs up here hangs up there, too.
+//! Everything is forwarded except `Host` and hop-by-hop headers (RFC 9110, section 7.6.1).
+//! Redirects are returned to the agent. There is no response timeout: models may take long, and
+//! agents have timeouts. If the agent disconnects, the upstream request is cancelled.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ use futures_util::stream;
 use onward_core::transcript::Api;
 use reqwest::Url;
 
-use super::dialect::dialect;
+use super::codec::codec;
 use crate::failure::{Failure, Result};
 
-/// How long a connection may take to be there.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Where requests go unless somebody says otherwise.
-const ANTHROPIC: &str = "https://api.anthropic.com";
-const OPENAI: &str = "https://api.openai.com";
-/// What concerns only one connection, beside what `Connection` names.
+/// The timeout for connecting to the API.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The default APIs.
+const ANTHROPIC_URL: &str = "https://api.anthropic.com";
+const OPENAI_URL: &str = "https://api.openai.com";
+/// Hop-by-hop headers, in addition to those named in `Connection`.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -40,40 +40,40 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Where requests go.
+/// The upstream APIs.
 pub(super) struct Upstream {
     client: reqwest::Client,
     anthropic: Url,
     openai: Url,
 }
 
-/// A request that can be sent more than once.
-pub(super) struct Outgoing {
+/// The head of a request, which can be sent more than once.
+pub(super) struct OutgoingRequest {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
 }
 
 impl Upstream {
-    /// To this API, or to the vendors' own.
-    pub(super) fn new(given: Option<&str>) -> Result<Self> {
-        let [anthropic, openai] = match given {
-            Some(given) => {
-                let url = address(given)?;
+    /// Creates a client for the API at `url`, or for the vendors' APIs.
+    pub(super) fn new(url: Option<&str>) -> Result<Self> {
+        let [anthropic, openai] = match url {
+            Some(url) => {
+                let url = parse_url(url)?;
                 [url.clone(), url]
             }
-            None => [address(ANTHROPIC)?, address(OPENAI)?],
+            None => [parse_url(ANTHROPIC_URL)?, parse_url(OPENAI_URL)?],
         };
         let mut client = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none());
-        // A proxy of the environment leads away from this machine.
+        // A proxy set in the environment cannot reach a loopback address.
         if is_loopback(&anthropic) {
             client = client.no_proxy();
         }
-        let client = client.build().map_err(|why| {
-            let message = format!("nothing can be sent: {why}");
-            Failure::failed(message, "check the authorities that this system trusts")
+        let client = client.build().map_err(|error| {
+            let message = format!("cannot create an HTTP client: {error}");
+            Failure::failed(message, "check the system's CA certificates")
         })?;
         Ok(Self {
             client,
@@ -82,8 +82,8 @@ impl Upstream {
         })
     }
 
-    /// What to send, and where to; none where the path makes no address.
-    pub(super) fn outgoing(&self, parts: &Parts, api: Option<Api>) -> Option<Outgoing> {
+    /// Prepares a request to the API, if its path forms a valid URL.
+    pub(super) fn prepare(&self, parts: &Parts, api: Option<Api>) -> Option<OutgoingRequest> {
         let base = match api {
             Some(Api::Anthropic) => &self.anthropic,
             Some(Api::Chat | Api::Responses) => &self.openai,
@@ -91,21 +91,21 @@ impl Upstream {
             None => &self.openai,
         };
         let mut headers = parts.headers.clone();
-        strip(&mut headers);
+        strip_hop_by_hop(&mut headers);
         headers.remove(HOST);
-        // Our own side has told the agent to go on.
+        // The HTTP server has handled `Expect` already.
         headers.remove(EXPECT);
-        Some(Outgoing {
+        Some(OutgoingRequest {
             method: parts.method.clone(),
-            url: joined(base, parts)?,
+            url: join_url(base, parts)?,
             headers,
         })
     }
 
-    /// Sends a request that may be sent again, with this body.
+    /// Sends a request with a body.
     pub(super) async fn send(
         &self,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
         body: Bytes,
     ) -> reqwest::Result<reqwest::Response> {
         let mut headers = outgoing.headers.clone();
@@ -116,62 +116,63 @@ impl Upstream {
         request.headers(headers).body(body).send().await
     }
 
-    /// Sends a request whose body is passed on as it comes; what of it was read already goes first.
+    /// Sends a request and streams its body: first the chunks read so far, then the rest.
     pub(super) async fn stream(
         &self,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         read: Vec<Bytes>,
         rest: Body,
     ) -> reqwest::Result<reqwest::Response> {
-        let Outgoing {
+        let OutgoingRequest {
             method,
             url,
             headers,
         } = outgoing;
-        let has_body = headers.contains_key(CONTENT_LENGTH) || !http_body_is_empty(&rest);
+        let has_body = headers.contains_key(CONTENT_LENGTH) || !is_empty_body(&rest);
         let request = self.client.request(method, url).headers(headers);
         let read = stream::iter(read.into_iter().map(Ok));
         let all = read.chain(rest.into_data_stream());
-        match has_body {
-            true => request.body(reqwest::Body::wrap_stream(all)).send().await,
-            false => request.send().await,
+        if has_body {
+            request.body(reqwest::Body::wrap_stream(all)).send().await
+        } else {
+            request.send().await
         }
     }
 }
 
-impl Outgoing {
-    /// The answer has to be readable here.
-    pub(super) fn uncompressed(&mut self) {
+impl OutgoingRequest {
+    /// Requests an uncompressed response, which the proxy can read.
+    pub(super) fn disable_compression(&mut self) {
         self.headers
             .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
 }
 
-fn http_body_is_empty(body: &Body) -> bool {
+fn is_empty_body(body: &Body) -> bool {
     use axum::body::HttpBody;
     body.is_end_stream()
 }
 
-/// The address of an API.
-fn address(given: &str) -> Result<Url> {
-    let wrong = |why: &str| {
+/// Parses the URL of an API.
+fn parse_url(text: &str) -> Result<Url> {
+    let invalid = |reason: &str| {
         Failure::usage(
-            format!("the flag `--upstream`: `{given}` {why}"),
-            "give the address of the API, such as `https://api.anthropic.com`",
+            format!("invalid `--upstream`: `{text}` {reason}"),
+            "set the URL of the API, for example `https://api.anthropic.com`",
         )
     };
-    let url: Url = given
+    let url: Url = text
         .trim_end_matches('/')
         .parse()
-        .map_err(|_| wrong("is no address"))?;
+        .map_err(|_| invalid("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("does not begin with `https://` or `http://`"));
+        return Err(invalid("does not start with `https://` or `http://`"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("holds a password: keys come with the requests"));
+        return Err(invalid("contains credentials; the agent sends its API key"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("has more than a path behind the host"));
+        return Err(invalid("contains a query or a fragment"));
     }
     Ok(url)
 }
@@ -182,7 +183,7 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Whose a request is that is of none of the three APIs.
+/// Whether a request to another path is meant for Anthropic.
 fn is_for_anthropic(parts: &Parts) -> bool {
     let path = parts.uri.path();
     path.contains("/v1/messages")
@@ -192,22 +193,22 @@ fn is_for_anthropic(parts: &Parts) -> bool {
             .any(|name| parts.headers.contains_key(*name))
 }
 
-/// The address of a request: what it asks for, behind the API's own path. `/v1` may stand in both.
-fn joined(base: &Url, parts: &Parts) -> Option<Url> {
+/// The URL of a request: its path appended to that of the API. `/v1` in both is not repeated.
+fn join_url(base: &Url, parts: &Parts) -> Option<Url> {
     let before = base.path().trim_end_matches('/');
-    let asked = parts.uri.path();
-    let asked = match (before.ends_with("/v1"), asked.strip_prefix("/v1")) {
+    let path = parts.uri.path();
+    let path = match (before.ends_with("/v1"), path.strip_prefix("/v1")) {
         (true, Some(rest)) if rest.starts_with('/') => rest,
-        (true | false, _) => asked,
+        (true | false, _) => path,
     };
     let mut url = base.clone();
-    url.set_path(&format!("{before}{asked}"));
+    url.set_path(&format!("{before}{path}"));
     url.set_query(parts.uri.query());
     url.has_host().then_some(url)
 }
 
-/// Takes out what concerns only one connection.
-fn strip(headers: &mut HeaderMap) {
+/// Removes the headers that concern a single connection.
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -220,25 +221,25 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// The head of an answer, for a body of our own.
-pub(super) fn head(answer: &reqwest::Response) -> Response<()> {
+/// The status and headers of a response, for another body.
+pub(super) fn response_head(upstream: &reqwest::Response) -> Response<()> {
     let mut response = Response::new(());
-    *response.status_mut() = answer.status();
-    answer.headers().clone_into(response.headers_mut());
-    strip(response.headers_mut());
+    *response.status_mut() = upstream.status();
+    upstream.headers().clone_into(response.headers_mut());
+    strip_hop_by_hop(response.headers_mut());
     response
 }
 
-/// An answer, passed on as it is.
-pub(super) fn pass(answer: reqwest::Response) -> Response {
-    let head = head(&answer);
-    let body: reqwest::Body = answer.into();
+/// Relays a response.
+pub(super) fn relay(response: reqwest::Response) -> Response {
+    let head = response_head(&response);
+    let body: reqwest::Body = response.into();
     head.map(|()| Body::new(body))
 }
 
-/// An error of our own, in the API's own form.
-pub(super) fn failed(api: Option<Api>, status: StatusCode, message: &str) -> Response {
-    let error = dialect(api.unwrap_or(Api::Chat)).error(message);
+/// An error of the proxy, in the format of the API.
+pub(super) fn error_response(api: Option<Api>, status: StatusCode, message: &str) -> Response {
+    let error = codec(api.unwrap_or(Api::Chat)).error_body(message);
     let mut response = Response::new(Body::from(error.to_string()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
@@ -246,18 +247,17 @@ pub(super) fn failed(api: Option<Api>, status: StatusCode, message: &str) -> Res
     response
 }
 
-/// The API cannot be reached.
-pub(super) fn unreached(api: Option<Api>, why: &reqwest::Error) -> Response {
-    // The error's own words name the address with its query; the reason stands at the end of its chain.
-    let mut reason: &dyn std::error::Error = why;
+/// The error for an API that cannot be reached.
+pub(super) fn unreachable_response(api: Option<Api>, error: &reqwest::Error) -> Response {
+    // The error itself contains the URL with its query. Only the root cause is reported.
+    let mut reason: &dyn std::error::Error = error;
     while let Some(deeper) = reason.source() {
         reason = deeper;
     }
-    let message = format!(
-        "onward proxy: the API cannot be reached: {reason}; check the network, and `--upstream`"
-    );
-    tracing::warn!(%reason, "the API cannot be reached");
-    failed(api, StatusCode::BAD_GATEWAY, &message)
+    let message =
+        format!("onward proxy: cannot reach the API: {reason}; check the network and `--upstream`");
+    tracing::warn!(%reason, "cannot reach the API");
+    error_response(api, StatusCode::BAD_GATEWAY, &message)
 }
 
 #[cfg(test)]
@@ -266,17 +266,17 @@ mod tests {
 
     use super::*;
 
-    fn asked(path: &str, headers: &[(&str, &str)]) -> Parts {
+    fn parts(path: &str, headers: &[(&str, &str)]) -> Parts {
         let mut request = Request::builder().uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        request.body(()).expect("a request").into_parts().0
+        request.body(()).expect("valid request").into_parts().0
     }
 
     #[test]
-    fn a_path_is_put_behind_the_api_s_own_and_v1_is_not_doubled() {
-        for (base, path, joined_to) in [
+    fn appends_the_path_to_that_of_the_api_without_repeating_v1() {
+        for (base, path, expected) in [
             (
                 "http://a",
                 "/v1/messages?beta=true",
@@ -296,14 +296,14 @@ mod tests {
             ("http://a/v1", "/v1beta/models", "http://a/v1/v1beta/models"),
             ("http://a/x", "/v1/messages", "http://a/x/v1/messages"),
         ] {
-            let base = address(base).expect("an address");
-            let url = joined(&base, &asked(path, &[])).expect("an address");
-            assert_eq!(url.as_str(), joined_to);
+            let base = parse_url(base).expect("valid URL");
+            let url = join_url(&base, &parts(path, &[])).expect("valid URL");
+            assert_eq!(url.as_str(), expected);
         }
     }
 
     #[test]
-    fn what_is_of_no_api_goes_where_its_headers_say() {
+    fn selects_the_vendor_of_other_paths_by_path_and_headers() {
         for (path, headers, anthropic) in [
             (
                 "/v1/models",
@@ -315,13 +315,13 @@ mod tests {
             ("/api/hello", &[], true),
             ("/v1/embeddings", &[], false),
         ] {
-            assert_eq!(is_for_anthropic(&asked(path, headers)), anthropic, "{path}");
+            assert_eq!(is_for_anthropic(&parts(path, headers)), anthropic, "{path}");
         }
     }
 
     #[test]
-    fn what_concerns_one_connection_is_not_passed_on() {
-        let mut headers = asked(
+    fn removes_hop_by_hop_headers() {
+        let mut headers = parts(
             "/",
             &[
                 ("connection", "keep-alive, x-mine"),
@@ -333,14 +333,14 @@ mod tests {
             ],
         )
         .headers;
-        strip(&mut headers);
+        strip_hop_by_hop(&mut headers);
         let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(left, ["x-api-key"]);
     }
 
     #[test]
-    fn an_address_that_leads_nowhere_is_refused() {
-        for wrong in [
+    fn rejects_an_invalid_upstream_url() {
+        for invalid in [
             "",
             "api.example.com",
             "ftp://a",
@@ -348,7 +348,7 @@ mod tests {
             "http://u:p@a",
             "http://a?b",
         ] {
-            assert!(address(wrong).is_err(), "{wrong}");
+            assert!(parse_url(invalid).is_err(), "{invalid}");
         }
     }
 }

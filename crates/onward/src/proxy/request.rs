@@ -1,27 +1,27 @@
-//! A request to a model's API, cut into what is looked at.
+//! A request to a model's API: parsing, turns and steps, and edits.
 //!
-//! The rows of the conversation are spans of the text, and only those are read that nobody has looked at
-//! yet: a request repeats everything that was said before. What an API's rows mean is said in its own
-//! file (`Dialect::row`); here they become turns and steps. A request is changed by edits of its text, so
-//! that everything else keeps its bytes.
+//! A row is one message or item of the conversation, stored as a span of the text. A request
+//! repeats the whole conversation, so only rows after the anchor are parsed. The codecs parse rows
+//! ([`Codec::parse_row`]); this file builds turns and steps from them. Changes are edits of the
+//! text, which leave all other bytes unchanged.
 
 use std::ops::Range;
 
 use onward_core::transcript::Api;
 use onward_core::transcript::json::{self, Object};
-use onward_engine::session::SeenCall;
+use onward_engine::session::ObservedCall;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::dialect::{Dialect, dialect};
+use super::codec::{Codec, codec};
 
-/// The item that holds tools, where they stand among the items of a request to Responses.
-pub(super) const MORE_TOOLS: &str = "additional_tools";
+/// The type of the Responses item that contains tool definitions.
+pub(super) const ADDITIONAL_TOOLS: &str = "additional_tools";
 
-/// Where something stands in a text, and what comes in its place.
+/// A span of the text, and its replacement.
 pub(super) type Edit = (Range<usize>, String);
 
-/// A request that is understood.
+/// A parsed request.
 pub(super) struct Request<'a> {
     pub(super) api: Api,
     pub(super) text: &'a str,
@@ -29,82 +29,83 @@ pub(super) struct Request<'a> {
     rows: Vec<Range<usize>>,
 }
 
-/// What a row of a conversation is.
+/// The content of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Row {
-    /// A person's words.
+    /// A user message.
     Prompt(String),
-    /// The model's, with what it called.
-    Model(Vec<Asked>),
-    /// What came of calls.
-    Results(Vec<Answered>),
-    /// Anything else: the system's, a reminder, a thought.
-    Aside,
+    /// A model response, with its calls.
+    Assistant(Vec<ToolCall>),
+    /// The results of calls.
+    ToolResults(Vec<ToolResult>),
+    /// Any other row: a system message, a reminder, reasoning.
+    Other,
 }
 
-/// A call as the model made it.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) tool: String,
     pub(super) input: Value,
 }
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answered {
+pub(super) struct ToolResult {
     pub(super) id: String,
     pub(super) ok: Option<bool>,
     pub(super) output: String,
 }
 
-/// One model response with the results of its calls.
+/// A model response with the results of its calls.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Step {
-    asked: Vec<Asked>,
-    answered: Vec<Answered>,
+    calls: Vec<ToolCall>,
+    results: Vec<ToolResult>,
 }
 
-/// The message with which a turn began.
+/// The user message that started a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
-    /// Which row it is.
+    /// The row index.
     pub(super) row: usize,
-    /// What it says, as a digest.
+    /// The digest of the text.
     pub(super) digest: String,
-    /// Whether it is the agent's own summary of what was said before.
+    /// Whether it is the agent's summary of a compacted conversation.
     pub(super) is_summary: bool,
 }
 
-/// How far a conversation was looked at: so many rows, of which one is known again by its meaning.
+/// The position up to which a conversation was read: the number of rows, and the digest of one row
+/// to recognize the conversation by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Anchor {
-    rows: usize,
+    row_count: usize,
     row: usize,
     digest: String,
 }
 
-/// What a request brings.
+/// The part of a request after the anchor.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Look {
-    /// Whether it goes on from what was looked at before, so that all steps here are new.
-    pub(super) goes_on: bool,
-    /// The last message of a person, where one was found.
+pub(super) struct Delta {
+    /// Whether the anchor was found, so that all steps are new.
+    pub(super) continues: bool,
+    /// The last user message, if there is one.
     pub(super) prompt: Option<Prompt>,
-    /// The steps since then.
+    /// The steps after that message.
     pub(super) steps: Vec<Step>,
-    /// Where to go on the next time.
+    /// The anchor for the next request.
     pub(super) anchor: Option<Anchor>,
 }
 
 impl<'a> Request<'a> {
-    /// The request that a text is; none where it is not understood.
-    pub(super) fn read(api: Api, text: &'a str) -> Option<Self> {
-        let fields = Object::of(text)?;
-        let list = dialect(api).list();
+    /// Parses a request to this API.
+    pub(super) fn parse(api: Api, text: &'a str) -> Option<Self> {
+        let fields = Object::parse(text)?;
+        let list = codec(api).messages_key();
         let rows = match fields.elements(list) {
             Some(rows) => rows.to_vec(),
-            // The input of Responses may be a mere text.
+            // The input of Responses may be a string.
             None => fields.string(list).map(|_| Vec::new())?,
         };
         Some(Self {
@@ -115,13 +116,15 @@ impl<'a> Request<'a> {
         })
     }
 
-    fn dialect(&self) -> &'static dyn Dialect {
-        dialect(self.api)
+    fn codec(&self) -> &'static dyn Codec {
+        codec(self.api)
     }
 
-    /// Where the list of rows stands.
-    pub(super) fn list(&self) -> Range<usize> {
-        self.fields.span(self.dialect().list()).unwrap_or_default()
+    /// The span of the list of rows.
+    pub(super) fn rows_span(&self) -> Range<usize> {
+        self.fields
+            .span(self.codec().messages_key())
+            .unwrap_or_default()
     }
 
     /// The spans of the rows.
@@ -130,180 +133,188 @@ impl<'a> Request<'a> {
     }
 
     /// The text of a row.
-    pub(super) fn row(&self, row: usize) -> Option<&'a str> {
+    pub(super) fn row_text(&self, row: usize) -> Option<&'a str> {
         self.text.get(self.rows.get(row)?.clone())
     }
 
-    /// Whether the answer is asked for piece by piece.
-    pub(super) fn streams(&self) -> bool {
+    /// Whether a streamed response is requested.
+    pub(super) fn is_streaming(&self) -> bool {
         self.fields.get("stream") == Some("true")
     }
 
-    /// Whether the model may call tools at all.
-    pub(super) fn can_call(&self) -> bool {
+    /// Whether the model may call tools.
+    pub(super) fn allows_tools(&self) -> bool {
         let has = |key| {
             let tools = self.fields.elements(key);
             tools.is_some_and(|tools| !tools.is_empty())
         };
         let choice = self.fields.get("tool_choice").unwrap_or_default();
-        let forbidden = json::string(choice).is_some_and(|word| word == "none")
-            || Object::of(choice).is_some_and(|choice| {
+        let forbidden = json::string(choice).is_some_and(|choice| choice == "none")
+            || Object::parse(choice).is_some_and(|choice| {
                 let kind = choice.string("type");
                 kind.is_some_and(|kind| kind == "none")
             });
-        (has("tools") || has("functions") || self.has_tools_among_rows()) && !forbidden
+        (has("tools") || has("functions") || self.has_tool_rows()) && !forbidden
     }
 
-    /// Whether the tools stand among the items, as Codex sends them to some models.
-    fn has_tools_among_rows(&self) -> bool {
-        let is_list = |row: &Range<usize>| {
-            let item = self.text.get(row.clone()).and_then(Object::of);
-            item.is_some_and(|item| item.string("type").is_some_and(|kind| kind == MORE_TOOLS))
+    /// Whether tools are defined in an item, as Codex does for some models.
+    fn has_tool_rows(&self) -> bool {
+        let defines_tools = |row: &Range<usize>| {
+            let item = self.text.get(row.clone()).and_then(Object::parse);
+            item.is_some_and(|item| {
+                item.string("type")
+                    .is_some_and(|kind| kind == ADDITIONAL_TOOLS)
+            })
         };
-        self.api == Api::Responses && self.rows.iter().any(is_list)
+        self.api == Api::Responses && self.rows.iter().any(defines_tools)
     }
 
-    /// The answer that this goes on from, where the server remembers the conversation.
-    pub(super) fn previous(&self) -> Option<String> {
-        let named = self.fields.string("previous_response_id");
-        let id = named.filter(|_| self.api == Api::Responses)?;
+    /// The id of the response that this request continues, if the server stores the conversation.
+    pub(super) fn previous_response_id(&self) -> Option<String> {
+        let id = self.fields.string("previous_response_id");
+        let id = id.filter(|_| self.api == Api::Responses)?;
         (!id.is_empty()).then(|| id.into_owned())
     }
 
-    fn read_row(&self, row: usize) -> Row {
-        let value = self.row(row).map(serde_json::from_str::<Value>);
+    fn parse_row(&self, row: usize) -> Row {
+        let value = self.row_text(row).map(serde_json::from_str::<Value>);
         match value {
-            Some(Ok(value)) => self.dialect().row(&value),
-            Some(Err(_)) | None => Row::Aside,
+            Some(Ok(value)) => self.codec().parse_row(&value),
+            Some(Err(_)) | None => Row::Other,
         }
     }
 
-    /// What it brings beyond what was looked at already.
-    pub(super) fn look(&self, known: Option<&Anchor>) -> Look {
-        match known.filter(|anchor| self.holds(anchor)) {
-            Some(anchor) => self.look_from(anchor.rows, Some(anchor)),
+    /// The part of the request after the anchor, or from the last user message on.
+    pub(super) fn delta(&self, anchor: Option<&Anchor>) -> Delta {
+        match anchor.filter(|anchor| self.matches_anchor(anchor)) {
+            Some(anchor) => self.delta_from(anchor.row_count, Some(anchor)),
             None => {
                 let last = (0..self.rows.len())
                     .rev()
-                    .find(|row| matches!(self.read_row(*row), Row::Prompt(_)));
-                self.look_from(last.unwrap_or(0), None)
+                    .find(|row| matches!(self.parse_row(*row), Row::Prompt(_)));
+                self.delta_from(last.unwrap_or(0), None)
             }
         }
     }
 
-    fn holds(&self, anchor: &Anchor) -> bool {
-        let meaning = || digest_of(&self.read_row(anchor.row));
-        self.rows.len() >= anchor.rows && meaning().as_ref() == Some(&anchor.digest)
+    fn matches_anchor(&self, anchor: &Anchor) -> bool {
+        let digest = || row_digest(&self.parse_row(anchor.row));
+        self.rows.len() >= anchor.row_count && digest().as_ref() == Some(&anchor.digest)
     }
 
-    fn look_from(&self, from: usize, known: Option<&Anchor>) -> Look {
+    fn delta_from(&self, from: usize, found: Option<&Anchor>) -> Delta {
         let mut prompt = None;
         let mut steps: Vec<Step> = Vec::new();
-        let mut anchor = known.cloned();
+        let mut anchor = found.cloned();
         for index in from..self.rows.len() {
-            let row = self.read_row(index);
-            if let Some(digest) = digest_of(&row) {
-                let rows = self.rows.len();
-                let row = index;
-                anchor = Some(Anchor { rows, row, digest });
+            let row = self.parse_row(index);
+            if let Some(digest) = row_digest(&row) {
+                anchor = Some(Anchor {
+                    row_count: self.rows.len(),
+                    row: index,
+                    digest,
+                });
             }
             match row {
-                Row::Prompt(words) => {
+                Row::Prompt(text) => {
                     steps.clear();
                     prompt = Some(Prompt {
                         row: index,
-                        digest: digest(&[&words]),
-                        is_summary: is_summary(&words),
+                        digest: digest(&[&text]),
+                        is_summary: is_summary(&text),
                     });
                 }
-                Row::Model(asked) => match steps.last_mut() {
-                    Some(step) if step.answered.is_empty() => step.asked.extend(asked),
+                Row::Assistant(calls) => match steps.last_mut() {
+                    Some(step) if step.results.is_empty() => step.calls.extend(calls),
                     Some(_) | None => steps.push(Step {
-                        asked,
-                        answered: Vec::new(),
+                        calls,
+                        results: Vec::new(),
                     }),
                 },
-                Row::Results(answered) => match steps.last_mut() {
-                    Some(step) => step.answered.extend(answered),
+                Row::ToolResults(results) => match steps.last_mut() {
+                    Some(step) => step.results.extend(results),
                     None => steps.push(Step {
-                        asked: Vec::new(),
-                        answered,
+                        calls: Vec::new(),
+                        results,
                     }),
                 },
-                Row::Aside => {}
+                Row::Other => {}
             }
         }
         if let Some(anchor) = &mut anchor {
-            anchor.rows = self.rows.len();
+            anchor.row_count = self.rows.len();
         }
         if self.rows.is_empty() {
-            prompt = self.plain_input();
+            prompt = self.plain_text_prompt();
         }
-        steps.retain(|step| !step.answered.is_empty());
-        Look {
-            goes_on: known.is_some(),
+        steps.retain(|step| !step.results.is_empty());
+        Delta {
+            continues: found.is_some(),
             prompt,
             steps,
             anchor,
         }
     }
 
-    /// Whether the agent itself asks here for a summary of what was said, to go on from it: that is no
-    /// turn, and no answer of one.
-    pub(super) fn asks_for_summary(&self) -> bool {
+    /// Whether the agent requests a summary to compact the conversation. Such a request is not part
+    /// of a turn.
+    pub(super) fn is_compaction_request(&self) -> bool {
         let last = self.rows.len().checked_sub(1);
-        let last = last.map(|row| self.read_row(row));
-        matches!(last, Some(Row::Prompt(words)) if asks_for_summary(&words))
+        let last = last.map(|row| self.parse_row(row));
+        matches!(last, Some(Row::Prompt(text)) if requests_summary(&text))
     }
 
-    /// Whether the conversation begins with the agent's own summary of what was said before.
-    pub(super) fn begins_with_summary(&self) -> bool {
-        let first = (0..self.rows.len()).find_map(|row| match self.read_row(row) {
-            Row::Prompt(words) => Some(is_summary(&words)),
-            Row::Model(_) | Row::Results(_) | Row::Aside => None,
+    /// Whether the conversation starts with a summary of a compacted conversation.
+    pub(super) fn starts_with_summary(&self) -> bool {
+        let first = (0..self.rows.len()).find_map(|row| match self.parse_row(row) {
+            Row::Prompt(text) => Some(is_summary(&text)),
+            Row::Assistant(_) | Row::ToolResults(_) | Row::Other => None,
         });
         first.unwrap_or(false)
     }
 
-    fn plain_input(&self) -> Option<Prompt> {
-        let words = self.fields.string(self.dialect().list())?;
+    fn plain_text_prompt(&self) -> Option<Prompt> {
+        let text = self.fields.string(self.codec().messages_key())?;
         Some(Prompt {
             row: 0,
-            digest: digest(&[&words]),
+            digest: digest(&[&text]),
             is_summary: false,
         })
     }
 
-    /// What the conversation began with, as a digest: the system's words and the first of a person.
-    pub(super) fn head(&self) -> String {
-        let system = self.dialect().system();
+    /// The digest of the conversation's beginning: the system prompt and the first user message.
+    pub(super) fn conversation_digest(&self) -> String {
+        let system = self.codec().system_key();
         let system = system.and_then(|key| self.fields.get(key));
         let system: Option<Value> = system.and_then(|text| serde_json::from_str(text).ok());
-        let system = system.as_ref().map(words).unwrap_or_default();
-        let first = (0..self.rows.len()).find_map(|row| match self.read_row(row) {
-            Row::Prompt(words) => Some(words),
-            Row::Model(_) | Row::Results(_) | Row::Aside => None,
+        let system = system.as_ref().map(content_text).unwrap_or_default();
+        let first = (0..self.rows.len()).find_map(|row| match self.parse_row(row) {
+            Row::Prompt(text) => Some(text),
+            Row::Assistant(_) | Row::ToolResults(_) | Row::Other => None,
         });
-        let plain = || self.fields.string(self.dialect().list());
-        let first = first.or_else(|| plain().map(|words| words.into_owned()));
+        let plain = || self.fields.string(self.codec().messages_key());
+        let first = first.or_else(|| plain().map(|text| text.into_owned()));
         digest(&[&system, &first.unwrap_or_default()])
     }
 }
 
 impl Step {
-    /// The ids of its calls that were answered.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
-        self.answered.iter().map(|answered| answered.id.as_str())
+    /// The ids of the calls with a result.
+    pub(super) fn result_ids(&self) -> impl Iterator<Item = &str> {
+        self.results.iter().map(|result| result.id.as_str())
     }
 
-    /// Its calls with their results. `remembered` knows calls that are not part of the conversation.
-    pub(super) fn seen(self, remembered: impl Fn(&str) -> Option<Asked>) -> Vec<SeenCall> {
-        let Step { asked, answered } = self;
-        let seen = answered.into_iter().map(|result| {
-            let call = asked.iter().find(|call| call.id == result.id).cloned();
-            let call = call.or_else(|| remembered(&result.id));
+    /// The calls with their results. `find` returns calls that are not in the conversation.
+    pub(super) fn into_observed_calls(
+        self,
+        find: impl Fn(&str) -> Option<ToolCall>,
+    ) -> Vec<ObservedCall> {
+        let Step { calls, results } = self;
+        let observed = results.into_iter().map(|result| {
+            let call = calls.iter().find(|call| call.id == result.id).cloned();
+            let call = call.or_else(|| find(&result.id));
             let (tool, input) = call.map(|call| (call.tool, call.input)).unwrap_or_default();
-            SeenCall {
+            ObservedCall {
                 id: Some(result.id),
                 tool,
                 input,
@@ -311,12 +322,12 @@ impl Step {
                 output: result.output,
             }
         });
-        seen.collect()
+        observed.collect()
     }
 }
 
-/// A text with its edits made, which do not overlap.
-pub(super) fn edited(text: &str, mut edits: Vec<Edit>) -> String {
+/// Applies edits, which must not overlap.
+pub(super) fn apply_edits(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let added: usize = edits.iter().map(|(_, piece)| piece.len()).sum();
     let mut out = String::with_capacity(text.len() + added);
@@ -330,8 +341,8 @@ pub(super) fn edited(text: &str, mut edits: Vec<Edit>) -> String {
     out
 }
 
-/// A member of the request with this value, whether it is there already or not.
-pub(super) fn set(request: &Request<'_>, key: &str, value: &str) -> Edit {
+/// An edit that sets a field of the request, present or not.
+pub(super) fn set_field(request: &Request<'_>, key: &str, value: &str) -> Edit {
     if let Some(span) = request.fields.span(key) {
         return (span, value.to_owned());
     }
@@ -339,8 +350,8 @@ pub(super) fn set(request: &Request<'_>, key: &str, value: &str) -> Edit {
     (end..end, format!(",\"{key}\":{value}"))
 }
 
-/// An element at the end of the list that stands here.
-pub(super) fn append(text: &str, list: &Range<usize>, element: &str) -> Edit {
+/// An edit that appends an element to the list in this span.
+pub(super) fn append_element(text: &str, list: &Range<usize>, element: &str) -> Edit {
     let inside = text.get(list.clone()).unwrap_or_default();
     let is_empty = json::elements(inside).is_none_or(|elements| elements.is_empty());
     let end = list.end.saturating_sub(1);
@@ -348,8 +359,8 @@ pub(super) fn append(text: &str, list: &Range<usize>, element: &str) -> Edit {
     (end..end, format!("{comma}{element}"))
 }
 
-/// What a content says: a text as it is, of a list of blocks their texts, line by line.
-pub(super) fn words(content: &Value) -> String {
+/// The text of a content: a string, or the texts of its blocks, one per line.
+pub(super) fn content_text(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();
     }
@@ -357,15 +368,15 @@ pub(super) fn words(content: &Value) -> String {
     let texts: Vec<String> = blocks
         .map(|block| match block["text"].as_str().or(block.as_str()) {
             Some(text) => text.to_owned(),
-            // A picture is its data, so that another picture is another text.
+            // An image is its data, so that different images are different texts.
             None => block.to_string(),
         })
         .collect();
     texts.join("\n")
 }
 
-/// A person's words without what the agent puts between tags of its own; none where nothing is left.
-pub(super) fn person(text: &str) -> Row {
+/// Classifies a user message by its text without `<system-reminder>` elements.
+pub(super) fn parse_user_text(text: &str) -> Row {
     const OPENING: &str = "<system-reminder>";
     const CLOSING: &str = "</system-reminder>";
     let mut left = String::new();
@@ -376,47 +387,46 @@ pub(super) fn person(text: &str) -> Row {
     }
     left.push_str(rest);
     match left.trim() {
-        "" => Row::Aside,
-        words => Row::Prompt(words.to_owned()),
+        "" => Row::Other,
+        text => Row::Prompt(text.to_owned()),
     }
 }
 
-/// Whether an agent says with this what it remembers of a conversation that had become too long: the
-/// turn goes on then.
-fn is_summary(words: &str) -> bool {
+/// Whether a text is an agent's summary of a compacted conversation, which continues the turn.
+fn is_summary(text: &str) -> bool {
     const OPENINGS: [&str; 3] = [
         "This session is being continued from a previous conversation",
         "Another language model started to solve this problem",
         "The following is a summary of the conversation so far",
     ];
-    OPENINGS.iter().any(|opening| words.starts_with(opening))
+    OPENINGS.iter().any(|opening| text.starts_with(opening))
 }
 
-/// Whether these are the words with which an agent asks its model for such a summary.
-fn asks_for_summary(words: &str) -> bool {
+/// Whether a text is an agent's request for such a summary.
+fn requests_summary(text: &str) -> bool {
     const OPENINGS: [&str; 2] = [
         "Your task is to create a detailed summary of the conversation so far",
         "You are performing a CONTEXT CHECKPOINT COMPACTION",
     ];
-    // Newer versions put a sentence or two before it.
-    let end = words.char_indices().nth(600);
-    let head = end.and_then(|(end, _)| words.get(..end)).unwrap_or(words);
+    // Newer versions start with other sentences.
+    let end = text.char_indices().nth(600);
+    let head = end.and_then(|(end, _)| text.get(..end)).unwrap_or(text);
     OPENINGS.iter().any(|opening| head.contains(opening))
 }
 
-/// What a row means, where it can be known again by that.
-fn digest_of(row: &Row) -> Option<String> {
+/// The digest of a row, if it can serve as an anchor.
+fn row_digest(row: &Row) -> Option<String> {
     match row {
-        Row::Prompt(words) => Some(digest(&[words])),
-        Row::Model(asked) if !asked.is_empty() => {
-            let ids: Vec<&str> = asked.iter().map(|call| call.id.as_str()).collect();
+        Row::Prompt(text) => Some(digest(&[text])),
+        Row::Assistant(calls) if !calls.is_empty() => {
+            let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
             Some(digest(&ids))
         }
-        Row::Model(_) | Row::Results(_) | Row::Aside => None,
+        Row::Assistant(_) | Row::ToolResults(_) | Row::Other => None,
     }
 }
 
-/// A short name for texts, the same in every process.
+/// A short, stable digest of texts.
 pub(super) fn digest(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -430,8 +440,8 @@ pub(super) fn digest(texts: &[&str]) -> String {
         .collect()
 }
 
-/// The arguments of a call: JSON within a text; where they are not, the text itself.
-pub(super) fn arguments(arguments: &Value) -> Value {
+/// The arguments of a call: the parsed JSON, or the string itself if it is not JSON.
+pub(super) fn parse_arguments(arguments: &Value) -> Value {
     let parsed = arguments.as_str().map(serde_json::from_str);
     match parsed {
         Some(Ok(input)) => input,
@@ -439,8 +449,8 @@ pub(super) fn arguments(arguments: &Value) -> Value {
     }
 }
 
-/// A field that is a text, or nothing.
-pub(super) fn text(value: &Value, key: &str) -> String {
+/// A string field, or an empty string.
+pub(super) fn string_field(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
 
@@ -450,8 +460,8 @@ mod tests {
 
     use super::*;
 
-    /// A conversation of Anthropic's API; the last row carries the mark of the agent's cache.
-    fn talk(steps: usize, more: &[Value]) -> String {
+    /// A conversation with Anthropic; its last row has a cache marker.
+    fn conversation(steps: usize, more: &[Value]) -> String {
         let mut rows = vec![json!({ "role": "user", "content": [
             { "type": "text", "text": "<system-reminder>a</system-reminder>" },
             { "type": "text", "text": "Tides?" } ] })];
@@ -470,77 +480,80 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_stand_among_the_items_can_be_called_and_taken_away() {
-        let asked = |choice: &str| {
+    fn detects_and_removes_tools_in_an_item() {
+        let body = |choice: &str| {
             json!({ "tool_choice": choice, "input": [
-                { "type": MORE_TOOLS, "role": "developer", "tools": [{ "type": "custom" }] },
+                { "type": ADDITIONAL_TOOLS, "role": "developer", "tools": [{ "type": "custom" }] },
                 { "type": "message", "role": "user", "content": "Tides?" },
             ] })
         };
         for (choice, expected) in [("auto", true), ("none", false)] {
-            let text = asked(choice).to_string();
-            let request = Request::read(Api::Responses, &text).expect("a request");
-            assert_eq!(request.can_call(), expected, "{choice}");
+            let text = body(choice).to_string();
+            let request = Request::parse(Api::Responses, &text).expect("valid request");
+            assert_eq!(request.allows_tools(), expected, "{choice}");
         }
-        let bare = dialect(Api::Responses).without_tools(asked("none"), "Say it in words.");
-        assert!(!bare.to_string().contains(MORE_TOOLS), "{bare}");
+        let bare = codec(Api::Responses).without_tools(body("none"), "Answer in text.");
+        assert!(!bare.to_string().contains(ADDITIONAL_TOOLS), "{bare}");
         assert_eq!(bare["input"].as_array().map(Vec::len), Some(2), "{bare}");
     }
 
-    fn look(text: &str, known: Option<&Anchor>) -> Look {
-        let request = Request::read(Api::Anthropic, text).expect("a request");
-        request.look(known)
+    fn delta(text: &str, anchor: Option<&Anchor>) -> Delta {
+        let request = Request::parse(Api::Anthropic, text).expect("valid request");
+        request.delta(anchor)
     }
 
-    fn ids(look: &Look) -> Vec<&str> {
-        look.steps.iter().flat_map(Step::ids).collect()
+    fn ids(delta: &Delta) -> Vec<&str> {
+        delta.steps.iter().flat_map(Step::result_ids).collect()
     }
 
     #[test]
-    fn only_what_comes_after_the_last_look_is_new() {
-        let first = look(&talk(2, &[]), None);
+    fn returns_only_steps_after_the_anchor() {
+        let first = delta(&conversation(2, &[]), None);
         assert_eq!(ids(&first), ["call_0", "call_1"]);
-        assert!(first.prompt.is_some() && !first.goes_on);
-        let again = look(&talk(2, &[]), first.anchor.as_ref());
-        assert_eq!((ids(&again), again.goes_on), (vec![], true));
-        let next = look(&talk(4, &[]), again.anchor.as_ref());
+        assert!(first.prompt.is_some() && !first.continues);
+        let retry = delta(&conversation(2, &[]), first.anchor.as_ref());
+        assert_eq!((ids(&retry), retry.continues), (vec![], true));
+        let next = delta(&conversation(4, &[]), retry.anchor.as_ref());
         assert_eq!(ids(&next), ["call_2", "call_3"]);
         assert_eq!(next.prompt, None);
     }
 
     #[test]
-    fn a_conversation_that_went_back_is_looked_at_from_its_last_prompt() {
-        let long = look(&talk(3, &[]), None);
-        let back = look(&talk(1, &[]), long.anchor.as_ref());
-        assert!(!back.goes_on);
-        assert_eq!(ids(&back), ["call_0"]);
+    fn reads_a_rewound_conversation_from_its_last_prompt() {
+        let long = delta(&conversation(3, &[]), None);
+        let rewound = delta(&conversation(1, &[]), long.anchor.as_ref());
+        assert!(!rewound.continues);
+        assert_eq!(ids(&rewound), ["call_0"]);
     }
 
     #[test]
-    fn a_new_message_of_a_person_leaves_what_came_before_it_behind() {
-        let first = look(&talk(1, &[]), None);
-        let asked = json!({ "role": "user", "content": [{ "type": "text", "text": "And?" }] });
-        let reminded = json!({ "role": "user", "content": [
+    fn a_new_prompt_discards_earlier_steps() {
+        let first = delta(&conversation(1, &[]), None);
+        let prompt = json!({ "role": "user", "content": [{ "type": "text", "text": "And?" }] });
+        let reminder = json!({ "role": "user", "content": [
             { "type": "text", "text": "<system-reminder>b</system-reminder>" } ] });
-        let next = look(&talk(2, &[asked, reminded]), first.anchor.as_ref());
+        let next = delta(&conversation(2, &[prompt, reminder]), first.anchor.as_ref());
         assert_eq!(next.prompt.map(|prompt| prompt.row), Some(5));
         assert_eq!(next.steps, []);
     }
 
     #[test]
-    fn edits_change_their_own_places_alone() {
+    fn edits_leave_other_bytes_unchanged() {
         let text = r#"{ "a" : [1], "b":2 }"#;
-        let request = |text| Request::read(Api::Anthropic, text);
-        assert!(request(text).is_none(), "it has no rows");
+        let request = |text| Request::parse(Api::Anthropic, text);
+        assert!(
+            request(text).is_none(),
+            "a request without messages was parsed"
+        );
         let text = r#"{ "messages" : [ ], "b":2 } "#;
-        let request = request(text).expect("a request");
+        let request = request(text).expect("valid request");
         let edits = vec![
-            set(&request, "c", "3"),
-            set(&request, "b", "4"),
-            append(text, &request.list(), "5"),
+            set_field(&request, "c", "3"),
+            set_field(&request, "b", "4"),
+            append_element(text, &request.rows_span(), "5"),
         ];
         assert_eq!(
-            edited(text, edits),
+            apply_edits(text, edits),
             r#"{ "messages" : [ 5], "b":4 ,"c":3} "#
         );
     }

@@ -1,64 +1,65 @@
-//! OpenAI's Responses: `/v1/responses`.
+//! The codec of OpenAI Responses: `/v1/responses`.
 //!
-//! Each call and each result is an item of its own, so what is added is an item after them. Where the
-//! server remembers the conversation (`previous_response_id`), a request holds only what is new: then the
-//! calls are known from the answers that passed here.
+//! Each call and each result is an item, so a text is appended as an item after the results. If the
+//! server stores the conversation (`previous_response_id`), a request contains only new items, and
+//! the calls are known from the relayed responses.
 
 use onward_core::transcript::json;
 use serde_json::{Map, Value, json};
 
-use super::dialect::{Answer, Dialect, Piece, RESULT, called, sse};
+use super::codec::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
 use super::request::{
-    Answered, Asked, Edit, MORE_TOOLS, Request, Row, append, arguments, person, set, text, words,
+    ADDITIONAL_TOOLS, Edit, Request, Row, ToolCall, ToolResult, append_element, content_text,
+    parse_arguments, parse_user_text, set_field, string_field,
 };
 
 pub(super) struct Responses;
 
-impl Dialect for Responses {
-    fn list(&self) -> &'static str {
+impl Codec for Responses {
+    fn messages_key(&self) -> &'static str {
         "input"
     }
 
-    fn system(&self) -> Option<&'static str> {
+    fn system_key(&self) -> Option<&'static str> {
         Some("instructions")
     }
 
-    fn row(&self, item: &Value) -> Row {
+    fn parse_row(&self, item: &Value) -> Row {
         let kind = item["type"].as_str().unwrap_or("message");
         if kind == "message" {
             return match item["role"].as_str().unwrap_or_default() {
-                "user" => person(&words(&item["content"])),
-                "assistant" => Row::Model(Vec::new()),
-                _ => Row::Aside,
+                "user" => parse_user_text(&content_text(&item["content"])),
+                "assistant" => Row::Assistant(Vec::new()),
+                _ => Row::Other,
             };
         }
         match item["call_id"].as_str() {
-            Some(id) if kind.ends_with("_output") => Row::Results(vec![answered(id, item)]),
-            Some(_) => Row::Model(vec![asked(item)]),
-            None => Row::Aside,
+            Some(id) if kind.ends_with("_output") => Row::ToolResults(vec![parse_result(id, item)]),
+            Some(_) => Row::Assistant(vec![parse_call(item)]),
+            None => Row::Other,
         }
     }
 
-    fn say(&self, request: &Request<'_>, said: &str) -> Vec<Edit> {
+    fn inject(&self, request: &Request<'_>, text: &str) -> Vec<Edit> {
         let item = |text: &str| {
             format!(
                 r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{text}}}]}}"#
             )
         };
-        let said = item(&json::quoted(said));
-        let list = request.list();
-        let was = request.text.get(list.clone()).unwrap_or_default();
-        match json::string(was) {
-            Some(_) => vec![(list, format!("[{},{said}]", item(was)))],
-            None => vec![append(request.text, &list, &said)],
+        let injected = item(&json::quoted(text));
+        let list = request.rows_span();
+        let current = request.text.get(list.clone()).unwrap_or_default();
+        match json::string(current) {
+            Some(_) => vec![(list, format!("[{},{injected}]", item(current)))],
+            None => vec![append_element(request.text, &list, &injected)],
         }
     }
 
-    fn forbid(&self, request: &Request<'_>) -> Vec<Edit> {
-        vec![set(request, "tool_choice", r#""none""#)]
+    fn forbid_tools(&self, request: &Request<'_>) -> Vec<Edit> {
+        vec![set_field(request, "tool_choice", r#""none""#)]
     }
 
-    fn without_tools(&self, mut request: Value, said: &str) -> Value {
+    fn without_tools(&self, mut request: Value, text: &str) -> Value {
         if let Some(fields) = request.as_object_mut() {
             for key in [
                 "tools",
@@ -69,260 +70,275 @@ impl Dialect for Responses {
                 fields.remove(key);
             }
         }
-        let remembered = ["previous_response_id", "conversation"]
+        let is_stored = ["previous_response_id", "conversation"]
             .iter()
             .any(|key| !request[*key].is_null());
-        if let Some(text) = request["input"].as_str() {
-            request["input"] = json!([user(text)]);
+        if let Some(input) = request["input"].as_str() {
+            request["input"] = json!([user_message(input)]);
         }
         if let Some(items) = request["input"].as_array_mut() {
-            items.retain(|item| item["type"] != MORE_TOOLS);
-            // Results whose calls the server remembers have to stay what they are.
-            if !remembered {
-                *items = std::mem::take(items).into_iter().filter_map(told).collect();
+            items.retain(|item| item["type"] != ADDITIONAL_TOOLS);
+            // Results must keep their form if the server stores the calls.
+            if !is_stored {
+                *items = std::mem::take(items)
+                    .into_iter()
+                    .filter_map(item_as_text)
+                    .collect();
             }
-            items.push(user(said));
+            items.push(user_message(text));
         }
         request
     }
 
-    fn event(&self, answer: &mut Answer, event: &Value) -> Piece {
+    fn read_event(&self, response: &mut ModelResponse, event: &Value) -> EventContent {
         if let Some(number) = event["sequence_number"].as_u64() {
-            answer.sequence = number + 1;
+            response.next_sequence = number + 1;
         }
         match event["type"].as_str().unwrap_or_default() {
             "response.created" => {
-                answer.started = true;
-                answer.named(&event["response"]);
-                answer.response = event["response"].clone();
-                Piece::Other
+                response.started = true;
+                response.set_identity(&event["response"]);
+                response.response = event["response"].clone();
+                EventContent::Other
             }
             "response.output_item.added" => {
                 if is_call(&event["item"]) {
-                    // Whoever goes on in its place goes on with its number.
-                    answer.sequence = answer.sequence.saturating_sub(1);
-                    return Piece::Call;
+                    // Replacement events continue with the number of this event.
+                    response.next_sequence = response.next_sequence.saturating_sub(1);
+                    return EventContent::ToolCall;
                 }
-                answer.blocks = event["output_index"].as_u64().unwrap_or(answer.blocks) + 1;
-                Piece::Other
+                response.block_count = event["output_index"]
+                    .as_u64()
+                    .unwrap_or(response.block_count)
+                    + 1;
+                EventContent::Other
             }
             "response.output_item.done" => {
                 let item = &event["item"];
-                match is_call(item) {
-                    true => answer.calls.push(asked(item)),
-                    false => answer.items.push(item.clone()),
+                if is_call(item) {
+                    response.calls.push(parse_call(item));
+                } else {
+                    response.completed_items.push(item.clone());
                 }
-                Piece::Other
+                EventContent::Other
             }
             "response.output_text.delta" => match event["delta"].as_str() {
-                Some(words) => Piece::Text(words.to_owned()),
-                None => Piece::Other,
+                Some(text) => EventContent::Text(text.to_owned()),
+                None => EventContent::Other,
             },
             "response.completed" | "response.incomplete" => {
-                answer.finished = true;
-                Piece::Other
+                response.finished = true;
+                EventContent::Other
             }
-            _ => Piece::Other,
+            _ => EventContent::Other,
         }
     }
 
-    fn whole(&self, answer: &mut Answer, body: &Value) {
+    fn read_body(&self, response: &mut ModelResponse, body: &Value) {
         let Some(output) = body["output"].as_array() else {
             return;
         };
-        answer.started = true;
-        answer.finished = matches!(
+        response.started = true;
+        response.finished = matches!(
             body["status"].as_str(),
             Some("completed" | "incomplete") | None
         );
-        answer.named(body);
+        response.set_identity(body);
         for item in output {
-            match is_call(item) {
-                true => answer.calls.push(asked(item)),
-                false if item["type"] == "message" => {
-                    answer.text.push_str(&words(&item["content"]))
-                }
-                false => {}
+            if is_call(item) {
+                response.calls.push(parse_call(item));
+            } else if item["type"] == "message" {
+                response.text.push_str(&content_text(&item["content"]));
             }
         }
     }
 
-    fn sentence(&self, mut body: Value, said: &str) -> Value {
+    fn text_body(&self, mut body: Value, text: &str) -> Value {
         if !body.is_object() {
             body = Value::Object(Map::new());
         }
         body["object"] = json!("response");
         body["status"] = json!("completed");
-        body["output"] = json!([message(&body, said)]);
+        body["output"] = json!([message(&body, text)]);
         body
     }
 
-    fn begin(&self, answer: &mut Answer) -> String {
+    fn begin_text(&self, response: &mut ModelResponse) -> String {
         let mut out = String::new();
-        if !answer.started {
-            answer.started = true;
-            answer.response = json!({
-                "id": answer.id, "object": "response", "created_at": answer.created,
-                "status": "in_progress", "model": answer.model, "output": [],
+        if !response.started {
+            response.started = true;
+            response.response = json!({
+                "id": response.id, "object": "response", "created_at": response.created,
+                "status": "in_progress", "model": response.model, "output": [],
             });
-            let response = answer.response.clone();
-            out.push_str(&numbered(
-                answer,
-                "response.created",
-                json!({ "response": response }),
-            ));
+            let created = json!({ "response": response.response });
+            out.push_str(&numbered_event(response, "response.created", created));
         }
-        let mut item = message(&json!({ "id": answer.id }), "");
+        let mut item = message(&json!({ "id": response.id }), "");
         item["status"] = json!("in_progress");
         item["content"] = json!([]);
-        let index = answer.blocks;
+        let index = response.block_count;
         let added = json!({ "output_index": index, "item": item });
-        out.push_str(&numbered(answer, "response.output_item.added", added));
+        out.push_str(&numbered_event(
+            response,
+            "response.output_item.added",
+            added,
+        ));
         let part = json!({
             "item_id": item["id"], "output_index": index, "content_index": 0,
             "part": { "type": "output_text", "text": "", "annotations": [] },
         });
-        out.push_str(&numbered(answer, "response.content_part.added", part));
+        out.push_str(&numbered_event(
+            response,
+            "response.content_part.added",
+            part,
+        ));
         out
     }
 
-    fn piece(&self, answer: &mut Answer, said: &str) -> String {
+    fn text_delta(&self, response: &mut ModelResponse, text: &str) -> String {
         let delta = json!({
-            "item_id": message_id(&answer.id), "output_index": answer.blocks, "content_index": 0,
-            "delta": said,
+            "item_id": message_id(&response.id), "output_index": response.block_count, "content_index": 0,
+            "delta": text,
         });
-        numbered(answer, "response.output_text.delta", delta)
+        numbered_event(response, "response.output_text.delta", delta)
     }
 
-    fn end(&self, answer: &mut Answer, text: &str) -> String {
-        let item = message(&json!({ "id": answer.id }), text);
-        let place = |more: Value| {
+    fn end_text(&self, response: &mut ModelResponse, text: &str) -> String {
+        let item = message(&json!({ "id": response.id }), text);
+        let with_position = |more: Value| {
             let mut event = json!({
-                "item_id": item["id"], "output_index": answer.blocks, "content_index": 0,
+                "item_id": item["id"], "output_index": response.block_count, "content_index": 0,
             });
             if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
                 event.extend(more);
             }
             event
         };
-        let text_done = place(json!({ "text": text }));
-        let part_done = place(json!({ "part": item["content"][0] }));
-        let item_done = json!({ "output_index": answer.blocks, "item": item });
-        answer.items.push(item);
-        let mut response = answer.response.clone();
-        if !response.is_object() {
-            response = json!({ "id": answer.id, "object": "response", "model": answer.model });
+        let text_done = with_position(json!({ "text": text }));
+        let part_done = with_position(json!({ "part": item["content"][0] }));
+        let item_done = json!({ "output_index": response.block_count, "item": item });
+        response.completed_items.push(item);
+        let mut object = response.response.clone();
+        if !object.is_object() {
+            object = json!({ "id": response.id, "object": "response", "model": response.model });
         }
-        response["status"] = json!("completed");
-        response["output"] = json!(answer.items);
+        object["status"] = json!("completed");
+        object["output"] = json!(response.completed_items);
         [
-            numbered(answer, "response.output_text.done", text_done),
-            numbered(answer, "response.content_part.done", part_done),
-            numbered(answer, "response.output_item.done", item_done),
-            numbered(
-                answer,
+            numbered_event(response, "response.output_text.done", text_done),
+            numbered_event(response, "response.content_part.done", part_done),
+            numbered_event(response, "response.output_item.done", item_done),
+            numbered_event(
+                response,
                 "response.completed",
-                json!({ "response": response }),
+                json!({ "response": object }),
             ),
         ]
         .concat()
     }
 
-    fn error(&self, message: &str) -> Value {
+    fn error_body(&self, message: &str) -> Value {
         json!({ "error": {
             "message": message, "type": "server_error", "param": null, "code": null,
         } })
     }
 }
 
-/// An event with its name and the next number.
-fn numbered(answer: &mut Answer, name: &str, mut event: Value) -> String {
+/// An event with its type and the next sequence number.
+fn numbered_event(response: &mut ModelResponse, name: &str, mut event: Value) -> String {
     event["type"] = json!(name);
-    event["sequence_number"] = json!(answer.sequence);
-    answer.sequence += 1;
-    sse(Some(name), &event)
+    event["sequence_number"] = json!(response.next_sequence);
+    response.next_sequence += 1;
+    sse_event(Some(name), &event)
 }
 
-/// Whether an item is something that the agent has to do. What the server does itself has no such id.
+/// Whether an item is a call for the agent. Calls executed by the server have no `call_id`.
 fn is_call(item: &Value) -> bool {
     let kind = item["type"].as_str().unwrap_or_default();
     kind.ends_with("_call") && item["call_id"].is_string()
 }
 
-fn asked(item: &Value) -> Asked {
-    let given = ["arguments", "input", "action"]
+fn parse_call(item: &Value) -> ToolCall {
+    let key = ["arguments", "input", "action"]
         .into_iter()
         .find(|key| !item[*key].is_null());
-    let input = match given {
-        Some("arguments") => arguments(&item["arguments"]),
+    let input = match key {
+        Some("arguments") => parse_arguments(&item["arguments"]),
         Some(key) => item[key].clone(),
         None => Value::Null,
     };
-    let name = text(item, "name");
-    Asked {
-        id: text(item, "call_id"),
-        tool: match name.is_empty() {
-            true => text(item, "type"),
-            false => name,
+    let name = string_field(item, "name");
+    ToolCall {
+        id: string_field(item, "call_id"),
+        tool: if name.is_empty() {
+            string_field(item, "type")
+        } else {
+            name
         },
         input,
     }
 }
 
-/// A result. Codex tells the exit code along with the output.
-fn answered(id: &str, item: &Value) -> Answered {
-    let given = words(&item["output"]);
-    let told: Option<Value> = serde_json::from_str(&given).ok();
-    let code = |told: &Value| told["metadata"]["exit_code"].as_i64();
-    let (ok, output) = match told {
-        Some(told) if code(&told).is_some() && told["output"].is_string() => {
-            (code(&told).map(|code| code == 0), text(&told, "output"))
-        }
+/// Parses a result. Codex includes the exit code in the output.
+fn parse_result(id: &str, item: &Value) -> ToolResult {
+    let text = content_text(&item["output"]);
+    let json: Option<Value> = serde_json::from_str(&text).ok();
+    let code = |json: &Value| json["metadata"]["exit_code"].as_i64();
+    let (ok, output) = match json {
+        Some(json) if code(&json).is_some() && json["output"].is_string() => (
+            code(&json).map(|code| code == 0),
+            string_field(&json, "output"),
+        ),
         Some(_) | None => {
-            let code = given.strip_prefix("Exit code: ");
+            let code = text.strip_prefix("Exit code: ");
             let code = code.and_then(|rest| rest.lines().next());
             let ok = match code {
                 Some(code) => Some(code.trim() == "0"),
-                None => given.starts_with("Error").then_some(false),
+                None => text.starts_with("Error").then_some(false),
             };
-            (ok, given)
+            (ok, text)
         }
     };
-    Answered {
+    ToolResult {
         id: id.to_owned(),
         ok,
         output,
     }
 }
 
-/// An item in words, where it is a call or a result. A thought goes: it may only stand before its call.
-fn told(item: Value) -> Option<Value> {
+/// Converts a call or result item to a message. Reasoning items are removed: they must precede
+/// their calls.
+fn item_as_text(item: Value) -> Option<Value> {
     if is_call(&item) {
-        let call = asked(&item);
+        let call = parse_call(&item);
         return Some(json!({
             "type": "message", "role": "assistant",
-            "content": [{ "type": "output_text", "text": called(&call.tool, &call.input) }],
+            "content": [{ "type": "output_text", "text": call_as_text(&call.tool, &call.input) }],
         }));
     }
     let kind = item["type"].as_str().unwrap_or("message");
     if kind.ends_with("_output") {
-        return Some(user(&format!("{RESULT}\n{}", words(&item["output"]))));
+        return Some(user_message(&format!(
+            "{RESULT_HEADING}\n{}",
+            content_text(&item["output"])
+        )));
     }
     (kind != "reasoning").then_some(item)
 }
 
-fn user(said: &str) -> Value {
+fn user_message(text: &str) -> Value {
     json!({
-        "type": "message", "role": "user", "content": [{ "type": "input_text", "text": said }],
+        "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }],
     })
 }
 
-/// A message of the model that says this.
-fn message(of: &Value, said: &str) -> Value {
+/// An assistant message of a response.
+fn message(response: &Value, text: &str) -> Value {
     json!({
-        "id": message_id(of["id"].as_str().unwrap_or_default()),
+        "id": message_id(response["id"].as_str().unwrap_or_default()),
         "type": "message", "status": "completed", "role": "assistant",
-        "content": [{ "type": "output_text", "text": said, "annotations": [] }],
+        "content": [{ "type": "output_text", "text": text, "annotations": [] }],
     })
 }
 

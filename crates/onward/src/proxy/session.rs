@@ -1,8 +1,8 @@
-//! Which session a request is of.
+//! Identifies the session of a request.
 //!
-//! Agents name it in a header, or in a field that the API has for such things; where none is named, a
-//! conversation is known by what it began with: the system's words and the first of a person. The same
-//! digest keeps apart what one agent asks side by side under one name, as subagents do.
+//! Agents send a session id in a header or a field of the body. Without one, a conversation is
+//! identified by the digest of its beginning: the system prompt and the first user message. The
+//! digest also separates parallel conversations in one session, such as those of subagents.
 
 use axum::http::HeaderMap;
 use onward_core::transcript::Api;
@@ -10,8 +10,8 @@ use onward_core::transcript::json::Object;
 
 use super::request::{Request, digest};
 
-/// Headers in which agents name their session.
-const HEADERS: [&str; 6] = [
+/// Headers with a session id.
+const SESSION_HEADERS: [&str; 6] = [
     "x-claude-code-session-id",
     "session-id",
     "session_id",
@@ -19,60 +19,60 @@ const HEADERS: [&str; 6] = [
     "conversation-id",
     "conversation_id",
 ];
-/// The header in which Claude Code names a subagent.
-const AGENT: &str = "x-claude-code-agent-id";
-/// A longer name is not kept, but its digest.
-const LONGEST: usize = 128;
+/// The header with the id of a Claude Code subagent.
+const SUBAGENT_HEADER: &str = "x-claude-code-agent-id";
+/// The maximum length of a stored id; a longer one is replaced by its digest.
+const MAX_NAME_CHARS: usize = 128;
 
-/// Whose request it is.
+/// The origin of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Who {
-    /// The session.
+pub(super) struct RequestSource {
+    /// The session id.
     pub(super) session: String,
-    /// The subagent, where the agent names it.
+    /// The subagent id, if the agent sends one.
     pub(super) subagent: Option<String>,
-    /// What the conversation began with, as a digest; nothing where the server remembers it.
-    pub(super) head: Option<String>,
+    /// The digest of the conversation's beginning, unless the server stores the conversation.
+    pub(super) conversation: Option<String>,
 }
 
-/// Whose request it is; none where that cannot be known.
-pub(super) fn who(headers: &HeaderMap, request: &Request<'_>) -> Option<Who> {
+/// The origin of a request, if it can be determined.
+pub(super) fn identify(headers: &HeaderMap, request: &Request<'_>) -> Option<RequestSource> {
     let header = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?.trim();
-        (!value.is_empty()).then(|| short(value))
+        (!value.is_empty()).then(|| shorten(value))
     };
-    let named = HEADERS.iter().find_map(|name| header(name));
-    let named = named.or_else(|| field(request).map(|name| short(&name)));
-    let remembered = request.previous().is_some();
-    let head = (!remembered).then(|| request.head());
-    let session = match (&named, &head) {
+    let named = SESSION_HEADERS.iter().find_map(|name| header(name));
+    let named = named.or_else(|| session_field(request).map(|name| shorten(&name)));
+    let stored = request.previous_response_id().is_some();
+    let conversation = (!stored).then(|| request.conversation_digest());
+    let session = match (&named, &conversation) {
         (Some(named), _) => named.clone(),
-        (None, Some(head)) => format!("conversation-{head}"),
+        (None, Some(digest)) => format!("conversation-{digest}"),
         (None, None) => return None,
     };
-    Some(Who {
+    Some(RequestSource {
         session,
-        subagent: header(AGENT),
-        head,
+        subagent: header(SUBAGENT_HEADER),
+        conversation,
     })
 }
 
-/// The session as the body names it.
-fn field(request: &Request<'_>) -> Option<String> {
+/// The session id in the body.
+fn session_field(request: &Request<'_>) -> Option<String> {
     let fields = &request.fields;
-    let metadata = fields.get("metadata").and_then(Object::of);
-    let of_metadata = |key: &str| {
+    let metadata = fields.get("metadata").and_then(Object::parse);
+    let metadata_field = |key: &str| {
         let value = metadata.as_ref()?.string(key)?;
         Some(value.into_owned()).filter(|value| !value.is_empty())
     };
-    if let Some(session) = of_metadata("session_id") {
+    if let Some(session) = metadata_field("session_id") {
         return Some(session);
     }
     match request.api {
-        Api::Anthropic => of_metadata("user_id").and_then(|user| of_user(&user)),
+        Api::Anthropic => metadata_field("user_id").and_then(|user| session_from_user_id(&user)),
         Api::Chat | Api::Responses => {
             let conversation = fields.get("conversation");
-            let object = conversation.and_then(Object::of);
+            let object = conversation.and_then(Object::parse);
             let named = match object {
                 Some(conversation) => conversation.string("id"),
                 None => fields.string("conversation"),
@@ -83,9 +83,9 @@ fn field(request: &Request<'_>) -> Option<String> {
     }
 }
 
-/// The session in what Claude Code says about its user; a mere user is no session.
-fn of_user(user: &str) -> Option<String> {
-    if let Some(session) = Object::of(user).and_then(|user| {
+/// The session id in the `user_id` that Claude Code sends. A plain user id contains none.
+fn session_from_user_id(user: &str) -> Option<String> {
+    if let Some(session) = Object::parse(user).and_then(|user| {
         let session = user.string("session_id")?;
         Some(session.into_owned())
     }) {
@@ -95,10 +95,11 @@ fn of_user(user: &str) -> Option<String> {
     (!session.is_empty()).then(|| session.to_owned())
 }
 
-fn short(name: &str) -> String {
-    match name.chars().count() > LONGEST {
-        true => digest(&[name]),
-        false => name.to_owned(),
+fn shorten(name: &str) -> String {
+    if name.chars().count() > MAX_NAME_CHARS {
+        digest(&[name])
+    } else {
+        name.to_owned()
     }
 }
 
@@ -109,14 +110,16 @@ mod tests {
     fn session(api: Api, headers: &[(&'static str, &'static str)], body: &str) -> String {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.insert(*name, value.parse().expect("a value"));
+            map.insert(*name, value.parse().expect("valid header value"));
         }
-        let request = Request::read(api, body).expect("a request");
-        who(&map, &request).expect("a session").session
+        let request = Request::parse(api, body).expect("valid request");
+        identify(&map, &request)
+            .expect("session identified")
+            .session
     }
 
     #[test]
-    fn a_session_is_named_by_a_header_or_by_a_field() {
+    fn identifies_a_session_by_a_header_or_a_field() {
         let messages = r#""messages":[{"role":"user","content":"a"}]"#;
         for (headers, fields, named) in [
             (&[("x-claude-code-session-id", "h")][..], "", "h"),
@@ -149,25 +152,34 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_a_conversation_is_known_by_its_beginning() {
+    fn identifies_a_conversation_by_its_beginning_without_a_session_id() {
         let body = |system: &str, first: &str, more: &str| {
             format!(
                 r#"{{"system":"{system}","metadata":{{"user_id":"me"}},"messages":[{{"role":"user","content":"{first}"}}{more}]}}"#
             )
         };
         let more = r#",{"role":"assistant","content":"x"},{"role":"user","content":"y"}"#;
-        let of = |body: String| session(Api::Anthropic, &[], &body);
-        assert_eq!(of(body("s", "a", "")), of(body("s", "a", more)));
-        assert_ne!(of(body("s", "a", "")), of(body("s", "b", "")));
-        assert_ne!(of(body("s", "a", "")), of(body("t", "a", "")));
-        assert!(of(body("s", "a", "")).starts_with("conversation-"));
+        let session_of = |body: String| session(Api::Anthropic, &[], &body);
+        assert_eq!(
+            session_of(body("s", "a", "")),
+            session_of(body("s", "a", more))
+        );
+        assert_ne!(
+            session_of(body("s", "a", "")),
+            session_of(body("s", "b", ""))
+        );
+        assert_ne!(
+            session_of(body("s", "a", "")),
+            session_of(body("t", "a", ""))
+        );
+        assert!(session_of(body("s", "a", "")).starts_with("conversation-"));
     }
 
     #[test]
-    fn a_name_that_is_very_long_is_shortened_and_stays_its_own() {
+    fn shortens_a_long_id_to_a_unique_digest() {
         let long = "x".repeat(5_000);
-        assert!(short(&long).len() < LONGEST);
-        assert_ne!(short(&long), short(&format!("{long}y")));
-        assert_eq!(short("s"), "s");
+        assert!(shorten(&long).len() < MAX_NAME_CHARS);
+        assert_ne!(shorten(&long), shorten(&format!("{long}y")));
+        assert_eq!(shorten("s"), "s");
     }
 }

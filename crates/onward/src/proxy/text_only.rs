@@ -1,9 +1,10 @@
-//! A request that must be answered in text: what is done where a server answers with calls all the same.
+//! A request that must be answered in text, and the handling of tool calls despite that.
 //!
-//! It has been told that no tool may be called. If it calls one, it is asked once more, with no tools at
-//! all; if it calls one even then, or cannot be asked, the turn ends with a plain sentence. What a stream
-//! says in words is passed on as it comes; from its first call on, the words of the second answer come in
-//! its place, so that the agent sees one answer that is whole. Nothing is held back.
+//! The request forbids tool calls. If the response calls a tool anyway, the proxy sends a second
+//! request without tools. If that response calls a tool as well or the request fails, the proxy
+//! ends the turn with a final message. Streamed text is relayed immediately. At the first call, the
+//! text of the second response replaces the rest of the first, so the agent receives one complete
+//! response.
 
 use std::sync::Arc;
 
@@ -16,74 +17,74 @@ use onward_core::transcript::Api;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::answer::{Events, Form};
-use super::dialect::{Answer, Piece, dialect};
-use super::forward::{self, Outgoing};
-use super::watch::Thread;
-use super::{Proxy, form};
+use super::codec::{EventContent, ModelResponse, codec};
+use super::forward::{self, OutgoingRequest};
+use super::monitor::ConversationHandle;
+use super::response_reader::{BodyKind, SseParser};
+use super::{Proxy, body_kind};
 
-/// A longer answer is passed on without having been read.
-const LONGEST: usize = 16 << 20;
-/// How many pieces of an answer may wait for the agent.
-const WAITING: usize = 16;
+/// The maximum length of a JSON body that is read; longer ones are relayed unread.
+const MAX_BUFFERED_BYTES: usize = 16 << 20;
+/// The maximum number of chunks that wait for the agent.
+const CHANNEL_CAPACITY: usize = 16;
 
-/// What is needed to ask once more.
-pub(super) struct Exchange {
+/// A text-only request, with everything needed to repeat it without tools.
+pub(super) struct TextOnlyExchange {
     pub(super) proxy: Arc<Proxy>,
     pub(super) api: Api,
-    pub(super) outgoing: Outgoing,
-    /// The request as it came, repaired.
+    pub(super) outgoing: OutgoingRequest,
+    /// The request of the agent, repaired if necessary.
     pub(super) request: String,
     pub(super) reminder: String,
-    pub(super) last_words: String,
-    pub(super) thread: Thread,
+    pub(super) final_message: String,
+    pub(super) conversation: ConversationHandle,
 }
 
-type Pieces = mpsc::Sender<Result<Bytes, std::io::Error>>;
+type BodySender = mpsc::Sender<Result<Bytes, std::io::Error>>;
 
-impl Exchange {
-    /// Passes on the answer to a request that forbade tools, made right where it has to be.
-    pub(super) async fn answer(self, first: reqwest::Response) -> Response {
-        match form(&first) {
-            Some(Form::Stream) => self.stream(first),
-            Some(Form::Whole) => self.whole(first).await,
-            None => forward::pass(first),
+impl TextOnlyExchange {
+    /// Relays the response to the request, or replaces it by a text answer.
+    pub(super) async fn respond(self, first: reqwest::Response) -> Response {
+        match body_kind(&first) {
+            Some(BodyKind::EventStream) => self.respond_stream(first),
+            Some(BodyKind::Json) => self.respond_json(first).await,
+            None => forward::relay(first),
         }
     }
 
-    async fn whole(self, first: reqwest::Response) -> Response {
-        let head = forward::head(&first);
-        let body = match read(first).await {
-            Read::Whole(body) => body,
-            Read::Other(body) => return head.map(|()| body),
+    async fn respond_json(self, first: reqwest::Response) -> Response {
+        let head = forward::response_head(&first);
+        let body = match buffer_body(first).await {
+            BufferedBody::Complete(body) => body,
+            BufferedBody::Incomplete(body) => return head.map(|()| body),
         };
-        let passed = |head: Response<()>, body: Bytes| head.map(|()| Body::from(body));
+        let relay = |head: Response<()>, body: Bytes| head.map(|()| Body::from(body));
         let Ok(value) = serde_json::from_slice::<Value>(&body) else {
-            return passed(head, body);
+            return relay(head, body);
         };
-        let mut answer = Answer::unknown();
-        dialect(self.api).whole(&mut answer, &value);
-        if !answer.started {
-            return passed(head, body);
+        let mut response = ModelResponse::placeholder();
+        codec(self.api).read_body(&mut response, &value);
+        if !response.started {
+            return relay(head, body);
         }
-        if answer.is_text() {
-            self.proxy.watch.answered(&self.thread);
-            return passed(head, body);
+        if response.is_text_answer() {
+            self.proxy.monitor.end_turn(&self.conversation);
+            return relay(head, body);
         }
-        let again = self.ask_again().await;
-        self.proxy.watch.answered(&self.thread);
-        if let Some(second) = again
-            && form(&second) == Some(Form::Whole)
+        let retried = self.retry_without_tools().await;
+        self.proxy.monitor.end_turn(&self.conversation);
+        if let Some(second) = retried
+            && body_kind(&second) == Some(BodyKind::Json)
         {
-            let head = forward::head(&second);
-            if let Read::Whole(body) = read(second).await
-                && self.says(&body).is_some()
+            let head = forward::response_head(&second);
+            if let BufferedBody::Complete(body) = buffer_body(second).await
+                && self.parse_text_answer(&body).is_some()
             {
-                return passed(head, body);
+                return relay(head, body);
             }
         }
-        let sentence = dialect(self.api).sentence(value, &self.last_words);
-        let mut response = head.map(|()| Body::from(sentence.to_string()));
+        let text = codec(self.api).text_body(value, &self.final_message);
+        let mut response = head.map(|()| Body::from(text.to_string()));
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().remove(CONTENT_LENGTH);
         let kind = HeaderValue::from_static("application/json");
@@ -91,189 +92,189 @@ impl Exchange {
         response
     }
 
-    /// The words of an answer that has nothing else.
-    fn says(&self, body: &[u8]) -> Option<String> {
+    /// The text of a response body without calls.
+    fn parse_text_answer(&self, body: &[u8]) -> Option<String> {
         let value: Value = serde_json::from_slice(body).ok()?;
-        let mut answer = Answer::unknown();
-        dialect(self.api).whole(&mut answer, &value);
-        (answer.is_text() && !answer.text.trim().is_empty()).then_some(answer.text)
+        let mut response = ModelResponse::placeholder();
+        codec(self.api).read_body(&mut response, &value);
+        (response.is_text_answer() && !response.text.trim().is_empty()).then_some(response.text)
     }
 
-    fn stream(self, first: reqwest::Response) -> Response {
-        let mut head = forward::head(&first);
+    fn respond_stream(self, first: reqwest::Response) -> Response {
+        let mut head = forward::response_head(&first);
         head.headers_mut().remove(CONTENT_LENGTH);
-        let (pieces, taken) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         tokio::spawn(async move {
             tokio::select! {
-                // The agent has hung up, and so do we.
-                () = pieces.closed() => {}
-                () = self.go_through(first, &pieces) => {}
+                // The agent has disconnected: cancel the upstream request.
+                () = sender.closed() => {}
+                () = self.relay_streams(first, &sender) => {}
             }
         });
-        let body = stream::unfold(taken, async |mut taken| {
-            let piece = taken.recv().await?;
-            Some((piece, taken))
+        let body = stream::unfold(receiver, async |mut receiver| {
+            let chunk = receiver.recv().await?;
+            Some((chunk, receiver))
         });
         head.map(|()| Body::from_stream(body))
     }
 
-    /// Passes on the first answer up to its first call, and then the second one.
-    async fn go_through(&self, mut first: reqwest::Response, pieces: &Pieces) {
-        let mut answer = Answer::unknown();
-        let mut events = Events::default();
+    /// Relays the first response up to its first call, then the text of the second one.
+    async fn relay_streams(&self, mut first: reqwest::Response, sender: &BodySender) {
+        let mut response = ModelResponse::placeholder();
+        let mut events = SseParser::default();
         'call: loop {
             match first.chunk().await {
                 Ok(Some(bytes)) => {
                     events.push(&bytes);
-                    while let Some(event) = events.next() {
-                        if event.read(self.api, &mut answer) == Piece::Call {
+                    while let Some(event) = events.next_event() {
+                        if event.apply(self.api, &mut response) == EventContent::ToolCall {
                             break 'call;
                         }
-                        send(pieces, event.raw).await;
+                        send_chunk(sender, event.raw).await;
                     }
                 }
                 Ok(None) => {
-                    send(pieces, events.rest()).await;
-                    if answer.finished {
-                        self.proxy.watch.answered(&self.thread);
+                    send_chunk(sender, events.into_rest()).await;
+                    if response.finished {
+                        self.proxy.monitor.end_turn(&self.conversation);
                     }
                     return;
                 }
-                Err(why) => {
-                    // The agent sees what happened: an answer that breaks off.
-                    drop(pieces.send(Err(std::io::Error::other(why))).await);
+                Err(error) => {
+                    // Relay the failure: a truncated response must not look complete.
+                    drop(sender.send(Err(std::io::Error::other(error))).await);
                     return;
                 }
             }
         }
         drop(first);
-        answer.finished = false;
-        let mut said = Saying {
+        response.finished = false;
+        let mut writer = TextWriter {
             api: self.api,
-            answer,
+            response,
             text: String::new(),
-            begun: false,
+            started: false,
         };
-        let whole = match self.ask_again().await {
-            Some(second) => self.go_on(second, &mut said, pieces).await,
+        let is_complete = match self.retry_without_tools().await {
+            Some(second) => self.relay_retry(second, &mut writer, sender).await,
             None => false,
         };
-        if !whole {
-            let apart = if said.text.is_empty() { "" } else { "\n\n" };
-            let words = format!("{apart}{}", self.last_words);
-            send(pieces, said.words(&words).into_bytes()).await;
+        if !is_complete {
+            let separator = if writer.text.is_empty() { "" } else { "\n\n" };
+            let text = format!("{separator}{}", self.final_message);
+            send_chunk(sender, writer.write(&text).into_bytes()).await;
         }
-        send(pieces, said.end().into_bytes()).await;
-        self.proxy.watch.answered(&self.thread);
+        send_chunk(sender, writer.finish().into_bytes()).await;
+        self.proxy.monitor.end_turn(&self.conversation);
     }
 
-    /// Passes on the words of the second answer, and says whether it had some and nothing else.
-    async fn go_on(
+    /// Relays the text of the second response. Returns whether it is a complete text answer.
+    async fn relay_retry(
         &self,
         mut second: reqwest::Response,
-        said: &mut Saying,
-        pieces: &Pieces,
+        writer: &mut TextWriter,
+        sender: &BodySender,
     ) -> bool {
-        if form(&second) == Some(Form::Whole) {
-            let Read::Whole(body) = read(second).await else {
+        if body_kind(&second) == Some(BodyKind::Json) {
+            let BufferedBody::Complete(body) = buffer_body(second).await else {
                 return false;
             };
-            let Some(words) = self.says(&body) else {
+            let Some(text) = self.parse_text_answer(&body) else {
                 return false;
             };
-            send(pieces, said.words(&words).into_bytes()).await;
+            send_chunk(sender, writer.write(&text).into_bytes()).await;
             return true;
         }
-        let mut events = Events::default();
-        let mut answer = Answer::unknown();
+        let mut events = SseParser::default();
+        let mut response = ModelResponse::placeholder();
         while let Ok(Some(bytes)) = second.chunk().await {
             events.push(&bytes);
-            while let Some(event) = events.next() {
-                match event.read(self.api, &mut answer) {
-                    Piece::Text(words) => {
-                        send(pieces, said.words(&words).into_bytes()).await;
+            while let Some(event) = events.next_event() {
+                match event.apply(self.api, &mut response) {
+                    EventContent::Text(text) => {
+                        send_chunk(sender, writer.write(&text).into_bytes()).await;
                     }
-                    Piece::Call => return false,
-                    Piece::Other => {}
+                    EventContent::ToolCall => return false,
+                    EventContent::Other => {}
                 }
             }
         }
-        answer.finished && !said.text.trim().is_empty()
+        response.finished && !writer.text.trim().is_empty()
     }
 
-    /// Asks once more, with no tools at all; nothing where that is not answered.
-    async fn ask_again(&self) -> Option<reqwest::Response> {
+    /// Repeats the request without tools. Returns the response if it is successful and readable.
+    async fn retry_without_tools(&self) -> Option<reqwest::Response> {
         let request: Value = serde_json::from_str(&self.request).ok()?;
-        let request = dialect(self.api).without_tools(request, &self.reminder);
+        let request = codec(self.api).without_tools(request, &self.reminder);
         let sent = self
             .proxy
             .upstream
             .send(&self.outgoing, request.to_string().into());
-        let answer = sent.await.ok()?;
-        let readable = form(&answer).is_some();
-        (answer.status().is_success() && readable).then_some(answer)
+        let response = sent.await.ok()?;
+        let readable = body_kind(&response).is_some();
+        (response.status().is_success() && readable).then_some(response)
     }
 }
 
-/// Words of our own in an answer that somebody else began.
-struct Saying {
+/// Writes text into a response that the upstream server started.
+struct TextWriter {
     api: Api,
-    answer: Answer,
+    response: ModelResponse,
     text: String,
-    begun: bool,
+    started: bool,
 }
 
-impl Saying {
-    fn words(&mut self, words: &str) -> String {
+impl TextWriter {
+    fn write(&mut self, text: &str) -> String {
         let mut out = String::new();
-        if !std::mem::replace(&mut self.begun, true) {
-            out.push_str(&dialect(self.api).begin(&mut self.answer));
+        if !std::mem::replace(&mut self.started, true) {
+            out.push_str(&codec(self.api).begin_text(&mut self.response));
         }
-        self.text.push_str(words);
-        out.push_str(&dialect(self.api).piece(&mut self.answer, words));
+        self.text.push_str(text);
+        out.push_str(&codec(self.api).text_delta(&mut self.response, text));
         out
     }
 
-    fn end(&mut self) -> String {
-        dialect(self.api).end(&mut self.answer, &self.text)
+    fn finish(&mut self) -> String {
+        codec(self.api).end_text(&mut self.response, &self.text)
     }
 }
 
-async fn send(pieces: &Pieces, bytes: impl Into<Bytes>) {
+async fn send_chunk(sender: &BodySender, bytes: impl Into<Bytes>) {
     let bytes = bytes.into();
     if !bytes.is_empty() {
-        // Whoever should have taken it is gone, which ends all of this.
-        drop(pieces.send(Ok(bytes)).await);
+        // An error means that the agent has disconnected, which cancels the task.
+        drop(sender.send(Ok(bytes)).await);
     }
 }
 
-enum Read {
-    Whole(Bytes),
-    /// It is too long, or it broke off: what came of it, and what is still to come.
-    Other(Body),
+enum BufferedBody {
+    Complete(Bytes),
+    /// Too long or truncated: the bytes read so far, and the rest.
+    Incomplete(Body),
 }
 
-/// Reads an answer, if it is not too long.
-async fn read(mut answer: reqwest::Response) -> Read {
+/// Reads a response body, up to the maximum length.
+async fn buffer_body(mut response: reqwest::Response) -> BufferedBody {
     let mut read = Vec::new();
     loop {
-        match answer.chunk().await {
+        match response.chunk().await {
             Ok(Some(bytes)) => read.extend_from_slice(&bytes),
-            Ok(None) => return Read::Whole(read.into()),
-            Err(why) => {
+            Ok(None) => return BufferedBody::Complete(read.into()),
+            Err(error) => {
                 let pieces: [Result<Bytes, std::io::Error>; 2] =
-                    [Ok(read.into()), Err(std::io::Error::other(why))];
-                return Read::Other(Body::from_stream(stream::iter(pieces)));
+                    [Ok(read.into()), Err(std::io::Error::other(error))];
+                return BufferedBody::Incomplete(Body::from_stream(stream::iter(pieces)));
             }
         }
-        if read.len() > LONGEST {
-            let rest = stream::unfold(answer, async |mut answer| {
-                let piece = answer.chunk().await.transpose()?;
-                Some((piece, answer))
+        if read.len() > MAX_BUFFERED_BYTES {
+            let rest = stream::unfold(response, async |mut response| {
+                let chunk = response.chunk().await.transpose()?;
+                Some((chunk, response))
             });
             let read = stream::iter([Ok(Bytes::from(read))]);
             use futures_util::StreamExt;
-            return Read::Other(Body::from_stream(read.chain(rest)));
+            return BufferedBody::Incomplete(Body::from_stream(read.chain(rest)));
         }
     }
 }

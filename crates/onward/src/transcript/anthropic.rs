@@ -1,50 +1,47 @@
-//! Messages of Anthropic's Messages API.
+//! Messages of the Anthropic Messages API.
 //!
-//! A `user` message with tool results is no prompt, whatever else stands in it: reminders are put
-//! there by harnesses. Nothing is known of the outside.
-//! The blocks of a message are the same in Claude Code's logs; `claude_code` reads them with the
-//! functions from here.
+//! A `user` message with tool results is not a prompt, even with other content: harnesses add
+//! reminders to it. External changes are unknown. Claude Code logs contain the same blocks, so
+//! `claude_code` uses the functions of this file.
 
 use serde_json::Value;
 
-use super::draft::Draft;
-use super::messages::{self, Dialect, is_from_a_person, text};
-use super::{Each, Error, Format, Lines};
+use super::messages::{self, MessageRules, is_user_prompt, text};
+use super::turn_builder::TurnBuilder;
+use super::{Error, Format, Lines, Visitor};
 
 /// Reads every conversation.
-pub(super) fn read(lines: Lines, each: &mut Each<'_>) -> Result<(), Error> {
-    let dialect = Dialect {
+pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
+    let rules = MessageRules {
         format: Format::Anthropic,
         is_prompt,
-        take,
+        add_message,
     };
-    messages::read(lines, &dialect, each)
+    messages::read(lines, &rules, visit)
 }
 
 fn is_prompt(message: &Value) -> bool {
-    message["role"] == "user"
-        && !has_results(message)
-        && is_from_a_person(&text(&message["content"]))
+    message["role"] == "user" && !has_results(message) && is_user_prompt(&text(&message["content"]))
 }
 
-fn take(draft: &mut Draft, message: &mut Value) {
+fn add_message(builder: &mut TurnBuilder, message: &mut Value) {
     if message["role"] == "assistant" {
-        let step = draft.begin_step();
-        calls(draft, step, message);
+        let step = builder.begin_step();
+        add_calls(builder, step, message);
     } else {
         for (id, ok, output) in results(message) {
-            draft.answer(id, ok, output);
+            builder.add_result(id, ok, output);
         }
     }
 }
 
-/// Whether a message holds the result of a call.
+/// Whether a message contains tool results.
 pub(super) fn has_results(message: &Value) -> bool {
     blocks(message).any(|block| block["type"] == "tool_result")
 }
 
 /// Adds the calls of a message to a step.
-pub(super) fn calls(draft: &mut Draft, step: usize, message: &mut Value) {
+pub(super) fn add_calls(builder: &mut TurnBuilder, step: usize, message: &mut Value) {
     let blocks = message.get_mut("content").and_then(Value::as_array_mut);
     for block in blocks.into_iter().flatten() {
         if block["type"] != "tool_use" {
@@ -52,11 +49,11 @@ pub(super) fn calls(draft: &mut Draft, step: usize, message: &mut Value) {
         }
         let input = block.get_mut("input").map(Value::take).unwrap_or_default();
         let tool = block["name"].as_str().unwrap_or_default();
-        draft.call(step, block["id"].as_str(), tool, input);
+        builder.add_call(step, block["id"].as_str(), tool, input);
     }
 }
 
-/// The results in a message: of which call, whether it succeeded, and what came out.
+/// The results in a message: call id, success and output.
 pub(super) fn results(message: &Value) -> impl Iterator<Item = (&str, Option<bool>, String)> {
     blocks(message)
         .filter(|block| block["type"] == "tool_result")

@@ -1,19 +1,19 @@
-//! Which format a file has, told by what is inside.
+//! Detects the format of a file from its content.
 //!
-//! Only signs that one format alone has decide. Lines that could stand in several of them, or at
-//! the head of a log (titles, snapshots), are passed over, up to a bound. A file that no sign
-//! decides is refused rather than guessed.
+//! Only content that occurs in one format alone decides. Lines that occur in several formats or at
+//! the head of a log (titles, snapshots) are skipped, up to a limit. A file without such content is
+//! rejected.
 
 use serde_json::Value;
 
 use super::lines::parse;
 use super::{Error, Format, Lines};
 
-/// How many lines are looked at before giving up.
-const LINES: usize = 200;
+/// The maximum number of lines inspected.
+const MAX_LINES: usize = 200;
 
-/// The kinds of lines that Claude Code writes beside the messages, as far as they are known.
-const BESIDE: [&str; 8] = [
+/// The types of lines that Claude Code writes besides messages.
+const METADATA_TYPES: [&str; 8] = [
     "summary",
     "system",
     "file-history-snapshot",
@@ -24,51 +24,51 @@ const BESIDE: [&str; 8] = [
     "last-prompt",
 ];
 
-/// Tells the format; nothing is taken from the lines.
+/// Detects the format without consuming lines.
 pub(super) fn detect(lines: &mut Lines) -> Result<Format, Error> {
     let name = lines.name().to_owned();
-    let mut hinted = None;
-    for index in 0..LINES {
-        let Some((number, line)) = lines.look(index)? else {
+    let mut likely = None;
+    for index in 0..MAX_LINES {
+        let Some((number, line)) = lines.peek(index)? else {
             break;
         };
         match parse::<Value>(line) {
             Ok(value) => {
-                if let Some(format) = sign(&value) {
+                if let Some(format) = definite_format(&value) {
                     return Ok(format);
                 }
-                hinted = hinted.or_else(|| hint(&value));
+                likely = likely.or_else(|| likely_format(&value));
             }
-            // What does not end with its first line is one document over many lines.
+            // A value that continues after its first line is one document on many lines.
             Err(cause) if index == 0 && cause.is_eof() => return detect_document(lines, &name),
             Err(cause) if index == 0 => {
-                return Err(Error::of_json(&name, number, "JSON", cause));
+                return Err(Error::from_json(&name, number, "JSON", cause));
             }
-            // Something did begin well; the reader says what is wrong with the rest.
+            // The reader reports the error in the rest of the file.
             Err(_) => break,
         }
     }
-    hinted.ok_or(Error::UnknownFormat { name })
+    likely.ok_or(Error::UnknownFormat { name })
 }
 
 fn detect_document(lines: &mut Lines, name: &str) -> Result<Format, Error> {
-    let text = lines.look_at_all()?;
+    let text = lines.peek_all()?;
     let mut documents = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
     match documents.next() {
-        Some(Ok(document)) => sign(&document).ok_or(Error::UnknownFormat {
+        Some(Ok(document)) => definite_format(&document).ok_or(Error::UnknownFormat {
             name: name.to_owned(),
         }),
-        Some(Err(cause)) => Err(Error::of_json(name, 1, "JSON", cause)),
+        Some(Err(cause)) => Err(Error::from_json(name, 1, "JSON", cause)),
         None => Err(Error::UnknownFormat {
             name: name.to_owned(),
         }),
     }
 }
 
-/// The format that a value can only have.
-pub(super) fn sign(value: &Value) -> Option<Format> {
+/// The format of a value that occurs in one format alone.
+pub(super) fn definite_format(value: &Value) -> Option<Format> {
     if let Some(messages) = value.as_array() {
-        return dialect(messages);
+        return list_format(messages);
     }
     if value["steps"].is_array() && value["id"].is_string() {
         return Some(Format::Turns);
@@ -77,25 +77,25 @@ pub(super) fn sign(value: &Value) -> Option<Format> {
         return Some(Format::SweAgent);
     }
     if let Some(messages) = value["messages"].as_array() {
-        // Anthropic's request carries the system prompt beside the messages.
-        let of_system = value.get("system").map(|_| Format::Anthropic);
-        return of_system.or_else(|| dialect(messages));
+        // An Anthropic request has the system prompt next to the messages.
+        let by_system = value.get("system").map(|_| Format::Anthropic);
+        return by_system.or_else(|| list_format(messages));
     }
     if value["role"].is_string() {
-        return dialect_of(value);
+        return message_format(value);
     }
-    let speaks = value["type"] == "user" || value["type"] == "assistant";
-    (speaks && value["message"].is_object()).then_some(Format::ClaudeCode)
+    let is_entry = value["type"] == "user" || value["type"] == "assistant";
+    (is_entry && value["message"].is_object()).then_some(Format::ClaudeCode)
 }
 
-/// Whose messages these are. A talk without any sign reads the same in both.
-fn dialect(messages: &[Value]) -> Option<Format> {
-    let speaks = messages.iter().any(|message| message["role"].is_string());
-    let first = messages.iter().find_map(dialect_of);
-    first.or(speaks.then_some(Format::Openai))
+/// The format of a list of messages. Plain messages are the same in both APIs.
+fn list_format(messages: &[Value]) -> Option<Format> {
+    let has_messages = messages.iter().any(|message| message["role"].is_string());
+    let first = messages.iter().find_map(message_format);
+    first.or(has_messages.then_some(Format::Openai))
 }
 
-fn dialect_of(message: &Value) -> Option<Format> {
+fn message_format(message: &Value) -> Option<Format> {
     let openai = ["tool", "function", "system", "developer"]
         .iter()
         .any(|role| message["role"] == *role)
@@ -111,12 +111,12 @@ fn dialect_of(message: &Value) -> Option<Format> {
         .then_some(Format::Anthropic)
 }
 
-/// The format that a value fits, where no other line says more: a message without any sign, or what
-/// Claude Code writes beside the messages.
-fn hint(value: &Value) -> Option<Format> {
+/// The likely format of a value if no line decides: a plain message, or a line that Claude Code
+/// writes besides messages.
+fn likely_format(value: &Value) -> Option<Format> {
     if value["role"].is_string() {
         return Some(Format::Openai);
     }
-    let beside = BESIDE.iter().any(|kind| value["type"] == *kind);
-    beside.then_some(Format::ClaudeCode)
+    let is_metadata = METADATA_TYPES.iter().any(|kind| value["type"] == *kind);
+    is_metadata.then_some(Format::ClaudeCode)
 }

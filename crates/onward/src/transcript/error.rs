@@ -1,6 +1,4 @@
-//! Why a file could not be read, and what to do about it.
-//!
-//! How each of these ends the process stands in `exit`.
+//! Errors of reading a transcript, with their hints. `exit` maps them to exit codes.
 
 use std::io;
 
@@ -8,14 +6,14 @@ use clap::ValueEnum;
 
 use super::Format;
 
-/// Why a file could not be read.
+/// An error of reading a transcript.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("`{name}` does not exist")]
     NotFound { name: String },
-    #[error("`{name}` is a folder")]
-    Folder { name: String },
-    #[error("`{name}` cannot be read: {cause}")]
+    #[error("`{name}` is a directory")]
+    IsDirectory { name: String },
+    #[error("cannot read `{name}`: {cause}")]
     Unreadable { name: String, cause: io::Error },
     #[error("`{name}`, line {line}: not JSON: {cause}")]
     NotJson {
@@ -24,40 +22,40 @@ pub(crate) enum Error {
         cause: String,
     },
     #[error("`{name}`, line {line}: not {expected}: {cause}")]
-    Misshapen {
+    InvalidShape {
         name: String,
         line: u64,
-        /// With its article.
+        /// A noun with its article.
         expected: &'static str,
         cause: String,
     },
     #[error("`{name}`: value {number} is neither a message nor a list of messages")]
     NoMessages {
         name: String,
-        /// Of the JSON values in the file, from 1.
+        /// The number of the JSON value in the file, from 1.
         number: usize,
     },
-    #[error("`{name}` holds `{}`, in which there is nothing to repair", format.name())]
+    #[error("cannot repair `{name}`: not supported for the format `{}`", format.name())]
     NotRepairable { name: String, format: Format },
-    #[error("`{name}` is in no format that can be read")]
+    #[error("unknown format: `{name}`")]
     UnknownFormat { name: String },
 }
 
 impl Error {
-    /// What is wrong with a file on disk, from what the system says.
-    pub(super) fn of_system(name: &str, cause: io::Error) -> Self {
+    /// An I/O error of a file.
+    pub(super) fn from_io(name: &str, cause: io::Error) -> Self {
         let name = name.to_owned();
         if cause.kind() == io::ErrorKind::NotFound {
             Error::NotFound { name }
         } else if cause.kind() == io::ErrorKind::IsADirectory {
-            Error::Folder { name }
+            Error::IsDirectory { name }
         } else {
             Error::Unreadable { name, cause }
         }
     }
 
-    /// What is wrong with a piece of JSON that begins in line `first`.
-    pub(super) fn of_json(
+    /// An error in JSON that starts at line `first`.
+    pub(super) fn from_json(
         name: &str,
         first: u64,
         expected: &'static str,
@@ -69,13 +67,13 @@ impl Error {
             let cause = cause.into();
             return Error::Unreadable { name, cause };
         }
-        // The position is said in our own words; the column alone is left of it.
+        // The file line is reported separately, so only the column is kept.
         let text = cause.to_string();
-        let said = text.split(" at line ").next().unwrap_or_default();
+        let reason = text.split(" at line ").next().unwrap_or_default();
         let column = cause.column();
-        let text = format!("{said}, column {column}");
+        let text = format!("{reason}, column {column}");
         if cause.is_data() {
-            Error::Misshapen {
+            Error::InvalidShape {
                 name,
                 line,
                 expected,
@@ -90,30 +88,29 @@ impl Error {
         }
     }
 
-    /// What to do next.
+    /// The next action for the user.
     pub(crate) fn hint(&self) -> String {
         match self {
             Error::NotFound { .. } => "check the path".to_owned(),
-            Error::Folder { .. } => "name the files in it".to_owned(),
+            Error::IsDirectory { .. } => "pass the files in it".to_owned(),
             Error::Unreadable { .. } => {
-                "check that it is whole, and that you may read it".to_owned()
+                "check that the file is complete and that you have read permission".to_owned()
             }
             Error::NotJson { .. } => {
-                "look at that line; what is written while you read may be torn".to_owned()
+                "check that line; a file that is being written may be truncated".to_owned()
             }
-            Error::Misshapen { .. } | Error::NoMessages { .. } => {
-                format!("name the format with `--format`: {}", formats())
+            Error::InvalidShape { .. } | Error::NoMessages { .. } => {
+                format!("set the format with `--format`: {}", formats())
             }
             Error::NotRepairable { .. } => {
-                "it can be a log of Claude Code, or messages of OpenAI's or Anthropic's API"
-                    .to_owned()
+                "pass a Claude Code log, or messages of the OpenAI or Anthropic API".to_owned()
             }
-            Error::UnknownFormat { .. } => format!("it can be one of: {}", formats()),
+            Error::UnknownFormat { .. } => format!("supported formats: {}", formats()),
         }
     }
 }
 
-/// The formats that there are, as they are written on the command line.
+/// The names of the supported formats.
 fn formats() -> String {
     let names: Vec<_> = Format::value_variants().iter().map(|f| f.name()).collect();
     names.join(", ")

@@ -1,43 +1,45 @@
-//! What OpenAI's and Anthropic's messages have in common: where a list of them may stand, and
-//! what a person would call the text of a content.
+//! Code shared by the OpenAI and Anthropic readers: lists of messages, and the text of a content.
 //!
-//! A file holds any number of lists (`[…]`), of requests or records with a list
-//! (`{"messages": […]}`), or of single messages (`{"role", …}`), which are one conversation, as
-//! pretty or as packed as it likes. Each list is a conversation of its own.
-//! Which message is a person's prompt, and what the others add to the turn, is for each API's own
-//! file to say.
+//! A file contains any number of JSON values: lists of messages (`[…]`), requests or records with a
+//! list (`{"messages": […]}`), or single messages (`{"role", …}`). Each list is a conversation; all
+//! single messages together are one. The file of each API decides which messages are prompts and
+//! what the others add to the turn.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::draft::Draft;
-use super::{Each, Error, Format, Found, Lines, Turn};
+use super::turn_builder::TurnBuilder;
+use super::{Error, Format, Lines, ReaderItem, Turn, Visitor};
 
-/// One API's way to write a conversation down.
-pub(super) struct Dialect {
+/// How an API represents a conversation.
+pub(super) struct MessageRules {
     pub(super) format: Format,
-    /// Whether the message is a person's prompt, so that a turn begins.
+    /// Whether a message is a user prompt, which starts a turn.
     pub(super) is_prompt: fn(&Value) -> bool,
-    /// Adds to the turn what a message that is no prompt brings.
-    pub(super) take: fn(&mut Draft, &mut Value),
+    /// Adds a message that is not a prompt to the turn.
+    pub(super) add_message: fn(&mut TurnBuilder, &mut Value),
 }
 
 /// Reads every conversation.
-pub(super) fn read(lines: Lines, dialect: &Dialect, each: &mut Each<'_>) -> Result<(), Error> {
+pub(super) fn read(
+    lines: Lines,
+    rules: &MessageRules,
+    visit: &mut Visitor<'_>,
+) -> Result<(), Error> {
     let name = lines.name().to_owned();
-    let mut reading = Reading {
+    let mut reader = Reader {
         name: &name,
-        dialect,
-        each,
+        rules,
+        visit,
         count: 0,
-        draft: Draft::default(),
+        builder: TurnBuilder::default(),
     };
     let documents = serde_json::Deserializer::from_reader(lines.into_bytes());
     for (index, document) in documents.into_iter().enumerate() {
-        let document = document.map_err(|cause| Error::of_json(&name, 1, "messages", cause))?;
-        match reading.document(document) {
+        let document = document.map_err(|cause| Error::from_json(&name, 1, "messages", cause))?;
+        match reader.document(document) {
             Some(ControlFlow::Continue(())) => {}
             Some(ControlFlow::Break(())) => return Ok(()),
             None => {
@@ -46,21 +48,21 @@ pub(super) fn read(lines: Lines, dialect: &Dialect, each: &mut Each<'_>) -> Resu
             }
         }
     }
-    // Nothing comes after the last turn, so it does not matter whether more is wanted.
-    let _ = reading.end_turn();
+    // This is the last turn, so the returned value does not matter.
+    let _ = reader.end_turn();
     Ok(())
 }
 
-struct Reading<'a, 'b> {
+struct Reader<'a, 'b> {
     name: &'a str,
-    dialect: &'a Dialect,
-    each: &'a mut Each<'b>,
+    rules: &'a MessageRules,
+    visit: &'a mut Visitor<'b>,
     count: u32,
-    draft: Draft,
+    builder: TurnBuilder,
 }
 
-impl Reading<'_, '_> {
-    /// Takes one JSON value of the file; none where there are no messages in it.
+impl Reader<'_, '_> {
+    /// Reads one JSON value of the file, if it contains messages.
     fn document(&mut self, mut document: Value) -> Option<ControlFlow<()>> {
         if document["role"].is_string() {
             return Some(self.message(document));
@@ -85,31 +87,31 @@ impl Reading<'_, '_> {
     }
 
     fn message(&mut self, mut message: Value) -> ControlFlow<()> {
-        if (self.dialect.is_prompt)(&message) {
+        if (self.rules.is_prompt)(&message) {
             return self.end_turn();
         }
-        (self.dialect.take)(&mut self.draft, &mut message);
+        (self.rules.add_message)(&mut self.builder, &mut message);
         ControlFlow::Continue(())
     }
 
-    /// Hands on the turn that was being read. A prompt that nobody answered is none.
+    /// Visits the turn read so far. A prompt without a response is not a turn.
     fn end_turn(&mut self) -> ControlFlow<()> {
-        let draft = std::mem::take(&mut self.draft);
-        if draft.steps.is_empty() {
+        let builder = std::mem::take(&mut self.builder);
+        if builder.steps.is_empty() {
             return ControlFlow::Continue(());
         }
         let turn = Turn {
             id: format!("{}#{}", self.name, self.count),
-            source: self.dialect.format.name().to_owned(),
-            steps: draft.steps,
+            source: self.rules.format.name().to_owned(),
+            steps: builder.steps,
         };
         self.count += 1;
-        (self.each)(Found::Turn(turn))
+        (self.visit)(ReaderItem::Turn(turn))
     }
 }
 
-/// What a content says: a text as it is, of a list of blocks their texts, line by line. A picture
-/// is its data, so that another picture is another text.
+/// The text of a content: a string, or the texts of its blocks, one per line. An image is its data,
+/// so that different images are different texts.
 pub(super) fn text(content: &Value) -> Cow<'_, str> {
     if let Some(text) = content.as_str() {
         return Cow::Borrowed(text);
@@ -127,9 +129,8 @@ pub(super) fn text(content: &Value) -> Cow<'_, str> {
     Cow::Owned(texts.join("\n"))
 }
 
-/// Whether a person wrote it: not where it is empty, nor where it is only what the agent's harness
-/// puts between tags of its own.
-pub(super) fn is_from_a_person(text: &str) -> bool {
+/// Whether a text is from the user: not empty, and not just a `<system-reminder>` element.
+pub(super) fn is_user_prompt(text: &str) -> bool {
     let text = text.trim();
     let is_note = text.starts_with("<system-reminder>") && text.ends_with("</system-reminder>");
     !text.is_empty() && !is_note

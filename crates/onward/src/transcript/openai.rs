@@ -1,62 +1,62 @@
-//! Messages of OpenAI's Chat Completions, and of everything that speaks like it.
+//! Messages of OpenAI Chat Completions and compatible APIs.
 //!
-//! A turn goes from one `user` message to the next. Results carry no mark of failure; one that
-//! begins with `Error` failed, of the others nobody knows. Nothing is known of the outside.
+//! A turn ends at the next `user` message. Results have no error flag: a result that starts with
+//! `Error` failed, and the success of others is unknown. External changes are unknown.
 
 use serde_json::Value;
 
-use super::draft::Draft;
-use super::messages::{self, Dialect, is_from_a_person, text};
-use super::{Each, Error, Format, Lines};
+use super::messages::{self, MessageRules, is_user_prompt, text};
+use super::turn_builder::TurnBuilder;
+use super::{Error, Format, Lines, Visitor};
 
 /// Reads every conversation.
-pub(super) fn read(lines: Lines, each: &mut Each<'_>) -> Result<(), Error> {
-    let dialect = Dialect {
+pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
+    let rules = MessageRules {
         format: Format::Openai,
         is_prompt,
-        take,
+        add_message,
     };
-    messages::read(lines, &dialect, each)
+    messages::read(lines, &rules, visit)
 }
 
 fn is_prompt(message: &Value) -> bool {
-    message["role"] == "user" && is_from_a_person(&text(&message["content"]))
+    message["role"] == "user" && is_user_prompt(&text(&message["content"]))
 }
 
-fn take(draft: &mut Draft, message: &mut Value) {
+fn add_message(builder: &mut TurnBuilder, message: &mut Value) {
     let Some(role) = message["role"].as_str() else {
         return;
     };
     match role {
-        "assistant" => assistant(draft, message),
-        "tool" => answer(draft, &message["tool_call_id"], message),
-        // The calls that came before tools: their results name the function, not the call.
-        "function" => answer(draft, &message["name"], message),
+        "assistant" => add_response(builder, message),
+        "tool" => add_result(builder, &message["tool_call_id"], message),
+        // The older function API: results have the name of the function instead of a call id.
+        "function" => add_result(builder, &message["name"], message),
         _ => {}
     }
 }
 
-fn assistant(draft: &mut Draft, message: &mut Value) {
-    let step = draft.begin_step();
+fn add_response(builder: &mut TurnBuilder, message: &mut Value) {
+    let step = builder.begin_step();
     for call in message["tool_calls"].as_array().into_iter().flatten() {
         let function = &call["function"];
-        // A tool of the kind `custom` is asked in plain text.
+        // The input of a custom tool is plain text.
         let (function, input) = if function.is_object() {
-            (function, arguments(&function["arguments"]))
+            (function, parse_arguments(&function["arguments"]))
         } else {
             (&call["custom"], call["custom"]["input"].clone())
         };
         let tool = function["name"].as_str().unwrap_or_default();
-        draft.call(step, call["id"].as_str(), tool, input);
+        builder.add_call(step, call["id"].as_str(), tool, input);
     }
     let old = &message["function_call"];
     if let Some(tool) = old["name"].as_str() {
-        draft.call(step, Some(tool), tool, arguments(&old["arguments"]));
+        builder.add_call(step, Some(tool), tool, parse_arguments(&old["arguments"]));
     }
 }
 
-/// Arguments are JSON within a text; where they are not, the text itself is the input.
-fn arguments(arguments: &Value) -> Value {
+/// The arguments of a call: the parsed JSON, or the string itself if it is not JSON.
+fn parse_arguments(arguments: &Value) -> Value {
     let parsed = arguments.as_str().map(serde_json::from_str);
     match parsed {
         Some(Ok(input)) => input,
@@ -64,11 +64,11 @@ fn arguments(arguments: &Value) -> Value {
     }
 }
 
-fn answer(draft: &mut Draft, id: &Value, message: &Value) {
+fn add_result(builder: &mut TurnBuilder, id: &Value, message: &Value) {
     let Some(id) = id.as_str() else {
         return;
     };
     let output = text(&message["content"]).into_owned();
     let ok = output.starts_with("Error").then_some(false);
-    draft.answer(id, ok, output);
+    builder.add_result(id, ok, output);
 }

@@ -1,9 +1,9 @@
-//! Saved sessions put right: what is wrong with one, and the same session without it.
+//! Examines and repairs saved sessions.
 //!
-//! A session is read twice: once to find what is wrong, which changes nothing, and once more to be
-//! written anew. What is wrong is decided in `onward_core::transcript`; here its rows are found in the
-//! file (`log` for Claude Code, `list` for the messages of an API), and put back. `file` says where the
-//! new one goes. Whatever is not part of a repair comes out byte for byte.
+//! A file is read twice: once to find defects, and once to write the repaired copy.
+//! `onward_core::transcript` defines the defects. `log` (Claude Code) and `list` (API messages) map
+//! the rows to the file and back, and `file` writes the result. Everything that is not part of a
+//! repair is copied byte for byte.
 
 pub(crate) mod file;
 mod list;
@@ -21,76 +21,76 @@ use super::{Error, Format, Lines, detect};
 /// The formats that can be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Repairable {
-    /// Claude Code's session logs, JSON lines
+    /// Claude Code session logs, JSON lines
     ClaudeCode,
-    /// Messages of OpenAI's Chat Completions
+    /// OpenAI Chat Completions messages
     Openai,
-    /// Items of OpenAI's Responses
+    /// OpenAI Responses items
     OpenaiResponses,
-    /// Messages of Anthropic's Messages API
+    /// Anthropic Messages API messages
     Anthropic,
 }
 
-/// What is known beside the file.
+/// Facts that are not in the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    /// The instant that it is.
+pub(crate) struct RepairContext {
+    /// The current time.
     pub(crate) now: Timestamp,
-    /// Whether somebody said that the session is over, so that nothing in it runs any more.
-    pub(crate) is_over: bool,
+    /// Whether the session has ended, so that none of its calls is still running.
+    pub(crate) session_ended: bool,
 }
 
-/// One thing that is wrong, and where.
+/// A defect and its location.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// The line of the file, from 1, where its lines mean something.
+    /// The line in the file, from 1, for line-based files.
     pub(crate) line: Option<u64>,
-    /// The row of the list, from 0, where there is one.
+    /// The index in the list, from 0, for lists.
     pub(crate) row: Option<usize>,
     pub(crate) repair: Repair,
 }
 
-/// What is wrong with a session, and what the session is without it.
-pub(crate) struct Examined {
+/// The defects of a session, and how to fix them.
+pub(crate) struct Examination {
     pub(crate) findings: Vec<Finding>,
-    /// Calls that have no result and may still get one.
-    pub(crate) open: usize,
-    /// What was left out, and why.
+    /// Calls without a result that may still get one.
+    pub(crate) open_calls: usize,
+    /// Problems that were skipped.
     pub(crate) warnings: Vec<String>,
-    remedy: Remedy,
+    fix: Fix,
 }
 
-enum Remedy {
-    /// There is nothing to do.
+enum Fix {
+    /// No change.
     None,
-    /// The whole text.
+    /// The repaired text.
     Text(String),
-    /// What changes, line by line.
+    /// Edits by line.
     Edits(log::Edits),
 }
 
-impl Examined {
-    fn nothing(warnings: Vec<String>) -> Self {
-        Examined {
+impl Examination {
+    fn clean(warnings: Vec<String>) -> Self {
+        Examination {
             findings: Vec::new(),
-            open: 0,
+            open_calls: 0,
             warnings,
-            remedy: Remedy::None,
+            fix: Fix::None,
         }
     }
 
-    /// Whether the session is broken.
-    pub(crate) fn is_wrong(&self) -> bool {
+    /// Whether the session has defects that break it.
+    pub(crate) fn has_errors(&self) -> bool {
         let mut findings = self.findings.iter();
-        findings.any(|finding| finding.repair.what.is_wrong())
+        findings.any(|finding| finding.repair.kind.is_error())
     }
 
-    /// Writes the session without what is wrong with it.
+    /// Writes the repaired session.
     pub(crate) fn write(&self, path: &Path, out: &mut dyn Write) -> io::Result<()> {
-        match &self.remedy {
-            Remedy::None => io::copy(&mut open(path)?.into_bytes(), out).map(drop),
-            Remedy::Text(text) => out.write_all(text.as_bytes()),
-            Remedy::Edits(edits) => log::rewrite(open(path)?, edits, out),
+        match &self.fix {
+            Fix::None => io::copy(&mut open(path)?.into_bytes(), out).map(drop),
+            Fix::Text(text) => out.write_all(text.as_bytes()),
+            Fix::Edits(edits) => log::rewrite(open(path)?, edits, out),
         }
     }
 }
@@ -99,24 +99,24 @@ fn open(path: &Path) -> io::Result<Lines> {
     Lines::open(path).map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// Reads a session, and says what is wrong with it.
+/// Reads a session and finds its defects.
 pub(crate) fn examine(
     path: &Path,
     format: Option<Repairable>,
-    moment: Moment,
-) -> Result<Examined, Error> {
+    context: RepairContext,
+) -> Result<Examination, Error> {
     let mut lines = Lines::open(path)?;
     let name = lines.name().to_owned();
-    if lines.look(0)?.is_none() {
-        return Ok(Examined::nothing(vec![format!("`{name}` is empty")]));
+    if lines.peek(0)?.is_none() {
+        return Ok(Examination::clean(vec![format!("`{name}` is empty")]));
     }
     let api = match format {
-        Some(Repairable::ClaudeCode) => return log::examine(lines, moment),
+        Some(Repairable::ClaudeCode) => return log::examine(lines, context),
         Some(Repairable::Openai) => Some(Api::Chat),
         Some(Repairable::OpenaiResponses) => Some(Api::Responses),
         Some(Repairable::Anthropic) => Some(Api::Anthropic),
         None => match detect::detect(&mut lines) {
-            Ok(Format::ClaudeCode) => return log::examine(lines, moment),
+            Ok(Format::ClaudeCode) => return log::examine(lines, context),
             Ok(Format::Anthropic) => Some(Api::Anthropic),
             Ok(Format::Openai) | Err(Error::UnknownFormat { .. }) => None,
             Ok(format @ (Format::Turns | Format::SweAgent)) => {
@@ -127,6 +127,6 @@ pub(crate) fn examine(
     };
     let mut text = String::new();
     let read = lines.into_bytes().read_to_string(&mut text);
-    read.map_err(|cause| Error::of_system(&name, cause))?;
+    read.map_err(|cause| Error::from_io(&name, cause))?;
     list::examine(&name, text, api)
 }

@@ -1,11 +1,10 @@
-//! Verdicts beside labels: how many stuck turns were caught, how many healthy ones disturbed.
+//! Compares verdicts with labels: detected stuck turns and disturbed healthy turns.
 //!
-//! A stuck turn is caught where the verdict lies in its stuck stretch, give or take [`GRACE`]
-//! steps; a verdict elsewhere in it is a miss and a false alarm at once. A healthy turn with a
-//! verdict is disturbed. Turns labelled unclear count for nothing; how many of them fired is shown.
-//! The delay is counted from the first useless step, the median over the turns that were caught;
-//! saved are the steps of the stuck stretch that come after the verdict.
-//!
+//! A stuck turn is caught if the verdict is within its stuck steps, plus or minus [`TOLERANCE`]. A
+//! verdict elsewhere in the turn is both a miss and a false alarm. A healthy turn with a verdict is
+//! disturbed. Unclear turns do not count; the number of those with a verdict is printed. The delay
+//! is counted from the first stuck step, and the table contains the median over all caught turns.
+//! Saved steps are the stuck steps after the verdict.
 //! Labels are JSON lines: `{"id", "label": "stuck"|"healthy"|"unclear", "stuck_from", "stuck_to"}`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::lines::parse;
 use super::{Error, Lines};
 
-/// How many steps outside the stretch a verdict still counts as caught.
-const GRACE: i64 = 2;
+/// How many steps outside the stuck steps a verdict still counts as caught.
+const TOLERANCE: i64 = 2;
 
-/// What a person says about one turn.
+/// A label of a turn, set by a person.
 #[derive(Deserialize)]
 pub(crate) struct Label {
     pub(crate) id: String,
@@ -27,11 +26,11 @@ pub(crate) struct Label {
     pub(crate) kind: Kind,
 }
 
-/// Whether the turn gets anywhere.
+/// Whether the turn makes progress.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(tag = "label", rename_all = "lowercase")]
 pub(crate) enum Kind {
-    /// From the first useless step of the first stretch to the last one of the last.
+    /// The range of stuck steps.
     Stuck {
         stuck_from: i64,
         stuck_to: i64,
@@ -40,7 +39,7 @@ pub(crate) enum Kind {
     Unclear,
 }
 
-/// What a verdict is worth.
+/// The result of comparing a verdict with a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -54,7 +53,7 @@ pub(crate) enum Outcome {
 }
 
 impl Kind {
-    /// What a verdict at this step, or none at all, is worth.
+    /// Compares the label with the step of the verdict, if there was one.
     pub(crate) fn outcome(self, stalled_at: Option<usize>) -> Outcome {
         match (self, stalled_at.map(step)) {
             (Kind::Unclear, None) => Outcome::UnclearQuiet,
@@ -69,7 +68,7 @@ impl Kind {
                 },
                 Some(at),
             ) => {
-                if (stuck_from - GRACE..=stuck_to + GRACE).contains(&at) {
+                if (stuck_from - TOLERANCE..=stuck_to + TOLERANCE).contains(&at) {
                     Outcome::Caught
                 } else {
                     Outcome::Outside
@@ -90,47 +89,48 @@ pub(crate) fn read_labels(path: &Path) -> Result<Vec<Label>, Error> {
     let mut line = Vec::new();
     while let Some(number) = lines.next(&mut line)? {
         labels.push(
-            parse(&line).map_err(|cause| Error::of_json(lines.name(), number, "a label", cause))?,
+            parse(&line)
+                .map_err(|cause| Error::from_json(lines.name(), number, "a label", cause))?,
         );
     }
     Ok(labels)
 }
 
-/// What is needed of a turn that was judged.
-pub(crate) struct Judged {
+/// The verdict on a turn.
+pub(crate) struct TurnVerdict {
     pub(crate) source: String,
     pub(crate) stalled_at: Option<usize>,
 }
 
-/// The table: a row for each source, and one for all.
+/// The scores: one row per source, and the totals.
 pub(crate) struct Table {
-    sources: BTreeMap<String, Tally>,
-    all: Tally,
-    /// Labels of turns that were not judged.
-    pub(crate) without_turn: usize,
+    sources: BTreeMap<String, SourceCounts>,
+    all: SourceCounts,
+    /// Labels of turns that are not in the files.
+    pub(crate) unmatched_labels: usize,
 }
 
 impl Table {
-    /// Counts the labels; a turn without a label counts for nothing.
-    pub(crate) fn of(labels: &[Label], judged: &HashMap<String, Judged>) -> Self {
+    /// Compares all labels. Turns without a label do not count.
+    pub(crate) fn new(labels: &[Label], verdicts: &HashMap<String, TurnVerdict>) -> Self {
         let mut table = Table {
             sources: BTreeMap::new(),
-            all: Tally::default(),
-            without_turn: 0,
+            all: SourceCounts::default(),
+            unmatched_labels: 0,
         };
         for label in labels {
-            let Some(turn) = judged.get(&label.id) else {
-                table.without_turn += 1;
+            let Some(turn) = verdicts.get(&label.id) else {
+                table.unmatched_labels += 1;
                 continue;
             };
-            let of_source = table.sources.entry(turn.source.clone()).or_default();
-            of_source.count(label.kind, turn.stalled_at);
+            let source = table.sources.entry(turn.source.clone()).or_default();
+            source.count(label.kind, turn.stalled_at);
             table.all.count(label.kind, turn.stalled_at);
         }
         table
     }
 
-    /// The table as aligned text, the totals last.
+    /// The table as aligned text, with the totals last.
     pub(crate) fn render(&self) -> String {
         let names = self.sources.keys().map(|name| name.chars().count());
         let width = names.max().unwrap_or_default().max("source".len());
@@ -142,17 +142,17 @@ impl Table {
         let rows = self
             .sources
             .iter()
-            .map(|(name, tally)| (name.as_str(), tally));
-        for (name, tally) in rows.chain([("all", &self.all)]) {
-            text.push_str(&format!("{name:width$}  {}\n", tally.render()));
+            .map(|(name, counts)| (name.as_str(), counts));
+        for (name, counts) in rows.chain([("all", &self.all)]) {
+            text.push_str(&format!("{name:width$}  {}\n", counts.render()));
         }
         text
     }
 }
 
-/// What is counted for one row.
+/// The counts of one row.
 #[derive(Default)]
-struct Tally {
+struct SourceCounts {
     stuck: u32,
     healthy: u32,
     unclear: u32,
@@ -165,7 +165,7 @@ struct Tally {
     stuck_steps: i64,
 }
 
-impl Tally {
+impl SourceCounts {
     fn count(&mut self, kind: Kind, stalled_at: Option<usize>) {
         match kind {
             Kind::Stuck {
@@ -244,13 +244,13 @@ impl Tally {
             self.outside,
             self.healthy,
             self.disturbed,
-            shown(self.precision(), 3),
-            shown(self.recall(), 3),
-            shown(self.f1(), 3),
-            shown(self.disturbed_per_1000(), 1),
-            shown(self.median_delay(), 1),
+            format_optional(self.precision(), 3),
+            format_optional(self.recall(), 3),
+            format_optional(self.f1(), 3),
+            format_optional(self.disturbed_per_1000(), 1),
+            format_optional(self.median_delay(), 1),
             self.saved,
-            shown(self.saved_share(), 3),
+            format_optional(self.saved_share(), 3),
             format!("{}/{}", self.unclear_fired, self.unclear),
         )
     }
@@ -260,6 +260,6 @@ fn share(part: f64, whole: f64) -> Option<f64> {
     (whole != 0.0).then(|| part / whole)
 }
 
-fn shown(value: Option<f64>, digits: usize) -> String {
+fn format_optional(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
 }

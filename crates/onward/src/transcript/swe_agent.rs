@@ -1,18 +1,18 @@
-//! SWE-agent's `.traj`: one run of the agent, which is one turn.
+//! SWE-agent `.traj` files: one run of the agent, which is one turn.
 //!
-//! Each entry of the trajectory is one step with one action, written as a command. SWE-agent keeps
-//! no mark of failure: an observation fails by what it says, and its own commands that answered
-//! succeeded; of the others nobody knows. The history and the settings in the file are passed over.
+//! Each trajectory entry is a step with one action, a command. Entries have no error flag: an
+//! observation with a failure marker failed, SWE-agent's own commands with other output succeeded,
+//! and the success of the rest is unknown. The history and the settings in the file are ignored.
 
-use onward_core::turn::Outside;
+use onward_core::turn::ExternalChange;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::outside::{self, Edits};
-use super::{Call, Each, Error, Format, Found, Lines, Step, Turn};
+use super::external_change::{self, EditTracker};
+use super::{Call, Error, Format, Lines, ReaderItem, Step, Turn, Visitor};
 
-/// What only a failure says, wherever it stands.
-const FAILED: [&str; 13] = [
+/// Texts that occur only in a failed observation.
+const FAILURE_MARKERS: [&str; 13] = [
     "Traceback (most recent call last)",
     "command not found",
     "Your proposed edit has introduced new syntax error(s)",
@@ -28,8 +28,8 @@ const FAILED: [&str; 13] = [
     "Error: ",
 ];
 
-/// SWE-agent's own commands that look at something.
-const LOOKS: [&str; 8] = [
+/// SWE-agent commands that read.
+const READ_COMMANDS: [&str; 8] = [
     "open",
     "goto",
     "scroll_down",
@@ -40,8 +40,8 @@ const LOOKS: [&str; 8] = [
     "filemap",
 ];
 
-/// SWE-agent's own commands that write a file.
-const WRITES: [&str; 4] = ["edit", "create", "insert", "append"];
+/// SWE-agent commands that write a file.
+const WRITE_COMMANDS: [&str; 4] = ["edit", "create", "insert", "append"];
 
 #[derive(Deserialize)]
 struct Run {
@@ -54,17 +54,17 @@ struct Entry {
     observation: Option<String>,
 }
 
-/// Reads every run; there is one in a file as a rule.
-pub(super) fn read(lines: Lines, each: &mut Each<'_>) -> Result<(), Error> {
+/// Reads every run. A file usually contains one.
+pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
     let name = lines.name().to_owned();
     let runs = serde_json::Deserializer::from_reader(lines.into_bytes());
     for (count, run) in runs.into_iter::<Run>().enumerate() {
-        let run = run.map_err(|cause| Error::of_json(&name, 1, "a run of SWE-agent", cause))?;
+        let run = run.map_err(|cause| Error::from_json(&name, 1, "a SWE-agent run", cause))?;
         let id = match count {
             0 => name.clone(),
             _ => format!("{name}#{count}"),
         };
-        let mut edits = Edits::default();
+        let mut edits = EditTracker::default();
         let turn = Turn {
             id,
             source: Format::SweAgent.name().to_owned(),
@@ -74,14 +74,14 @@ pub(super) fn read(lines: Lines, each: &mut Each<'_>) -> Result<(), Error> {
                 .map(|entry| step(entry, &mut edits))
                 .collect(),
         };
-        if each(Found::Turn(turn)).is_break() {
+        if visit(ReaderItem::Turn(turn)).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-fn step(entry: Entry, edits: &mut Edits) -> Step {
+fn step(entry: Entry, edits: &mut EditTracker) -> Step {
     let action = entry.action.unwrap_or_default();
     let output = entry.observation.unwrap_or_default();
     let tool = action.split_whitespace().next().unwrap_or_default();
@@ -92,46 +92,48 @@ fn step(entry: Entry, edits: &mut Edits) -> Step {
         output,
     };
     Step {
-        outside: outside_of(&call, &action, edits),
+        external_change: call_effect(&call, &action, edits),
         calls: vec![call],
         ..Step::default()
     }
 }
 
 fn success(action: &str, tool: &str, output: &str) -> Option<bool> {
-    let opens = output.trim_start();
-    let own = looks(action, tool) || writes(action, tool);
-    // A page of a file says nothing about itself, whatever stands on it.
-    if own && opens.starts_with("[File: ") {
+    let start = output.trim_start();
+    let own = is_read(action, tool) || is_write(action, tool);
+    // A page of a file is a success, whatever text it contains.
+    if own && start.starts_with("[File: ") {
         return Some(true);
     }
-    let names = opens.starts_with("File ") || opens.starts_with("Directory ");
-    let not_found = names && opens.contains(" not found");
-    if not_found || opens.starts_with("Usage: ") || FAILED.iter().any(|sign| output.contains(sign))
+    let names_path = start.starts_with("File ") || start.starts_with("Directory ");
+    let not_found = names_path && start.contains(" not found");
+    if not_found
+        || start.starts_with("Usage: ")
+        || FAILURE_MARKERS.iter().any(|marker| output.contains(marker))
     {
         return Some(false);
     }
-    (own && !opens.is_empty()).then_some(true)
+    (own && !start.is_empty()).then_some(true)
 }
 
-fn outside_of(call: &Call, action: &str, edits: &mut Edits) -> Outside {
-    if writes(action, &call.tool) {
+fn call_effect(call: &Call, action: &str, edits: &mut EditTracker) -> ExternalChange {
+    if is_write(action, &call.tool) {
         return match call.ok {
-            Some(true) => edits.accepted(call),
-            Some(false) => Outside::Same,
-            None => Outside::Unknown,
+            Some(true) => edits.record_edit(call),
+            Some(false) => ExternalChange::Unchanged,
+            None => ExternalChange::Unknown,
         };
     }
-    if looks(action, &call.tool) {
-        return Outside::Same;
+    if is_read(action, &call.tool) {
+        return ExternalChange::Unchanged;
     }
-    outside::of_command(action)
+    external_change::for_command(action)
 }
 
-fn looks(action: &str, tool: &str) -> bool {
-    LOOKS.contains(&tool) || action.starts_with("str_replace_editor view")
+fn is_read(action: &str, tool: &str) -> bool {
+    READ_COMMANDS.contains(&tool) || action.starts_with("str_replace_editor view")
 }
 
-fn writes(action: &str, tool: &str) -> bool {
-    WRITES.contains(&tool) || (tool == "str_replace_editor" && !looks(action, tool))
+fn is_write(action: &str, tool: &str) -> bool {
+    WRITE_COMMANDS.contains(&tool) || (tool == "str_replace_editor" && !is_read(action, tool))
 }

@@ -1,15 +1,14 @@
-//! The format `turns`: JSON lines, one turn each. The plainest one, and the one to convert to.
+//! The format `turns`: JSON lines with one turn each, a simple target for converters.
 //!
-//! `{"id", "source", "steps": [{"calls": [{"tool", "input", "ok", "output"}], "changed"}]}`;
-//! `source` may be missing, and whatever else stands in a line is passed over. `ok` and `changed`
-//! are `null` where nobody knows.
+//! `{"id", "source", "steps": [{"calls": [{"tool", "input", "ok", "output"}], "changed"}]}`.
+//! `source` is optional, and other fields are ignored. `ok` and `changed` are `null` if unknown.
 
-use onward_core::turn::Outside;
+use onward_core::turn::ExternalChange;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::lines::parse;
-use super::{Call, Each, Error, Format, Found, Lines, Step, Turn};
+use super::{Call, Error, Format, Lines, ReaderItem, Step, Turn, Visitor};
 
 #[derive(Deserialize)]
 struct TurnLine {
@@ -34,12 +33,12 @@ struct CallWire {
 }
 
 /// Reads every line.
-pub(super) fn read(mut lines: Lines, each: &mut Each<'_>) -> Result<(), Error> {
+pub(super) fn read(mut lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
     let mut line = Vec::new();
     while let Some(number) = lines.next(&mut line)? {
-        let turn: TurnLine =
-            parse(&line).map_err(|cause| Error::of_json(lines.name(), number, "a turn", cause))?;
-        if each(Found::Turn(turn.into())).is_break() {
+        let turn: TurnLine = parse(&line)
+            .map_err(|cause| Error::from_json(lines.name(), number, "a turn", cause))?;
+        if visit(ReaderItem::Turn(turn.into())).is_break() {
             break;
         }
     }
@@ -62,10 +61,10 @@ impl From<StepWire> for Step {
     fn from(step: StepWire) -> Self {
         Step {
             calls: step.calls.into_iter().map(Call::from).collect(),
-            outside: match step.changed {
-                None => Outside::Unknown,
-                Some(false) => Outside::Same,
-                Some(true) => Outside::Changed,
+            external_change: match step.changed {
+                None => ExternalChange::Unknown,
+                Some(false) => ExternalChange::Unchanged,
+                Some(true) => ExternalChange::Changed,
             },
             ..Step::default()
         }

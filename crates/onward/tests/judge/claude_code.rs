@@ -1,8 +1,8 @@
-//! Claude Code's logs: what is one step, what is one turn, and what is neither.
+//! Claude Code logs: steps, turns, subagents and background tasks.
 
 use serde_json::{Value, json};
 
-use crate::desk::{Row, Scratch, fixture, judge, row};
+use crate::harness::{Row, TestDir, fixture, judge, row};
 
 const NAME: &str = "claude-code.jsonl";
 
@@ -12,94 +12,93 @@ fn judged(args: &[&str]) -> Vec<Row> {
     run.rows()
 }
 
-fn the(turn: &str, rows: &[Row]) -> Row {
+fn find(turn: &str, rows: &[Row]) -> Row {
     let id = format!("{NAME}{turn}");
     let found = rows.iter().find(|(other, ..)| *other == id);
-    found.expect("the turn is there").clone()
+    found.expect("turn found").clone()
 }
 
 #[test]
-fn lines_that_share_a_message_id_are_one_step_and_notes_end_no_turn() {
+fn groups_lines_by_message_id_and_ignores_harness_messages() {
     // Five lines of the first response with results in between, an edit, a compaction with its
-    // summary, notes of the harness, a subagent, an error of the API, the answer.
+    // summary, harness messages, a subagent, an API error and the answer.
     let rows = judged(&[]);
-    assert_eq!(the("#0", &rows), row("claude-code.jsonl#0", 4, None));
+    assert_eq!(find("#0", &rows), row("claude-code.jsonl#0", 4, None));
 }
 
 #[test]
-fn a_subagent_has_turns_of_its_own() {
+fn reads_subagents_as_separate_turns() {
     let rows = judged(&[]);
     assert_eq!(
-        the("@a7#0", &rows),
+        find("@a7#0", &rows),
         row("claude-code.jsonl@a7#0", 10, Some(7))
     );
 }
 
 #[test]
-fn the_same_answer_again_and_again_is_a_stall() {
+fn detects_repeated_results() {
     let rows = judged(&[]);
-    assert_eq!(the("#1", &rows), row("claude-code.jsonl#1", 10, Some(8)));
+    assert_eq!(find("#1", &rows), row("claude-code.jsonl#1", 10, Some(8)));
 }
 
 #[test]
-fn a_result_that_stands_before_its_call_belongs_to_it() {
+fn matches_a_result_that_precedes_its_call() {
     for rule in ["plain", "default"] {
         let rows = judged(&["--rule", rule]);
-        assert_eq!(the("#2", &rows), row("claude-code.jsonl#2", 9, None));
+        assert_eq!(find("#2", &rows), row("claude-code.jsonl#2", 9, None));
     }
 }
 
 #[test]
-fn accepted_edits_change_the_outside_and_refused_ones_do_not() {
+fn counts_only_successful_edits_as_changes() {
     let rows = judged(&["--rule", "plain"]);
-    assert_eq!(the("#3", &rows), row("claude-code.jsonl#3", 10, None));
-    assert_eq!(the("#4", &rows), row("claude-code.jsonl#4", 10, Some(7)));
+    assert_eq!(find("#3", &rows), row("claude-code.jsonl#3", 10, None));
+    assert_eq!(find("#4", &rows), row("claude-code.jsonl#4", 10, Some(7)));
 }
 
 #[test]
-fn a_prompt_without_an_answer_and_lines_that_stand_there_twice_are_no_turns() {
+fn ignores_unanswered_prompts_and_repeated_lines() {
     assert_eq!(judged(&[]).len(), 6);
 }
 
 #[test]
-fn a_torn_last_line_is_left_out_with_a_warning() {
-    let scratch = Scratch::new("torn");
+fn skips_a_truncated_last_line_with_a_warning() {
+    let dir = TestDir::new("truncated");
     let whole = fixture(NAME);
-    let last = whole.lines().next_back().expect("a line");
-    let torn = format!("{whole}{}", &last[..last.len() / 2]);
-    let path = scratch.file("torn.jsonl", torn);
+    let last = whole.lines().next_back().expect("last line");
+    let truncated = format!("{whole}{}", &last[..last.len() / 2]);
+    let path = dir.file("truncated.jsonl", truncated);
     let run = judge(&["--json", &path]);
     assert_eq!(run.code, Some(0));
     assert_eq!(run.rows().len(), 6);
     let number = whole.lines().count() + 1;
     assert!(
-        run.stderr.starts_with(&format!(
-            "warning: `{path}`, line {number}: the last line is torn, and left out\n"
-        )),
+        run.stderr
+            .starts_with(&format!("warning: `{path}`, line {number}: ")),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn a_broken_line_before_the_last_is_an_error_with_its_number() {
-    let scratch = Scratch::new("broken");
+fn rejects_an_invalid_line_before_the_last() {
+    let dir = TestDir::new("broken");
     let mut lines: Vec<_> = fixture(NAME).lines().map(str::to_owned).collect();
     lines[4].truncate(20);
-    let path = scratch.file("broken.jsonl", lines.join("\n"));
+    let path = dir.file("broken.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
     assert_eq!(run.code, Some(1));
     assert!(
         run.stderr
-            .starts_with(&format!("error: `{path}`, line 5: not JSON: ")),
+            .starts_with(&format!("error: `{path}`, line 5: ")),
         "{}",
         run.stderr
     );
 }
 
-/// A log of its own: a prompt, then the given lines, each the child of the one before.
+/// A log with a prompt and the given lines, each the child of the previous one.
 fn log(lines: &[Value]) -> String {
-    let prompt = json!({"type": "user", "message": {"role": "user", "content": "Go on."}});
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "Continue."}});
     let mut text = String::new();
     for (number, line) in std::iter::once(&prompt).chain(lines).enumerate() {
         let mut line = line.clone();
@@ -126,8 +125,8 @@ fn result(number: usize, content: &str) -> Value {
 }
 
 fn judged_log(test: &str, text: &str) -> Vec<(u64, Option<u64>)> {
-    let scratch = Scratch::new(test);
-    let path = scratch.file("session.jsonl", text);
+    let dir = TestDir::new(test);
+    let path = dir.file("session.jsonl", text);
     let run = judge(&["--json", "--rule", "plain", &path]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let rows = run.rows().into_iter();
@@ -136,7 +135,7 @@ fn judged_log(test: &str, text: &str) -> Vec<(u64, Option<u64>)> {
 }
 
 #[test]
-fn an_edit_that_repeats_the_last_one_changes_nothing() {
+fn counts_a_repeated_edit_as_no_change() {
     let edit = json!({"file_path": "a", "old_string": "b", "new_string": "c"});
     let lines: Vec<_> = (0..9)
         .flat_map(|n| [call(n, "Edit", &edit), result(n, "Updated.")])
@@ -145,8 +144,8 @@ fn an_edit_that_repeats_the_last_one_changes_nothing() {
 }
 
 #[test]
-fn files_that_are_moved_are_a_change_and_commands_that_read_are_none() {
-    let of = |command: &dyn Fn(usize) -> String| -> Vec<Value> {
+fn counts_moved_files_as_a_change_and_reads_as_none() {
+    let lines = |command: &dyn Fn(usize) -> String| -> Vec<Value> {
         (0..9)
             .flat_map(|n| {
                 let input = json!({"command": command(n)});
@@ -154,14 +153,14 @@ fn files_that_are_moved_are_a_change_and_commands_that_read_are_none() {
             })
             .collect()
     };
-    let moves = of(&|n| format!("git mv a{n} b{n}"));
+    let moves = lines(&|n| format!("git mv a{n} b{n}"));
     assert_eq!(judged_log("moves", &log(&moves)), [(9, None)]);
-    let reads = of(&|n| format!("ls a{n} 2>/dev/null | head"));
+    let reads = lines(&|n| format!("ls a{n} 2>/dev/null | head"));
     assert_eq!(judged_log("reads", &log(&reads)), [(9, Some(7))]);
 }
 
-/// A command in the background, then waiting: a line every five seconds.
-fn waiting(notice: Option<&str>) -> String {
+/// A background command and waiting, with a line every five seconds.
+fn waiting(notification: Option<&str>) -> String {
     let start = json!({"command": "make", "run_in_background": true});
     let mut lines = vec![
         call(0, "Bash", &start),
@@ -170,8 +169,8 @@ fn waiting(notice: Option<&str>) -> String {
             "Command running in background with ID: b1. Output goes to b1.output",
         ),
     ];
-    if let Some(notice) = notice {
-        lines.push(json!({"type": "user", "message": {"role": "user", "content": notice}}));
+    if let Some(notification) = notification {
+        lines.push(json!({"type": "user", "message": {"role": "user", "content": notification}}));
     }
     for n in 1..20 {
         lines.push(call(n, "Bash", &json!({"command": "sleep 5"})));
@@ -185,22 +184,22 @@ fn waiting(notice: Option<&str>) -> String {
 }
 
 #[test]
-fn waiting_for_a_background_command_goes_by_the_clock_until_it_is_over() {
+fn waits_for_a_background_command_by_the_clock_until_it_ends() {
     let judged = |test: &str, text: &str| {
-        let scratch = Scratch::new(test);
-        let path = scratch.file("session.jsonl", text);
+        let dir = TestDir::new(test);
+        let path = dir.file("session.jsonl", text);
         judge(&["--json", &path]).rows()[0].2
     };
     assert_eq!(judged("waits", &waiting(None)), None);
-    let over = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n\
+    let ended = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n\
                 </task-notification>";
-    assert_eq!(judged("over", &waiting(Some(over))), Some(8));
-    let other = over.replace("b1", "b2");
+    assert_eq!(judged("ended", &waiting(Some(ended))), Some(8));
+    let other = ended.replace("b1", "b2");
     assert_eq!(judged("other", &waiting(Some(&other))), None);
 }
 
 #[test]
-fn a_server_that_was_started_long_ago_hides_no_loop() {
+fn detects_a_loop_despite_an_old_background_server() {
     let start = json!({"command": "npm run dev", "run_in_background": true});
     let sent = "Command running in background with ID: b1. Output goes to b1.output";
     let mut lines = vec![call(0, "Bash", &start), result(0, sent)];
@@ -215,19 +214,19 @@ fn a_server_that_was_started_long_ago_hides_no_loop() {
             let (minutes, seconds) = (second / 60, second % 60);
             line["timestamp"] = json!(format!("2026-03-01T10:{minutes:02}:{seconds:02}.000Z"));
         }
-        // The result of the first call comes at once.
+        // The first call returns immediately.
         lines[1]["timestamp"] = lines[0]["timestamp"].clone();
-        let scratch = Scratch::new(test);
-        let path = scratch.file("session.jsonl", log(&lines));
+        let dir = TestDir::new(test);
+        let path = dir.file("session.jsonl", log(&lines));
         judge(&["--json", &path]).rows()[0].2
     };
-    assert_eq!(judged("soon", 5), None, "it may be waited for");
-    // The first answer, short and new, counts half.
+    assert_eq!(judged("soon", 5), None, "the agent may be waiting for it");
+    // The first result, short and new, counts half.
     assert_eq!(judged("late", 600), Some(9));
 }
 
 #[test]
-fn a_command_that_is_started_again_and_again_gets_nowhere() {
+fn detects_a_background_command_that_is_started_repeatedly() {
     let start = json!({"command": "make", "run_in_background": true});
     let lines: Vec<_> = (0..12)
         .flat_map(|n| {
@@ -238,13 +237,13 @@ fn a_command_that_is_started_again_and_again_gets_nowhere() {
             [call(n, "Bash", &start), result(n, &sent)]
         })
         .collect();
-    let scratch = Scratch::new("restarts");
-    let path = scratch.file("session.jsonl", log(&lines));
+    let dir = TestDir::new("restarts");
+    let path = dir.file("session.jsonl", log(&lines));
     assert_eq!(judge(&["--json", &path]).rows()[0].2, Some(8));
 }
 
 #[test]
-fn the_parents_of_a_cut_log_are_not_waited_for() {
+fn does_not_wait_for_the_parents_of_a_truncated_log() {
     let lines: Vec<_> = (0..100)
         .flat_map(|n| [call(n, "Bash", &json!({"command": "true"})), result(n, "")])
         .collect();
@@ -254,8 +253,8 @@ fn the_parents_of_a_cut_log_are_not_waited_for() {
 }
 
 #[test]
-fn side_chains_without_an_agents_id_are_told_by_their_parents() {
-    // Two subagents at once, line by line in turn, as older versions wrote them.
+fn identifies_side_chains_without_agent_id_by_their_parents() {
+    // Two concurrent subagents with alternating lines, as in older versions.
     let mut text = log(&[]);
     for agent in ["x", "y"] {
         text.push_str(&format!(

@@ -1,4 +1,4 @@
-//! Verdicts beside labels: the table, against sums done by hand.
+//! Scores with labels, compared with values computed by hand.
 //!
 //! | turn | label | default rule | plain rule |
 //! |---|---|---|---|
@@ -11,7 +11,7 @@
 //! | lagoon/refused | stuck 0 to 9 | 8: caught, saves 1 | 7: caught, saves 2 |
 //! | lagoon/gone | stuck | not in the file | not in the file |
 
-use crate::desk::{Scratch, judge};
+use crate::harness::{TestDir, judge};
 
 const HEAD: &str = "source   stuck caught outside healthy disturbed  precision recall    F1  \
                     per 1,000  delay  saved  share  unclear\n";
@@ -29,13 +29,13 @@ all          3      2       1       3         1      0.500  0.667 0.571      333
 ";
 
 #[test]
-fn the_table_takes_the_place_of_the_lines() {
+fn prints_a_table_instead_of_lines() {
     for (rule, rows) in [("default", DEFAULT), ("plain", PLAIN)] {
         let run = judge(&["turns.jsonl", "--labels", "labels.jsonl", "--rule", rule]);
         assert_eq!(run.stdout, format!("{HEAD}{rows}"), "{rule}");
+        let warning = run.stderr.lines().next().expect("warning printed");
         assert!(
-            run.stderr
-                .starts_with("warning: labels of turns that are in none of the files: 1\n"),
+            warning.starts_with("warning: ") && warning.ends_with(": 1"),
             "{}",
             run.stderr
         );
@@ -44,7 +44,7 @@ fn the_table_takes_the_place_of_the_lines() {
 }
 
 #[test]
-fn with_json_the_verdicts_say_what_they_are_worth_and_the_table_is_talk() {
+fn with_json_adds_the_outcome_and_prints_the_table_on_standard_error() {
     let run = judge(&["--json", "turns.jsonl", "--labels", "labels.jsonl"]);
     let outcomes: Vec<_> = run
         .values()
@@ -70,9 +70,9 @@ fn with_json_the_verdicts_say_what_they_are_worth_and_the_table_is_talk() {
 }
 
 #[test]
-fn two_steps_of_grace_and_not_three() {
-    let scratch = Scratch::new("grace");
-    // The verdict on harbour/true falls at step 7.
+fn tolerates_two_steps_outside_the_label() {
+    let dir = TestDir::new("tolerance");
+    // The verdict on harbour/true is at step 7.
     for (from, to, caught, delay, saved) in [
         (9, 11, true, "-2.0", "4"),
         (10, 11, false, "-", "0"),
@@ -82,9 +82,9 @@ fn two_steps_of_grace_and_not_three() {
         let label = format!(
             "{{\"id\":\"harbour/true\",\"label\":\"stuck\",\"stuck_from\":{from},\"stuck_to\":{to}}}\n"
         );
-        let labels = scratch.file("labels.jsonl", label);
+        let labels = dir.file("labels.jsonl", label);
         let run = judge(&["turns.jsonl", "--labels", &labels]);
-        let all = run.stdout.lines().last().expect("a row");
+        let all = run.stdout.lines().last().expect("table row");
         let columns: Vec<_> = all.split_whitespace().collect();
         let expected = if caught { ["1", "0"] } else { ["0", "1"] };
         assert_eq!(columns[2..4], expected, "{all}");
@@ -93,7 +93,7 @@ fn two_steps_of_grace_and_not_three() {
 }
 
 #[test]
-fn unclear_turns_that_fire_are_shown_and_count_for_nothing() {
+fn prints_unclear_turns_without_counting_them() {
     let run = judge(&[
         "turns.jsonl",
         "--labels",
@@ -101,7 +101,7 @@ fn unclear_turns_that_fire_are_shown_and_count_for_nothing() {
         "--threshold",
         "3",
     ]);
-    let all = run.stdout.lines().last().expect("a row");
+    let all = run.stdout.lines().last().expect("table row");
     assert!(all.ends_with("1/1"), "{all}");
     assert!(
         all.starts_with("all          3      2       1       3         0"),
@@ -110,21 +110,22 @@ fn unclear_turns_that_fire_are_shown_and_count_for_nothing() {
 }
 
 #[test]
-fn labels_that_cannot_be_read_are_an_error_before_anything_is_judged() {
-    let run = judge(&["turns.jsonl", "--labels", "gone.jsonl"]);
+fn rejects_unreadable_labels_before_judging() {
+    let run = judge(&["turns.jsonl", "--labels", "missing.jsonl"]);
     assert_eq!(run.stdout, "");
-    assert_eq!(
-        run.stderr,
-        "error: `gone.jsonl` does not exist\nhint: check the path\n"
+    assert!(
+        run.stderr.starts_with("error: `missing.jsonl`"),
+        "{}",
+        run.stderr
     );
     assert_eq!(run.code, Some(3));
 
-    let scratch = Scratch::new("labels");
-    let labels = scratch.file("labels.jsonl", "{\"id\":\"a\",\"label\":\"stuck\"}\n");
+    let dir = TestDir::new("labels");
+    let labels = dir.file("labels.jsonl", "{\"id\":\"a\",\"label\":\"stuck\"}\n");
     let run = judge(&["turns.jsonl", "--labels", &labels]);
     assert!(
         run.stderr
-            .starts_with(&format!("error: `{labels}`, line 1: not a label: ")),
+            .starts_with(&format!("error: `{labels}`, line 1: ")),
         "{}",
         run.stderr
     );
@@ -132,8 +133,8 @@ fn labels_that_cannot_be_read_are_an_error_before_anything_is_judged() {
 }
 
 #[test]
-fn a_table_that_lacks_a_file_is_not_printed() {
-    let run = judge(&["turns.jsonl", "gone.jsonl", "--labels", "labels.jsonl"]);
+fn prints_no_table_if_a_file_is_missing() {
+    let run = judge(&["turns.jsonl", "missing.jsonl", "--labels", "labels.jsonl"]);
     assert_eq!(run.stdout, "");
     assert_eq!(run.code, Some(3));
 }

@@ -1,17 +1,13 @@
-//! `onward transcript judge`, run as a person or a script would run it, on small sessions written
-//! for these tests.
+//! Tests of `onward transcript judge` with the real binary, on small sessions.
 //!
-//! What the detector makes of a step is tried in the core; here the cases are so plain that every
-//! version of it agrees. `fixtures/transcript` holds one file per format.
+//! The tests of the core cover the detector. The sessions here are clear cases, independent of its
+//! version. `fixtures/transcript` contains one file per format.
 
-#![allow(
-    clippy::expect_used,
-    reason = "a test that cannot run the binary must fail"
-)]
+#![allow(clippy::expect_used, reason = "a failed setup must fail the test")]
 
 mod claude_code;
-mod desk;
-mod files;
 mod formats;
+mod harness;
+mod invalid_files;
 mod labels;
 mod output;

@@ -1,17 +1,17 @@
-//! What is printed where: lines for people, JSON for scripts, talk on standard error.
+//! The output: text, JSON, totals on standard error, and colour.
 
 use std::process::Stdio;
 
-use crate::desk::{command, judge, row};
+use crate::harness::{command, judge, row};
 
 #[test]
-fn a_person_gets_an_aligned_line_for_each_turn() {
+fn prints_an_aligned_line_per_turn() {
     let run = judge(&["turns.jsonl"]);
     let lines: Vec<_> = run.stdout.lines().collect();
     assert_eq!(lines.len(), 8);
     assert!(
         lines[0].starts_with(
-            "harbour/true                                    12 steps  stalled at step 7     8 idle \
+            "harbour/true                                    12 steps  stuck at step 7       8 idle \
              steps in a row; "
         ),
         "{}",
@@ -19,17 +19,17 @@ fn a_person_gets_an_aligned_line_for_each_turn() {
     );
     assert_eq!(
         lines[1],
-        "harbour/reading                                 10 steps  ok                    no idle step"
+        "harbour/reading                                 10 steps  ok                    no idle steps"
     );
-    assert_eq!(run.stderr, "turns: 8, steps: 79, stalled: 3\n");
+    assert_eq!(run.stderr, "turns: 8, steps: 79, stuck: 3\n");
     assert_eq!(run.code, Some(0));
 }
 
 #[test]
-fn a_script_gets_an_object_for_each_turn() {
+fn prints_a_json_object_per_turn() {
     let run = judge(&["--json", "turns.jsonl"]);
     for value in run.values() {
-        let object = value.as_object().expect("an object");
+        let object = value.as_object().expect("JSON object");
         let keys: Vec<_> = object.keys().map(String::as_str).collect();
         assert_eq!(keys, ["id", "stalled_at", "steps", "why"]);
         assert!(value["why"].is_string());
@@ -41,23 +41,23 @@ fn a_script_gets_an_object_for_each_turn() {
         run.stdout
     );
     assert!(run.stdout.contains("\"stalled_at\":null"));
-    assert_eq!(run.stderr, "turns: 8, steps: 79, stalled: 3\n");
+    assert_eq!(run.stderr, "turns: 8, steps: 79, stuck: 3\n");
 }
 
 #[test]
-fn flags_for_every_command_may_stand_before_it() {
+fn accepts_global_flags_before_the_command() {
     let before = std::process::Command::new(env!("CARGO_BIN_EXE_onward"))
         .args(["--json", "-q", "transcript", "judge", "swe-agent.traj"])
-        .current_dir(crate::desk::fixtures())
+        .current_dir(crate::harness::fixtures())
         .output()
-        .expect("the binary starts");
+        .expect("binary started");
     let after = judge(&["swe-agent.traj", "--json", "-q"]);
     assert_eq!(String::from_utf8_lossy(&before.stdout), after.stdout);
     assert_eq!(after.stderr, "");
 }
 
 #[test]
-fn the_plain_rule_is_there_by_name() {
+fn selects_the_rule_by_name() {
     let stalled = |args: &[&str]| judge(args).rows()[2].clone();
     assert_eq!(
         stalled(&["--json", "--rule", "plain", "turns.jsonl"]),
@@ -74,7 +74,7 @@ fn the_plain_rule_is_there_by_name() {
 }
 
 #[test]
-fn the_threshold_can_be_lowered() {
+fn applies_a_lower_threshold() {
     let rows = judge(&["--json", "--threshold", "3", "turns.jsonl"]).rows();
     assert_eq!(rows[0], row("harbour/true", 12, Some(2)));
     assert_eq!(rows[3], row("lagoon/four", 6, Some(3)));
@@ -82,26 +82,20 @@ fn the_threshold_can_be_lowered() {
 }
 
 #[test]
-fn wrong_values_are_wrong_usage() {
-    for (args, error) in [
+fn rejects_invalid_flag_values() {
+    for (args, named) in [
         (
             &["--threshold", "0", "turns.jsonl"] as &[&str],
-            "invalid value '0' for '--threshold <N>'",
+            "--threshold",
         ),
-        (
-            &["--rule", "strict", "turns.jsonl"],
-            "invalid value 'strict' for '--rule <RULE>'",
-        ),
-        (
-            &["--format", "xml", "turns.jsonl"],
-            "invalid value 'xml' for '--format <FORMAT>'",
-        ),
-        (&[], "the following required arguments were not provided"),
+        (&["--rule", "strict", "turns.jsonl"], "--rule"),
+        (&["--format", "xml", "turns.jsonl"], "--format"),
+        (&[], "<FILE>"),
     ] {
         let run = judge(args);
         assert_eq!(run.stdout, "");
         assert!(
-            run.stderr.starts_with(&format!("error: {error}")),
+            run.stderr.starts_with("error: ") && run.stderr.contains(named),
             "{}",
             run.stderr
         );
@@ -111,9 +105,9 @@ fn wrong_values_are_wrong_usage() {
 }
 
 #[test]
-fn a_long_id_is_shortened_from_the_front_for_people_only() {
-    let scratch = crate::desk::Scratch::new("a-folder-with-a-name-that-is-rather-long");
-    let path = scratch.file("session.traj", crate::desk::fixture("swe-agent.traj"));
+fn truncates_the_start_of_a_long_id_in_text_output() {
+    let dir = crate::harness::TestDir::new("a-directory-with-a-name-that-is-rather-long");
+    let path = dir.file("session.traj", crate::harness::fixture("swe-agent.traj"));
     let run = judge(&[&path]);
     let id: String = run.stdout.chars().take(44).collect();
     assert!(id.starts_with('…') && id.ends_with("session.traj"), "{id}");
@@ -121,12 +115,12 @@ fn a_long_id_is_shortened_from_the_front_for_people_only() {
 }
 
 #[test]
-fn colour_is_for_terminals_or_for_whoever_insists() {
+fn prints_colour_only_on_a_terminal_or_on_request() {
     assert!(!judge(&["turns.jsonl"]).stdout.contains('\u{1b}'));
-    let insisted = judge(&["--color", "always", "turns.jsonl"]).stdout;
+    let coloured = judge(&["--color", "always", "turns.jsonl"]).stdout;
     assert!(
-        insisted.contains("\u{1b}[1;33mstalled at step 7"),
-        "{insisted}"
+        coloured.contains("\u{1b}[1;33mstuck at step 7"),
+        "{coloured}"
     );
     assert!(
         !judge(&["--color", "never", "turns.jsonl"])
@@ -137,27 +131,27 @@ fn colour_is_for_terminals_or_for_whoever_insists() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn verdicts_that_cannot_be_written_are_a_failure() {
-    let full = std::fs::File::create("/dev/full").expect("Linux has a full device");
+fn fails_if_standard_output_is_full() {
+    let full = std::fs::File::create("/dev/full").expect("/dev/full opened");
     let run = command(&["turns.jsonl"])
         .stdout(full)
         .stderr(Stdio::piped())
         .output()
-        .expect("the binary starts");
+        .expect("binary started");
     assert_eq!(run.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&run.stderr);
-    assert!(stderr.starts_with("error: standard output"), "{stderr}");
+    assert!(stderr.starts_with("error: "), "{stderr}");
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn succeeds_if_the_reader_closes_the_pipe() {
     let mut child = command(&["turns.jsonl"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the binary starts");
+        .expect("binary started");
     drop(child.stdout.take());
-    let run = child.wait_with_output().expect("the binary ends");
+    let run = child.wait_with_output().expect("binary exited");
     assert_eq!(String::from_utf8_lossy(&run.stderr), "");
     assert_eq!(run.status.code(), Some(0));
 }

@@ -1,25 +1,26 @@
-//! The real binary as a proxy, between agents and APIs that the tests play: what passes, what is changed
-//! and when, what is remembered, and what happens where something breaks.
+//! Tests of `onward proxy` with the real binary, between a test client and a test API.
 //!
-//! `house.rs` starts the proxy, `upstream.rs` is an API that answers what a test says and remembers what
-//! it was asked, `speech.rs` speaks the three APIs as agents and servers do. Nothing leaves this machine.
+//! `test_server.rs` starts the proxy, `upstream.rs` is an API that sends queued replies and records
+//! requests, and `conversation.rs` writes requests and replies for the three APIs. All connections
+//! stay on this machine.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that cannot reach the proxy must fail"
+    reason = "a failed setup must fail the test"
 )]
 
-mod bytes;
-mod given_up;
-mod house;
-mod ignored;
-mod ladder;
-mod place;
+mod conversation;
+mod escalation;
+mod failures;
+mod interrupted_calls;
+mod listening;
+mod messages;
+mod passthrough;
 mod repairs;
 mod sessions;
-mod speech;
 mod streams;
+mod test_server;
+mod text_only;
 mod upstream;
-mod wrong;

@@ -1,34 +1,35 @@
-//! Conversations that the API would reject, put right on the way.
+//! Repair of conversations that the API would reject.
 
 use serde_json::{Value, json};
 
-use crate::house::House;
-use crate::speech::{ALL, Api, Talk};
+use crate::conversation::{ALL_APIS, Api, Conversation};
+use crate::messages::is_reminder;
+use crate::test_server::TestDir;
 use crate::upstream::Upstream;
 
-/// The rows of a request, without the system's.
+/// The rows of a request without system messages.
 fn rows(api: Api, request: &Value) -> Vec<Value> {
     let rows = match api {
         Api::Anthropic | Api::Chat => &request["messages"],
         Api::Responses => &request["input"],
     };
-    let rows = rows.as_array().expect("rows").iter();
+    let rows = rows.as_array().expect("rows is a list").iter();
     rows.filter(|row| row["role"] != "system")
         .cloned()
         .collect()
 }
 
 #[tokio::test]
-async fn a_call_without_a_result_is_given_one() {
+async fn adds_a_result_for_a_call_without_one() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("dangling").proxy(&upstream);
-    for api in ALL {
-        let mut talk = Talk::new(api, false, &format!("{api:?}"));
-        talk.steps("make", "ok");
-        talk.rows.pop();
-        talk.asks("Well?");
-        talk.sends(&proxy).await;
-        let repaired = upstream.last();
+    let proxy = TestDir::new("dangling").start_proxy(&upstream);
+    for api in ALL_APIS {
+        let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
+        conversation.add_step("make", "ok");
+        conversation.rows.pop();
+        conversation.add_user_message("Well?");
+        conversation.send(&proxy).await;
+        let repaired = upstream.last_request();
         let rows = rows(api, &repaired.json());
         let result = match api {
             Api::Anthropic => {
@@ -47,26 +48,26 @@ async fn a_call_without_a_result_is_given_one() {
             }
         };
         assert!(result.to_string().contains("call_1"), "{result}");
-        // The same request is given the same bytes, so that prompt caches hold.
-        talk.sends(&proxy).await;
-        assert_eq!(upstream.last().body, repaired.body);
+        // The repair is deterministic, which keeps prompt caches valid.
+        conversation.send(&proxy).await;
+        assert_eq!(upstream.last_request().body, repaired.body);
     }
 }
 
 #[tokio::test]
-async fn a_result_without_a_call_becomes_words() {
+async fn converts_a_result_without_a_call_to_text() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("orphan").proxy(&upstream);
-    for api in ALL {
-        let mut talk = Talk::new(api, false, &format!("{api:?}"));
-        talk.steps("make", "it is done");
-        let call = talk.rows.len() - 2;
-        talk.rows.remove(call);
-        talk.asks("Well?");
-        talk.sends(&proxy).await;
-        let text = upstream.last().json().to_string();
-        for gone in ["tool_result", "function_call_output", "\"role\":\"tool\""] {
-            assert!(!text.contains(gone), "{text}");
+    let proxy = TestDir::new("orphan").start_proxy(&upstream);
+    for api in ALL_APIS {
+        let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
+        conversation.add_step("make", "it is done");
+        let call = conversation.rows.len() - 2;
+        conversation.rows.remove(call);
+        conversation.add_user_message("Well?");
+        conversation.send(&proxy).await;
+        let text = upstream.last_request().json().to_string();
+        for marker in ["tool_result", "function_call_output", "\"role\":\"tool\""] {
+            assert!(!text.contains(marker), "{text}");
         }
         assert!(
             text.contains("it is done") && text.contains("call_1"),
@@ -76,55 +77,66 @@ async fn a_result_without_a_call_becomes_words() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_only_untidy_keeps_its_bytes() {
+async fn leaves_cosmetic_defects_unchanged() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("untidy").proxy(&upstream);
-    let mut talk = Talk::new(Api::Anthropic, false, "s");
-    talk.asks("Are you there?");
-    talk.says("Yes.");
-    talk.says("Yes.");
-    talk.asks(" ");
-    talk.sends(&proxy).await;
-    assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
-    // Items of Responses may stand apart from their calls.
-    let mut talk = Talk::new(Api::Responses, false, "t");
-    talk.steps("make", "ok");
-    let result = talk.rows.pop().expect("a result");
-    talk.asks("Quick!");
-    talk.rows.push(result);
-    talk.sends(&proxy).await;
-    assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
+    let proxy = TestDir::new("cosmetic").start_proxy(&upstream);
+    let mut conversation = Conversation::new(Api::Anthropic, false, "s");
+    conversation.add_user_message("Are you there?");
+    conversation.add_assistant_message("Yes.");
+    conversation.add_assistant_message("Yes.");
+    conversation.add_user_message(" ");
+    conversation.send(&proxy).await;
+    assert_eq!(
+        upstream.last_request().body,
+        conversation.request().to_string().as_bytes()
+    );
+    // Responses accepts results that do not directly follow their calls.
+    let mut conversation = Conversation::new(Api::Responses, false, "t");
+    conversation.add_step("make", "ok");
+    let result = conversation.rows.pop().expect("result row");
+    conversation.add_user_message("Quick!");
+    conversation.rows.push(result);
+    conversation.send(&proxy).await;
+    assert_eq!(
+        upstream.last_request().body,
+        conversation.request().to_string().as_bytes()
+    );
 }
 
 #[tokio::test]
-async fn what_the_server_remembers_is_not_missing() {
+async fn does_not_repair_results_of_calls_stored_by_the_server() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("continued").proxy(&upstream);
+    let proxy = TestDir::new("continued").start_proxy(&upstream);
     let request = json!({
         "model": "m", "previous_response_id": "resp_0", "tools": [{ "type": "function", "name": "Bash" }],
         "input": [{ "type": "function_call_output", "call_id": "call_1", "output": "ok" }],
     });
     proxy.send("/v1/responses", request.to_string()).await;
-    assert_eq!(upstream.last().body, request.to_string().as_bytes());
+    assert_eq!(upstream.last_request().body, request.to_string().as_bytes());
 }
 
 #[tokio::test]
-async fn a_repair_and_a_reminder_go_together() {
+async fn combines_a_repair_with_a_reminder() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("both").proxy(&upstream);
-    for api in ALL {
-        let mut talk = Talk::new(api, false, &format!("{api:?}"));
-        // A call that died before this turn began.
-        let (call, _) = talk.pair("call_dead", "make", "");
-        talk.rows.push(call);
-        talk.asks("And now?");
-        talk.idles(&proxy, &upstream, 8).await;
-        upstream.will(talk.answers("Noon."));
-        talk.sends(&proxy).await;
-        let seen = upstream.last().json();
-        assert!(talk.forbids(&seen));
-        assert!(talk.said_last(&seen).contains("In the last 8 steps"));
-        let results = seen.to_string().matches("call_dead").count();
-        assert_eq!(results, 2, "the call and its result: {seen}");
+    let proxy = TestDir::new("both").start_proxy(&upstream);
+    for api in ALL_APIS {
+        let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
+        // A call without a result before this turn.
+        let (call, _) = conversation.call_and_result("call_dead", "make", "");
+        conversation.rows.push(call);
+        conversation.add_user_message("And now?");
+        conversation.run_idle_steps(&proxy, &upstream, 8).await;
+        upstream.enqueue(conversation.text_reply("Noon."));
+        conversation.send(&proxy).await;
+        let received = upstream.last_request().json();
+        assert!(conversation.forbids_tools(&received));
+        let text = conversation.injected_text(&received);
+        assert!(is_reminder(&text, 8), "{text}");
+        // The call and its result.
+        assert_eq!(
+            received.to_string().matches("call_dead").count(),
+            2,
+            "{received}"
+        );
     }
 }

@@ -1,38 +1,45 @@
-//! What is remembered: sessions like those of hooks, kept apart, and never a key.
+//! Recorded sessions: turns, steps and calls, but no API keys.
 
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::speech::{ALL, Api, Talk};
+use crate::conversation::{ALL_APIS, Api, Conversation};
+use crate::test_server::{TIMEOUT, TestDir};
 use crate::upstream::Upstream;
 
 #[tokio::test]
-async fn sessions_are_shown_like_those_of_hooks() {
+async fn records_sessions_like_those_of_hooks() {
     for database in [None, Some(onward_testbed::Cluster::shared().database())] {
         let upstream = Upstream::start().await;
-        let name = format!("shown-{}", database.is_some());
-        let mut house = House::new(&name);
+        let name = format!("recorded-{}", database.is_some());
+        let mut dir = TestDir::new(&name);
         if let Some(database) = database {
-            house = house.on(database);
+            dir = dir.with_database(database);
         }
-        let proxy = house.proxy(&upstream);
-        for api in ALL {
-            let mut talk = Talk::new(api, true, &format!("{api:?}"));
-            talk.idles(&proxy, &upstream, 8).await;
-            upstream.will(talk.answers("Noon."));
-            talk.sends(&proxy).await;
-            talk.says("Noon.");
-            talk.asks("Thanks! And low tide?");
-            talk.idles(&proxy, &upstream, 1).await;
-            talk.sends(&proxy).await;
+        let proxy = dir.start_proxy(&upstream);
+        for api in ALL_APIS {
+            let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
+            conversation.run_idle_steps(&proxy, &upstream, 8).await;
+            upstream.enqueue(conversation.text_reply("Noon."));
+            conversation.send(&proxy).await;
+            conversation.add_assistant_message("Noon.");
+            conversation.add_user_message("Thanks! And low tide?");
+            conversation.run_idle_steps(&proxy, &upstream, 1).await;
+            conversation.send(&proxy).await;
         }
-        let house = proxy.stop();
-        let list = house.prints(&["--json", "session", "list"]);
-        assert_eq!(list["sessions"].as_array().expect("sessions").len(), 3);
-        for api in ALL {
-            let turns = house.turns(&format!("{api:?}"));
+        let dir = proxy.stop();
+        let list = dir.run_json(&["--json", "session", "list"]);
+        assert_eq!(
+            list["sessions"]
+                .as_array()
+                .expect("sessions is a list")
+                .len(),
+            3
+        );
+        for api in ALL_APIS {
+            let turns = dir.turns(&format!("{api:?}"));
             assert_eq!(turns.len(), 2, "{turns:?}");
             assert_eq!(turns[0]["whyEnded"], "answered", "{api:?}");
             assert_eq!(turns[0]["held"], "stalled");
@@ -49,109 +56,113 @@ async fn sessions_are_shown_like_those_of_hooks() {
 }
 
 #[tokio::test]
-async fn a_call_stands_in_the_ledger_until_its_result_comes() {
-    for api in ALL {
-        for streams in [false, true] {
+async fn records_a_call_and_completes_it_with_its_result() {
+    for api in ALL_APIS {
+        for streaming in [false, true] {
             let upstream = Upstream::start().await;
-            let house = House::new(&format!("ledger-{api:?}-{streams}"));
-            let proxy = house.proxy(&upstream);
-            let mut talk = Talk::new(api, streams, "ledger");
-            upstream.will(talk.calling());
-            talk.sends(&proxy).await;
-            // What was seen is written behind; a proxy that ends writes the last of it.
-            let house = proxy.stop();
-            let calls = house.calls("ledger");
+            let dir = TestDir::new(&format!("call-{api:?}-{streaming}"));
+            let proxy = dir.start_proxy(&upstream);
+            let mut conversation = Conversation::new(api, streaming, "s");
+            upstream.enqueue(conversation.call_reply());
+            conversation.send(&proxy).await;
+            // Stopping the proxy writes all queued events.
+            let dir = proxy.stop();
+            let calls = dir.calls("s");
             assert_eq!(calls.len(), 1, "{calls:?}");
             assert_eq!(calls[0]["callId"], "call_x");
             assert_eq!(calls[0]["tool"], "Bash");
-            assert_eq!(calls[0]["status"], "running", "{api:?}, {streams}");
+            assert_eq!(calls[0]["status"], "running", "{api:?}, {streaming}");
             assert!(calls[0]["staleAt"].is_string(), "{calls:?}");
 
-            let proxy = house.proxy(&upstream);
-            let (call, result) = talk.pair("call_x", "true", "It is noon.");
-            talk.rows.extend([call, result]);
-            upstream.will(talk.answers("Noon."));
-            talk.sends(&proxy).await;
-            let house = proxy.stop();
-            let calls = house.calls("ledger");
+            let proxy = dir.start_proxy(&upstream);
+            let (call, result) = conversation.call_and_result("call_x", "true", "It is noon.");
+            conversation.rows.extend([call, result]);
+            upstream.enqueue(conversation.text_reply("Noon."));
+            conversation.send(&proxy).await;
+            let dir = proxy.stop();
+            let calls = dir.calls("s");
             assert_eq!(calls.len(), 1, "{calls:?}");
-            assert_eq!(calls[0]["status"], "completed", "{api:?}, {streams}");
+            assert_eq!(calls[0]["status"], "completed", "{api:?}, {streaming}");
             assert_eq!(calls[0]["result"], "It is noon.");
         }
     }
 }
 
 #[tokio::test]
-async fn an_answer_in_words_ends_the_turn_whoever_asked_for_it() {
+async fn a_text_answer_ends_the_turn() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("ends").proxy(&upstream);
-    for api in ALL {
-        for streams in [false, true] {
-            let mut talk = Talk::new(api, streams, &format!("{api:?}-{streams}"));
-            talk.idles(&proxy, &upstream, 5).await;
-            upstream.will(talk.answers("Noon."));
-            talk.sends(&proxy).await;
+    let proxy = TestDir::new("ends").start_proxy(&upstream);
+    for api in ALL_APIS {
+        for streaming in [false, true] {
+            let mut conversation =
+                Conversation::new(api, streaming, &format!("{api:?}-{streaming}"));
+            conversation.run_idle_steps(&proxy, &upstream, 5).await;
+            upstream.enqueue(conversation.text_reply("Noon."));
+            conversation.send(&proxy).await;
         }
     }
-    let house = proxy.stop();
-    for api in ALL {
-        for streams in [false, true] {
-            let turns = house.turns(&format!("{api:?}-{streams}"));
+    let dir = proxy.stop();
+    for api in ALL_APIS {
+        for streaming in [false, true] {
+            let turns = dir.turns(&format!("{api:?}-{streaming}"));
             assert_eq!(turns.len(), 1);
-            assert_eq!(turns[0]["whyEnded"], "answered", "{api:?}, {streams}");
+            assert_eq!(turns[0]["whyEnded"], "answered", "{api:?}, {streaming}");
             assert_eq!(turns[0]["stepCount"], 5);
         }
     }
 }
 
 #[tokio::test]
-async fn a_session_that_is_switched_off_is_left_alone() {
+async fn does_not_intervene_in_a_session_with_loop_control_off() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("off").proxy(&upstream);
-    let mut talk = Talk::new(Api::Anthropic, false, "quiet");
-    talk.idles(&proxy, &upstream, 3).await;
-    // What was seen is written behind; that the session is there takes a moment.
-    let deadline = std::time::Instant::now() + crate::house::PATIENCE;
+    let proxy = TestDir::new("off").start_proxy(&upstream);
+    let mut conversation = Conversation::new(Api::Anthropic, false, "quiet");
+    conversation.run_idle_steps(&proxy, &upstream, 3).await;
+    // The command fails until the proxy has written the session.
+    let deadline = Instant::now() + TIMEOUT;
     while !proxy
-        .house()
+        .dir()
         .run(&["session", "off", "quiet"])
         .status
         .success()
     {
-        assert!(std::time::Instant::now() < deadline, "it is never written");
+        assert!(Instant::now() < deadline, "the session was not written");
     }
     for _ in 0..7 {
-        upstream.will(talk.calling());
-        talk.sends(&proxy).await;
-        assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
-        talk.steps("true", "");
+        upstream.enqueue(conversation.call_reply());
+        conversation.send(&proxy).await;
+        assert_eq!(
+            upstream.last_request().body,
+            conversation.request().to_string().as_bytes()
+        );
+        conversation.add_step("true", "");
     }
     assert!(
         proxy
-            .house()
+            .dir()
             .run(&["session", "on", "quiet"])
             .status
             .success()
     );
-    upstream.will(talk.answers("Noon."));
-    talk.sends(&proxy).await;
-    assert!(talk.forbids(&upstream.last().json()));
+    upstream.enqueue(conversation.text_reply("Noon."));
+    conversation.send(&proxy).await;
+    assert!(conversation.forbids_tools(&upstream.last_request().json()));
 }
 
 #[tokio::test]
-async fn sessions_that_run_at_once_are_kept_apart() {
+async fn separates_concurrent_sessions() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("apart").proxy(&upstream);
-    let mut stuck = Talk::new(Api::Anthropic, false, "stuck");
-    let mut other = Talk::new(Api::Anthropic, false, "other");
+    let proxy = TestDir::new("concurrent").start_proxy(&upstream);
+    let mut stuck = Conversation::new(Api::Anthropic, false, "stuck");
+    let mut other = Conversation::new(Api::Anthropic, false, "other");
     for _ in 0..8 {
-        stuck.idles(&proxy, &upstream, 1).await;
+        stuck.run_idle_steps(&proxy, &upstream, 1).await;
         let page = format!(
-            "page {} of the tables, which nobody has read so far",
+            "page {} of the tables, which is new in this session",
             other.rows.len()
         );
         other
-            .goes_on(
+            .run_step(
                 &proxy,
                 &upstream,
                 &format!("cat {}", other.rows.len()),
@@ -159,28 +170,31 @@ async fn sessions_that_run_at_once_are_kept_apart() {
             )
             .await;
     }
-    upstream.will(other.calling());
-    other.sends(&proxy).await;
-    assert_eq!(upstream.last().body, other.request().to_string().as_bytes());
-    upstream.will(stuck.answers("Noon."));
-    stuck.sends(&proxy).await;
-    assert!(stuck.forbids(&upstream.last().json()));
+    upstream.enqueue(other.call_reply());
+    other.send(&proxy).await;
+    assert_eq!(
+        upstream.last_request().body,
+        other.request().to_string().as_bytes()
+    );
+    upstream.enqueue(stuck.text_reply("Noon."));
+    stuck.send(&proxy).await;
+    assert!(stuck.forbids_tools(&upstream.last_request().json()));
 }
 
 #[tokio::test]
-async fn what_one_agent_asks_side_by_side_is_judged_by_itself() {
+async fn judges_parallel_conversations_of_a_session_separately() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("subagents").proxy(&upstream);
-    let mut main = Talk::new(Api::Anthropic, false, "one");
-    let mut sent = Talk::new(Api::Anthropic, false, "one");
-    sent.rows.clear();
-    sent.asks("You are sent to look for the tables.");
+    let proxy = TestDir::new("subagents").start_proxy(&upstream);
+    let mut main = Conversation::new(Api::Anthropic, false, "one");
+    let mut subagent = Conversation::new(Api::Anthropic, false, "one");
+    subagent.rows.clear();
+    subagent.add_user_message("Find the tables.");
     for _ in 0..5 {
-        main.idles(&proxy, &upstream, 1).await;
-        sent.idles(&proxy, &upstream, 1).await;
+        main.run_idle_steps(&proxy, &upstream, 1).await;
+        subagent.run_idle_steps(&proxy, &upstream, 1).await;
     }
-    let house = proxy.stop();
-    let turns = house.turns("one");
+    let dir = proxy.stop();
+    let turns = dir.turns("one");
     assert_eq!(turns.len(), 2, "{turns:?}");
     for turn in &turns {
         assert_eq!(turn["idleSteps"], 4, "{turn}");
@@ -190,89 +204,100 @@ async fn what_one_agent_asks_side_by_side_is_judged_by_itself() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_started_anew_goes_on_where_it_was() {
+async fn restores_the_state_after_a_restart() {
     let upstream = Upstream::start().await;
-    let mut house = House::new("restart");
-    let mut talk = Talk::new(Api::Chat, false, "s");
+    let mut dir = TestDir::new("restart");
+    let mut conversation = Conversation::new(Api::Chat, false, "s");
     for _ in 0..4 {
-        let proxy = house.proxy(&upstream);
-        talk.idles(&proxy, &upstream, 2).await;
-        house = proxy.stop();
+        let proxy = dir.start_proxy(&upstream);
+        conversation.run_idle_steps(&proxy, &upstream, 2).await;
+        dir = proxy.stop();
     }
-    let proxy = house.proxy(&upstream);
-    upstream.will(talk.answers("Noon."));
-    talk.sends(&proxy).await;
-    assert!(talk.forbids(&upstream.last().json()));
+    let proxy = dir.start_proxy(&upstream);
+    upstream.enqueue(conversation.text_reply("Noon."));
+    conversation.send(&proxy).await;
+    assert!(conversation.forbids_tools(&upstream.last_request().json()));
     assert_eq!(proxy.stop().turns("s").len(), 1);
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_shortened_goes_on() {
+async fn continues_a_turn_after_compaction() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("compacted").proxy(&upstream);
-    let mut talk = Talk::new(Api::Anthropic, false, "s");
-    talk.idles(&proxy, &upstream, 6).await;
-    upstream.will(talk.calling());
-    talk.sends(&proxy).await;
-    // The agent asks for a summary, which is no turn, and goes on from it.
-    talk.asks("Your task is to create a detailed summary of the conversation so far.");
-    upstream.will(talk.answers("Tides."));
-    talk.sends(&proxy).await;
-    assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
-    talk.rows.clear();
-    talk.asks("This session is being continued from a previous conversation: tides.");
-    talk.idles(&proxy, &upstream, 2).await;
-    upstream.will(talk.answers("Noon."));
-    talk.sends(&proxy).await;
-    let seen = upstream.last().json();
-    assert!(talk.forbids(&seen), "{seen}");
+    let proxy = TestDir::new("compacted").start_proxy(&upstream);
+    let mut conversation = Conversation::new(Api::Anthropic, false, "s");
+    conversation.run_idle_steps(&proxy, &upstream, 6).await;
+    upstream.enqueue(conversation.call_reply());
+    conversation.send(&proxy).await;
+    // The request for a summary is not part of the turn, and the summary continues it.
+    conversation
+        .add_user_message("Your task is to create a detailed summary of the conversation so far.");
+    upstream.enqueue(conversation.text_reply("Tides."));
+    conversation.send(&proxy).await;
+    assert_eq!(
+        upstream.last_request().body,
+        conversation.request().to_string().as_bytes()
+    );
+    conversation.rows.clear();
+    conversation
+        .add_user_message("This session is being continued from a previous conversation: tides.");
+    conversation.run_idle_steps(&proxy, &upstream, 2).await;
+    upstream.enqueue(conversation.text_reply("Noon."));
+    conversation.send(&proxy).await;
+    let received = upstream.last_request().json();
+    assert!(conversation.forbids_tools(&received), "{received}");
     assert_eq!(proxy.stop().turns("s").len(), 1);
 }
 
 #[tokio::test]
-async fn ids_that_come_again_are_other_calls() {
+async fn treats_reused_call_ids_as_different_calls() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("same-ids").proxy(&upstream);
+    let proxy = TestDir::new("same-ids").start_proxy(&upstream);
     for api in [Api::Chat, Api::Anthropic] {
-        let mut talk = Talk::new(api, false, &format!("{api:?}"));
+        let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         for _ in 0..8 {
-            upstream.will(talk.calling());
-            talk.sends(&proxy).await;
-            let (call, result) = talk.pair("call_0", "true", "");
-            talk.rows.push(call);
-            talk.rows.push(result);
+            upstream.enqueue(conversation.call_reply());
+            conversation.send(&proxy).await;
+            let (call, result) = conversation.call_and_result("call_0", "true", "");
+            conversation.rows.push(call);
+            conversation.rows.push(result);
         }
-        upstream.will(talk.answers("Noon."));
-        talk.sends(&proxy).await;
-        assert!(talk.forbids(&upstream.last().json()), "{api:?}");
+        upstream.enqueue(conversation.text_reply("Noon."));
+        conversation.send(&proxy).await;
+        assert!(
+            conversation.forbids_tools(&upstream.last_request().json()),
+            "{api:?}"
+        );
     }
-    let house = proxy.stop();
-    assert_eq!(house.turns("Chat")[0]["idleSteps"], 8);
+    let dir = proxy.stop();
+    assert_eq!(dir.turns("Chat")[0]["idleSteps"], 8);
 }
 
 #[tokio::test]
-async fn a_session_that_hooks_tell_of_is_theirs() {
+async fn ignores_a_session_reported_by_hooks() {
     let upstream = Upstream::start().await;
-    let house = House::new("hooks");
+    let dir = TestDir::new("hooks");
     let payload = json!({
-        "session_id": "hooked", "cwd": house.folder, "hook_event_name": "UserPromptSubmit",
+        "session_id": "hooked", "cwd": dir.path, "hook_event_name": "UserPromptSubmit",
         "prompt": "When is high tide?",
     });
-    let file = house.folder.join("payload.json");
-    std::fs::write(&file, payload.to_string()).expect("it can be written");
+    let file = dir.path.join("payload.json");
+    std::fs::write(&file, payload.to_string()).expect("payload written");
     let hook = std::process::Command::new(env!("CARGO_BIN_EXE_onward"))
         .args(["hook", "claude-code"])
-        .env("ONWARD_DATABASE", house.folder.join("onward.db"))
-        .stdin(std::fs::File::open(file).expect("a file"))
+        .env("ONWARD_DATABASE", dir.path.join("onward.db"))
+        .stdin(std::fs::File::open(file).expect("payload opened"))
         .status();
-    assert!(hook.expect("it runs").success());
-    let proxy = house.proxy(&upstream);
-    let mut talk = Talk::new(Api::Anthropic, false, "hooked");
+    assert!(hook.expect("binary started").success());
+    let proxy = dir.start_proxy(&upstream);
+    let mut conversation = Conversation::new(Api::Anthropic, false, "hooked");
     for _ in 0..10 {
-        upstream.will(talk.calling());
-        talk.sends(&proxy).await;
-        assert_eq!(upstream.last().body, talk.request().to_string().as_bytes());
-        talk.steps("true", "");
+        upstream.enqueue(conversation.call_reply());
+        conversation.send(&proxy).await;
+        assert_eq!(
+            upstream.last_request().body,
+            conversation.request().to_string().as_bytes()
+        );
+        conversation.add_step("true", "");
     }
     let turns = proxy.stop().turns("hooked");
     assert_eq!(turns.len(), 1);
@@ -280,59 +305,62 @@ async fn a_session_that_hooks_tell_of_is_theirs() {
 }
 
 #[tokio::test]
-async fn keys_are_neither_kept_nor_logged() {
+async fn neither_stores_nor_logs_api_keys() {
     let key = "sk-ant-VerySecret0123456789";
     let upstream = Upstream::start().await;
-    let proxy = House::new("keys").proxy(&upstream);
+    let proxy = TestDir::new("keys").start_proxy(&upstream);
     let bearer = format!("Bearer {key}");
-    for api in ALL {
-        let mut talk = Talk::new(api, true, &format!("{api:?}"));
+    for api in ALL_APIS {
+        let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
         for step in 0..10 {
             let headers = [
-                ("x-session-id", talk.session.as_str()),
+                ("x-session-id", conversation.session.as_str()),
                 ("x-api-key", key),
                 ("authorization", bearer.as_str()),
             ];
-            upstream.will(match step {
-                8 => talk.answers("Noon."),
-                _ => talk.calling(),
+            upstream.enqueue(match step {
+                8 => conversation.text_reply("Noon."),
+                _ => conversation.call_reply(),
             });
             let path = match api {
-                Api::Anthropic => format!("{}&key={key}", talk.path()),
-                Api::Chat | Api::Responses => format!("{}?key={key}", talk.path()),
+                Api::Anthropic => format!("{}&key={key}", conversation.path()),
+                Api::Chat | Api::Responses => format!("{}?key={key}", conversation.path()),
             };
             proxy
-                .send_with(&path, &headers, talk.request().to_string())
+                .send_with(&path, &headers, conversation.request().to_string())
                 .await;
-            assert_eq!(upstream.last().headers["x-api-key"], key);
-            assert_eq!(upstream.last().headers["authorization"], bearer.as_str());
-            assert!(upstream.last().path.ends_with(key));
-            talk.steps("true", "");
+            assert_eq!(upstream.last_request().headers["x-api-key"], key);
+            assert_eq!(
+                upstream.last_request().headers["authorization"],
+                bearer.as_str()
+            );
+            assert!(upstream.last_request().path.ends_with(key));
+            conversation.add_step("true", "");
         }
     }
-    // An API that cannot be reached is told of, too.
-    let house = proxy.stop();
-    let proxy = house.proxy_to("http://127.0.0.1:1");
-    let talk = Talk::new(Api::Chat, true, "gone");
+    // An unreachable API is logged as well.
+    let dir = proxy.stop();
+    let proxy = dir.start_proxy_to("http://127.0.0.1:1");
+    let conversation = Conversation::new(Api::Chat, true, "unreachable");
     let headers = [("x-api-key", key)];
-    let path = format!("{}?key={key}", talk.path());
-    let answer = proxy
-        .send_with(&path, &headers, talk.request().to_string())
+    let path = format!("{}?key={key}", conversation.path());
+    let response = proxy
+        .send_with(&path, &headers, conversation.request().to_string())
         .await;
-    assert_eq!(answer.status.as_u16(), 502);
-    assert!(!String::from_utf8_lossy(&answer.body).contains(key));
-    let house = proxy.stop();
-    assert!(!house.told().is_empty(), "the log says something");
-    for entry in std::fs::read_dir(&house.folder).expect("a folder") {
-        let path = entry.expect("a file").path();
+    assert_eq!(response.status.as_u16(), 502);
+    assert!(!String::from_utf8_lossy(&response.body).contains(key));
+    let dir = proxy.stop();
+    assert!(!dir.log().is_empty(), "the log is empty");
+    for entry in std::fs::read_dir(&dir.path).expect("directory read") {
+        let path = entry.expect("directory entry").path();
         if path.is_file() {
-            assert!(!holds(&path, key), "{}", path.display());
+            assert!(!contains(&path, key), "{}", path.display());
         }
     }
 }
 
-fn holds(path: &Path, key: &str) -> bool {
-    let bytes = std::fs::read(path).expect("it can be read");
+fn contains(path: &Path, key: &str) -> bool {
+    let bytes = std::fs::read(path).expect("file read");
     bytes
         .windows(key.len())
         .any(|window| window == key.as_bytes())

@@ -1,166 +1,174 @@
-//! Streams: nothing is held back, and whoever hangs up is not waited for.
+//! Streamed responses: latency, aborted streams and disconnected agents.
 
 use std::time::Duration;
 
 use axum::body::Bytes;
 use tokio::sync::mpsc;
 
-use crate::house::{House, PATIENCE};
-use crate::speech::{ALL, Api, Talk};
-use crate::upstream::{Reply, Said, Upstream};
+use crate::conversation::{ALL_APIS, Api, Conversation};
+use crate::test_server::{TIMEOUT, TestDir};
+use crate::upstream::{Reply, ReplyBody, Upstream};
 
 type Sender = mpsc::Sender<Result<Bytes, std::io::Error>>;
 
-/// A stream whose pieces a test sends when it likes.
+/// A streamed reply whose chunks are sent by the test.
 fn stream() -> (Sender, Reply) {
-    let (sender, pieces) = mpsc::channel(4);
-    let mut reply = Reply::of("text/event-stream", "");
-    reply.body = Said::Pieces(pieces);
+    let (sender, chunks) = mpsc::channel(4);
+    let mut reply = Reply::new("text/event-stream", "");
+    reply.body = ReplyBody::Chunks(chunks);
     (sender, reply)
 }
 
-fn first_event(talk: &Talk) -> String {
-    let text = String::from_utf8(talk.answers("Noon.").bytes()).expect("text");
-    let (first, _) = text.split_once("\n\n").expect("an event");
+fn first_event(conversation: &Conversation) -> String {
+    let text = String::from_utf8(conversation.text_reply("Noon.").bytes()).expect("UTF-8 body");
+    let (first, _) = text.split_once("\n\n").expect("event boundary");
     format!("{first}\n\n")
 }
 
 #[tokio::test]
-async fn the_first_byte_is_not_held_back_not_even_where_only_text_will_do() {
+async fn relays_each_event_immediately() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("first-byte").proxy(&upstream);
-    for api in ALL {
+    let proxy = TestDir::new("first-byte").start_proxy(&upstream);
+    for api in ALL_APIS {
         for idle in [0, 8] {
-            let mut talk = Talk::new(api, true, &format!("{api:?}-{idle}"));
-            talk.idles(&proxy, &upstream, idle).await;
+            let mut conversation = Conversation::new(api, true, &format!("{api:?}-{idle}"));
+            conversation.run_idle_steps(&proxy, &upstream, idle).await;
             let (sender, reply) = stream();
-            upstream.will(reply);
-            let first = first_event(&talk);
+            upstream.enqueue(reply);
+            let first = first_event(&conversation);
             sender
                 .send(Ok(first.clone().into()))
                 .await
-                .expect("it is taken");
+                .expect("chunk queued");
             let request = proxy
                 .client
-                .post(format!("{}{}", proxy.url, talk.path()))
-                .header("x-session-id", &talk.session)
-                .body(talk.request().to_string());
-            let mut answer = request.send().await.expect("it answers");
-            let mut came = Vec::new();
-            while came.len() < first.len() {
-                // The API says nothing more until this was received.
-                let piece = answer.chunk().await.expect("it comes").expect("a piece");
-                came.extend_from_slice(&piece);
+                .post(format!("{}{}", proxy.url, conversation.path()))
+                .header("x-session-id", &conversation.session)
+                .body(conversation.request().to_string());
+            let mut response = request.send().await.expect("response received");
+            let mut received = Vec::new();
+            while received.len() < first.len() {
+                // The API sends nothing more until this is received.
+                let chunk = response.chunk().await.expect("chunk received");
+                received.extend_from_slice(&chunk.expect("stream is open"));
             }
-            assert_eq!(came, first.as_bytes());
+            assert_eq!(received, first.as_bytes());
             drop(sender);
-            assert_eq!(answer.chunk().await.expect("it ends"), None);
-            assert_eq!(talk.forbids(&upstream.last().json()), idle == 8);
+            assert_eq!(response.chunk().await.expect("stream ended"), None);
+            assert_eq!(
+                conversation.forbids_tools(&upstream.last_request().json()),
+                idle == 8
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_breaks_off_for_the_agent() {
+async fn relays_an_aborted_stream_as_aborted() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("broken").proxy(&upstream);
+    let proxy = TestDir::new("aborted").start_proxy(&upstream);
     for idle in [0, 8] {
-        let mut talk = Talk::new(Api::Anthropic, true, &format!("{idle}"));
-        talk.idles(&proxy, &upstream, idle).await;
+        let mut conversation = Conversation::new(Api::Anthropic, true, &format!("{idle}"));
+        conversation.run_idle_steps(&proxy, &upstream, idle).await;
         let (sender, reply) = stream();
-        upstream.will(reply);
-        let first = first_event(&talk);
+        upstream.enqueue(reply);
+        let first = first_event(&conversation);
         sender
             .send(Ok(first.clone().into()))
             .await
-            .expect("it is taken");
+            .expect("chunk queued");
         let request = proxy
             .client
-            .post(format!("{}{}", proxy.url, talk.path()))
-            .header("x-session-id", &talk.session)
-            .body(talk.request().to_string());
-        let mut answer = request.send().await.expect("it answers");
-        let mut came = answer
+            .post(format!("{}{}", proxy.url, conversation.path()))
+            .header("x-session-id", &conversation.session)
+            .body(conversation.request().to_string());
+        let mut response = request.send().await.expect("response received");
+        let mut received = response
             .chunk()
             .await
-            .expect("it comes")
-            .expect("a piece")
+            .expect("chunk received")
+            .expect("stream is open")
             .to_vec();
         let reset = std::io::Error::other("reset");
-        sender.send(Err(reset)).await.expect("it is taken");
+        sender.send(Err(reset)).await.expect("chunk queued");
         let ended = loop {
-            match answer.chunk().await {
-                Ok(Some(piece)) => came.extend_from_slice(&piece),
+            match response.chunk().await {
+                Ok(Some(chunk)) => received.extend_from_slice(&chunk),
                 Ok(None) => break true,
                 Err(_) => break false,
             }
         };
-        assert!(
-            !ended,
-            "an answer that broke off must not look whole: {idle}"
-        );
-        assert_eq!(came, first.as_bytes());
+        assert!(!ended, "an aborted stream looks complete: {idle}");
+        assert_eq!(received, first.as_bytes());
     }
 }
 
 #[tokio::test]
-async fn an_agent_that_hangs_up_ends_the_request_to_the_api() {
+async fn cancels_the_upstream_request_when_the_agent_disconnects() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("gone").proxy(&upstream);
+    let proxy = TestDir::new("disconnected").start_proxy(&upstream);
     for idle in [0, 8] {
-        let mut talk = Talk::new(Api::Chat, true, &format!("{idle}"));
-        talk.idles(&proxy, &upstream, idle).await;
+        let mut conversation = Conversation::new(Api::Chat, true, &format!("{idle}"));
+        conversation.run_idle_steps(&proxy, &upstream, idle).await;
         let (sender, reply) = stream();
-        upstream.will(reply);
+        upstream.enqueue(reply);
         sender
-            .send(Ok(first_event(&talk).into()))
+            .send(Ok(first_event(&conversation).into()))
             .await
-            .expect("it is taken");
+            .expect("chunk queued");
         let request = proxy
             .client
-            .post(format!("{}{}", proxy.url, talk.path()))
-            .header("x-session-id", &talk.session)
-            .body(talk.request().to_string());
-        let mut answer = request.send().await.expect("it answers");
-        answer.chunk().await.expect("it comes");
-        drop(answer);
-        // The API's own stream is let go of: nobody is there any more who would read it.
-        let gone = tokio::time::timeout(PATIENCE, sender.closed()).await;
-        assert!(gone.is_ok(), "the API still talks to nobody");
+            .post(format!("{}{}", proxy.url, conversation.path()))
+            .header("x-session-id", &conversation.session)
+            .body(conversation.request().to_string());
+        let mut response = request.send().await.expect("response received");
+        response.chunk().await.expect("chunk received");
+        drop(response);
+        let closed = tokio::time::timeout(TIMEOUT, sender.closed()).await;
+        assert!(closed.is_ok(), "the upstream request is still open");
     }
 }
 
 #[tokio::test]
-async fn an_api_that_says_nothing_is_waited_for_as_long_as_the_agent_waits() {
+async fn waits_for_the_api_until_the_agent_disconnects() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("hangs").proxy(&upstream);
-    let talk = Talk::new(Api::Responses, true, "s");
-    let mut reply = Reply::of("text/event-stream", "");
-    reply.body = Said::Never;
-    upstream.will(reply);
+    let proxy = TestDir::new("hangs").start_proxy(&upstream);
+    let conversation = Conversation::new(Api::Responses, true, "s");
+    let mut reply = Reply::new("text/event-stream", "");
+    reply.body = ReplyBody::Never;
+    upstream.enqueue(reply);
     let request = proxy
         .client
-        .post(format!("{}{}", proxy.url, talk.path()))
-        .timeout(Duration::from_millis(300))
-        .body(talk.request().to_string());
-    let gave_up = request.send().await.expect_err("nobody answers");
-    assert!(gave_up.is_timeout());
-    // And the next one is answered.
-    upstream.will(talk.answers("Noon."));
-    assert_eq!(talk.words(&talk.sends(&proxy).await), "Noon.");
+        .post(format!("{}{}", proxy.url, conversation.path()))
+        .body(conversation.request().to_string());
+    let mut sending = Box::pin(request.send());
+    // The API must have taken the first reply before the agent disconnects.
+    tokio::select! {
+        response = &mut sending => panic!("unexpected response: {response:?}"),
+        () = upstream.wait_for_requests(1) => {}
+    }
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut sending).await;
+    assert!(early.is_err(), "unexpected response: {early:?}");
+    drop(sending);
+    // The next request is handled normally.
+    upstream.enqueue(conversation.text_reply("Noon."));
+    assert_eq!(
+        conversation.response_text(&conversation.send(&proxy).await),
+        "Noon."
+    );
 }
 
 #[tokio::test]
-async fn events_that_come_in_crumbs_are_read_all_the_same() {
+async fn reads_events_that_arrive_byte_by_byte() {
     let upstream = Upstream::start().await;
-    let proxy = House::new("crumbs").proxy(&upstream);
-    for api in ALL {
-        let mut talk = Talk::new(api, true, &format!("{api:?}"));
-        talk.idles(&proxy, &upstream, 8).await;
-        let body = talk.answering(Some("Wait. "), true).bytes();
+    let proxy = TestDir::new("byte-by-byte").start_proxy(&upstream);
+    for api in ALL_APIS {
+        let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
+        conversation.run_idle_steps(&proxy, &upstream, 8).await;
+        let body = conversation.reply(Some("Wait. "), true).bytes();
         let (sender, reply) = stream();
-        upstream.will(reply);
-        upstream.will(talk.answers("At noon — or ten past."));
+        upstream.enqueue(reply);
+        upstream.enqueue(conversation.text_reply("At noon — or ten past."));
         tokio::spawn(async move {
             for byte in body {
                 if sender.send(Ok(Bytes::from(vec![byte]))).await.is_err() {
@@ -168,7 +176,10 @@ async fn events_that_come_in_crumbs_are_read_all_the_same() {
                 }
             }
         });
-        let answer = talk.sends(&proxy).await;
-        assert_eq!(talk.words(&answer), "Wait. At noon — or ten past.");
+        let response = conversation.send(&proxy).await;
+        assert_eq!(
+            conversation.response_text(&response),
+            "Wait. At noon — or ten past."
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! An API that answers what a test says, and remembers what it was asked.
+//! A test API that sends queued replies and records the requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,53 +11,55 @@ use axum::response::Response;
 use futures_util::stream;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
-/// What was asked.
+use crate::test_server::TIMEOUT;
+
+/// A received request.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("JSON")
+        serde_json::from_slice(&self.body).expect("JSON body")
     }
 }
 
-/// What is answered.
+/// A reply.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: Said,
+    pub(crate) body: ReplyBody,
 }
 
-/// How the body comes.
+/// The body of a reply.
 #[derive(Debug)]
-pub(crate) enum Said {
-    Whole(Vec<u8>),
-    /// Piece by piece, as a test gives them; an error breaks it off.
-    Pieces(mpsc::Receiver<Result<Bytes, std::io::Error>>),
-    /// Not at all.
+pub(crate) enum ReplyBody {
+    Complete(Vec<u8>),
+    /// Chunks from a channel; an error aborts the connection.
+    Chunks(mpsc::Receiver<Result<Bytes, std::io::Error>>),
+    /// No reply at all.
     Never,
 }
 
 impl Reply {
-    pub(crate) fn of(kind: &str, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(kind: &str, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status: 200,
             headers: vec![("content-type", kind.to_owned())],
-            body: Said::Whole(body.into()),
+            body: ReplyBody::Complete(body.into()),
         }
     }
 
-    /// The bytes of one that is said as a whole.
+    /// The bytes of a complete body.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        if let Said::Whole(bytes) = &self.body {
+        if let ReplyBody::Complete(bytes) = &self.body {
             return bytes.clone();
         }
         panic!("{self:?}")
@@ -74,74 +76,99 @@ impl Reply {
     }
 }
 
-/// An API on a port of its own.
+/// A running test API.
 pub(crate) struct Upstream {
     pub(crate) url: String,
-    desk: Arc<Desk>,
+    state: Arc<UpstreamState>,
 }
 
 #[derive(Default)]
-struct Desk {
-    seen: Mutex<Vec<Seen>>,
+struct UpstreamState {
+    requests: Mutex<Vec<ReceivedRequest>>,
+    received: Notify,
     replies: Mutex<VecDeque<Reply>>,
 }
 
 impl Upstream {
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let desk = Arc::new(Desk::default());
-        let site = Router::new().fallback(answer).with_state(Arc::clone(&desk));
-        tokio::spawn(async move { axum::serve(listener, site).await });
-        Self { url, desk }
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("port bound");
+        let url = format!("http://{}", listener.local_addr().expect("local address"));
+        let state = Arc::new(UpstreamState::default());
+        let router = Router::new()
+            .fallback(handle)
+            .with_state(Arc::clone(&state));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, state }
     }
 
-    /// What the next request that nobody has an answer for is answered.
-    pub(crate) fn will(&self, reply: Reply) {
-        self.desk.replies.lock().unwrap().push_back(reply);
+    /// Queues a reply. Without one, the API replies with an empty object.
+    pub(crate) fn enqueue(&self, reply: Reply) {
+        self.state.replies.lock().unwrap().push_back(reply);
     }
 
-    /// Everything that was asked.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.desk.seen.lock().unwrap().clone()
+    /// All received requests.
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.state.requests.lock().unwrap().clone()
     }
 
-    pub(crate) fn last(&self) -> Seen {
-        self.seen().pop().expect("it was asked")
+    pub(crate) fn last_request(&self) -> ReceivedRequest {
+        self.requests().pop().expect("request received")
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.desk.seen.lock().unwrap().len()
+    pub(crate) fn request_count(&self) -> usize {
+        self.state.requests.lock().unwrap().len()
+    }
+
+    /// Waits until a number of requests is received and each has taken its reply.
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
+        let wait = async {
+            loop {
+                let received = self.state.received.notified();
+                if self.request_count() >= count {
+                    return;
+                }
+                received.await;
+            }
+        };
+        let waited = tokio::time::timeout(TIMEOUT, wait).await;
+        waited.expect("requests received before the deadline");
     }
 }
 
-async fn answer(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+async fn handle(State(state): State<Arc<UpstreamState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await;
-    let path = parts.uri.path_and_query().expect("a path").to_string();
-    desk.seen.lock().unwrap().push(Seen {
+    let path = parts
+        .uri
+        .path_and_query()
+        .expect("path present")
+        .to_string();
+    state.requests.lock().unwrap().push(ReceivedRequest {
         method: parts.method.to_string(),
         path,
         headers: parts.headers,
         body: body.unwrap_or_default(),
     });
-    let reply = desk.replies.lock().unwrap().pop_front();
-    let reply = reply.unwrap_or_else(|| Reply::of("application/json", "{}"));
+    let reply = state.replies.lock().unwrap().pop_front();
+    state.received.notify_waiters();
+    let reply = reply.unwrap_or_else(|| Reply::new("application/json", "{}"));
     let body = match reply.body {
-        Said::Whole(bytes) => Body::from(bytes),
-        Said::Pieces(pieces) => Body::from_stream(stream::unfold(pieces, async |mut pieces| {
-            let piece = pieces.recv().await?;
-            Some((piece, pieces))
-        })),
-        Said::Never => {
+        ReplyBody::Complete(bytes) => Body::from(bytes),
+        ReplyBody::Chunks(chunks) => {
+            Body::from_stream(stream::unfold(chunks, async |mut chunks| {
+                let chunk = chunks.recv().await?;
+                Some((chunk, chunks))
+            }))
+        }
+        ReplyBody::Never => {
             std::future::pending::<()>().await;
             Body::empty()
         }
     };
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(reply.status).expect("a status");
+    *response.status_mut() = StatusCode::from_u16(reply.status).expect("valid status");
     for (name, value) in reply.headers {
-        let value = HeaderValue::from_str(&value).expect("a value");
+        let value = HeaderValue::from_str(&value).expect("valid header value");
         response
             .headers_mut()
             .append(HeaderName::from_static(name), value);

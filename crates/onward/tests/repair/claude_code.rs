@@ -1,40 +1,43 @@
-//! Claude Code's logs: rows by `message.id`, order by `parentUuid`, side chains apart.
+//! Claude Code logs: rows by `message.id`, order by `parentUuid`, separate side chains.
 
+use onward_core::call::Cause;
+use onward_core::call::message::for_model;
 use serde_json::{Value, json};
 
-use crate::desk::{Scratch, answers, calls, line, log, result, results, says, values, way_up};
-
-const UNKNOWN: &str = "The outcome of this call is unknown: it had begun, and no result was received. \
-    Check what it did before making it again; only a call that merely reads may simply be repeated.";
+use crate::harness::{
+    TestDir, call_line, line, log, parse_lines, path_to_root, result_ids, result_line, text_line,
+    user_line,
+};
 
 #[test]
-fn a_dangling_call_gets_a_line_that_claude_code_would_read() {
-    let scratch = Scratch::new("dangling");
+fn adds_a_result_line_for_a_dangling_call() {
+    let dir = TestDir::new("dangling");
     let before = [
-        says("u1", "", "Go."),
-        calls("u2", "u1", "m1", &["t1"]),
-        says("u3", "u2", "Well?"),
-        answers("u4", "u3", "Then."),
+        user_line("u1", "", "Go."),
+        call_line("u2", "u1", "m1", &["t1"]),
+        user_line("u3", "u2", "Well?"),
+        text_line("u4", "u3", "Then."),
     ];
-    let after = scratch.repaired(&before);
+    let after = dir.repaired(&before);
     assert_eq!(after.len(), 5);
     let new = &after[2];
-    let uuid = new["uuid"].as_str().expect("an id");
+    let uuid = new["uuid"].as_str().expect("uuid is a string");
     assert_eq!(uuid.len(), 36);
+    let text = for_model(Cause::OutcomeUnknown, None);
     assert_eq!(
         *new,
         json!({
             "parentUuid": "u2", "isSidechain": false, "userType": "external", "cwd": "/pier",
             "sessionId": "5e55", "version": "2.1.0", "type": "user",
             "message": {"role": "user", "content": [
-                {"type": "tool_result", "content": UNKNOWN, "is_error": true, "tool_use_id": "t1"}
+                {"type": "tool_result", "content": text, "is_error": true, "tool_use_id": "t1"}
             ]},
             "uuid": uuid, "timestamp": "2026-03-01T10:00:00.000Z",
-            "toolUseResult": format!("Error: {UNKNOWN}"), "sourceToolAssistantUUID": "u2",
+            "toolUseResult": format!("Error: {text}"), "sourceToolAssistantUUID": "u2",
             "onward": {"synthetic": true, "cause": "outcome_unknown"},
         })
     );
-    // What followed the call follows its result; all else is as it was.
+    // The line after the call is now the child of the result; the others are unchanged.
     let mut expected = before.to_vec();
     expected[2]["parentUuid"] = uuid.into();
     expected.insert(2, new.clone());
@@ -42,97 +45,94 @@ fn a_dangling_call_gets_a_line_that_claude_code_would_read() {
 }
 
 #[test]
-fn lines_that_share_a_message_id_are_one_row_and_all_of_its_calls_are_answered() {
-    let scratch = Scratch::new("batch");
-    let after = scratch.repaired(&[
-        says("u1", "", "Go."),
-        calls("u2", "u1", "m1", &["t1"]),
-        calls("u3", "u2", "m1", &["t2"]),
-        calls("u4", "u3", "m1", &["t3"]),
-        result("u5", "u3", "t2", "ok"),
-        answers("u6", "u5", "Then."),
+fn adds_results_for_all_calls_of_a_row() {
+    let dir = TestDir::new("batch");
+    let after = dir.repaired(&[
+        user_line("u1", "", "Go."),
+        call_line("u2", "u1", "m1", &["t1"]),
+        call_line("u3", "u2", "m1", &["t2"]),
+        call_line("u4", "u3", "m1", &["t3"]),
+        result_line("u5", "u3", "t2", "ok"),
+        text_line("u6", "u5", "Then."),
     ]);
-    // The way up from the end meets the row, its own result, and both new ones.
-    let way: Vec<String> = way_up(&after)
+    // The path to the root contains the recorded result and both new ones.
+    let path: Vec<String> = path_to_root(&after)
         .iter()
-        .flat_map(|line| results(line))
+        .flat_map(|line| result_ids(line))
         .map(str::to_owned)
         .collect();
-    assert_eq!(way, ["t3", "t1", "t2"]);
+    assert_eq!(path, ["t3", "t1", "t2"]);
     assert_eq!(after.len(), 8);
 }
 
 #[test]
-fn results_between_the_lines_of_one_row_are_nothing_wrong() {
-    let scratch = Scratch::new("between");
-    scratch.write(
+fn accepts_results_between_the_lines_of_a_row() {
+    let dir = TestDir::new("between");
+    dir.write(
         "a.jsonl",
         log(&[
-            calls("u1", "", "m1", &["t1"]),
-            result("u2", "u1", "t1", "ok"),
-            calls("u3", "u2", "m1", &["t2"]),
-            result("u4", "u3", "t2", "ok"),
-            answers("u5", "u4", "Then."),
+            call_line("u1", "", "m1", &["t1"]),
+            result_line("u2", "u1", "t1", "ok"),
+            call_line("u3", "u2", "m1", &["t2"]),
+            result_line("u4", "u3", "t2", "ok"),
+            text_line("u5", "u4", "Then."),
         ]),
     );
-    assert_eq!(scratch.found("a.jsonl"), []);
+    assert_eq!(dir.findings("a.jsonl"), []);
 }
 
 #[test]
-fn a_line_that_stands_before_its_parent_comes_after_it() {
-    let scratch = Scratch::new("order");
-    scratch.write(
+fn accepts_lines_before_their_parents() {
+    let dir = TestDir::new("order");
+    dir.write(
         "a.jsonl",
         log(&[
-            says("u1", "", "Go."),
-            answers("u4", "u3", "Then."),
-            result("u3", "u2", "t1", "ok"),
-            calls("u2", "u1", "m1", &["t1"]),
+            user_line("u1", "", "Go."),
+            text_line("u4", "u3", "Then."),
+            result_line("u3", "u2", "t1", "ok"),
+            call_line("u2", "u1", "m1", &["t1"]),
         ]),
     );
-    assert_eq!(scratch.found("a.jsonl"), []);
+    assert_eq!(dir.findings("a.jsonl"), []);
 }
 
 #[test]
-fn the_last_row_is_judged_by_the_clock_and_by_its_own_timeout() {
-    let scratch = Scratch::new("clock");
-    let mut call = calls("u2", "u1", "m1", &["t1"]);
-    let lines = |call: &Value| log(&[says("u1", "", "Go."), call.clone()]);
-    scratch.write("a.jsonl", lines(&call));
-    assert_eq!(scratch.found("a.jsonl"), [(2, "stale".to_owned())]);
-    // A clock that is ahead makes nobody late, nor does a timeout that is longer than the world is old.
+fn checks_the_last_row_against_the_timeout() {
+    let dir = TestDir::new("clock");
+    let mut call = call_line("u2", "u1", "m1", &["t1"]);
+    let lines = |call: &Value| log(&[user_line("u1", "", "Go."), call.clone()]);
+    dir.write("a.jsonl", lines(&call));
+    assert_eq!(dir.findings("a.jsonl"), [(2, "stale".to_owned())]);
+    // A timestamp in the future is not stale, nor is a call with a very long timeout.
     call["timestamp"] = "2999-01-01T00:00:00.000Z".into();
-    scratch.write("a.jsonl", lines(&call));
-    assert_eq!(scratch.found("a.jsonl"), []);
+    dir.write("a.jsonl", lines(&call));
+    assert_eq!(dir.findings("a.jsonl"), []);
     call["timestamp"] = "2026-03-01T10:00:00.000Z".into();
     call["message"]["content"][0]["input"]["timeout"] = json!(1e15);
-    scratch.write("a.jsonl", lines(&call));
-    assert_eq!(scratch.found("a.jsonl"), []);
-    // A subagent has no timeout, and a call without a time no verdict.
+    dir.write("a.jsonl", lines(&call));
+    assert_eq!(dir.findings("a.jsonl"), []);
+    // A subagent has no timeout, and a call without a timestamp is never stale.
     call["message"]["content"][0]["name"] = "Task".into();
-    scratch.write("a.jsonl", lines(&call));
-    assert_eq!(scratch.found("a.jsonl"), []);
+    dir.write("a.jsonl", lines(&call));
+    assert_eq!(dir.findings("a.jsonl"), []);
     call["message"]["content"][0]["name"] = "Read".into();
     call["timestamp"] = Value::Null;
-    scratch.write("a.jsonl", lines(&call));
-    assert_eq!(scratch.found("a.jsonl"), []);
+    dir.write("a.jsonl", lines(&call));
+    assert_eq!(dir.findings("a.jsonl"), []);
 }
 
 #[test]
-fn whoever_says_that_the_session_is_over_has_all_calls_answered() {
-    let scratch = Scratch::new("ended");
-    let mut call = calls("u2", "u1", "m1", &["t1", "t2"]);
+fn adds_results_for_all_calls_of_an_ended_session() {
+    let dir = TestDir::new("ended");
+    let mut call = call_line("u2", "u1", "m1", &["t1", "t2"]);
     call["timestamp"] = "2999-01-01T00:00:00.000Z".into();
-    scratch.write("a.jsonl", log(&[says("u1", "", "Go."), call]));
-    let run = scratch.run(&["check", "a.jsonl"]);
+    dir.write("a.jsonl", log(&[user_line("u1", "", "Go."), call]));
+    let run = dir.run(&["check", "a.jsonl"]);
     assert_eq!(run.code, Some(0));
-    assert!(
-        run.stderr
-            .starts_with("2 calls without a result may still run; with `--ended`")
-    );
-    let run = scratch.run(&["repair", "--ended", "--in-place", "a.jsonl"]);
+    assert!(run.stderr.contains("`--ended`"), "{run:?}");
+    let run = dir.run(&["repair", "--ended", "--in-place", "a.jsonl"]);
     assert_eq!(run.code, Some(0));
-    let lines = values(&scratch.read("a.jsonl"));
+    let lines = parse_lines(&dir.read("a.jsonl"));
     let new: Vec<&Value> = lines[2..].iter().collect();
     assert_eq!(new.len(), 2);
     assert_eq!(new[0]["parentUuid"], "u2");
@@ -140,122 +140,132 @@ fn whoever_says_that_the_session_is_over_has_all_calls_answered() {
 }
 
 #[test]
-fn progress_that_the_log_shows_is_a_sign_of_life() {
-    let scratch = Scratch::new("progress");
-    let mut sign = line("u3", "u2", "progress", Value::Null);
-    sign["parentToolUseID"] = "t1".into();
-    sign["timestamp"] = "2999-01-01T00:00:00.000Z".into();
-    scratch.write(
+fn counts_progress_as_activity_of_a_call() {
+    let dir = TestDir::new("progress");
+    let mut progress = line("u3", "u2", "progress", Value::Null);
+    progress["parentToolUseID"] = "t1".into();
+    progress["timestamp"] = "2999-01-01T00:00:00.000Z".into();
+    dir.write(
         "a.jsonl",
         log(&[
-            says("u1", "", "Go."),
-            calls("u2", "u1", "m1", &["t1"]),
-            sign,
+            user_line("u1", "", "Go."),
+            call_line("u2", "u1", "m1", &["t1"]),
+            progress,
         ]),
     );
-    assert_eq!(scratch.found("a.jsonl"), []);
+    assert_eq!(dir.findings("a.jsonl"), []);
 }
 
 #[test]
-fn a_result_without_a_call_becomes_text_and_the_rest_of_its_line_stays() {
-    let scratch = Scratch::new("orphan");
-    let after = scratch.repaired(&[
-        result("u1", "", "gone", "lost"),
-        answers("u2", "u1", "Then."),
+fn converts_an_orphaned_result_to_text() {
+    let dir = TestDir::new("orphan");
+    let after = dir.repaired(&[
+        result_line("u1", "", "missing", "lost"),
+        text_line("u2", "u1", "Then."),
     ]);
-    assert_eq!(
-        after[0]["message"]["content"],
-        json!([{"type": "text", "text": "[Result of `gone`, a tool call that is not part of this conversation]\nlost"}])
+    let blocks = after[0]["message"]["content"].as_array();
+    let blocks = blocks.expect("content is a list");
+    let text = blocks[0]["text"].as_str().expect("text is a string");
+    assert_eq!((blocks.len(), &blocks[0]["type"]), (1, &json!("text")));
+    assert!(
+        text.contains("`missing`") && text.ends_with("\nlost"),
+        "{text}"
     );
     assert_eq!(after[0]["uuid"], "u1");
     assert_eq!(after.len(), 2);
 }
 
 #[test]
-fn a_second_result_goes_and_what_followed_it_still_meets_the_first() {
-    let scratch = Scratch::new("doubled");
-    let after = scratch.repaired(&[
-        calls("u1", "", "m1", &["t1"]),
-        result("u2", "u1", "t1", "first"),
-        // Beside the first one, not after it.
-        result("u3", "u1", "t1", "second"),
-        answers("u4", "u3", "Then."),
+fn removes_a_duplicate_result_and_keeps_the_first_on_the_path() {
+    let dir = TestDir::new("duplicate");
+    let after = dir.repaired(&[
+        call_line("u1", "", "m1", &["t1"]),
+        result_line("u2", "u1", "t1", "first"),
+        // A sibling of the first result.
+        result_line("u3", "u1", "t1", "second"),
+        text_line("u4", "u3", "Then."),
     ]);
-    let way: Vec<&Value> = way_up(&after).iter().map(|line| &line["uuid"]).collect();
-    assert_eq!(way, ["u4", "u2", "u1"]);
-    let after = scratch.repaired(&[
-        calls("u1", "", "m1", &["t1"]),
-        result("u2", "u1", "t1", "first"),
-        says("u3", "u2", "Hm."),
-        result("u4", "u3", "t1", "late"),
-        answers("u5", "u4", "Then."),
+    let path: Vec<&Value> = path_to_root(&after)
+        .iter()
+        .map(|line| &line["uuid"])
+        .collect();
+    assert_eq!(path, ["u4", "u2", "u1"]);
+    let after = dir.repaired(&[
+        call_line("u1", "", "m1", &["t1"]),
+        result_line("u2", "u1", "t1", "first"),
+        user_line("u3", "u2", "Hm."),
+        result_line("u4", "u3", "t1", "late"),
+        text_line("u5", "u4", "Then."),
     ]);
-    let way: Vec<&Value> = way_up(&after).iter().map(|line| &line["uuid"]).collect();
-    assert_eq!(way, ["u5", "u3", "u2", "u1"]);
+    let path: Vec<&Value> = path_to_root(&after)
+        .iter()
+        .map(|line| &line["uuid"])
+        .collect();
+    assert_eq!(path, ["u5", "u3", "u2", "u1"]);
 }
 
 #[test]
-fn a_session_that_holds_its_lines_twice_is_not_doubled() {
-    let scratch = Scratch::new("twice");
+fn ignores_repeated_lines() {
+    let dir = TestDir::new("twice");
     let lines = [
-        calls("u1", "", "m1", &["t1"]),
-        result("u2", "u1", "t1", "ok"),
-        answers("u3", "u2", "Then."),
+        call_line("u1", "", "m1", &["t1"]),
+        result_line("u2", "u1", "t1", "ok"),
+        text_line("u3", "u2", "Then."),
     ];
-    scratch.write("a.jsonl", log(&[&lines[..], &lines[..]].concat()));
-    assert_eq!(scratch.found("a.jsonl"), []);
+    dir.write("a.jsonl", log(&[&lines[..], &lines[..]].concat()));
+    assert_eq!(dir.findings("a.jsonl"), []);
 }
 
 #[test]
-fn side_chains_stand_apart_and_keep_their_agent() {
-    let scratch = Scratch::new("side");
-    let aside = |mut line: Value| {
+fn repairs_side_chains_separately() {
+    let dir = TestDir::new("side");
+    let sidechain = |mut line: Value| {
         line["isSidechain"] = true.into();
         line["agentId"] = "a1".into();
         line
     };
-    let after = scratch.repaired(&[
-        says("u1", "", "Go."),
-        calls("u2", "u1", "m1", &["t1"]),
-        aside(says("s1", "", "Look.")),
-        aside(calls("s2", "s1", "m2", &["t2"])),
-        result("u3", "u2", "t1", "ok"),
-        answers("u4", "u3", "Then."),
-        aside(answers("s3", "s2", "Seen.")),
+    let after = dir.repaired(&[
+        user_line("u1", "", "Go."),
+        call_line("u2", "u1", "m1", &["t1"]),
+        sidechain(user_line("s1", "", "Look.")),
+        sidechain(call_line("s2", "s1", "m2", &["t2"])),
+        result_line("u3", "u2", "t1", "ok"),
+        text_line("u4", "u3", "Then."),
+        sidechain(text_line("s3", "s2", "Seen.")),
     ]);
     assert_eq!(after.len(), 8);
     let new = after
         .iter()
         .find(|line| line["onward"].is_object())
-        .expect("a new line");
+        .expect("new line");
     assert_eq!(
         (&new["parentUuid"], &new["agentId"]),
         (&json!("s2"), &json!("a1"))
     );
     assert_eq!(new["isSidechain"], true);
-    // The session's own later rows are no proof for a subagent.
-    scratch.write(
+    // Later rows of the session do not end a call of a subagent.
+    dir.write(
         "b.jsonl",
         log(&[
-            aside(json!({"type": "assistant", "uuid": "s1", "message": {"id": "m", "role": "assistant",
+            sidechain(json!({"type": "assistant", "uuid": "s1", "message": {"id": "m", "role": "assistant",
                 "content": [{"type": "tool_use", "id": "t", "name": "Task", "input": {}}]}})),
-            says("u1", "", "Go."),
-            answers("u2", "u1", "Then."),
+            user_line("u1", "", "Go."),
+            text_line("u2", "u1", "Then."),
         ]),
     );
-    assert_eq!(scratch.found("b.jsonl"), []);
+    assert_eq!(dir.findings("b.jsonl"), []);
 }
 
 #[test]
-fn a_blank_line_of_a_person_and_a_doubled_tail_go() {
-    let scratch = Scratch::new("blank");
-    let mut mirror = answers("u5", "u4", "Then.");
+fn removes_blank_user_rows_and_a_duplicate_tail() {
+    let dir = TestDir::new("blank");
+    let mut mirror = text_line("u5", "u4", "Then.");
     mirror["message"]["id"] = "other".into();
-    let after = scratch.repaired(&[
-        says("u1", "", "Go."),
-        says("u2", "u1", " "),
-        says("u3", "u2", "Well?"),
-        answers("u4", "u3", "Then."),
+    let after = dir.repaired(&[
+        user_line("u1", "", "Go."),
+        user_line("u2", "u1", " "),
+        user_line("u3", "u2", "Well?"),
+        text_line("u4", "u3", "Then."),
         mirror,
     ]);
     let left: Vec<(&Value, &Value)> = after
@@ -267,14 +277,16 @@ fn a_blank_line_of_a_person_and_a_doubled_tail_go() {
 }
 
 #[test]
-fn every_byte_that_is_no_part_of_the_repair_stays() {
-    let scratch = Scratch::new("bytes");
-    let odd = "{ \"type\":\"summary\" , \"n\":1.0e2 }\n\n{\"uuid\":\"u0\",  \"z\":1, \"a\":\"\\u0041\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Go.\"}}\r\n";
-    let call = calls("u1", "u0", "m1", &["t1"]);
-    let then = answers("u2", "u1", "Then.");
-    scratch.write("a.jsonl", format!("{odd}{call}\n{then}"));
-    assert_eq!(scratch.run(&["repair", "a.jsonl"]).code, Some(0));
-    let after = scratch.read("a.repaired.jsonl");
-    let rest = after.strip_prefix(odd).expect("what was odd stays odd");
+fn copies_other_lines_byte_for_byte() {
+    let dir = TestDir::new("bytes");
+    let unusual = "{ \"type\":\"summary\" , \"n\":1.0e2 }\n\n{\"uuid\":\"u0\",  \"z\":1, \"a\":\"\\u0041\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Go.\"}}\r\n";
+    let call = call_line("u1", "u0", "m1", &["t1"]);
+    let then = text_line("u2", "u1", "Then.");
+    dir.write("a.jsonl", format!("{unusual}{call}\n{then}"));
+    assert_eq!(dir.run(&["repair", "a.jsonl"]).code, Some(0));
+    let after = dir.read("a.repaired.jsonl");
+    let rest = after
+        .strip_prefix(unusual)
+        .expect("unusual lines unchanged");
     assert!(rest.starts_with(&format!("{call}\n{{\"parentUuid\":\"u1\"")));
 }

@@ -1,4 +1,4 @@
-//! Where the new file goes, what stays of the old one, and files that are no sessions.
+//! Repaired files, backups, and files that cannot be repaired.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -7,177 +7,161 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::desk::{Scratch, answers, calls, log, values};
+use crate::harness::{TestDir, call_line, log, parse_lines, text_line};
 
 fn broken() -> String {
-    log(&[calls("u1", "", "m1", &["t1"]), answers("u2", "u1", "Then.")])
+    log(&[
+        call_line("u1", "", "m1", &["t1"]),
+        text_line("u2", "u1", "Then."),
+    ])
 }
 
 #[test]
-fn a_new_file_stands_beside_the_old_one_and_never_in_the_place_of_another() {
-    let scratch = Scratch::new("beside");
-    scratch.write("a.jsonl", broken());
-    let run = scratch.run(&["repair", "a.jsonl"]);
-    assert_eq!(run.stderr, "1 thing put right in `a.repaired.jsonl`\n");
+fn writes_a_new_file_without_overwriting_another() {
+    let dir = TestDir::new("new-file");
+    dir.write("a.jsonl", broken());
+    let run = dir.run(&["repair", "a.jsonl"]);
+    assert!(run.stderr.contains("`a.repaired.jsonl`"), "{run:?}");
+    assert!(run.stdout.starts_with("a.jsonl:1: dangling: "), "{run:?}");
+    let first = dir.read("a.repaired.jsonl");
+    let run = dir.run(&["repair", "a.jsonl"]);
+    assert!(run.stderr.contains("`a.repaired1.jsonl`"), "{run:?}");
     assert_eq!(
-        run.stdout,
-        "a.jsonl:1: dangling: the call `t1` of `Bash` has no result\n"
-    );
-    let first = scratch.read("a.repaired.jsonl");
-    let run = scratch.run(&["repair", "a.jsonl"]);
-    assert_eq!(run.stderr, "1 thing put right in `a.repaired1.jsonl`\n");
-    assert_eq!(
-        scratch.names(),
+        dir.names(),
         ["a.jsonl", "a.repaired.jsonl", "a.repaired1.jsonl"]
     );
-    assert_eq!(scratch.read("a.jsonl"), broken());
-    // The same session gives the same bytes.
-    assert_eq!(scratch.read("a.repaired1.jsonl"), first);
+    assert_eq!(dir.read("a.jsonl"), broken());
+    // The repair is deterministic.
+    assert_eq!(dir.read("a.repaired1.jsonl"), first);
 }
 
 #[test]
-fn in_place_the_old_file_is_kept_and_an_earlier_backup_too() {
-    let scratch = Scratch::new("backup");
-    scratch.write("a.jsonl", broken());
-    scratch.write("a.jsonl.bak", "an earlier one");
-    let run = scratch.run(&["repair", "--in-place", "a.jsonl"]);
-    assert_eq!(
-        run.stderr,
-        "1 thing put right; the old file is kept as `a.jsonl.bak1`\n"
-    );
-    assert_eq!(scratch.names(), ["a.jsonl", "a.jsonl.bak", "a.jsonl.bak1"]);
-    assert_eq!(scratch.read("a.jsonl.bak"), "an earlier one");
-    assert_eq!(scratch.read("a.jsonl.bak1"), broken());
-    assert_eq!(scratch.found("a.jsonl"), []);
-    // Once more, and there is nothing to do.
-    let run = scratch.run(&["repair", "--in-place", "a.jsonl"]);
-    assert_eq!(
-        run.stderr,
-        "nothing is wrong with `a.jsonl`; it stays as it is\n"
-    );
-    assert_eq!(scratch.names().len(), 3);
+fn keeps_the_original_and_earlier_backups_in_place() {
+    let dir = TestDir::new("backup");
+    dir.write("a.jsonl", broken());
+    dir.write("a.jsonl.bak", "an earlier backup");
+    let run = dir.run(&["repair", "--in-place", "a.jsonl"]);
+    assert!(run.stderr.contains("`a.jsonl.bak1`"), "{run:?}");
+    assert_eq!(dir.names(), ["a.jsonl", "a.jsonl.bak", "a.jsonl.bak1"]);
+    assert_eq!(dir.read("a.jsonl.bak"), "an earlier backup");
+    assert_eq!(dir.read("a.jsonl.bak1"), broken());
+    assert_eq!(dir.findings("a.jsonl"), []);
+    // A second repair changes nothing.
+    let run = dir.run(&["repair", "--in-place", "a.jsonl"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(dir.names().len(), 3);
 }
 
 #[test]
-fn the_new_file_has_the_permissions_of_the_old_one() {
-    let scratch = Scratch::new("permissions");
-    scratch.write("a.jsonl", broken());
-    let path = scratch.0.join("a.jsonl");
-    let before = std::fs::metadata(&path).expect("it is there").ino();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is mine");
-    scratch.run(&["repair", "--in-place", "a.jsonl"]);
-    scratch.run(&["repair", "a.jsonl.bak"]);
+fn keeps_the_permissions() {
+    let dir = TestDir::new("permissions");
+    dir.write("a.jsonl", broken());
+    let path = dir.path.join("a.jsonl");
+    let before = std::fs::metadata(&path).expect("file exists").ino();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+        .expect("permissions set");
+    dir.run(&["repair", "--in-place", "a.jsonl"]);
+    dir.run(&["repair", "a.jsonl.bak"]);
     for name in ["a.jsonl", "a.jsonl.bak", "a.jsonl.repaired.bak"] {
-        let metadata = std::fs::metadata(scratch.0.join(name)).expect("it is there");
+        let metadata = std::fs::metadata(dir.path.join(name)).expect("file exists");
         assert_eq!(metadata.mode() & 0o777, 0o600, "{name}");
-        // The old file itself is the backup; the new one was whole before it took its name.
+        // The backup is the original file itself.
         assert_eq!(metadata.ino() == before, name == "a.jsonl.bak", "{name}");
     }
 }
 
 #[test]
-fn a_link_stays_a_link() {
-    let scratch = Scratch::new("link");
-    scratch.write("a.jsonl", broken());
-    symlink("a.jsonl", scratch.0.join("l.jsonl")).expect("a link can be made");
-    assert_eq!(
-        scratch.run(&["repair", "--in-place", "l.jsonl"]).code,
-        Some(0)
-    );
-    let link = scratch.0.join("l.jsonl");
+fn follows_a_symbolic_link() {
+    let dir = TestDir::new("link");
+    dir.write("a.jsonl", broken());
+    symlink("a.jsonl", dir.path.join("l.jsonl")).expect("link created");
+    assert_eq!(dir.run(&["repair", "--in-place", "l.jsonl"]).code, Some(0));
+    let link = dir.path.join("l.jsonl");
     assert!(
         std::fs::symlink_metadata(link)
-            .expect("it is there")
+            .expect("file exists")
             .is_symlink()
     );
-    assert_eq!(scratch.found("a.jsonl"), []);
-    assert_eq!(scratch.read("a.jsonl.bak"), broken());
+    assert_eq!(dir.findings("a.jsonl"), []);
+    assert_eq!(dir.read("a.jsonl.bak"), broken());
 }
 
 #[test]
-fn what_was_packed_is_packed_again() {
-    let scratch = Scratch::new("packed");
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed
+fn writes_a_gzip_file_for_a_gzip_file() {
+    let dir = TestDir::new("gzip");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder
         .write_all(broken().as_bytes())
-        .expect("it is in memory");
-    scratch.write("a.jsonl.gz", packed.finish().expect("it is in memory"));
-    assert_eq!(scratch.found("a.jsonl.gz"), [(1, "dangling".to_owned())]);
-    assert_eq!(scratch.run(&["repair", "a.jsonl.gz"]).code, Some(0));
-    assert_eq!(scratch.names(), ["a.jsonl.gz", "a.repaired.jsonl.gz"]);
-    let bytes = std::fs::read(scratch.0.join("a.repaired.jsonl.gz")).expect("it is there");
+        .expect("written to memory");
+    dir.write("a.jsonl.gz", encoder.finish().expect("written to memory"));
+    assert_eq!(dir.findings("a.jsonl.gz"), [(1, "dangling".to_owned())]);
+    assert_eq!(dir.run(&["repair", "a.jsonl.gz"]).code, Some(0));
+    assert_eq!(dir.names(), ["a.jsonl.gz", "a.repaired.jsonl.gz"]);
+    let bytes = std::fs::read(dir.path.join("a.repaired.jsonl.gz")).expect("file exists");
     let mut text = String::new();
     GzDecoder::new(&bytes[..])
         .read_to_string(&mut text)
-        .expect("it is packed");
-    assert_eq!(values(&text).len(), 3);
+        .expect("gzip file");
+    assert_eq!(parse_lines(&text).len(), 3);
 }
 
 #[test]
-fn a_torn_last_line_is_told_and_kept() {
-    let scratch = Scratch::new("torn");
-    let torn = r#"{"parentUuid":"u2","type":"assis"#;
-    scratch.write("a.jsonl", format!("{}{torn}", broken()));
-    let run = scratch.run(&["check", "a.jsonl"]);
+fn reports_and_keeps_a_truncated_last_line() {
+    let dir = TestDir::new("truncated");
+    let truncated = r#"{"parentUuid":"u2","type":"assis"#;
+    dir.write("a.jsonl", format!("{}{truncated}", broken()));
+    let run = dir.run(&["check", "a.jsonl"]);
     assert_eq!(run.code, Some(10));
-    assert!(
-        run.stderr
-            .starts_with("warning: `a.jsonl`, line 3: the last line is torn\n")
-    );
-    scratch.run(&["repair", "--in-place", "a.jsonl"]);
-    let after = scratch.read("a.jsonl");
-    assert!(after.ends_with(torn));
+    assert!(run.stderr.starts_with("warning: `a.jsonl`, line 3: "));
+    dir.run(&["repair", "--in-place", "a.jsonl"]);
+    let after = dir.read("a.jsonl");
+    assert!(after.ends_with(truncated));
     assert_eq!(after.lines().count(), 4);
 }
 
 #[test]
-fn an_empty_file_has_nothing_wrong() {
-    let scratch = Scratch::new("empty");
-    scratch.write("a.jsonl", "");
-    let run = scratch.run(&["check", "a.jsonl"]);
-    assert_eq!(
-        (run.code, run.stderr.as_str()),
-        (Some(0), "warning: `a.jsonl` is empty\nnothing is wrong\n")
-    );
-    assert_eq!(scratch.run(&["repair", "a.jsonl"]).code, Some(0));
-    assert_eq!(scratch.names(), ["a.jsonl"]);
+fn accepts_an_empty_file() {
+    let dir = TestDir::new("empty");
+    dir.write("a.jsonl", "");
+    let run = dir.run(&["check", "a.jsonl"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.stderr.starts_with("warning: `a.jsonl`"), "{run:?}");
+    assert_eq!(dir.run(&["repair", "a.jsonl"]).code, Some(0));
+    assert_eq!(dir.names(), ["a.jsonl"]);
 }
 
 #[test]
-fn what_is_no_session_is_refused_with_a_hint() {
-    let scratch = Scratch::new("none");
-    for (text, says) in [
-        ("not JSON\n", "error: `a`, line 1: not JSON"),
-        ("{\"a\":1}\n", "error: `a` is in no format that can be read"),
-        (
-            "{\"id\":\"x\",\"steps\":[]}\n",
-            "error: `a` holds `turns`, in which there is nothing to repair",
-        ),
-        ("[1,2", "error: `a`, line 1: not JSON"),
+fn rejects_a_file_that_is_not_a_session_with_a_hint() {
+    let dir = TestDir::new("none");
+    for text in [
+        "not JSON\n",
+        "{\"a\":1}\n",
+        "{\"id\":\"x\",\"steps\":[]}\n",
+        "[1,2",
     ] {
-        scratch.write("a", text);
+        dir.write("a", text);
         for command in ["check", "repair"] {
-            let run = scratch.run(&[command, "a"]);
+            let run = dir.run(&[command, "a"]);
             assert_eq!(run.code, Some(1), "{text}: {run:?}");
-            assert!(run.stderr.starts_with(says), "{run:?}");
+            assert!(run.stderr.starts_with("error: "), "{run:?}");
             assert!(run.stderr.contains("\nhint: "), "{run:?}");
             assert_eq!(run.stdout, "");
         }
     }
-    assert_eq!(scratch.names(), ["a"]);
-    assert_eq!(scratch.run(&["check", "gone"]).code, Some(3));
-    assert_eq!(scratch.run(&["check"]).code, Some(2));
+    assert_eq!(dir.names(), ["a"]);
+    assert_eq!(dir.run(&["check", "missing"]).code, Some(3));
+    assert_eq!(dir.run(&["check"]).code, Some(2));
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_loses_nothing() {
-    let scratch = Scratch::new("long-name");
-    // No name that is longer fits, so no new file can be made.
+fn keeps_the_original_if_no_new_file_can_be_created() {
+    let dir = TestDir::new("long-name");
+    // Longer names exceed the limit of the file system, so no new file can be created.
     let name = format!("{}.jsonl", "a".repeat(245));
-    scratch.write(&name, broken());
-    let run = scratch.run(&["repair", "--in-place", &name]);
+    dir.write(&name, broken());
+    let run = dir.run(&["repair", "--in-place", &name]);
     assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("cannot be repaired"), "{run:?}");
-    assert_eq!(scratch.names(), std::slice::from_ref(&name));
-    assert_eq!(scratch.read(&name), broken());
+    assert!(run.stderr.contains(&name), "{run:?}");
+    assert_eq!(dir.names(), std::slice::from_ref(&name));
+    assert_eq!(dir.read(&name), broken());
 }

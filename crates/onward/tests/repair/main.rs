@@ -1,17 +1,17 @@
-//! `onward transcript check` and `repair`, run as a person or a script would run them.
+//! Tests of `onward transcript check` and `onward transcript repair` with the real binary.
 //!
-//! What is wrong with a conversation is tried in the core; here it is that the right lines of a file
-//! change, that nothing else does, and that nothing is ever lost.
+//! The tests of the core cover the defects. These tests check that the right lines of a file
+//! change, and that no other data changes or is lost.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot run the binary must fail"
+    reason = "a failed setup must fail the test"
 )]
 
 mod claude_code;
-mod desk;
 mod files;
-mod lists;
-mod long;
+mod harness;
+mod large_files;
+mod messages;
 mod random;

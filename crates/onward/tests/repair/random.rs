@@ -1,16 +1,16 @@
-//! Logs that nobody would write: results anywhere, parents anywhere, also in circles. Whatever it is, it
-//! is repaired at once, nothing but what is doubled or blank is lost, and the parents still hold together.
+//! Random logs with arbitrary results and parents, including cycles. One repair must fix every log,
+//! must not lose lines except duplicates and blank ones, and must keep the parents valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::desk::{Scratch, log, values};
+use crate::harness::{TestDir, log, parse_lines};
 
-/// Dice that fall the same way every time.
-struct Dice(u64);
+/// A deterministic random number generator.
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self
             .0
@@ -20,18 +20,18 @@ impl Dice {
     }
 }
 
-fn session(dice: &mut Dice) -> Vec<Value> {
-    let count = 2 + dice.below(14);
+fn session(rng: &mut Rng) -> Vec<Value> {
+    let count = 2 + rng.below(14);
     (0..count)
         .map(|number| {
-            let parent = match dice.below(8) {
+            let parent = match rng.below(8) {
                 0 => Value::Null,
-                1 => format!("u{}", dice.below(count + 1)).into(),
+                1 => format!("u{}", rng.below(count + 1)).into(),
                 _ if number == 0 => Value::Null,
                 _ => format!("u{}", number - 1).into(),
             };
-            let id = format!("t{}", dice.below(5));
-            let (kind, content) = match dice.below(6) {
+            let id = format!("t{}", rng.below(5));
+            let (kind, content) = match rng.below(6) {
                 0 => ("user", json!(format!("said {number}"))),
                 1 => ("assistant", json!([{"type": "text", "text": format!("said {number}")}])),
                 2 | 3 => ("assistant", json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {}}])),
@@ -43,75 +43,77 @@ fn session(dice: &mut Dice) -> Vec<Value> {
                 "message": {"role": kind, "content": content},
             });
             if kind == "assistant" {
-                line["message"]["id"] = format!("m{}", number - dice.below(2).min(number)).into();
+                line["message"]["id"] = format!("m{}", number - rng.below(2).min(number)).into();
             }
-            if dice.below(6) == 0 {
+            if rng.below(6) == 0 {
                 line["isSidechain"] = true.into();
-                line["agentId"] = format!("a{}", dice.below(2)).into();
+                line["agentId"] = format!("a{}", rng.below(2)).into();
             }
             line
         })
         .collect()
 }
 
-/// Whether every parent was known before, as far as it was known then.
-fn parents_hold(before: &[Value], after: &[Value]) {
+/// Asserts that every parent exists, unless it was missing before.
+fn assert_valid_parents(before: &[Value], after: &[Value]) {
     let uuids: BTreeMap<&str, &Value> = after
         .iter()
-        .map(|line| (line["uuid"].as_str().expect("an id"), line))
+        .map(|line| (line["uuid"].as_str().expect("uuid is a string"), line))
         .collect();
-    assert_eq!(uuids.len(), after.len(), "an id comes twice");
-    let known: BTreeSet<&str> = before
+    assert_eq!(uuids.len(), after.len(), "duplicate uuid");
+    let uuids_before: BTreeSet<&str> = before
         .iter()
         .filter_map(|line| line["uuid"].as_str())
         .collect();
     for line in after {
         if let Some(parent) = line["parentUuid"].as_str() {
-            // One that was never there stays missing; no other one may be.
             assert!(
-                uuids.contains_key(parent) || !known.contains(parent),
-                "{parent} is gone"
+                uuids.contains_key(parent) || !uuids_before.contains(parent),
+                "{parent} is missing"
             );
         }
     }
 }
 
 #[test]
-fn whatever_the_log_is_it_is_repaired_at_once_and_holds_together() {
-    let scratch = Scratch::new("random");
+fn repairs_random_logs_in_one_run() {
+    let dir = TestDir::new("random");
     let mut repaired = 0;
     for seed in 0..150 {
-        let before = session(&mut Dice(seed * 7919 + 1));
-        scratch.write("a.jsonl", log(&before));
-        let found = scratch.run(&["check", "--ended", "--json", "a.jsonl"]);
-        let doubled = found.stdout.matches("\"what\":\"doubled\"").count();
+        let before = session(&mut Rng(seed * 7919 + 1));
+        dir.write("a.jsonl", log(&before));
+        let found = dir.run(&["check", "--ended", "--json", "a.jsonl"]);
+        let duplicates = found.stdout.matches("\"what\":\"doubled\"").count();
         let rows = found.stdout.matches("_row\"").count();
-        let run = scratch.run(&["repair", "--ended", "--in-place", "a.jsonl"]);
+        let run = dir.run(&["repair", "--ended", "--in-place", "a.jsonl"]);
         assert_eq!(run.code, Some(0), "seed {seed}: {run:?}");
-        let text = scratch.read("a.jsonl");
-        let again = scratch.run(&["check", "--ended", "a.jsonl"]);
+        let text = dir.read("a.jsonl");
+        let again = dir.run(&["check", "--ended", "a.jsonl"]);
         assert_eq!(
             again.code,
             Some(0),
             "seed {seed}: {again:?}\n{}\n{text}",
             log(&before)
         );
-        let after = values(&text);
-        parents_hold(&before, &after);
+        let after = parse_lines(&text);
+        assert_valid_parents(&before, &after);
         let kept = before
             .iter()
             .filter(|line| after.iter().any(|other| other["uuid"] == line["uuid"]));
         assert!(
-            kept.count() + doubled + rows >= before.len(),
+            kept.count() + duplicates + rows >= before.len(),
             "seed {seed}: a line is lost"
         );
-        for mark in before
+        for text_before in before
             .iter()
             .filter_map(|line| line["message"]["content"].as_str())
         {
-            assert!(text.contains(mark), "seed {seed}: `{mark}` is lost");
+            assert!(
+                text.contains(text_before),
+                "seed {seed}: `{text_before}` is lost"
+            );
         }
         repaired += usize::from(found.code == Some(10));
     }
-    assert!(repaired > 75, "the logs are too tame: {repaired}");
+    assert!(repaired > 75, "too few logs needed a repair: {repaired}");
 }

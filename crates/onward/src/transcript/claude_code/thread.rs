@@ -1,24 +1,24 @@
-//! One conversation of a Claude Code log, the session's own or a subagent's: its turn so far.
+//! One conversation thread of a Claude Code log, the main one or a subagent's, with its current
+//! turn.
 //!
-//! What a step did to the world outside is told from its calls when the turn ends, for only then
-//! every result is there. What calls say of tasks in the background the detector reads itself; what the
-//! harness says of them between two steps is put before the later one.
+//! The effect of each step is determined at the end of the turn, when all results are available.
+//! Notifications about background tasks belong to the step that follows them.
 
 use std::collections::HashSet;
 
 use onward_core::Timestamp;
-use onward_core::turn::Outside;
+use onward_core::turn::ExternalChange;
 use serde_json::Value;
 
-use super::super::draft::Draft;
-use super::super::outside::{self, Edits};
+use super::super::external_change::{self, EditTracker};
+use super::super::turn_builder::TurnBuilder;
 use super::super::{Call, Format, Turn, anthropic};
 
 /// Tools that write a file.
-const EDITS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
+const EDIT_TOOLS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
-/// Tools that read, ask, or keep lists of the agent's own.
-const READS: [&str; 24] = [
+/// Tools that change nothing outside the agent.
+const READ_TOOLS: [&str; 24] = [
     "AskUserQuestion",
     "EnterPlanMode",
     "ExitPlanMode",
@@ -45,142 +45,144 @@ const READS: [&str; 24] = [
     "mcp__ide__getDiagnostics",
 ];
 
-/// One conversation.
+/// A conversation thread.
 pub(super) struct Thread {
-    /// What its turns' ids carry between the file and the number.
+    /// The part of the turn ids between the file name and the number.
     suffix: String,
-    /// Turns that were handed on.
-    ended: u32,
-    draft: Draft,
-    /// For each step the `message.id`, where there is one.
-    rows: Vec<Option<String>>,
-    /// Calls by id, so that a block that is written twice is one call.
-    calls: HashSet<String>,
-    /// What the harness told of background tasks, before which step: each time, which one is over.
-    told: Vec<(usize, Option<String>)>,
-    /// When the model last spoke, in lines of the log.
-    spoke: u64,
+    /// The number of ended turns.
+    ended_turns: u32,
+    builder: TurnBuilder,
+    /// The `message.id` of each step, if it has one.
+    message_ids: Vec<Option<String>>,
+    /// The ids of all calls, to skip repeated blocks.
+    call_ids: HashSet<String>,
+    /// Notifications about background tasks: the index of the next step, and the task that ended.
+    task_notifications: Vec<(usize, Option<String>)>,
+    /// The line of the last model response.
+    last_response_line: u64,
 }
 
 impl Thread {
     pub(super) fn new(suffix: String) -> Self {
         Thread {
             suffix,
-            ended: 0,
-            draft: Draft::default(),
-            rows: Vec::new(),
-            calls: HashSet::new(),
-            told: Vec::new(),
-            spoke: 0,
+            ended_turns: 0,
+            builder: TurnBuilder::default(),
+            message_ids: Vec::new(),
+            call_ids: HashSet::new(),
+            task_notifications: Vec::new(),
+            last_response_line: 0,
         }
     }
 
-    /// Takes a line of a model response: a new step, or more of one.
-    pub(super) fn respond(&mut self, message: &mut Value, at: Option<Timestamp>, line: u64) {
-        self.spoke = line;
+    /// Adds a line of a model response to its step, or starts a step.
+    pub(super) fn add_response(&mut self, message: &mut Value, at: Option<Timestamp>, line: u64) {
+        self.last_response_line = line;
         let id = message["id"].as_str().map(str::to_owned);
-        let known = id
+        let existing = id
             .is_some()
-            .then(|| self.rows.iter().rposition(|row| *row == id));
-        let step = known.flatten().unwrap_or_else(|| {
-            self.rows.push(id);
-            self.draft.begin_step()
+            .then(|| self.message_ids.iter().rposition(|other| *other == id));
+        let step = existing.flatten().unwrap_or_else(|| {
+            self.message_ids.push(id);
+            self.builder.begin_step()
         });
         if let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) {
             blocks.retain(|block| match block["id"].as_str() {
-                Some(id) => self.calls.insert(id.to_owned()),
+                Some(id) => self.call_ids.insert(id.to_owned()),
                 None => true,
             });
         }
-        anthropic::calls(&mut self.draft, step, message);
-        if let Some(step) = self.draft.steps.get_mut(step) {
+        anthropic::add_calls(&mut self.builder, step, message);
+        if let Some(step) = self.builder.steps.get_mut(step) {
             step.at = step.at.max(at);
         }
     }
 
-    /// Gives a call its result, if the call was made here; says whether it was.
-    pub(super) fn answer(
+    /// Adds the result of a call. Returns whether the call belongs to this thread.
+    pub(super) fn add_result(
         &mut self,
         id: &str,
         ok: Option<bool>,
         output: &mut Option<String>,
         at: Option<Timestamp>,
     ) -> bool {
-        if !self.calls.contains(id) {
+        if !self.call_ids.contains(id) {
             return false;
         }
         let output = output.take().unwrap_or_default();
-        let step = self.draft.answer(id, ok, output);
-        if let Some(step) = step.and_then(|step| self.draft.steps.get_mut(step)) {
+        let step = self.builder.add_result(id, ok, output);
+        if let Some(step) = step.and_then(|step| self.builder.steps.get_mut(step)) {
             step.at = step.at.max(at);
         }
         true
     }
 
-    /// Takes note that the agent was told of a background task, and which one is over, if one is.
-    pub(super) fn hear_of_task(&mut self, ended: Option<&str>) {
-        self.told.push((self.rows.len(), ended.map(str::to_owned)));
+    /// Adds a notification about a background task, with the id of the task if it ended.
+    pub(super) fn add_task_notification(&mut self, ended: Option<&str>) {
+        self.task_notifications
+            .push((self.message_ids.len(), ended.map(str::to_owned)));
     }
 
-    /// Whether the last thing was an answer in text, and before the given line.
-    pub(super) fn has_answered_before(&self, line: u64) -> bool {
-        let last = self.draft.steps.last();
-        self.spoke < line && last.is_some_and(|step| step.calls.is_empty())
+    /// Whether the last step is a text answer and its line is before `line`.
+    pub(super) fn answered_before(&self, line: u64) -> bool {
+        let last = self.builder.steps.last();
+        self.last_response_line < line && last.is_some_and(|step| step.calls.is_empty())
     }
 
-    /// The turn that was being read. A prompt that nobody answered is none.
+    /// Ends the current turn. A prompt without a response is not a turn.
     pub(super) fn end_turn(&mut self, name: &str) -> Option<Turn> {
-        self.rows.clear();
-        self.calls.clear();
-        let told = std::mem::take(&mut self.told);
-        let mut steps = std::mem::take(&mut self.draft).steps;
+        self.message_ids.clear();
+        self.call_ids.clear();
+        let task_notifications = std::mem::take(&mut self.task_notifications);
+        let mut steps = std::mem::take(&mut self.builder).steps;
         if steps.is_empty() {
             return None;
         }
-        let mut edits = Edits::default();
-        for (before, ended) in told {
-            // After the last step there is nobody left to know.
+        let mut edits = EditTracker::default();
+        for (before, ended) in task_notifications {
+            // A notification after the last step has no effect.
             if let Some(step) = steps.get_mut(before) {
-                step.told.push(ended);
+                step.task_notifications.push(ended);
             }
         }
         for step in &mut steps {
             let calls = step.calls.iter();
-            step.outside = outside::of_calls(calls.map(|call| outside_of(call, &mut edits)));
+            step.external_change =
+                external_change::combine(calls.map(|call| call_effect(call, &mut edits)));
         }
         let turn = Turn {
-            id: format!("{name}{}#{}", self.suffix, self.ended),
+            id: format!("{name}{}#{}", self.suffix, self.ended_turns),
             source: Format::ClaudeCode.name().to_owned(),
             steps,
         };
-        self.ended += 1;
+        self.ended_turns += 1;
         Some(turn)
     }
 }
 
-/// What a call says about the outside.
-fn outside_of(call: &Call, edits: &mut Edits) -> Outside {
+/// The effect of a call on external state.
+fn call_effect(call: &Call, edits: &mut EditTracker) -> ExternalChange {
     let Some(ok) = call.ok else {
-        return Outside::Unknown;
+        return ExternalChange::Unknown;
     };
     let tool = call.tool.as_str();
-    if EDITS.contains(&tool) {
+    if EDIT_TOOLS.contains(&tool) {
         return if ok {
-            edits.accepted(call)
+            edits.record_edit(call)
         } else {
-            Outside::Same
+            ExternalChange::Unchanged
         };
     }
-    if READS.contains(&tool) {
-        return Outside::Same;
+    if READ_TOOLS.contains(&tool) {
+        return ExternalChange::Unchanged;
     }
-    // Nobody knows how far a command has come that goes on.
+    // The effect of a running command is unknown.
     if tool != "Bash" || call.input["run_in_background"] == true {
-        return Outside::Unknown;
+        return ExternalChange::Unknown;
     }
     let command = call.input["command"].as_str().unwrap_or_default();
-    if ok && outside::surely_changes(command) {
-        return edits.accepted(call);
+    if ok && external_change::is_certain_change(command) {
+        return edits.record_edit(call);
     }
-    outside::of_command(command)
+    external_change::for_command(command)
 }

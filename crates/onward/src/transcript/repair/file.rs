@@ -1,9 +1,9 @@
-//! Where a repaired session goes: into a new file beside the old one, or into its place.
+//! Writes a repaired session to a new file, or in place of the original.
 //!
-//! Nothing is overwritten: a new file and a backup take the first name that is free. In place, the new
-//! file is whole and on the disk before it takes the name of the old one, the backup is the old file
-//! itself, and what was appended in the meantime stops it all. What was packed is packed again; the
-//! permissions are those of the old file.
+//! No existing file is overwritten: new files and backups use the first free name. In place, the
+//! new file is synced to disk before it is renamed over the original, the original is kept as the
+//! backup, and the repair fails if the original has changed meanwhile. Compression and permissions
+//! are kept.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -12,27 +12,30 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::Examined;
+use super::Examination;
 
-/// How many names are tried.
-const NAMES: usize = 10_000;
+/// The maximum number of file names tried.
+const MAX_ATTEMPTS: usize = 10_000;
 
-/// A session that was written.
-pub(crate) struct Written {
+/// The error of a repair in place if the session is still being written.
+const CHANGED: &str = "the file changed while it was read";
+
+/// A written file.
+pub(crate) struct WrittenFile {
     pub(crate) file: PathBuf,
-    /// Where the old one is kept.
+    /// The backup of the original.
     pub(crate) backup: Option<PathBuf>,
 }
 
-/// What was seen of a file before it was read, so that it can be told whether it changed since.
-pub(crate) struct Before {
+/// The metadata of a file before it is read, to detect later changes.
+pub(crate) struct FileSnapshot {
     path: PathBuf,
     metadata: Metadata,
 }
 
-impl Before {
-    /// Looks at a file; a link stands for what it leads to.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+impl FileSnapshot {
+    /// Reads the metadata of a file; follows a symbolic link.
+    pub(crate) fn capture(path: &Path) -> io::Result<Self> {
         let path = if fs::symlink_metadata(path)?.is_symlink() {
             fs::canonicalize(path)?
         } else {
@@ -48,49 +51,54 @@ impl Before {
         Ok(same && now.modified().ok() == self.metadata.modified().ok())
     }
 
-    /// Writes the session into a new file beside the old one, named as it was.
-    pub(crate) fn write_beside(&self, named: &Path, examined: &Examined) -> io::Result<Written> {
-        let names = (0..NAMES).map(|number| named.with_file_name(repaired_name(named, number)));
-        let (file, path) = first_free(names)?;
-        self.fill(file, &path, examined)?;
-        Ok(Written {
+    /// Writes the session to a new file next to `original`.
+    pub(crate) fn write_new_file(
+        &self,
+        original: &Path,
+        examination: &Examination,
+    ) -> io::Result<WrittenFile> {
+        let names = (0..MAX_ATTEMPTS)
+            .map(|number| original.with_file_name(repaired_name(original, number)));
+        let (file, path) = create_first_free(names)?;
+        self.write_contents(file, &path, examination)?;
+        Ok(WrittenFile {
             file: path,
             backup: None,
         })
     }
 
-    /// Writes the session into the place of the old one, which is kept as a backup.
-    pub(crate) fn write_in_place(&self, examined: &Examined) -> io::Result<Written> {
+    /// Replaces the original, which is kept as a backup.
+    pub(crate) fn write_in_place(&self, examination: &Examination) -> io::Result<WrittenFile> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = |name: String| self.path.with_file_name(name);
-        let hidden = (0..NAMES).map(|number| beside(format!(".{name}.onward{number}")));
-        let (file, fresh) = first_free(hidden)?;
-        let kept = self
-            .fill(file, &fresh, examined)
-            .and_then(|()| self.keep(&name));
-        let done = kept.and_then(|backup| fs::rename(&fresh, &self.path).map(|()| backup));
+        let sibling = |name: String| self.path.with_file_name(name);
+        let hidden = (0..MAX_ATTEMPTS).map(|number| sibling(format!(".{name}.onward{number}")));
+        let (file, temporary) = create_first_free(hidden)?;
+        let backup = self
+            .write_contents(file, &temporary, examination)
+            .and_then(|()| self.back_up(&name));
+        let done = backup.and_then(|backup| fs::rename(&temporary, &self.path).map(|()| backup));
         match done {
             Ok(backup) => {
-                self.sync_folder();
-                Ok(Written {
+                self.sync_directory();
+                Ok(WrittenFile {
                     file: self.path.clone(),
                     backup: Some(backup),
                 })
             }
-            Err(why) => {
-                // Nothing happened to the old one; a file that nobody asked for would only confuse.
-                let _ = fs::remove_file(&fresh);
-                Err(why)
+            Err(error) => {
+                // The original is unchanged; remove the temporary file.
+                let _ = fs::remove_file(&temporary);
+                Err(error)
             }
         }
     }
 
-    /// Gives the old file a second name, under which it stays.
-    fn keep(&self, name: &str) -> io::Result<PathBuf> {
+    /// Creates the backup: a hard link to the original, or a copy.
+    fn back_up(&self, name: &str) -> io::Result<PathBuf> {
         if !self.is_unchanged()? {
-            return Err(io::Error::other("it changed while it was read"));
+            return Err(io::Error::other(CHANGED));
         }
-        for number in 0..NAMES {
+        for number in 0..MAX_ATTEMPTS {
             let backup = match number {
                 0 => format!("{name}.bak"),
                 _ => format!("{name}.bak{number}"),
@@ -98,8 +106,8 @@ impl Before {
             let backup = self.path.with_file_name(backup);
             match fs::hard_link(&self.path, &backup) {
                 Ok(()) => return Ok(backup),
-                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-                // Where a file cannot have two names, it is copied.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Copy the file if the file system has no hard links.
                 Err(_) => match File::create_new(&backup) {
                     Ok(mut copy) => {
                         io::copy(&mut File::open(&self.path)?, &mut copy)?;
@@ -107,50 +115,50 @@ impl Before {
                         copy.sync_all()?;
                         return Ok(backup);
                     }
-                    Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(why) => return Err(why),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
                 },
             }
         }
-        Err(io::Error::other("there are too many backups"))
+        Err(io::Error::other("no free name for the backup"))
     }
 
-    fn fill(&self, file: File, path: &Path, examined: &Examined) -> io::Result<()> {
-        let filled = self.fill_open(file, examined);
-        if filled.is_err() {
+    fn write_contents(&self, file: File, path: &Path, examination: &Examination) -> io::Result<()> {
+        let written = self.write_open_file(file, examination);
+        if written.is_err() {
             let _ = fs::remove_file(path);
         }
-        filled
+        written
     }
 
-    fn fill_open(&self, file: File, examined: &Examined) -> io::Result<()> {
+    fn write_open_file(&self, file: File, examination: &Examination) -> io::Result<()> {
         file.set_permissions(self.metadata.permissions())?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
-        if is_packed(&self.path)? {
-            let mut packed = GzEncoder::new(out, Compression::default());
-            examined.write(&self.path, &mut packed)?;
-            out = packed.finish()?;
+        if is_gzip(&self.path)? {
+            let mut encoder = GzEncoder::new(out, Compression::default());
+            examination.write(&self.path, &mut encoder)?;
+            out = encoder.finish()?;
         } else {
-            examined.write(&self.path, &mut out)?;
+            examination.write(&self.path, &mut out)?;
         }
         out.flush()?;
         out.get_ref().sync_all()
     }
 
-    /// A name that is only in memory is gone after a power cut. Where it cannot be done, the file is
-    /// whole all the same, under one of its names.
-    fn sync_folder(&self) {
-        if let Some(folder) = self
+    /// Syncs the directory, so that the new name survives a power failure. Errors are ignored: the
+    /// file itself is synced.
+    fn sync_directory(&self) {
+        if let Some(directory) = self
             .path
             .parent()
-            .and_then(|folder| File::open(folder).ok())
+            .and_then(|directory| File::open(directory).ok())
         {
-            let _ = folder.sync_all();
+            let _ = directory.sync_all();
         }
     }
 }
 
-fn is_packed(path: &Path) -> io::Result<bool> {
+fn is_gzip(path: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     File::open(path)?.take(2).read_to_end(&mut head)?;
     Ok(head == [0x1f, 0x8b])
@@ -163,25 +171,25 @@ fn repaired_name(path: &Path, number: usize) -> String {
         0 => String::new(),
         _ => number.to_string(),
     };
-    let (name, packed) = match name.strip_suffix(".gz") {
+    let (name, gzip) = match name.strip_suffix(".gz") {
         Some(name) => (name.to_owned(), ".gz"),
         None => (name.into_owned(), ""),
     };
     match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
-        Some((stem, ending)) => format!("{stem}.repaired{number}.{ending}{packed}"),
-        None => format!("{name}.repaired{number}{packed}"),
+        Some((stem, ending)) => format!("{stem}.repaired{number}.{ending}{gzip}"),
+        None => format!("{name}.repaired{number}{gzip}"),
     }
 }
 
-fn first_free(names: impl Iterator<Item = PathBuf>) -> io::Result<(File, PathBuf)> {
+fn create_first_free(names: impl Iterator<Item = PathBuf>) -> io::Result<(File, PathBuf)> {
     for name in names {
         match OpenOptions::new().write(true).create_new(true).open(&name) {
             Ok(file) => return Ok((file, name)),
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(why),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("no name is free"))
+    Err(io::Error::other("no free name for the new file"))
 }
 
 #[cfg(test)]
@@ -189,23 +197,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_changed_since_it_was_read_is_not_replaced() {
-        let folder = std::env::temp_dir().join(format!("onward-repair-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("a.jsonl");
+    fn does_not_replace_a_file_that_changed_after_it_was_read() {
+        let directory = std::env::temp_dir().join(format!("onward-repair-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("a.jsonl");
         fs::write(&path, "{}\n").unwrap();
-        let before = Before::of(&path).unwrap();
+        let snapshot = FileSnapshot::capture(&path).unwrap();
         fs::write(&path, "{}\n{}\n").unwrap();
-        let written = before.write_in_place(&Examined::nothing(Vec::new()));
-        assert!(written.is_err_and(|why| why.to_string() == "it changed while it was read"));
-        let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
+        let written = snapshot.write_in_place(&Examination::clean(Vec::new()));
+        assert!(written.is_err_and(|error| error.to_string() == CHANGED));
+        let left: Vec<_> = fs::read_dir(&directory).unwrap().collect();
         assert_eq!(left.len(), 1);
         assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n{}\n");
-        fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
-    fn a_new_name_keeps_the_ending() {
+    fn keeps_the_file_extension() {
         let name = |name: &str| repaired_name(Path::new(name), 0);
         assert_eq!(name("a/session.jsonl"), "session.repaired.jsonl");
         assert_eq!(name("session.jsonl.gz"), "session.repaired.jsonl.gz");

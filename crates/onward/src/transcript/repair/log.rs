@@ -1,12 +1,10 @@
-//! Claude Code's session logs: the calls that were never answered, and the lines that answer them.
+//! Claude Code session logs: finds calls without a result, and adds results for them.
 //!
-//! Lines that share a `message.id` are one row, `parentUuid` gives the order, and side chains are
-//! conversations of their own. Of each line only what the rules look at is kept, so a long log needs
-//! little memory: texts are hashes, and results only the ids of their calls.
-//!
-//! Calls of the last row may still be answered: they are judged by the clock, from the line's own time
-//! and the call's own timeout, unless somebody says that the session is over. `threads` makes rows of
-//! lines, `edits` says what changes in the file, `rewrite` changes it.
+//! Lines with the same `message.id` are one row, `parentUuid` defines the order, and side chains
+//! are separate conversations. To save memory, only a hash of each text and the call id of each
+//! result are kept. Calls of the last row may still be running: they are stale after their timeout,
+//! counted from the timestamp of their line, unless the session has ended. `threads` builds rows
+//! from lines, `edits` plans the changes of the file, and `rewrite` applies them.
 
 mod edits;
 mod rewrite;
@@ -23,65 +21,65 @@ use serde_json::Value;
 
 use super::super::lines::parse;
 use super::super::{Error, Lines};
-use super::{Examined, Moment, Remedy};
+use super::{Examination, Fix, RepairContext};
 
 pub(super) use edits::Edits;
 pub(super) use rewrite::rewrite;
 
-/// Reads a log, and says what is wrong with it.
-pub(super) fn examine(lines: Lines, moment: Moment) -> Result<Examined, Error> {
+/// Reads a log and finds its defects.
+pub(super) fn examine(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
     let (mut log, warnings) = Log::read(lines)?;
-    let diagnosis = threads::diagnose(&mut log, moment);
-    let edits = edits::plan(&log, &diagnosis);
-    Ok(Examined {
+    let diagnosis = threads::diagnose(&mut log, context);
+    let edits = edits::plan_edits(&log, &diagnosis);
+    Ok(Examination {
         findings: diagnosis.findings,
-        open: diagnosis.open,
+        open_calls: diagnosis.open_calls,
         warnings,
-        remedy: if edits.is_empty() {
-            Remedy::None
+        fix: if edits.is_empty() {
+            Fix::None
         } else {
-            Remedy::Edits(edits)
+            Fix::Edits(edits)
         },
     })
 }
 
-/// A log, as far as the rules look at it.
+/// The relevant content of a log.
 struct Log {
     entries: Vec<Entry>,
     by_uuid: HashMap<Rc<str>, usize>,
-    /// The last sign of life of calls that report.
+    /// The last progress of each call, for calls that report progress.
     progress: HashMap<Box<str>, Timestamp>,
 }
 
 /// A line.
 struct Entry {
-    /// Its number in the file, from 1.
+    /// The line number, from 1.
     number: u64,
     uuid: Option<Rc<str>>,
-    /// The line before it in its conversation, where that is in the file.
+    /// The index of the parent line, if it is in the file.
     parent: Option<usize>,
-    speaker: Speaker,
-    /// The side chain that it says it belongs to.
-    side: Option<Option<Box<str>>>,
-    message: Option<Box<str>>,
+    author: Author,
+    /// `Some` for a line of a side chain, with the agent id if it has one.
+    sidechain: Option<Option<Box<str>>>,
+    message_id: Option<Box<str>>,
     at: Option<Timestamp>,
-    /// What it says, until its row has it.
+    /// The blocks, until they are moved to the row.
     blocks: Vec<Block>,
-    /// How many blocks it has.
-    size: usize,
+    /// The number of blocks.
+    block_count: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Speaker {
+enum Author {
     User,
     Assistant,
-    /// What the program itself writes between the messages.
+    /// Lines that are not messages.
     Program,
 }
 
 /// A block of a message.
 enum Block {
-    /// The hash of a text; none where it is blank.
+    /// The hash of a text; `None` for a blank one.
     Text(Option<u64>),
     Call {
         id: Box<str>,
@@ -93,7 +91,7 @@ enum Block {
     Other,
 }
 
-/// A line as it is written. What is of another kind than expected is missing, not an error.
+/// The parsed fields of a line. A field of an unexpected type counts as missing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -130,19 +128,21 @@ impl Log {
         let mut text = Vec::new();
         while let Some(number) = lines.next(&mut text)? {
             match parse::<Line>(&text) {
-                Ok(line) => log.take(number, &line, &mut parents),
+                Ok(line) => log.add_line(number, &line, &mut parents),
                 Err(_) if text.last() != Some(&b'\n') => {
-                    warnings.push(format!("`{name}`, line {number}: the last line is torn"));
+                    warnings.push(format!(
+                        "`{name}`, line {number}: the last line is truncated"
+                    ));
                 }
-                Err(_) => warnings.push(format!(
-                    "`{name}`, line {number}: no JSON, and left as it is"
-                )),
+                Err(_) => {
+                    warnings.push(format!("`{name}`, line {number}: not JSON; kept unchanged"))
+                }
             }
         }
         if log.entries.is_empty() {
             return Err(Error::UnknownFormat { name });
         }
-        // Some lines stand before their parents.
+        // Some lines precede their parents.
         for (entry, parent) in parents {
             let parent = log.by_uuid.get(&*parent).copied();
             if let Some(entry) = log.entries.get_mut(entry) {
@@ -152,7 +152,7 @@ impl Log {
         Ok((log, warnings))
     }
 
-    fn take(&mut self, number: u64, line: &Line, parents: &mut Vec<(usize, Box<str>)>) {
+    fn add_line(&mut self, number: u64, line: &Line, parents: &mut Vec<(usize, Box<str>)>) {
         let at: Option<Timestamp> = line.timestamp.as_str().and_then(|at| at.parse().ok());
         for id in [&line.tool_use_id, &line.parent_tool_use_id] {
             if let (Some(id), Some(at)) = (id.as_str(), at) {
@@ -161,7 +161,7 @@ impl Log {
             }
         }
         let uuid: Option<Rc<str>> = line.uuid.as_str().map(Rc::from);
-        // A session that was resumed can hold its lines twice.
+        // A resumed session may contain its lines twice.
         if uuid
             .as_ref()
             .is_some_and(|uuid| self.by_uuid.contains_key(uuid))
@@ -180,29 +180,29 @@ impl Log {
             }
         }
         let speaker = match line.kind.as_str() {
-            Some("user") if line.message.is_object() => Speaker::User,
-            Some("assistant") if line.message.is_object() => Speaker::Assistant,
-            Some(_) | None => Speaker::Program,
+            Some("user") if line.message.is_object() => Author::User,
+            Some("assistant") if line.message.is_object() => Author::Assistant,
+            Some(_) | None => Author::Program,
         };
         let blocks = match speaker {
-            Speaker::User | Speaker::Assistant => blocks(&line.message, speaker),
-            Speaker::Program => Vec::new(),
+            Author::User | Author::Assistant => blocks(&line.message, speaker),
+            Author::Program => Vec::new(),
         };
         let side = (line.is_sidechain == true).then(|| line.agent_id.as_str().map(Box::from));
         self.entries.push(Entry {
             number,
             uuid,
             parent,
-            speaker,
-            side,
-            message: line.message["id"].as_str().map(Box::from),
+            author: speaker,
+            sidechain: side,
+            message_id: line.message["id"].as_str().map(Box::from),
             at,
-            size: blocks.len(),
+            block_count: blocks.len(),
             blocks,
         });
     }
 
-    /// The lines in the order of the conversation: each after its parent, else as they stand.
+    /// The lines in conversation order: each after its parent, otherwise in file order.
     fn order(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.entries.len());
         let mut seen = vec![false; self.entries.len()];
@@ -214,9 +214,11 @@ impl Log {
                 chain.push(index);
                 next = self.entries[index].parent;
             }
-            // In a circle of parents the line that closes it counts as the first.
-            if let Some(place) = next.and_then(|next| chain.iter().position(|line| *line == next)) {
-                order.push(chain.remove(place));
+            // In a cycle of parents, the line that closes it comes first.
+            if let Some(position) =
+                next.and_then(|next| chain.iter().position(|line| *line == next))
+            {
+                order.push(chain.remove(position));
             }
             order.extend(chain.drain(..).rev());
         }
@@ -224,7 +226,7 @@ impl Log {
     }
 }
 
-fn blocks(message: &Value, speaker: Speaker) -> Vec<Block> {
+fn blocks(message: &Value, speaker: Author) -> Vec<Block> {
     let Some(list) = message["content"].as_array() else {
         return message["content"].as_str().map(text).into_iter().collect();
     };
@@ -233,11 +235,11 @@ fn blocks(message: &Value, speaker: Speaker) -> Vec<Block> {
         let tool = block["name"].as_str().unwrap_or_default();
         match block["type"].as_str() {
             Some("text") => block["text"].as_str().map(text),
-            Some("tool_use") if speaker == Speaker::Assistant => id("id").map(|id| Block::Call {
+            Some("tool_use") if speaker == Author::Assistant => id("id").map(|id| Block::Call {
                 id,
                 tool: tool.into(),
                 input: hash(&block["input"].to_string()),
-                limit: Limit::of_call(tool, &block["input"]),
+                limit: Limit::for_call(tool, &block["input"]),
             }),
             Some("tool_result") => id("tool_use_id").map(Block::Result),
             Some(_) | None => None,

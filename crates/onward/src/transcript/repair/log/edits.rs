@@ -1,10 +1,9 @@
-//! What changes in a log: lines that go, blocks that change, lines that are new, and whose parents change
-//! with that.
+//! Plans the changes of a log: removed lines, changed blocks, new lines and changed parents.
 //!
-//! A new line stands after the last line of its row, or after the one from which the conversation went
-//! on, and becomes the parent of what followed: whoever walks up from the end of the session meets the
-//! result on the way. A line that goes hands its children to its parent. Ids are made of those that are
-//! there, so the same log gives the same bytes every time.
+//! A new line follows the last line of its row, or the line from which the conversation continues,
+//! and becomes the parent of the lines after it, so the path from the last line to the root
+//! contains the result. The children of a removed line get its parent. New ids are derived from
+//! existing ones, so the same log always produces the same bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -12,31 +11,31 @@ use std::rc::Rc;
 use onward_core::call::{Cause, Limit};
 
 use super::Log;
-use super::threads::{Diagnosis, Unanswered};
+use super::threads::{Diagnosis, InterruptedRow};
 
-/// What changes, by the number of the line.
+/// The edits by line number.
 #[derive(Default)]
 pub(crate) struct Edits(pub(super) HashMap<u64, Edit>);
 
-/// What changes in a line, and after it.
+/// The changes of a line, and the lines inserted after it.
 #[derive(Default)]
 pub(super) struct Edit {
-    pub(super) goes: bool,
-    /// Another parent; `Some(None)` is none at all.
+    pub(super) removed: bool,
+    /// The new parent; `Some(None)` removes the parent.
     pub(super) parent: Option<Option<Rc<str>>>,
-    /// Blocks that become text.
+    /// Blocks to convert to text.
     pub(super) as_text: Vec<usize>,
-    /// Blocks that go.
-    pub(super) gone: Vec<usize>,
-    /// New lines after it.
-    pub(super) after: Vec<NewLine>,
+    /// Blocks to remove.
+    pub(super) removed_blocks: Vec<usize>,
+    /// Lines to insert after this one.
+    pub(super) new_lines: Vec<NewLine>,
 }
 
-/// A line that answers a call.
+/// A new line with the result of a call.
 pub(super) struct NewLine {
     pub(super) uuid: Rc<str>,
     pub(super) parent: Option<Rc<str>>,
-    /// The line that made the call.
+    /// The line with the call.
     pub(super) source: Option<Rc<str>>,
     pub(super) call: Box<str>,
     pub(super) cause: Cause,
@@ -49,42 +48,42 @@ impl Edits {
     }
 }
 
-pub(super) fn plan(log: &Log, diagnosis: &Diagnosis) -> Edits {
+pub(super) fn plan_edits(log: &Log, diagnosis: &Diagnosis) -> Edits {
     let mut planner = Planner {
         log,
         parents: log.entries.iter().map(|entry| entry.parent).collect(),
         edits: Edits::default(),
-        gone: HashMap::new(),
+        removed: HashMap::new(),
         tails: HashMap::new(),
-        fresh: HashSet::new(),
-        position: vec![0; log.entries.len()],
+        new_uuids: HashSet::new(),
+        positions: vec![0; log.entries.len()],
     };
     for (position, line) in log.order().into_iter().enumerate() {
-        planner.position[line] = position;
+        planner.positions[line] = position;
     }
     for (line, block) in &diagnosis.orphans {
         planner.edit(*line).as_text.push(*block);
     }
-    planner.drop_lines(diagnosis);
-    for row in &diagnosis.given_up {
-        planner.answer(row);
+    planner.remove_lines(diagnosis);
+    for row in &diagnosis.interrupted {
+        planner.insert_results(row);
     }
-    planner.hand_on();
+    planner.relink_children();
     planner.edits
 }
 
 struct Planner<'l> {
     log: &'l Log,
-    /// The parents as they become.
+    /// The parent of each line after the edits.
     parents: Vec<Option<usize>>,
     edits: Edits,
-    /// Lines that go, with who takes their children.
-    gone: HashMap<usize, Option<usize>>,
-    /// The last new line after a line, and the lines that must not follow it.
+    /// The removed lines, with the new parents of their children.
+    removed: HashMap<usize, Option<usize>>,
+    /// The last line inserted after each line, and the lines that must not become its children.
     tails: HashMap<usize, (Rc<str>, HashSet<usize>)>,
-    fresh: HashSet<Rc<str>>,
-    /// Where each line stands in the order of the conversation.
-    position: Vec<usize>,
+    new_uuids: HashSet<Rc<str>>,
+    /// The position of each line in conversation order.
+    positions: Vec<usize>,
 }
 
 impl Planner<'_> {
@@ -93,86 +92,96 @@ impl Planner<'_> {
         self.edits.0.entry(number).or_default()
     }
 
-    /// Blocks and lines that go, and their children to somebody else.
-    fn drop_lines(&mut self, diagnosis: &Diagnosis) {
-        for line in &diagnosis.dropped {
-            self.edit(*line).goes = true;
-            self.gone.insert(*line, self.parents[*line]);
+    /// Removes blocks and lines, and relinks the children of removed lines.
+    fn remove_lines(&mut self, diagnosis: &Diagnosis) {
+        for line in &diagnosis.removed_lines {
+            self.edit(*line).removed = true;
+            self.removed.insert(*line, self.parents[*line]);
         }
-        for (line, block, first) in &diagnosis.doubled {
-            self.edit(*line).gone.push(*block);
+        for (line, block, first) in &diagnosis.duplicates {
+            self.edit(*line).removed_blocks.push(*block);
             let number = self.log.entries[*line].number;
-            let gone = self.edits.0.get(&number).map_or(0, |edit| edit.gone.len());
-            if gone == self.log.entries[*line].size {
-                self.edit(*line).goes = true;
-                // The first result must stay on the way up from whatever follows.
-                let parent = if self.leads_up(*line, &HashSet::from([*first])).is_some() {
+            let removed = self
+                .edits
+                .0
+                .get(&number)
+                .map_or(0, |edit| edit.removed_blocks.len());
+            if removed == self.log.entries[*line].block_count {
+                self.edit(*line).removed = true;
+                // The first result must stay an ancestor of the following lines.
+                let parent = if self
+                    .nearest_ancestor(*line, &HashSet::from([*first]))
+                    .is_some()
+                {
                     self.parents[*line]
                 } else {
                     Some(*first)
                 };
-                self.gone.insert(*line, parent);
+                self.removed.insert(*line, parent);
             }
         }
-        if self.gone.is_empty() {
+        if self.removed.is_empty() {
             return;
         }
         for line in 0..self.parents.len() {
-            let Some(parent) = self.parents[line].filter(|parent| self.gone.contains_key(parent))
+            let Some(parent) =
+                self.parents[line].filter(|parent| self.removed.contains_key(parent))
             else {
                 continue;
             };
-            let mut heir = Some(parent);
-            for _ in 0..self.gone.len() {
-                match heir.and_then(|heir| self.gone.get(&heir)) {
-                    Some(next) => heir = *next,
+            let mut ancestor = Some(parent);
+            for _ in 0..self.removed.len() {
+                match ancestor.and_then(|ancestor| self.removed.get(&ancestor)) {
+                    Some(next) => ancestor = *next,
                     None => break,
                 }
             }
-            self.parents[line] = heir;
-            if !self.gone.contains_key(&line) {
-                let uuid = heir.and_then(|heir| self.log.entries[heir].uuid.clone());
+            self.parents[line] = ancestor;
+            if !self.removed.contains_key(&line) {
+                let uuid = ancestor.and_then(|ancestor| self.log.entries[ancestor].uuid.clone());
                 self.edit(line).parent = Some(uuid);
             }
         }
     }
 
-    /// The nearest of some lines on the way up from one, itself included.
-    fn leads_up(&self, line: usize, to: &HashSet<usize>) -> Option<usize> {
-        // Parents come first, so above the first of them there is nothing to find.
-        let first = to.iter().map(|line| self.position[*line]).min()?;
-        let mut next = Some(line).filter(|line| self.position[*line] >= first);
+    /// The nearest of the candidates among a line and its ancestors.
+    fn nearest_ancestor(&self, line: usize, candidates: &HashSet<usize>) -> Option<usize> {
+        // Parents come first, so the search ends at the first candidate.
+        let first = candidates.iter().map(|line| self.positions[*line]).min()?;
+        let mut next = Some(line).filter(|line| self.positions[*line] >= first);
         while let Some(line) = next {
-            if to.contains(&line) {
+            if candidates.contains(&line) {
                 return Some(line);
             }
-            // A circle of parents leads nowhere.
-            let is_above = |parent: &usize| self.position[*parent] < self.position[line];
+            // Stop at a cycle of parents.
+            let is_above = |parent: &usize| self.positions[*parent] < self.positions[line];
             next = self.parents[line].filter(is_above);
-            next = next.filter(|parent| self.position[*parent] >= first);
+            next = next.filter(|parent| self.positions[*parent] >= first);
         }
         None
     }
 
-    /// Answers the calls of a row.
-    fn answer(&mut self, row: &Unanswered) {
+    /// Inserts results for the interrupted calls of a row.
+    fn insert_results(&mut self, row: &InterruptedRow) {
         let cluster: HashSet<usize> = row
             .cluster
             .iter()
             .copied()
-            .filter(|line| !self.gone.contains_key(line))
+            .filter(|line| !self.removed.contains_key(line))
             .collect();
-        let way = row.next.and_then(|next| self.leads_up(next, &cluster));
-        // Where the conversation went on from before the call, it left the call behind.
-        let made = row.calls.iter().map(|call| self.position[call.line]).max();
-        let way = way.filter(|line| Some(self.position[*line]) >= made);
+        let on_path = row
+            .next
+            .and_then(|next| self.nearest_ancestor(next, &cluster));
+        // A conversation that continues from a line before the call has abandoned the call.
+        let last_call = row.calls.iter().map(|call| self.positions[call.line]).max();
+        let on_path = on_path.filter(|line| Some(self.positions[*line]) >= last_call);
         let last = || {
             cluster
                 .iter()
                 .copied()
-                .max_by_key(|line| self.position[*line])
+                .max_by_key(|line| self.positions[*line])
         };
-        let Some(anchor) = way.or_else(last) else {
+        let Some(anchor) = on_path.or_else(last) else {
             return;
         };
         for call in &row.calls {
@@ -189,7 +198,7 @@ impl Planner<'_> {
                 .or_insert((Rc::clone(&uuid), HashSet::new()));
             tail.0 = Rc::clone(&uuid);
             tail.1.extend(&cluster);
-            self.edit(anchor).after.push(NewLine {
+            self.edit(anchor).new_lines.push(NewLine {
                 uuid,
                 parent,
                 source,
@@ -200,26 +209,26 @@ impl Planner<'_> {
         }
     }
 
-    /// What followed a line that has new ones after it follows the last of these.
-    fn hand_on(&mut self) {
+    /// Makes the children of a line with insertions children of the last inserted line.
+    fn relink_children(&mut self) {
         for line in 0..self.parents.len() {
             let tail = self.parents[line].and_then(|parent| self.tails.get(&parent));
             let Some((tail, cluster)) = tail else {
                 continue;
             };
-            if !cluster.contains(&line) && !self.gone.contains_key(&line) {
+            if !cluster.contains(&line) && !self.removed.contains_key(&line) {
                 let tail = Rc::clone(tail);
                 self.edit(line).parent = Some(Some(tail));
             }
         }
     }
 
-    /// An id that is in no log but this one, made of what it answers.
+    /// A new UUID, derived from the line and the call.
     fn fresh_uuid(&mut self, source: &str, call: &str) -> Rc<str> {
         let mut number = 0u32;
         loop {
-            let uuid: Rc<str> = uuid_of(&format!("{source}\n{call}\n{number}")).into();
-            if !self.log.by_uuid.contains_key(&uuid) && self.fresh.insert(Rc::clone(&uuid)) {
+            let uuid: Rc<str> = uuid_from(&format!("{source}\n{call}\n{number}")).into();
+            if !self.log.by_uuid.contains_key(&uuid) && self.new_uuids.insert(Rc::clone(&uuid)) {
                 return uuid;
             }
             number += 1;
@@ -227,8 +236,8 @@ impl Planner<'_> {
     }
 }
 
-/// A UUID of version 8, whose bits are our own: FNV-1a with 128 bits.
-fn uuid_of(text: &str) -> String {
+/// A UUID of version 8 (custom bits): the 128-bit FNV-1a hash of a text.
+fn uuid_from(text: &str) -> String {
     let hash = text.bytes().fold(
         0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,
         |hash, byte| {

@@ -1,17 +1,17 @@
-//! A log written anew, line by line: what does not change is copied as it is.
+//! Writes a log with its edits. Unchanged lines are copied byte for byte.
 
 use std::io::{self, BufRead, Write};
 
 use onward_core::call::CallPolicy;
-use onward_core::call::words::for_model;
+use onward_core::call::message::for_model;
 use onward_core::transcript::json::{self, Object, quoted};
 use onward_core::transcript::orphan_as_text;
 
 use super::super::super::Lines;
 use super::edits::{Edit, Edits, NewLine};
 
-/// What a new line takes from the one that it stands after.
-const SHARED: [&str; 9] = [
+/// The fields that a new line copies from the line before it.
+const COPIED_FIELDS: [&str; 9] = [
     "isSidechain",
     "agentId",
     "userType",
@@ -23,7 +23,7 @@ const SHARED: [&str; 9] = [
     "slug",
 ];
 
-/// Copies a log with its edits.
+/// Copies a log and applies the edits.
 pub(crate) fn rewrite(lines: Lines, edits: &Edits, out: &mut dyn Write) -> io::Result<()> {
     let mut input = lines.into_bytes();
     let mut line = Vec::new();
@@ -36,26 +36,26 @@ pub(crate) fn rewrite(lines: Lines, edits: &Edits, out: &mut dyn Write) -> io::R
             None => out.write_all(&line)?,
             Some(edit) => {
                 let text = std::str::from_utf8(&line).map_err(io::Error::other)?;
-                edited(text, edit, out)?;
+                write_edited(text, edit, out)?;
             }
         }
     }
     Ok(())
 }
 
-fn edited(line: &str, edit: &Edit, out: &mut dyn Write) -> io::Result<()> {
+fn write_edited(line: &str, edit: &Edit, out: &mut dyn Write) -> io::Result<()> {
     let text = line.trim_end_matches(['\n', '\r']);
     let end = match line.get(text.len()..) {
         Some("") | None => "\n",
         Some(end) => end,
     };
-    if !edit.goes {
+    if !edit.removed {
         let changed = with_parent(&with_blocks(text, edit), edit);
         write!(out, "{changed}{end}")?;
     }
-    let before = Object::of(text);
-    for new in &edit.after {
-        write!(out, "{}{end}", answer(before.as_ref(), new))?;
+    let before = Object::parse(text);
+    for new in &edit.new_lines {
+        write!(out, "{}{end}", result_line(before.as_ref(), new))?;
     }
     Ok(())
 }
@@ -65,20 +65,20 @@ fn with_parent(line: &str, edit: &Edit) -> String {
         return line.to_owned();
     };
     let parent = parent.as_deref().map_or("null".to_owned(), quoted);
-    let span = Object::of(line).and_then(|object| object.span("parentUuid"));
+    let span = Object::parse(line).and_then(|object| object.span("parentUuid"));
     match span {
-        Some(span) => spliced(line, span, &parent),
+        Some(span) => splice(line, span, &parent),
         None => line.to_owned(),
     }
 }
 
 fn with_blocks(line: &str, edit: &Edit) -> String {
-    if edit.as_text.is_empty() && edit.gone.is_empty() {
+    if edit.as_text.is_empty() && edit.removed_blocks.is_empty() {
         return line.to_owned();
     }
     let changed = || {
-        let message = Object::of(line)?.span("message")?;
-        let content = Object::of(line.get(message.clone())?)?.span("content")?;
+        let message = Object::parse(line)?.span("message")?;
+        let content = Object::parse(line.get(message.clone())?)?.span("content")?;
         let content = message.start + content.start..message.start + content.end;
         let text = line.get(content.clone())?;
         let mut blocks: Vec<String> = Vec::new();
@@ -86,28 +86,28 @@ fn with_blocks(line: &str, edit: &Edit) -> String {
             let block = text.get(span)?;
             if edit.as_text.contains(&index) {
                 blocks.extend(orphan_as_text(block));
-            } else if !edit.gone.contains(&index) {
+            } else if !edit.removed_blocks.contains(&index) {
                 blocks.push(block.to_owned());
             }
         }
         let blocks = format!("[{}]", blocks.join(","));
-        Some(spliced(line, content, &blocks))
+        Some(splice(line, content, &blocks))
     };
     changed().unwrap_or_else(|| line.to_owned())
 }
 
-fn spliced(text: &str, span: std::ops::Range<usize>, instead: &str) -> String {
+fn splice(text: &str, span: std::ops::Range<usize>, replacement: &str) -> String {
     let (before, after) = (text.get(..span.start), text.get(span.end..));
     [
         before.unwrap_or_default(),
-        instead,
+        replacement,
         after.unwrap_or_default(),
     ]
     .concat()
 }
 
-/// The line that answers a call, as Claude Code would write it.
-fn answer(before: Option<&Object<'_>>, new: &NewLine) -> String {
+/// The line with the result of a call, in the format of Claude Code.
+fn result_line(before: Option<&Object<'_>>, new: &NewLine) -> String {
     let text = for_model(new.cause, CallPolicy::default().timeout(new.limit));
     let or_null = |uuid: Option<&str>| uuid.map_or("null".to_owned(), quoted);
     let mut members = vec![format!(
@@ -115,7 +115,7 @@ fn answer(before: Option<&Object<'_>>, new: &NewLine) -> String {
         or_null(new.parent.as_deref())
     )];
     let shared = |key: &str| before.and_then(|before| before.get(key));
-    for key in SHARED {
+    for key in COPIED_FIELDS {
         members.extend(shared(key).map(|value| format!(r#""{key}":{value}"#)));
     }
     members.push(format!(

@@ -1,131 +1,131 @@
-//! From lines to rows: the conversations of a log, and what is wrong with each.
+//! Builds the conversations of a log from its lines, and finds their defects.
 //!
-//! What counts as wrong is the core's to say. A result that stands in another conversation than its call
-//! is taken for what it is. A block that is written twice in one row is one call.
+//! `onward_core::transcript` defines the defects. A result may be in another conversation than its
+//! call. A call block that occurs twice in a row counts once.
 
 use std::collections::HashMap;
 
 use onward_core::Timestamp;
 use onward_core::call::{CallPolicy, CallStatus, CallTimestamp, Cause, Limit};
 use onward_core::transcript::{
-    Call, Fit, Message, Part, Repair, Role, Standing, Walk, What, sanitize,
+    Call, CallMatcher, Message, Part, Repair, RepairKind, Resolution, ResultMatch, Role, sanitize,
 };
 
-use super::super::{Finding, Moment};
-use super::{Block, Entry, Log, Speaker};
+use super::super::{Finding, RepairContext};
+use super::{Author, Block, Entry, Log};
 
-/// What is wrong with a log.
+/// The defects of a log.
 #[derive(Default)]
 pub(super) struct Diagnosis {
     pub(super) findings: Vec<Finding>,
-    /// Calls that may still be answered.
-    pub(super) open: usize,
-    /// Calls that are given up, row by row.
-    pub(super) given_up: Vec<Unanswered>,
-    /// Results that become text: the line, and the block of it.
+    /// Calls that may still get a result.
+    pub(super) open_calls: usize,
+    /// Interrupted calls by row.
+    pub(super) interrupted: Vec<InterruptedRow>,
+    /// Results to convert to text: line and block.
     pub(super) orphans: Vec<(usize, usize)>,
-    /// Results that go: the line, its block, and the line of the first result.
-    pub(super) doubled: Vec<(usize, usize, usize)>,
-    /// Lines that go.
-    pub(super) dropped: Vec<usize>,
+    /// Results to remove: line, block, and the line of the first result.
+    pub(super) duplicates: Vec<(usize, usize, usize)>,
+    /// Lines to remove.
+    pub(super) removed_lines: Vec<usize>,
 }
 
-/// A row with calls that are given up.
-pub(super) struct Unanswered {
-    /// Its lines, and those that answer its other calls.
+/// A row with interrupted calls.
+pub(super) struct InterruptedRow {
+    /// The lines of the row, and the lines with results of its other calls.
     pub(super) cluster: Vec<usize>,
-    /// The first line of the row that comes after it.
+    /// The first line of the next assistant row.
     pub(super) next: Option<usize>,
-    pub(super) calls: Vec<GivenUp>,
+    pub(super) calls: Vec<InterruptedCall>,
 }
 
-/// A call that is given up.
-pub(super) struct GivenUp {
-    /// The line that makes it.
+/// An interrupted call.
+pub(super) struct InterruptedCall {
+    /// The line with the call.
     pub(super) line: usize,
     pub(super) id: Box<str>,
     pub(super) cause: Cause,
     pub(super) limit: Limit,
 }
 
-/// The last sign of life of calls that report.
+/// The last progress of each call, for calls that report progress.
 type Progress = HashMap<Box<str>, Timestamp>;
 
-/// One conversation: the session's own, or a subagent's.
+/// A conversation: the main one, or a subagent's.
 #[derive(Default)]
 struct Thread {
     messages: Vec<Message<'static>>,
-    /// For each row and part the line and the block.
-    places: Vec<Vec<(usize, usize)>>,
-    /// For each row its lines, and those with its results.
+    /// The line and the block of each part of each row.
+    locations: Vec<Vec<(usize, usize)>>,
+    /// The lines of each row, and the lines with its results.
     lines: Vec<Vec<usize>>,
     results: Vec<Vec<usize>>,
     /// Rows by `message.id`.
     rows: HashMap<Box<str>, usize>,
-    walk: Walk<(usize, usize)>,
-    /// The line of the last result of each call.
-    answered: HashMap<Box<str>, usize>,
-    orphans: Vec<Stray>,
+    matcher: CallMatcher<(usize, usize)>,
+    /// The line of the result of each call.
+    result_lines: HashMap<Box<str>, usize>,
+    orphans: Vec<UnmatchedResult>,
     /// With the line of the first result.
-    doubled: Vec<(Stray, usize)>,
+    duplicates: Vec<(UnmatchedResult, usize)>,
 }
 
-/// A result that answers nothing.
-struct Stray {
+/// A result without an open call.
+struct UnmatchedResult {
     line: usize,
     block: usize,
-    of: Box<str>,
+    call_id: Box<str>,
 }
 
-pub(super) fn diagnose(log: &mut Log, moment: Moment) -> Diagnosis {
-    let mut threads = threads(log);
-    adopt(&mut threads);
+pub(super) fn diagnose(log: &mut Log, context: RepairContext) -> Diagnosis {
+    let mut threads = build_threads(log);
+    match_across_threads(&mut threads);
     let mut diagnosis = Diagnosis::default();
     for thread in &threads {
-        thread.diagnose(log, moment, &mut diagnosis);
+        thread.diagnose(log, context, &mut diagnosis);
     }
     diagnosis.findings.sort_by_key(|finding| finding.line);
     diagnosis
 }
 
-fn threads(log: &mut Log) -> Vec<Thread> {
+fn build_threads(log: &mut Log) -> Vec<Thread> {
     let mut threads = vec![Thread::default()];
     let mut agents: HashMap<Box<str>, usize> = HashMap::new();
-    let mut of_line = vec![0; log.entries.len()];
+    let mut thread_of_line = vec![0; log.entries.len()];
     for index in log.order() {
         let entry = &mut log.entries[index];
         let blocks = std::mem::take(&mut entry.blocks);
         let next = threads.len();
-        let thread = match &entry.side {
+        let thread = match &entry.sidechain {
             None => 0,
             Some(Some(agent)) => *agents.entry(agent.clone()).or_insert(next),
-            // Older logs do not name the agent; then its lines are those of its first one.
+            // Older logs have no agent id: a line belongs to the thread of its parent.
             Some(None) => {
-                let parent = entry.parent.map_or(0, |parent| of_line[parent]);
+                let parent = entry.parent.map_or(0, |parent| thread_of_line[parent]);
                 if parent == 0 { next } else { parent }
             }
         };
         if thread == next {
             threads.push(Thread::default());
         }
-        of_line[index] = thread;
-        threads[thread].take(&log.progress, index, entry, blocks);
+        thread_of_line[index] = thread;
+        threads[thread].add_line(&log.progress, index, entry, blocks);
     }
     threads
 }
 
-/// Gives results without a call to the conversation that made it.
-fn adopt(threads: &mut [Thread]) {
+/// Matches results without a call to the calls of other conversations.
+fn match_across_threads(threads: &mut [Thread]) {
     let mut calls: HashMap<String, Vec<(usize, usize, usize)>> = HashMap::new();
     if threads.iter().all(|thread| thread.orphans.is_empty()) || threads.len() == 1 {
         return;
     }
     for (number, thread) in threads.iter().enumerate() {
         for (row, message) in thread.messages.iter().enumerate() {
-            for (part, piece) in message.parts.iter().enumerate() {
-                if let Part::Call(call) = piece {
-                    let places = calls.entry(call.id.to_string()).or_default();
-                    places.push((number, row, part));
+            for (part, content) in message.parts.iter().enumerate() {
+                if let Part::Call(call) = content {
+                    let locations = calls.entry(call.id.to_string()).or_default();
+                    locations.push((number, row, part));
                 }
             }
         }
@@ -133,51 +133,58 @@ fn adopt(threads: &mut [Thread]) {
     for number in 0..threads.len() {
         let orphans = std::mem::take(&mut threads[number].orphans);
         for orphan in orphans {
-            let Some(places) = calls.get(&*orphan.of) else {
+            let Some(locations) = calls.get(&*orphan.call_id) else {
                 threads[number].orphans.push(orphan);
                 continue;
             };
-            for (thread, row, part) in places {
-                threads[*thread].settle((*row, *part), orphan.line);
+            for (thread, row, part) in locations {
+                threads[*thread].settle_call((*row, *part), orphan.line);
             }
         }
     }
 }
 
 impl Thread {
-    fn take(&mut self, progress: &Progress, index: usize, entry: &Entry, blocks: Vec<Block>) {
-        let role = match entry.speaker {
-            Speaker::User => Role::User,
-            Speaker::Assistant => Role::Assistant,
-            Speaker::Program => return,
+    fn add_line(&mut self, progress: &Progress, index: usize, entry: &Entry, blocks: Vec<Block>) {
+        let role = match entry.author {
+            Author::User => Role::User,
+            Author::Assistant => Role::Assistant,
+            Author::Program => return,
         };
-        let known = entry.message.as_ref().filter(|_| role == Role::Assistant);
-        let known = known.and_then(|id| self.rows.get(id).copied());
-        let row = known.unwrap_or_else(|| {
-            self.walk.begin_row();
+        let existing = entry
+            .message_id
+            .as_ref()
+            .filter(|_| role == Role::Assistant);
+        let existing = existing.and_then(|id| self.rows.get(id).copied());
+        let row = existing.unwrap_or_else(|| {
+            self.matcher.start_row();
             self.messages.push(Message {
                 role,
                 parts: Vec::new(),
                 is_queued: false,
                 is_plain: true,
             });
-            self.places.push(Vec::new());
+            self.locations.push(Vec::new());
             self.lines.push(Vec::new());
             self.results.push(Vec::new());
             let row = self.messages.len() - 1;
-            if let Some(id) = entry.message.as_ref().filter(|_| role == Role::Assistant) {
+            if let Some(id) = entry
+                .message_id
+                .as_ref()
+                .filter(|_| role == Role::Assistant)
+            {
                 self.rows.insert(id.clone(), row);
             }
             row
         });
         self.lines[row].push(index);
-        // There are many rows, and most have one part.
+        // Logs have many rows, most with one part: avoid spare capacity.
         self.messages[row].parts.reserve_exact(blocks.len());
-        self.places[row].reserve_exact(blocks.len());
+        self.locations[row].reserve_exact(blocks.len());
         for (block, content) in blocks.into_iter().enumerate() {
             let part = self.part(progress, entry.at, row, (index, block), content);
             self.messages[row].parts.push(part);
-            self.places[row].push((index, block));
+            self.locations[row].push((index, block));
         }
     }
 
@@ -200,13 +207,13 @@ impl Thread {
                 limit,
             } => {
                 let parts = &self.messages[row].parts;
-                let again = |part: &Part<'_>| matches!(part, Part::Call(call) if *call.id == *id);
-                if parts.iter().any(again) {
+                let is_same = |part: &Part<'_>| matches!(part, Part::Call(call) if *call.id == *id);
+                if parts.iter().any(is_same) {
                     return Part::Other;
                 }
-                self.walk.call(&id, (row, parts.len()));
+                self.matcher.add_call(&id, (row, parts.len()));
                 Part::Call(Call {
-                    standing: Standing::Open(CallTimestamp {
+                    resolution: Resolution::Open(CallTimestamp {
                         status: CallStatus::Running,
                         started_at,
                         last_progress_at: progress.get(&id).copied(),
@@ -217,37 +224,48 @@ impl Thread {
                     input: format!("{input:x}").into(),
                 })
             }
-            Block::Result(of) => {
-                match self.walk.answer(&of) {
-                    Fit::Answers(call) => {
-                        self.answered.insert(of.clone(), line);
-                        self.settle(call, line);
+            Block::Result(call_id) => {
+                match self.matcher.match_result(&call_id) {
+                    ResultMatch::Matched(call) => {
+                        self.result_lines.insert(call_id.clone(), line);
+                        self.settle_call(call, line);
                     }
-                    Fit::Doubled => {
-                        let first = self.answered.get(&of).copied().unwrap_or(line);
-                        let of = of.clone();
-                        self.doubled.push((Stray { line, block, of }, first));
+                    ResultMatch::Duplicate => {
+                        let first = self.result_lines.get(&call_id).copied().unwrap_or(line);
+                        let call_id = call_id.clone();
+                        self.duplicates.push((
+                            UnmatchedResult {
+                                line,
+                                block,
+                                call_id,
+                            },
+                            first,
+                        ));
                     }
-                    Fit::Orphan => {
-                        let of = of.clone();
-                        self.orphans.push(Stray { line, block, of });
+                    ResultMatch::Orphan => {
+                        let call_id = call_id.clone();
+                        self.orphans.push(UnmatchedResult {
+                            line,
+                            block,
+                            call_id,
+                        });
                     }
                 }
-                Part::Answer(String::from(of).into())
+                Part::Result(String::from(call_id).into())
             }
         }
     }
 
-    /// A call has its result, in this line.
-    fn settle(&mut self, (row, part): (usize, usize), line: usize) {
+    /// Records the line with the result of a call.
+    fn settle_call(&mut self, (row, part): (usize, usize), line: usize) {
         let parts = self.messages.get_mut(row).map(|row| &mut row.parts);
         if let Some(Part::Call(call)) = parts.and_then(|parts| parts.get_mut(part)) {
-            call.standing = Standing::Settled;
+            call.resolution = Resolution::Settled;
             self.results[row].push(line);
         }
     }
 
-    fn diagnose(&self, log: &Log, moment: Moment, diagnosis: &mut Diagnosis) {
+    fn diagnose(&self, log: &Log, context: RepairContext, diagnosis: &mut Diagnosis) {
         let mut found = |line: usize, repair: Repair| {
             diagnosis.findings.push(Finding {
                 line: log.entries.get(line).map(|entry| entry.number),
@@ -255,24 +273,33 @@ impl Thread {
                 repair,
             });
         };
-        for stray in &self.orphans {
-            found(stray.line, Repair::of_result(What::Orphan, 0, &stray.of));
+        for result in &self.orphans {
+            found(
+                result.line,
+                Repair::for_result(RepairKind::Orphan, 0, &result.call_id),
+            );
         }
-        for (stray, _) in &self.doubled {
-            found(stray.line, Repair::of_result(What::Doubled, 0, &stray.of));
+        for (result, _) in &self.duplicates {
+            found(
+                result.line,
+                Repair::for_result(RepairKind::DuplicateResult, 0, &result.call_id),
+            );
         }
-        let orphans = self.orphans.iter().map(|stray| (stray.line, stray.block));
+        let orphans = self
+            .orphans
+            .iter()
+            .map(|result| (result.line, result.block));
         diagnosis.orphans.extend(orphans);
-        let doubled = self.doubled.iter();
-        let doubled = doubled.map(|(stray, first)| (stray.line, stray.block, *first));
-        diagnosis.doubled.extend(doubled);
+        let duplicates = self.duplicates.iter();
+        let duplicates = duplicates.map(|(result, first)| (result.line, result.block, *first));
+        diagnosis.duplicates.extend(duplicates);
 
-        let (rows, repairs) = sanitize(&self.messages, moment.now, CallPolicy::default());
+        let (rows, repairs) = sanitize(&self.messages, context.now, CallPolicy::default());
         for repair in repairs {
-            // The calls are told below, with their lines.
-            if let What::BlankRow | What::DoubledRow = repair.what {
+            // Calls are reported below, with their lines.
+            if let RepairKind::BlankRow | RepairKind::DuplicateRow = repair.kind {
                 let lines = &self.lines[repair.row];
-                diagnosis.dropped.extend(lines);
+                diagnosis.removed_lines.extend(lines);
                 if let Some(line) = lines.first() {
                     found(*line, repair);
                 }
@@ -282,26 +309,30 @@ impl Thread {
             let mut calls = Vec::new();
             for (part, content) in row.message.parts.iter().enumerate() {
                 let Part::Call(call) = content else { continue };
-                let (cause, what) = match call.standing {
-                    Standing::Settled => continue,
-                    Standing::Interrupted(Cause::TimedOut) => (Cause::TimedOut, What::Stale),
-                    Standing::Interrupted(cause) => (cause, What::Dangling),
-                    Standing::Open(_) if moment.is_over => (Cause::OutcomeUnknown, What::Dangling),
-                    Standing::Open(_) => {
-                        diagnosis.open += 1;
+                let (cause, kind) = match call.resolution {
+                    Resolution::Settled => continue,
+                    Resolution::Interrupted(Cause::TimedOut) => {
+                        (Cause::TimedOut, RepairKind::Stale)
+                    }
+                    Resolution::Interrupted(cause) => (cause, RepairKind::Dangling),
+                    Resolution::Open(_) if context.session_ended => {
+                        (Cause::OutcomeUnknown, RepairKind::Dangling)
+                    }
+                    Resolution::Open(_) => {
+                        diagnosis.open_calls += 1;
                         continue;
                     }
                 };
-                let (line, _) = self.places[row.index][part];
-                found(line, Repair::of_call(what, row.index, call));
+                let (line, _) = self.locations[row.index][part];
+                found(line, Repair::for_call(kind, row.index, call));
                 let limit = match self.messages[row.index].parts.get(part) {
                     Some(Part::Call(Call {
-                        standing: Standing::Open(times),
+                        resolution: Resolution::Open(times),
                         ..
                     })) => times.limit,
-                    Some(_) | None => Limit::Unsaid,
+                    Some(_) | None => Limit::Unspecified,
                 };
-                calls.push(GivenUp {
+                calls.push(InterruptedCall {
                     line,
                     id: (*call.id).into(),
                     cause,
@@ -311,7 +342,7 @@ impl Thread {
             if !calls.is_empty() {
                 let mut after = rows.iter().skip(number + 1);
                 let next = after.find(|row| row.message.role == Role::Assistant);
-                diagnosis.given_up.push(Unanswered {
+                diagnosis.interrupted.push(InterruptedRow {
                     cluster: [&self.lines[row.index][..], &self.results[row.index]].concat(),
                     next: next.and_then(|next| self.lines[next.index].first().copied()),
                     calls,

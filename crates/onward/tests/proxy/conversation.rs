@@ -1,12 +1,9 @@
-//! The three APIs, spoken as agents and servers speak them.
+//! Requests and replies of a conversation, in the format of each API.
 
 use serde_json::{Value, json};
 
-use crate::house::{Answer, Proxy};
+use crate::test_server::{ClientResponse, TestServer};
 use crate::upstream::{Reply, Upstream};
-
-/// How every reminder begins.
-pub(crate) const IDLE: &str = "nothing new was learned";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
@@ -15,63 +12,64 @@ pub(crate) enum Api {
     Responses,
 }
 
-pub(crate) const ALL: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
+pub(crate) const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
 
-/// A conversation of an agent.
+/// A conversation of an agent with a model.
 #[derive(Debug, Clone)]
-pub(crate) struct Talk {
+pub(crate) struct Conversation {
     pub(crate) api: Api,
-    pub(crate) streams: bool,
+    pub(crate) streaming: bool,
     pub(crate) session: String,
     pub(crate) rows: Vec<Value>,
-    steps: usize,
+    step_count: usize,
 }
 
-impl Talk {
-    pub(crate) fn new(api: Api, streams: bool, session: &str) -> Self {
-        let mut talk = Self {
+impl Conversation {
+    pub(crate) fn new(api: Api, streaming: bool, session: &str) -> Self {
+        let mut conversation = Self {
             api,
-            streams,
+            streaming,
             session: session.to_owned(),
             rows: Vec::new(),
-            steps: 0,
+            step_count: 0,
         };
-        talk.asks("When is high tide?");
-        talk
+        conversation.add_user_message("When is high tide?");
+        conversation
     }
 
-    /// A person writes.
-    pub(crate) fn asks(&mut self, words: &str) {
+    /// Adds a user message.
+    pub(crate) fn add_user_message(&mut self, text: &str) {
         self.rows.push(match self.api {
-            Api::Anthropic | Api::Chat => json!({ "role": "user", "content": words }),
+            Api::Anthropic | Api::Chat => json!({ "role": "user", "content": text }),
             Api::Responses => json!({
                 "type": "message", "role": "user",
-                "content": [{ "type": "input_text", "text": words }],
+                "content": [{ "type": "input_text", "text": text }],
             }),
         });
     }
 
-    /// The model answers in words.
-    pub(crate) fn says(&mut self, words: &str) {
+    /// Adds a text answer of the model.
+    pub(crate) fn add_assistant_message(&mut self, text: &str) {
         self.rows.push(match self.api {
-            Api::Anthropic | Api::Chat => json!({ "role": "assistant", "content": words }),
+            Api::Anthropic | Api::Chat => json!({ "role": "assistant", "content": text }),
             Api::Responses => json!({
                 "type": "message", "role": "assistant",
-                "content": [{ "type": "output_text", "text": words }],
+                "content": [{ "type": "output_text", "text": text }],
             }),
         });
     }
 
-    /// The model calls a tool, which answers this.
-    pub(crate) fn steps(&mut self, command: &str, output: &str) {
-        self.steps += 1;
-        let id = format!("call_{}", self.steps);
-        let (call, result) = self.pair(&id, command, output);
+    /// Adds a tool call and its result.
+    pub(crate) fn add_step(&mut self, command: &str, output: &str) {
+        self.step_count += 1;
+        let id = format!("call_{}", self.step_count);
+        let (call, result) = self.call_and_result(&id, command, output);
         self.rows.push(call);
         self.rows.push(result);
     }
 
-    pub(crate) fn pair(&self, id: &str, command: &str, output: &str) -> (Value, Value) {
+    /// The rows of a tool call and its result.
+    pub(crate) fn call_and_result(&self, id: &str, command: &str, output: &str) -> (Value, Value) {
         let arguments = json!({ "command": command }).to_string();
         match self.api {
             Api::Anthropic => (
@@ -107,7 +105,7 @@ impl Talk {
     }
 
     pub(crate) fn request(&self) -> Value {
-        let mut request = json!({ "model": "m", "stream": self.streams });
+        let mut request = json!({ "model": "m", "stream": self.streaming });
         let tool = json!({ "name": "Bash" });
         match self.api {
             Api::Anthropic => {
@@ -133,37 +131,42 @@ impl Talk {
         request
     }
 
-    /// Sends what was said so far.
-    pub(crate) async fn sends(&self, proxy: &Proxy) -> Answer {
+    /// Sends the conversation so far.
+    pub(crate) async fn send(&self, proxy: &TestServer) -> ClientResponse {
         let headers = [("x-session-id", self.session.as_str())];
         let body = self.request().to_string();
         proxy.send_with(self.path(), &headers, body).await
     }
 
-    /// Sends it, with a model that calls a tool once more, and makes the step that comes of it.
-    pub(crate) async fn goes_on(
+    /// Sends the conversation, receives a tool call, and adds the step.
+    pub(crate) async fn run_step(
         &mut self,
-        proxy: &Proxy,
+        proxy: &TestServer,
         upstream: &Upstream,
         command: &str,
         output: &str,
     ) {
-        upstream.will(self.calling());
-        let answer = self.sends(proxy).await;
-        assert!(answer.status.is_success(), "{answer:?}");
-        self.steps(command, output);
+        upstream.enqueue(self.call_reply());
+        let response = self.send(proxy).await;
+        assert!(response.status.is_success(), "{response:?}");
+        self.add_step(command, output);
     }
 
-    /// So many steps of which nothing comes, each sent.
-    pub(crate) async fn idles(&mut self, proxy: &Proxy, upstream: &Upstream, steps: usize) {
+    /// Runs steps without progress.
+    pub(crate) async fn run_idle_steps(
+        &mut self,
+        proxy: &TestServer,
+        upstream: &Upstream,
+        steps: usize,
+    ) {
         for _ in 0..steps {
-            self.goes_on(proxy, upstream, "true", "").await;
+            self.run_step(proxy, upstream, "true", "").await;
         }
     }
 
-    fn reply(&self, whole: &Value, events: &[(&str, Value)]) -> Reply {
-        if !self.streams {
-            return Reply::of("application/json", whole.to_string());
+    fn encode(&self, body: &Value, events: &[(&str, Value)]) -> Reply {
+        if !self.streaming {
+            return Reply::new("application/json", body.to_string());
         }
         let mut text = String::new();
         for (name, data) in events {
@@ -177,29 +180,29 @@ impl Talk {
         if self.api == Api::Chat {
             text.push_str("data: [DONE]\n\n");
         }
-        Reply::of("text/event-stream; charset=utf-8", text)
+        Reply::new("text/event-stream; charset=utf-8", text)
     }
 
-    /// An answer that calls a tool.
-    pub(crate) fn calling(&self) -> Reply {
-        self.answering(None, true)
+    /// A reply with a tool call.
+    pub(crate) fn call_reply(&self) -> Reply {
+        self.reply(None, true)
     }
 
-    /// An answer in words.
-    pub(crate) fn answers(&self, words: &str) -> Reply {
-        self.answering(Some(words), false)
+    /// A reply with a text answer.
+    pub(crate) fn text_reply(&self, text: &str) -> Reply {
+        self.reply(Some(text), false)
     }
 
-    /// An answer with words, or a call, or both.
-    pub(crate) fn answering(&self, words: Option<&str>, calls: bool) -> Reply {
+    /// A reply with a text, a tool call, or both.
+    pub(crate) fn reply(&self, text: Option<&str>, calls: bool) -> Reply {
         match self.api {
-            Api::Anthropic => self.anthropic(words, calls),
-            Api::Chat => self.chat(words, calls),
-            Api::Responses => self.responses(words, calls),
+            Api::Anthropic => self.anthropic(text, calls),
+            Api::Chat => self.chat(text, calls),
+            Api::Responses => self.responses(text, calls),
         }
     }
 
-    fn anthropic(&self, words: Option<&str>, calls: bool) -> Reply {
+    fn anthropic(&self, text: Option<&str>, calls: bool) -> Reply {
         let mut blocks = Vec::new();
         let mut events = vec![(
             "message_start",
@@ -209,13 +212,13 @@ impl Talk {
                 "usage": { "input_tokens": 1, "output_tokens": 1 },
             } }),
         )];
-        let mut block = |start: Value, whole: Value, delta: Value| {
+        let mut block = |start: Value, content: Value, delta: Value| {
             let index = blocks.len();
-            blocks.push(whole);
-            let named = |name: &str, mut more: Value| {
-                more["type"] = json!(name);
-                more["index"] = json!(index);
-                more
+            blocks.push(content);
+            let named = |name: &str, mut data: Value| {
+                data["type"] = json!(name);
+                data["index"] = json!(index);
+                data
             };
             let start = named("content_block_start", json!({ "content_block": start }));
             let delta = named("content_block_delta", json!({ "delta": delta }));
@@ -223,11 +226,11 @@ impl Talk {
             events.push(("content_block_delta", delta));
             events.push(("content_block_stop", named("content_block_stop", json!({}))));
         };
-        if let Some(words) = words {
+        if let Some(text) = text {
             block(
                 json!({ "type": "text", "text": "" }),
-                json!({ "type": "text", "text": words }),
-                json!({ "type": "text_delta", "text": words }),
+                json!({ "type": "text", "text": text }),
+                json!({ "type": "text_delta", "text": text }),
             );
         }
         if calls {
@@ -242,15 +245,15 @@ impl Talk {
         });
         events.push(("message_delta", delta));
         events.push(("message_stop", json!({ "type": "message_stop" })));
-        let whole = json!({
+        let body = json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "m",
             "content": blocks, "stop_reason": reason, "stop_sequence": null,
             "usage": { "input_tokens": 1, "output_tokens": 5 },
         });
-        self.reply(&whole, &events)
+        self.encode(&body, &events)
     }
 
-    fn chat(&self, words: Option<&str>, calls: bool) -> Reply {
+    fn chat(&self, text: Option<&str>, calls: bool) -> Reply {
         let call = json!({
             "id": "call_x", "type": "function",
             "function": { "name": "Bash", "arguments": "{}" },
@@ -262,32 +265,32 @@ impl Talk {
             });
             ("", chunk)
         };
-        let mut message = json!({ "role": "assistant", "content": words });
+        let mut message = json!({ "role": "assistant", "content": text });
         let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
-        if let Some(words) = words {
-            events.push(chunk(json!({ "content": words }), None));
+        if let Some(text) = text {
+            events.push(chunk(json!({ "content": text }), None));
         }
         if calls {
             message["tool_calls"] = json!([call]);
-            let mut begun = call;
-            begun["index"] = json!(0);
-            events.push(chunk(json!({ "tool_calls": [begun] }), None));
+            let mut started = call;
+            started["index"] = json!(0);
+            events.push(chunk(json!({ "tool_calls": [started] }), None));
         }
         let reason = if calls { "tool_calls" } else { "stop" };
         events.push(chunk(json!({}), Some(reason)));
-        let whole = json!({
+        let body = json!({
             "id": "chatcmpl-1", "object": "chat.completion", "created": 7, "model": "m",
             "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
         });
-        self.reply(&whole, &events)
+        self.encode(&body, &events)
     }
 
-    fn responses(&self, words: Option<&str>, calls: bool) -> Reply {
+    fn responses(&self, text: Option<&str>, calls: bool) -> Reply {
         let mut output = Vec::new();
-        if let Some(words) = words {
+        if let Some(text) = text {
             output.push(json!({
                 "id": "msg_1", "type": "message", "status": "completed", "role": "assistant",
-                "content": [{ "type": "output_text", "text": words, "annotations": [] }],
+                "content": [{ "type": "output_text", "text": text, "annotations": [] }],
             }));
         }
         if calls {
@@ -296,7 +299,7 @@ impl Talk {
                 "name": "Bash", "arguments": "{\"command\":\"true\"}",
             }));
         }
-        let mut whole = json!({
+        let mut body = json!({
             "id": "resp_1", "object": "response", "created_at": 7, "status": "in_progress",
             "model": "m", "output": [],
         });
@@ -308,16 +311,16 @@ impl Talk {
             number += 1;
             events.push((name, data));
         };
-        event("response.created", json!({ "response": whole }));
+        event("response.created", json!({ "response": body }));
         for (index, item) in output.iter().enumerate() {
             event(
                 "response.output_item.added",
                 json!({ "output_index": index, "item": item }),
             );
-            if let Some(words) = item["content"][0]["text"].as_str() {
+            if let Some(text) = item["content"][0]["text"].as_str() {
                 event(
                     "response.output_text.delta",
-                    json!({ "output_index": index, "item_id": "msg_1", "delta": words }),
+                    json!({ "output_index": index, "item_id": "msg_1", "delta": text }),
                 );
             }
             event(
@@ -325,14 +328,14 @@ impl Talk {
                 json!({ "output_index": index, "item": item }),
             );
         }
-        whole["status"] = json!("completed");
-        whole["output"] = json!(output);
-        event("response.completed", json!({ "response": whole }));
-        self.reply(&whole, &events)
+        body["status"] = json!("completed");
+        body["output"] = json!(output);
+        event("response.completed", json!({ "response": body }));
+        self.encode(&body, &events)
     }
 
-    /// Whether a request forbids every tool and still defines them.
-    pub(crate) fn forbids(&self, request: &Value) -> bool {
+    /// Whether a request forbids tool calls and still defines the tools.
+    pub(crate) fn forbids_tools(&self, request: &Value) -> bool {
         let none = match self.api {
             Api::Anthropic => json!({ "type": "none" }),
             Api::Chat | Api::Responses => json!("none"),
@@ -340,9 +343,9 @@ impl Talk {
         request["tool_choice"] == none && request["tools"] == self.request()["tools"]
     }
 
-    /// What a request says after the results of the last calls, and to whom it seems to come from.
-    pub(crate) fn said_last(&self, request: &Value) -> String {
-        let said = match self.api {
+    /// The user text after the results of the last calls.
+    pub(crate) fn injected_text(&self, request: &Value) -> String {
+        let text = match self.api {
             Api::Anthropic => {
                 let last = request["messages"].as_array().unwrap().last().unwrap();
                 assert_eq!(last["role"], "user");
@@ -365,67 +368,74 @@ impl Talk {
                 items[items.len() - 1]["content"][0]["text"].clone()
             }
         };
-        said.as_str().expect("words").to_owned()
+        text.as_str().expect("text is a string").to_owned()
     }
 
-    /// The words of an answer that must be whole, well formed, and have nothing else.
+    /// The text of a response, which must be complete, valid and text only.
     #[track_caller]
-    pub(crate) fn words(&self, answer: &Answer) -> String {
-        assert!(answer.status.is_success(), "{answer:?}");
-        match (self.streams, self.api) {
-            (false, _) => self.whole_words(&answer.json()),
-            (true, Api::Anthropic) => self.anthropic_words(&events(answer)),
-            (true, Api::Chat) => self.chat_words(&events(answer)),
-            (true, Api::Responses) => self.responses_words(&events(answer)),
+    pub(crate) fn response_text(&self, response: &ClientResponse) -> String {
+        assert!(response.status.is_success(), "{response:?}");
+        match (self.streaming, self.api) {
+            (false, _) => self.body_text(&response.json()),
+            (true, Api::Anthropic) => self.anthropic_text(&events(response)),
+            (true, Api::Chat) => self.chat_text(&events(response)),
+            (true, Api::Responses) => self.responses_text(&events(response)),
         }
     }
 
     #[track_caller]
-    fn whole_words(&self, answer: &Value) -> String {
+    fn body_text(&self, response: &Value) -> String {
         let texts = |blocks: &Value, kind: &str| {
-            let texts = blocks.as_array().expect("blocks").iter().map(|block| {
-                assert_eq!(block["type"], kind, "{answer}");
-                block["text"].as_str().expect("words")
-            });
+            let texts = blocks
+                .as_array()
+                .expect("blocks is a list")
+                .iter()
+                .map(|block| {
+                    assert_eq!(block["type"], kind, "{response}");
+                    block["text"].as_str().expect("text is a string")
+                });
             texts.collect::<String>()
         };
         match self.api {
             Api::Anthropic => {
-                assert_eq!(answer["stop_reason"], "end_turn", "{answer}");
+                assert_eq!(response["stop_reason"], "end_turn", "{response}");
                 assert_eq!(
-                    (&answer["type"], &answer["role"]),
+                    (&response["type"], &response["role"]),
                     (&json!("message"), &json!("assistant"))
                 );
-                texts(&answer["content"], "text")
+                texts(&response["content"], "text")
             }
             Api::Chat => {
-                let choice = &answer["choices"][0];
-                assert_eq!(choice["finish_reason"], "stop", "{answer}");
-                assert!(choice["message"].get("tool_calls").is_none(), "{answer}");
+                let choice = &response["choices"][0];
+                assert_eq!(choice["finish_reason"], "stop", "{response}");
+                assert!(choice["message"].get("tool_calls").is_none(), "{response}");
                 choice["message"]["content"]
                     .as_str()
-                    .expect("words")
+                    .expect("text is a string")
                     .to_owned()
             }
             Api::Responses => {
-                assert_eq!(answer["status"], "completed", "{answer}");
-                let items = answer["output"].as_array().expect("items").iter();
-                let words = items.map(|item| {
-                    assert_eq!(item["type"], "message", "{answer}");
+                assert_eq!(response["status"], "completed", "{response}");
+                let items = response["output"]
+                    .as_array()
+                    .expect("items is a list")
+                    .iter();
+                let text = items.map(|item| {
+                    assert_eq!(item["type"], "message", "{response}");
                     texts(&item["content"], "output_text")
                 });
-                words.collect()
+                text.collect()
             }
         }
     }
 
     #[track_caller]
-    fn anthropic_words(&self, events: &[Value]) -> String {
-        let mut words = String::new();
+    fn anthropic_text(&self, events: &[Value]) -> String {
+        let mut text = String::new();
         let mut open = None;
         let mut next = 0;
         for event in events {
-            match event["type"].as_str().expect("a type") {
+            match event["type"].as_str().expect("type is a string") {
                 "message_start" => assert_eq!(event, &events[0]),
                 "content_block_start" => {
                     assert_eq!((open, &event["index"]), (None, &json!(next)), "{event}");
@@ -434,7 +444,7 @@ impl Talk {
                 }
                 "content_block_delta" => {
                     assert_eq!(event["index"], json!(open), "{event}");
-                    words.push_str(event["delta"]["text"].as_str().expect("words"));
+                    text.push_str(event["delta"]["text"].as_str().expect("text is a string"));
                 }
                 "content_block_stop" => {
                     assert_eq!(event["index"], json!(open.take()), "{event}");
@@ -447,48 +457,48 @@ impl Talk {
         }
         assert_eq!(events[events.len() - 1]["type"], "message_stop");
         assert_eq!(events[events.len() - 2]["type"], "message_delta");
-        words
+        text
     }
 
     #[track_caller]
-    fn chat_words(&self, events: &[Value]) -> String {
-        let mut words = String::new();
+    fn chat_text(&self, events: &[Value]) -> String {
+        let mut text = String::new();
         for (index, event) in events.iter().enumerate() {
             let choice = &event["choices"][0];
             assert!(choice["delta"].get("tool_calls").is_none(), "{event}");
             assert_eq!(event["id"], "chatcmpl-1");
-            words.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+            text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
             let last = index + 1 == events.len();
             assert_eq!(choice["finish_reason"] == "stop", last, "{event}");
         }
-        words
+        text
     }
 
     #[track_caller]
-    fn responses_words(&self, events: &[Value]) -> String {
-        let mut words = String::new();
+    fn responses_text(&self, events: &[Value]) -> String {
+        let mut text = String::new();
         for (number, event) in events.iter().enumerate() {
             assert_eq!(event["sequence_number"], json!(number), "{event}");
             if event["type"] == "response.output_text.delta" {
-                words.push_str(event["delta"].as_str().expect("words"));
+                text.push_str(event["delta"].as_str().expect("text is a string"));
             }
         }
         let last = &events[events.len() - 1];
         assert_eq!(last["type"], "response.completed");
         assert_eq!(last["response"]["id"], "resp_1");
-        assert_eq!(self.whole_words(&last["response"]), words);
-        words
+        assert_eq!(self.body_text(&last["response"]), text);
+        text
     }
 }
 
-/// The data of a stream's events.
-fn events(answer: &Answer) -> Vec<Value> {
-    let text = std::str::from_utf8(&answer.body).expect("text");
+/// The data of the events of a stream.
+fn events(response: &ClientResponse) -> Vec<Value> {
+    let text = std::str::from_utf8(&response.body).expect("UTF-8 body");
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     let done = data.clone().any(|data| data == "[DONE]");
     let data: Vec<&str> = data.filter(|data| *data != "[DONE]").collect();
     assert!(!done || text.ends_with("data: [DONE]\n\n"), "{text}");
     data.iter()
-        .map(|data| serde_json::from_str(data).expect("JSON"))
+        .map(|data| serde_json::from_str(data).expect("JSON event"))
         .collect()
 }

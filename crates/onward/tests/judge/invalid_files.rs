@@ -1,76 +1,67 @@
-//! Files that are not what they should be: what is said, and how it ends.
+//! Missing, empty and invalid files: messages and exit codes.
 
-use crate::desk::{Scratch, fixture, judge};
+use crate::harness::{TestDir, fixture, judge};
 
 #[test]
-fn a_file_that_does_not_exist_is_not_found() {
-    let run = judge(&["gone.jsonl"]);
+fn reports_a_missing_file() {
+    let run = judge(&["missing.jsonl"]);
     assert_eq!(run.stdout, "");
-    assert_eq!(
-        run.stderr,
-        "error: `gone.jsonl` does not exist\nhint: check the path\n\
-         turns: 0, steps: 0, stalled: 0\n"
+    assert!(
+        run.stderr.starts_with("error: `missing.jsonl`") && run.stderr.contains("\nhint: "),
+        "{}",
+        run.stderr
     );
     assert_eq!(run.code, Some(3));
 }
 
 #[test]
-fn the_other_files_are_judged_all_the_same() {
-    let run = judge(&["--json", "gone.jsonl", "swe-agent.traj"]);
+fn judges_the_other_files() {
+    let run = judge(&["--json", "missing.jsonl", "swe-agent.traj"]);
     assert_eq!(run.rows().len(), 1);
     assert_eq!(run.code, Some(3));
 }
 
 #[test]
-fn a_folder_is_an_error() {
+fn rejects_a_directory() {
     let run = judge(&["."]);
     assert_eq!(run.stdout, "");
-    assert!(
-        run.stderr.starts_with("error: `.` is a folder\n"),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.starts_with("error: `.`"), "{}", run.stderr);
     assert_eq!(run.code, Some(1));
 }
 
 #[test]
-fn an_empty_file_has_no_turns() {
-    let scratch = Scratch::new("empty");
+fn warns_about_an_empty_file() {
+    let dir = TestDir::new("empty");
     for (name, text) in [("empty.jsonl", ""), ("blank.jsonl", "\n  \n")] {
-        let path = scratch.file(name, text);
+        let path = dir.file(name, text);
         let run = judge(&[&path]);
         assert_eq!(run.stdout, "");
-        assert_eq!(
-            run.stderr,
-            format!("warning: `{path}` is empty\nturns: 0, steps: 0, stalled: 0\n")
-        );
+        let warning = format!("warning: `{path}`");
+        assert!(run.stderr.starts_with(&warning), "{}", run.stderr);
+        assert!(run.stderr.ends_with("turns: 0, steps: 0, stuck: 0\n"));
         assert_eq!(run.code, Some(0));
     }
 }
 
 #[test]
-fn an_unknown_format_is_answered_with_those_that_there_are() {
+fn lists_the_supported_formats_for_an_unknown_one() {
     let run = judge(&["unknown.jsonl"]);
     assert_eq!(run.stdout, "");
-    assert!(
-        run.stderr.starts_with(
-            "error: `unknown.jsonl` is in no format that can be read\n\
-             hint: it can be one of: turns, claude-code, swe-agent, openai, anthropic\n"
-        ),
-        "{}",
-        run.stderr
-    );
+    let hint = run.stderr.lines().nth(1).expect("hint printed");
+    for format in ["turns", "claude-code", "swe-agent", "openai", "anthropic"] {
+        assert!(hint.contains(format), "{format}: {}", run.stderr);
+    }
     assert_eq!(run.code, Some(1));
 }
 
 #[test]
-fn a_file_that_is_no_json_is_an_error_with_its_line() {
-    let scratch = Scratch::new("prose");
-    let path = scratch.file("prose.md", "\n# The harbour\n");
+fn reports_the_line_that_is_not_json() {
+    let dir = TestDir::new("prose");
+    let path = dir.file("prose.md", "\n# The harbour\n");
     let run = judge(&[&path]);
     assert!(
         run.stderr
-            .starts_with(&format!("error: `{path}`, line 2: not JSON: ")),
+            .starts_with(&format!("error: `{path}`, line 2: ")),
         "{}",
         run.stderr
     );
@@ -79,28 +70,28 @@ fn a_file_that_is_no_json_is_an_error_with_its_line() {
 }
 
 #[test]
-fn a_broken_turn_is_an_error_with_its_line_after_the_turns_before_it() {
-    let scratch = Scratch::new("turns");
+fn judges_the_turns_before_an_invalid_line_and_reports_it() {
+    let dir = TestDir::new("turns");
     let mut lines: Vec<_> = fixture("turns.jsonl").lines().map(str::to_owned).collect();
     lines[2] = "{\"id\": \"half".to_owned();
-    let path = scratch.file("half.jsonl", lines.join("\n"));
+    let path = dir.file("half.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
     assert_eq!(run.rows().len(), 2);
     assert!(
         run.stderr
-            .starts_with(&format!("error: `{path}`, line 3: not JSON: ")),
+            .starts_with(&format!("error: `{path}`, line 3: ")),
         "{}",
         run.stderr
     );
     assert_eq!(run.code, Some(1));
 
     lines[2] = "{\"id\": \"no steps\"}".to_owned();
-    let path = scratch.file("no-steps.jsonl", lines.join("\n"));
+    let path = dir.file("no-steps.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
     assert!(
-        run.stderr.starts_with(&format!(
-            "error: `{path}`, line 3: not a turn: missing field `steps`"
-        )),
+        run.stderr
+            .starts_with(&format!("error: `{path}`, line 3: "))
+            && run.stderr.contains("`steps`"),
         "{}",
         run.stderr
     );
@@ -108,13 +99,12 @@ fn a_broken_turn_is_an_error_with_its_line_after_the_turns_before_it() {
 }
 
 #[test]
-fn a_packed_file_that_is_cut_short_is_an_error() {
-    let scratch = Scratch::new("cut-pack");
-    let path = scratch.file("cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]);
+fn rejects_a_truncated_gzip_file() {
+    let dir = TestDir::new("truncated-gzip");
+    let path = dir.file("cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]);
     let run = judge(&[&path]);
     assert!(
-        run.stderr
-            .starts_with(&format!("error: `{path}` cannot be read: ")),
+        run.stderr.starts_with("error: ") && run.stderr.contains(&path),
         "{}",
         run.stderr
     );
@@ -122,8 +112,8 @@ fn a_packed_file_that_is_cut_short_is_an_error() {
 }
 
 #[test]
-fn strange_values_are_refused_and_never_a_panic() {
-    let scratch = Scratch::new("strange");
+fn does_not_panic_on_unexpected_values() {
+    let dir = TestDir::new("unexpected");
     let documents = [
         "null",
         "7",
@@ -143,7 +133,7 @@ fn strange_values_are_refused_and_never_a_panic() {
     ];
     for format in ["turns", "claude-code", "swe-agent", "openai", "anthropic"] {
         for (number, document) in documents.iter().enumerate() {
-            let path = scratch.file(&format!("{number}.json"), document);
+            let path = dir.file(&format!("{number}.json"), document);
             for args in [&["--format", format, &path] as &[&str], &[&path]] {
                 let run = judge(args);
                 assert!(

@@ -1,9 +1,9 @@
-//! How a test runs the command: on the fixtures, or on files of its own.
+//! Runs the command on the fixtures, or on files of a test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// One finished run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) stdout: String,
@@ -21,7 +21,7 @@ impl From<Output> for Run {
     }
 }
 
-/// What `--json` says about a turn: its id, how many steps it has, where it stalled.
+/// A turn in the JSON output: id, number of steps, and the step of the stall.
 pub(crate) type Row = (String, u64, Option<u64>);
 
 impl Run {
@@ -30,8 +30,8 @@ impl Run {
             .iter()
             .map(|row| {
                 (
-                    row["id"].as_str().expect("an id").to_owned(),
-                    row["steps"].as_u64().expect("a number of steps"),
+                    row["id"].as_str().expect("id is a string").to_owned(),
+                    row["steps"].as_u64().expect("steps is a number"),
                     row["stalled_at"].as_u64(),
                 )
             })
@@ -41,7 +41,7 @@ impl Run {
     pub(crate) fn values(&self) -> Vec<serde_json::Value> {
         self.stdout
             .lines()
-            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+            .map(|line| serde_json::from_str(line).expect("JSON line"))
             .collect()
     }
 }
@@ -54,9 +54,9 @@ pub(crate) fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/transcript")
 }
 
-/// The command, in the folder of the fixtures, so that ids are short.
+/// Runs the command in the fixture directory, so that ids are short.
 pub(crate) fn judge(args: &[&str]) -> Run {
-    command(args).output().expect("the binary starts").into()
+    command(args).output().expect("binary started").into()
 }
 
 pub(crate) fn command(args: &[&str]) -> Command {
@@ -69,32 +69,32 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// A folder for one test, gone when the test ends.
-pub(crate) struct Scratch(PathBuf);
+/// A directory for one test, removed at its end.
+pub(crate) struct TestDir(PathBuf);
 
-impl Scratch {
+impl TestDir {
     pub(crate) fn new(test: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("judge-{test}"));
-        std::fs::create_dir_all(&folder).expect("a folder can be made");
-        Self(folder)
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("judge-{test}"));
+        std::fs::create_dir_all(&path).expect("directory created");
+        Self(path)
     }
 
-    /// Writes a file, and says where it is.
+    /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.0.join(name);
-        std::fs::write(&path, bytes).expect("a file can be written");
-        path.to_str().expect("the path is UTF-8").to_owned()
+        std::fs::write(&path, bytes).expect("file written");
+        path.to_str().expect("UTF-8 path").to_owned()
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TestDir {
     fn drop(&mut self) {
-        // What stays behind is in the build's own folder.
+        // Anything left over is in the target directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// The text of a fixture.
 pub(crate) fn fixture(name: &str) -> String {
-    std::fs::read_to_string(fixtures().join(name)).expect("the fixture is there")
+    std::fs::read_to_string(fixtures().join(name)).expect("fixture exists")
 }

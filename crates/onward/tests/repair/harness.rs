@@ -1,11 +1,11 @@
-//! How a test runs the commands, and writes a log.
+//! Runs the commands, and writes log lines.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// One finished run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) stdout: String,
@@ -13,33 +13,35 @@ pub(crate) struct Run {
     pub(crate) code: Option<i32>,
 }
 
-/// A folder for one test, gone when the test ends.
-pub(crate) struct Scratch(pub(crate) PathBuf);
+/// A directory for one test, removed at its end.
+pub(crate) struct TestDir {
+    pub(crate) path: PathBuf,
+}
 
-impl Scratch {
+impl TestDir {
     pub(crate) fn new(test: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repair-{test}"));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("a folder can be made");
-        Self(folder)
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repair-{test}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("directory created");
+        Self { path }
     }
 
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        std::fs::write(self.0.join(name), bytes).expect("a file can be written");
+        std::fs::write(self.path.join(name), bytes).expect("file written");
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).expect("the file is there")
+        std::fs::read_to_string(self.path.join(name)).expect("file read")
     }
 
-    /// What is in the folder, by name.
+    /// The sorted file names in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
-        let folder = std::fs::read_dir(&self.0).expect("the folder is there");
+        let entries = std::fs::read_dir(&self.path).expect("directory read");
         let name = |entry: std::io::Result<std::fs::DirEntry>| {
-            let name = entry.expect("an entry").file_name();
+            let name = entry.expect("directory entry").file_name();
             name.into_string().expect("UTF-8")
         };
-        let mut names: Vec<String> = folder.map(name).collect();
+        let mut names: Vec<String> = entries.map(name).collect();
         names.sort();
         names
     }
@@ -48,9 +50,9 @@ impl Scratch {
         let output = Command::new(env!("CARGO_BIN_EXE_onward"))
             .arg("transcript")
             .args(args)
-            .current_dir(&self.0)
+            .current_dir(&self.path)
             .output()
-            .expect("the binary starts");
+            .expect("binary started");
         Run {
             stdout: String::from_utf8(output.stdout).expect("UTF-8"),
             stderr: String::from_utf8(output.stderr).expect("UTF-8"),
@@ -58,40 +60,40 @@ impl Scratch {
         }
     }
 
-    /// What `check` finds: the line, and what it is.
-    pub(crate) fn found(&self, name: &str) -> Vec<(u64, String)> {
+    /// The findings of `check`: the line or row, and the kind.
+    pub(crate) fn findings(&self, name: &str) -> Vec<(u64, String)> {
         let run = self.run(&["check", name, "--json"]);
-        let rows: Vec<Value> = values(&run.stdout);
-        let wrong = rows.iter().any(|row| row["wrong"] == true);
-        assert_eq!(run.code, Some(if wrong { 10 } else { 0 }), "{run:?}");
+        let rows: Vec<Value> = parse_lines(&run.stdout);
+        let has_errors = rows.iter().any(|row| row["wrong"] == true);
+        assert_eq!(run.code, Some(if has_errors { 10 } else { 0 }), "{run:?}");
         rows.iter()
             .map(|row| {
-                let place = row["line"].as_u64().or(row["row"].as_u64());
-                let what = row["what"].as_str().expect("a word").to_owned();
-                (place.expect("a place"), what)
+                let location = row["line"].as_u64().or(row["row"].as_u64());
+                let kind = row["what"].as_str().expect("what is a string").to_owned();
+                (location.expect("line or row"), kind)
             })
             .collect()
     }
 
-    /// Repairs a log in place, and gives back its lines.
+    /// Repairs a log in place, and returns its lines.
     pub(crate) fn repaired(&self, lines: &[Value]) -> Vec<Value> {
         self.write("a.jsonl", log(lines));
         let run = self.run(&["repair", "--in-place", "a.jsonl"]);
         assert_eq!(run.code, Some(0), "{run:?}");
-        assert_eq!(self.found("a.jsonl"), []);
-        values(&self.read("a.jsonl"))
+        assert_eq!(self.findings("a.jsonl"), []);
+        parse_lines(&self.read("a.jsonl"))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TestDir {
     fn drop(&mut self) {
-        // What stays behind is in the build's own folder.
-        let _ = std::fs::remove_dir_all(&self.0);
+        // Anything left over is in the target directory.
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-pub(crate) fn values(text: &str) -> Vec<Value> {
-    let line = |line: &str| serde_json::from_str(line).expect("a line is JSON");
+pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
+    let line = |line: &str| serde_json::from_str(line).expect("JSON line");
     text.lines().map(line).collect()
 }
 
@@ -99,7 +101,7 @@ pub(crate) fn log(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// A line of Claude Code, long ago.
+/// A Claude Code line with an old timestamp.
 pub(crate) fn line(uuid: &str, parent: &str, kind: &str, message: Value) -> Value {
     json!({
         "parentUuid": if parent.is_empty() { Value::Null } else { parent.into() },
@@ -109,7 +111,7 @@ pub(crate) fn line(uuid: &str, parent: &str, kind: &str, message: Value) -> Valu
     })
 }
 
-pub(crate) fn says(uuid: &str, parent: &str, text: &str) -> Value {
+pub(crate) fn user_line(uuid: &str, parent: &str, text: &str) -> Value {
     line(
         uuid,
         parent,
@@ -118,7 +120,7 @@ pub(crate) fn says(uuid: &str, parent: &str, text: &str) -> Value {
     )
 }
 
-pub(crate) fn calls(uuid: &str, parent: &str, message: &str, ids: &[&str]) -> Value {
+pub(crate) fn call_line(uuid: &str, parent: &str, message: &str, ids: &[&str]) -> Value {
     let block = |id: &&str| json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "make"}});
     let content: Vec<Value> = ids.iter().map(block).collect();
     let message =
@@ -126,13 +128,13 @@ pub(crate) fn calls(uuid: &str, parent: &str, message: &str, ids: &[&str]) -> Va
     line(uuid, parent, "assistant", message)
 }
 
-pub(crate) fn answers(uuid: &str, parent: &str, text: &str) -> Value {
+pub(crate) fn text_line(uuid: &str, parent: &str, text: &str) -> Value {
     let message =
         json!({"id": uuid, "role": "assistant", "content": [{"type": "text", "text": text}]});
     line(uuid, parent, "assistant", message)
 }
 
-pub(crate) fn result(uuid: &str, parent: &str, id: &str, content: &str) -> Value {
+pub(crate) fn result_line(uuid: &str, parent: &str, id: &str, content: &str) -> Value {
     let block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
     line(
         uuid,
@@ -142,24 +144,24 @@ pub(crate) fn result(uuid: &str, parent: &str, id: &str, content: &str) -> Value
     )
 }
 
-/// The ids of the results that a line holds.
-pub(crate) fn results(line: &Value) -> Vec<&str> {
+/// The call ids of the results in a line.
+pub(crate) fn result_ids(line: &Value) -> Vec<&str> {
     let blocks = line["message"]["content"].as_array().into_iter().flatten();
     blocks
         .filter_map(|block| block["tool_use_id"].as_str())
         .collect()
 }
 
-/// The lines from the last one up to the first, by their parents.
-pub(crate) fn way_up(lines: &[Value]) -> Vec<&Value> {
-    let mut way: Vec<&Value> = Vec::new();
+/// The lines from the last one to the root, by their parents.
+pub(crate) fn path_to_root(lines: &[Value]) -> Vec<&Value> {
+    let mut path: Vec<&Value> = Vec::new();
     let mut next = lines.last();
     while let Some(line) = next {
-        way.push(line);
-        assert!(way.len() <= lines.len(), "a circle of parents");
+        path.push(line);
+        assert!(path.len() <= lines.len(), "cycle of parents");
         next = lines
             .iter()
             .find(|other| other["uuid"] == line["parentUuid"]);
     }
-    way
+    path
 }

@@ -1,0 +1,312 @@
+//! The loop detection state of one conversation: finds new steps, judges them and escalates.
+//!
+//! Each request repeats the conversation. New rows are those after the anchor, the last row seen.
+//! If the anchor is not found, because the agent has compacted or rewound the conversation, calls
+//! are recognized by their ids. A retried request has no new rows and gets the same action.
+
+use std::collections::VecDeque;
+
+use onward_core::Timestamp;
+use onward_core::turn::escalation::{self, EscalationLevel, EscalationState};
+use onward_core::turn::{
+    Call, ExternalChange, LoopControl, Observation, ProgressDetector, State, TurnPolicy,
+};
+use onward_engine::session::{
+    Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot,
+};
+
+use super::Action;
+use crate::proxy::recorder::RecordedEvent;
+use crate::proxy::request::{Anchor, Delta, Prompt, Request, Step, ToolCall, digest};
+
+/// The maximum number of stored call ids and calls.
+const MAX_CALLS: usize = 256;
+
+/// The maximum length of a stored call input; a longer one is replaced by its digest.
+const MAX_INPUT_BYTES: usize = 4_096;
+
+/// The state of a conversation.
+pub(super) struct Conversation {
+    source: HookSource,
+    /// Whether hooks control the session.
+    is_ignored: bool,
+    anchor: Option<Anchor>,
+    /// The ids of the last calls.
+    seen_ids: VecDeque<String>,
+    /// Calls of earlier responses, which requests to Responses may omit.
+    response_calls: VecDeque<ToolCall>,
+    /// The `previous_response_id` of the last request, if the server stores the conversation.
+    previous_response_id: Option<String>,
+    detector: ProgressDetector,
+    escalation: EscalationState,
+    /// The text to inject into the next request.
+    pending_text: Option<String>,
+    /// The number of responses with tool calls in this turn.
+    batch_count: u32,
+}
+
+/// The result of evaluating a request.
+pub(super) struct Evaluation {
+    pub(super) source: HookSource,
+    pub(super) action: Action,
+    pub(super) user_warning: Option<String>,
+    pub(super) events: Vec<RecordedEvent>,
+}
+
+impl Conversation {
+    /// Restores the stored state, or starts a new conversation.
+    pub(super) fn new(
+        mut source: HookSource,
+        snapshot: Option<SessionSnapshot>,
+        control: LoopControl,
+    ) -> Self {
+        let mut conversation = Self::ignored();
+        conversation.is_ignored = false;
+        if let Some(snapshot) = snapshot {
+            source.turn = snapshot.turn;
+            conversation.escalation = snapshot.escalation;
+            conversation.seen_ids = snapshot.known_calls.into();
+            conversation.detector = ProgressDetector::resume(control.turn, snapshot.state);
+        } else {
+            conversation.detector = ProgressDetector::new(control.turn);
+        }
+        conversation.source = source;
+        conversation
+    }
+
+    /// A conversation controlled by hooks.
+    pub(super) fn ignored() -> Self {
+        Self {
+            source: HookSource::default(),
+            is_ignored: true,
+            anchor: None,
+            seen_ids: VecDeque::new(),
+            response_calls: VecDeque::new(),
+            previous_response_id: None,
+            detector: ProgressDetector::resume(TurnPolicy::default(), State::default()),
+            escalation: EscalationState::default(),
+            pending_text: None,
+            batch_count: 0,
+        }
+    }
+
+    /// Evaluates the new steps of a request, unless the conversation is ignored.
+    pub(super) fn evaluate(
+        &mut self,
+        request: &Request<'_>,
+        digest: &str,
+        now: Timestamp,
+        control: LoopControl,
+    ) -> Option<Evaluation> {
+        if self.is_ignored {
+            return None;
+        }
+        let mut events = Vec::new();
+        let mut user_warning = None;
+        let (started, steps) = self.new_steps(request);
+        if let Some(prompt) = started {
+            self.begin_turn(&prompt, digest);
+            events.push(RecordedEvent::TurnStarted(self.source.clone()));
+        }
+        if !steps.is_empty() {
+            self.pending_text = None;
+        }
+        for step in steps {
+            let (observed, level) = self.observe(step, now, control);
+            match level {
+                EscalationLevel::None => {}
+                EscalationLevel::Nudge => {
+                    let nudge = escalation::nudge(&self.escalation, ExternalChange::Unknown);
+                    self.pending_text = Some(nudge);
+                }
+                EscalationLevel::Reminder => self.pending_text = Some(self.reminder()),
+                EscalationLevel::Warning => {
+                    user_warning = Some(escalation::for_user(&self.escalation))
+                }
+            }
+            events.push(RecordedEvent::StepCompleted(self.source.clone(), observed));
+        }
+        let action = match &self.pending_text {
+            _ if control.is_text_only(&self.escalation) => Action::TextOnly {
+                reminder: self.reminder(),
+                final_message: escalation::final_message(&self.escalation),
+            },
+            Some(text) => Action::Inject(text.clone()),
+            None => Action::Forward,
+        };
+        Some(Evaluation {
+            source: self.source.clone(),
+            action,
+            user_warning,
+            events,
+        })
+    }
+
+    /// The prompt of a new turn, if one starts, and the new steps.
+    fn new_steps(&mut self, request: &Request<'_>) -> (Option<Prompt>, Vec<Step>) {
+        if let Some(previous) = request.previous_response_id() {
+            let delta = request.delta(None);
+            let is_retry = self.previous_response_id.replace(previous.clone()) == Some(previous);
+            return if is_retry {
+                (None, Vec::new())
+            } else {
+                (
+                    delta.prompt.or_else(|| self.unseen_turn(request)),
+                    delta.steps,
+                )
+            };
+        }
+        let Delta {
+            continues,
+            prompt,
+            mut steps,
+            anchor,
+        } = request.delta(self.anchor.as_ref());
+        self.anchor = anchor;
+        // A prompt in the new rows starts a turn, even with the same text as before. So does a
+        // prompt without steps: the user restarts the conversation.
+        let is_new = continues || steps.is_empty();
+        let started = match prompt {
+            Some(prompt) if self.is_same_turn(&prompt, is_new) => None,
+            Some(prompt) => Some(prompt),
+            None => self.unseen_turn(request),
+        };
+        if !continues {
+            let is_seen = |id: &str| self.seen_ids.iter().any(|seen| seen == id);
+            let seen = steps
+                .iter()
+                .rposition(|step| step.result_ids().any(is_seen));
+            let new = match (seen, &started) {
+                (Some(seen), _) => seen + 1,
+                // All steps of a turn that was not seen before are new.
+                (None, Some(_)) => 0,
+                (None, None) => steps.len().saturating_sub(1),
+            };
+            steps.drain(..new.min(steps.len()));
+        }
+        (started, steps)
+    }
+
+    /// A prompt for a turn whose beginning was not seen.
+    fn unseen_turn(&self, request: &Request<'_>) -> Option<Prompt> {
+        self.source.turn.is_none().then(|| Prompt {
+            row: request.rows().len(),
+            digest: String::new(),
+            is_summary: false,
+        })
+    }
+
+    /// Whether a prompt belongs to the current turn.
+    fn is_same_turn(&self, prompt: &Prompt, is_new: bool) -> bool {
+        let Some(turn) = &self.source.turn else {
+            return false;
+        };
+        if prompt.is_summary {
+            return true;
+        }
+        let mut parts = turn.split('.').skip(1);
+        let (digest, row) = (parts.next(), parts.next());
+        let row: Option<usize> = row.and_then(|row| row.parse().ok());
+        let same = digest == Some(&prompt.digest) && row.is_some_and(|row| prompt.row <= row);
+        same && !is_new
+    }
+
+    fn begin_turn(&mut self, prompt: &Prompt, digest: &str) {
+        self.source.turn = Some(format!("{digest}.{}.{}", prompt.digest, prompt.row));
+        self.reset();
+    }
+
+    fn reset(&mut self) {
+        self.detector.begin_turn();
+        self.escalation = EscalationState::default();
+        self.pending_text = None;
+        self.batch_count = 0;
+    }
+
+    fn observe(
+        &mut self,
+        step: Step,
+        now: Timestamp,
+        control: LoopControl,
+    ) -> (ObservedStep, EscalationLevel) {
+        let response_calls = &self.response_calls;
+        let find = |id: &str| {
+            response_calls
+                .iter()
+                .rev()
+                .find(|call| call.id == id)
+                .cloned()
+        };
+        let mut calls = step.into_observed_calls(find);
+        for call in &mut calls {
+            // A reused id is a different call here, but would identify the first one in the
+            // database.
+            if call
+                .id
+                .as_ref()
+                .is_some_and(|id| self.seen_ids.contains(id))
+            {
+                call.id = None;
+            } else {
+                self.seen_ids.extend(call.id.clone());
+            }
+        }
+        let surplus = self.seen_ids.len().saturating_sub(MAX_CALLS);
+        self.seen_ids.drain(..surplus);
+        let observed_calls: Vec<Call<'_>> = calls.iter().map(as_call).collect();
+        let verdict = self.detector.observe(&Observation {
+            calls: &observed_calls,
+            external: ExternalChange::Unknown,
+            at: Some(now),
+            background: false,
+        });
+        let level = control.after_step(&mut self.escalation, &verdict);
+        let observed = ObservedStep {
+            calls,
+            is_batch: true,
+            fingerprint: Fingerprint::Unavailable,
+            plans: Vec::new(),
+        };
+        (observed, level)
+    }
+
+    fn reminder(&self) -> String {
+        let state = self.detector.state();
+        escalation::reminder(&self.escalation, ExternalChange::Unknown, &state.evidence)
+    }
+
+    /// Counts a response with tool calls, and returns its source and its batch number.
+    pub(super) fn next_batch(&mut self) -> (HookSource, u32) {
+        self.batch_count = self.batch_count.saturating_add(1);
+        (self.source.clone(), self.batch_count)
+    }
+
+    /// Stores the calls of a response, which later requests may omit.
+    pub(super) fn store_calls(&mut self, calls: Vec<ToolCall>) {
+        for mut call in calls {
+            // A digest suffices to recognize a long input.
+            let input = call.input.to_string();
+            if input.len() > MAX_INPUT_BYTES {
+                call.input = digest(&[&input]).into();
+            }
+            self.response_calls.push_back(call);
+        }
+        let surplus = self.response_calls.len().saturating_sub(MAX_CALLS);
+        self.response_calls.drain(..surplus);
+    }
+
+    /// Ends the turn after a text answer.
+    pub(super) fn end_turn(&mut self) -> HookSource {
+        self.reset();
+        self.source.clone()
+    }
+}
+
+fn as_call(call: &ObservedCall) -> Call<'_> {
+    Call {
+        tool: &call.tool,
+        input: &call.input,
+        ok: call.ok,
+        output: &call.output,
+    }
+}
