@@ -1,11 +1,10 @@
-//! What the working tree looks like, as one short text: HEAD, the index, and size, time and content of
-//! what git's status lists. Two that differ mean that something changed.
+//! Fingerprint of a working tree: HEAD, the index, and size, time and content of the files that
+//! `git status` lists. A different fingerprint means that something changed.
 //!
-//! `git status` alone does not see a second edit of a file that is dirty already, nor what happens
-//! inside of a directory that it does not know; hence the look at the files themselves. That look is
-//! bounded: of long files the beginning and the end are read, and past so many files only size and
-//! time. The whole has a budget; past it the answer is that nobody knows. Outside of a checkout there
-//! is no signal, and no process is started to find that out.
+//! `git status` alone shows neither a second edit of a modified file nor changes inside an untracked
+//! directory, so the files are read as well, within limits: large files at both ends only, and beyond a
+//! number of files only size and time. If the time budget is exceeded, the result is `TimedOut`. Outside
+//! a checkout no process is started.
 
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -18,57 +17,57 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use onward_engine::session::Fingerprint;
 use sha2::{Digest, Sha256};
 
-/// How long a look may take.
+/// Time budget of a fingerprint.
 pub(crate) const BUDGET: Duration = Duration::from_millis(100);
 
-/// Longer files are read at both ends.
-const WHOLE: u64 = 1 << 20;
-/// How much of each end.
-const END: u64 = 1 << 16;
-/// How many files are read.
-const READ: usize = 512;
-/// How many files and directories are looked at.
-const LOOKED_AT: usize = 20_000;
+/// Files up to this size are read completely, larger ones at both ends.
+const MAX_WHOLE_FILE: u64 = 1 << 20;
+/// Bytes read at each end of a large file.
+const END_BYTES: u64 = 1 << 16;
+/// Maximum number of files whose content is read.
+const MAX_FILES_READ: usize = 512;
+/// Maximum number of files and directories inspected.
+const MAX_ENTRIES: usize = 20_000;
 
-/// A look at the working tree around a directory.
+/// Takes the fingerprint of the working tree that contains a directory.
 pub(crate) fn take(directory: &Path, budget: Duration) -> Fingerprint {
     let Some(root) = root(directory, &ceilings()) else {
-        return Fingerprint::None;
+        return Fingerprint::Unavailable;
     };
     let started = Instant::now();
     let git = Arc::new(Mutex::new(None));
-    let (says, looked) = channel();
+    let (sender, receiver) = channel();
     let (running, at) = (Arc::clone(&git), started);
     let thread = std::thread::Builder::new().spawn(move || {
-        // Whoever waits may have given up.
-        says.send(look(&root, &running, at + budget)).ok();
+        // The receiver may have timed out.
+        sender.send(inspect(&root, &running, at + budget)).ok();
     });
     if thread.is_err() {
-        return Fingerprint::None;
+        return Fingerprint::Unavailable;
     }
     let left = budget.saturating_sub(started.elapsed());
-    match looked.recv_timeout(left) {
+    match receiver.recv_timeout(left) {
         Ok(fingerprint) => fingerprint,
-        Err(RecvTimeoutError::Disconnected) => Fingerprint::None,
+        Err(RecvTimeoutError::Disconnected) => Fingerprint::Unavailable,
         Err(RecvTimeoutError::Timeout) => {
             stop(&git);
-            Fingerprint::Late
+            Fingerprint::TimedOut
         }
     }
 }
 
-/// The directory at or above this one that is a checkout; as for git itself, below the ceilings.
+/// The checkout at or above the directory. Like git, the search stops at the ceiling directories.
 fn root(directory: &Path, ceilings: &[PathBuf]) -> Option<PathBuf> {
-    let open = |folder: &&Path| *folder == directory || !ceilings.iter().any(|it| it == folder);
-    let above = directory.ancestors().take_while(open);
-    let mut checkouts = above.filter(|folder| folder.join(".git").exists());
+    let below_ceiling = |path: &&Path| *path == directory || !ceilings.iter().any(|it| it == path);
+    let above = directory.ancestors().take_while(below_ceiling);
+    let mut checkouts = above.filter(|path| path.join(".git").exists());
     checkouts.next().map(Path::to_owned)
 }
 
-/// The folders into which nobody looks up for a checkout.
+/// The ceiling directories from git's environment variable.
 fn ceilings() -> Vec<PathBuf> {
-    let named = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
-    std::env::split_paths(&named).collect()
+    let value = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
+    std::env::split_paths(&value).collect()
 }
 
 type Running = Mutex<Option<Child>>;
@@ -76,33 +75,35 @@ type Running = Mutex<Option<Child>>;
 fn stop(git: &Running) {
     let child = git.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut child) = child {
-        // It may have ended by itself meanwhile.
+        // The process may already have exited.
         child.kill().ok();
         child.wait().ok();
     }
 }
 
-fn look(root: &Path, running: &Running, until: Instant) -> Fingerprint {
+fn inspect(root: &Path, running: &Running, until: Instant) -> Fingerprint {
     let Some(status) = status(root, running) else {
-        // A status that was cut off by its end says nothing.
-        return match Instant::now() < until {
-            true => Fingerprint::None,
-            false => Fingerprint::Late,
+        // After the deadline the process was killed, so its output is incomplete.
+        return if Instant::now() < until {
+            Fingerprint::Unavailable
+        } else {
+            Fingerprint::TimedOut
         };
     };
-    let mut tree = Tree {
+    let mut tree = TreeHash {
         hash: Sha256::new(),
-        read: READ,
-        left: LOOKED_AT,
+        reads_left: MAX_FILES_READ,
+        entries_left: MAX_ENTRIES,
         until,
     };
-    match tree.all(root, &status) {
-        true => Fingerprint::Of(tree.sum()),
-        false => Fingerprint::Late,
+    if tree.add_status(root, &status) {
+        Fingerprint::Value(tree.finish())
+    } else {
+        Fingerprint::TimedOut
     }
 }
 
-/// What git says; none where it says that something is wrong, or is not there.
+/// Output of `git status`. `None` if git fails or is not installed.
 fn status(root: &Path, running: &Running) -> Option<Vec<u8>> {
     let mut git = Command::new("git")
         .arg("-C")
@@ -117,34 +118,32 @@ fn status(root: &Path, running: &Running) -> Option<Vec<u8>> {
         .ok()?;
     let mut output = git.stdout.take()?;
     *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(git);
-    let mut said = Vec::new();
-    output.read_to_end(&mut said).ok()?;
+    let mut stdout = Vec::new();
+    output.read_to_end(&mut stdout).ok()?;
     let git = running
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
-    git?.wait().ok()?.success().then_some(said)
+    git?.wait().ok()?.success().then_some(stdout)
 }
 
-/// The files that are being looked at.
-struct Tree {
+/// Hash over the inspected files.
+struct TreeHash {
     hash: Sha256,
-    /// How many files may still be read.
-    read: usize,
-    /// How many may still be looked at.
-    left: usize,
+    reads_left: usize,
+    entries_left: usize,
     until: Instant,
 }
 
-impl Tree {
-    /// Looks at all that a status lists; whether there was time for it.
-    fn all(&mut self, root: &Path, status: &[u8]) -> bool {
+impl TreeHash {
+    /// Adds all files of a status. Returns false if the deadline passed.
+    fn add_status(&mut self, root: &Path, status: &[u8]) -> bool {
         let entries = status
             .split(|byte| *byte == 0)
             .filter(|entry| !entry.is_empty());
         for entry in entries {
             if let Some(header) = entry.strip_prefix(b"# ") {
-                // Where the remote stands is no change of ours.
+                // A change of the upstream branch is not a change of the working tree.
                 if header.starts_with(b"branch.oid") || header.starts_with(b"branch.head") {
                     self.add(header);
                 }
@@ -158,7 +157,7 @@ impl Tree {
                 Some(_) | None => None,
             };
             if let Some(path) = path.and_then(path_of)
-                && !self.file(&root.join(path))
+                && !self.add_path(&root.join(path))
             {
                 return false;
             }
@@ -172,53 +171,53 @@ impl Tree {
         self.hash.update(part);
     }
 
-    /// One file, or all that is in a directory; whether there was time for it.
-    fn file(&mut self, path: &Path) -> bool {
-        let mut waiting = vec![path.to_owned()];
-        while let Some(path) = waiting.pop() {
+    /// Adds a file, or all files of a directory. Returns false if the deadline passed.
+    fn add_path(&mut self, path: &Path) -> bool {
+        let mut pending = vec![path.to_owned()];
+        while let Some(path) = pending.pop() {
             if Instant::now() >= self.until {
                 return false;
             }
-            if self.left == 0 {
+            if self.entries_left == 0 {
                 return true;
             }
-            self.left -= 1;
-            // Links are not followed: they may lead anywhere.
-            let Ok(about) = fs::symlink_metadata(&path) else {
+            self.entries_left -= 1;
+            // Symbolic links are not followed.
+            let Ok(metadata) = fs::symlink_metadata(&path) else {
                 self.add(b"gone");
                 continue;
             };
             self.add(path.as_os_str().as_encoded_bytes());
-            self.add(&size_and_time(&about));
-            if about.is_dir() && path.file_name().is_none_or(|name| name != ".git") {
-                waiting.extend(inside(&path));
-            } else if about.is_symlink() {
+            self.add(&size_and_time(&metadata));
+            if metadata.is_dir() && path.file_name().is_none_or(|name| name != ".git") {
+                pending.extend(entries(&path));
+            } else if metadata.is_symlink() {
                 let target = fs::read_link(&path).unwrap_or_default();
                 self.add(target.as_os_str().as_encoded_bytes());
-            } else if about.is_file() && self.read > 0 {
-                self.read -= 1;
-                self.content(&path, about.len());
+            } else if metadata.is_file() && self.reads_left > 0 {
+                self.reads_left -= 1;
+                self.add_content(&path, metadata.len());
             }
         }
         true
     }
 
-    fn content(&mut self, path: &Path, length: u64) {
+    fn add_content(&mut self, path: &Path, length: u64) {
         let Ok(mut file) = File::open(path) else {
             return self.add(b"unreadable");
         };
         let mut content = Vec::new();
-        let whole = length <= WHOLE;
-        let first = if whole { WHOLE } else { END };
-        // A file that vanishes while it is read was still there: what was read counts.
+        let whole = length <= MAX_WHOLE_FILE;
+        let first = if whole { MAX_WHOLE_FILE } else { END_BYTES };
+        // If the file is deleted meanwhile, the bytes read so far count.
         (&mut file).take(first).read_to_end(&mut content).ok();
-        if !whole && file.seek(SeekFrom::Start(length - END)).is_ok() {
-            file.take(END).read_to_end(&mut content).ok();
+        if !whole && file.seek(SeekFrom::Start(length - END_BYTES)).is_ok() {
+            file.take(END_BYTES).read_to_end(&mut content).ok();
         }
         self.add(&content);
     }
 
-    fn sum(self) -> String {
+    fn finish(self) -> String {
         let bytes = self.hash.finalize();
         bytes
             .iter()
@@ -228,9 +227,9 @@ impl Tree {
     }
 }
 
-/// What is in a directory, always in the same order.
-fn inside(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
+/// The entries of a directory, sorted.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -238,29 +237,29 @@ fn inside(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn size_and_time(about: &Metadata) -> Vec<u8> {
-    let since = about
+fn size_and_time(metadata: &Metadata) -> Vec<u8> {
+    let since = metadata
         .modified()
         .ok()
         .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let nanos = since.map_or(0, |since| since.as_nanos());
-    let mut bytes = about.len().to_le_bytes().to_vec();
-    // A directory's time changes with what is in it, which is looked at by itself.
-    if !about.is_dir() {
+    let mut bytes = metadata.len().to_le_bytes().to_vec();
+    // A directory's time changes with its entries, which are added separately.
+    if !metadata.is_dir() {
         bytes.extend(nanos.to_le_bytes());
     }
     bytes
 }
 
-/// What follows so many blanks.
-fn field(entry: &[u8], blanks: usize) -> Option<&[u8]> {
-    entry.splitn(blanks + 1, |byte| *byte == b' ').nth(blanks)
+/// The part of the entry after the given number of spaces.
+fn field(entry: &[u8], spaces: usize) -> Option<&[u8]> {
+    entry.splitn(spaces + 1, |byte| *byte == b' ').nth(spaces)
 }
 
 #[cfg(unix)]
 #[allow(
     clippy::unnecessary_wraps,
-    reason = "elsewhere not every name is a path"
+    reason = "on other platforms not every name is a path"
 )]
 fn path_of(name: &[u8]) -> Option<&Path> {
     use std::os::unix::ffi::OsStrExt;
@@ -277,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_looks_for_a_checkout_above_a_ceiling() {
+    fn finds_no_checkout_above_a_ceiling_directory() {
         let checkout = std::env::temp_dir().join(format!("onward-ceiling-{}", std::process::id()));
         let inside = checkout.join("a").join("b");
         std::fs::create_dir_all(checkout.join(".git")).unwrap();

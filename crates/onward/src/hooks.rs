@@ -1,27 +1,26 @@
-//! What agents tell through their hooks, and what they are answered: one file per agent.
+//! Agent hooks: one file per agent.
 //!
-//! An agent's file reads its payloads into an [`Event`], and writes a [`Reply`] in the agent's own
-//! format; what happens between the two is the same for all, and stands in `act`. An event that is of
-//! no use here is passed over. What an agent's hooks cannot do (stop a turn, speak to the model) its
-//! file leaves out, and `docs/hooks.md` says.
+//! Each file parses the agent's payloads into an [`Event`] and renders a [`Reply`] in the agent's format.
+//! `handle` maps events to replies, the same for all agents. Irrelevant events are skipped.
+//! `docs/hooks.md` lists what each agent's hooks cannot do, such as stopping a turn.
 
-mod act;
 mod claude_code;
 mod codex;
 mod cursor;
 mod gemini;
+mod handle;
 mod kimi;
 mod opencode;
 mod payload;
 
 use clap::ValueEnum;
-use onward_engine::ledger::{Asked, Said};
-use onward_engine::session::{Heard, SeenCall};
+use onward_engine::session::{HookSource, ObservedCall};
+use onward_engine::tool_calls::{Approval, CallRef};
 use serde_json::Value;
 
-pub(crate) use act::act;
+pub(crate) use handle::handle;
 
-/// The agents whose hooks are understood.
+/// Supported agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Agent {
     /// Claude Code
@@ -39,7 +38,7 @@ pub(crate) enum Agent {
 }
 
 impl Agent {
-    /// Its name, as the command line takes it.
+    /// The name on the command line.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Agent::ClaudeCode => "claude-code",
@@ -51,31 +50,31 @@ impl Agent {
         }
     }
 
-    /// What a payload tells; nothing where it is of no use here.
-    pub(crate) fn read(self, payload: &Value) -> Option<Event> {
+    /// Parses a payload. `None` if the event is irrelevant.
+    pub(crate) fn parse(self, payload: &Value) -> Option<Event> {
         match self {
-            Agent::ClaudeCode => claude_code::read(payload),
-            Agent::Codex => codex::read(payload),
-            Agent::Gemini => gemini::read(payload),
-            Agent::Kimi => kimi::read(payload),
-            Agent::Cursor => cursor::read(payload),
-            Agent::Opencode => opencode::read(payload),
+            Agent::ClaudeCode => claude_code::parse(payload),
+            Agent::Codex => codex::parse(payload),
+            Agent::Gemini => gemini::parse(payload),
+            Agent::Kimi => kimi::parse(payload),
+            Agent::Cursor => cursor::parse(payload),
+            Agent::Opencode => opencode::parse(payload),
         }
     }
 
-    /// A reply as the agent reads it; nothing where it cannot be told.
-    pub(crate) fn write(self, event: &Event, reply: &Reply) -> Option<String> {
+    /// Renders a reply in the agent's format. `None` if there is nothing to print.
+    pub(crate) fn render(self, event: &Event, reply: &Reply) -> Option<String> {
         match self {
-            Agent::ClaudeCode => claude_code::write(event, reply),
-            Agent::Codex => codex::write(event, reply),
-            Agent::Gemini => gemini::write(event, reply),
-            Agent::Kimi => kimi::write(event, reply),
-            Agent::Cursor => cursor::write(event, reply),
-            Agent::Opencode => opencode::write(event, reply),
+            Agent::ClaudeCode => claude_code::render(event, reply),
+            Agent::Codex => codex::render(event, reply),
+            Agent::Gemini => gemini::render(event, reply),
+            Agent::Kimi => kimi::render(event, reply),
+            Agent::Cursor => cursor::render(event, reply),
+            Agent::Opencode => opencode::render(event, reply),
         }
     }
 
-    /// The tools that start a subagent, where the subagent's end is told as the agent's own.
+    /// Tools that start a subagent, for agents that report the subagent's end as the agent's own.
     const fn subagent_tools(self) -> &'static [&'static str] {
         match self {
             Agent::Kimi => &["Agent", "AgentSwarm"],
@@ -85,7 +84,7 @@ impl Agent {
         }
     }
 
-    /// Whether its hooks can end a turn.
+    /// Whether its hooks can stop a turn.
     const fn can_stop(self) -> bool {
         match self {
             Agent::ClaudeCode | Agent::Gemini | Agent::Opencode => true,
@@ -94,77 +93,77 @@ impl Agent {
     }
 }
 
-/// What an agent tells.
+/// A hook event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
-    /// The agent's own name for it.
+    /// The agent's name for the event.
     pub(crate) name: String,
-    /// Who tells.
-    pub(crate) heard: Heard,
-    /// What.
-    pub(crate) what: What,
+    /// Session, agent and directory.
+    pub(crate) source: HookSource,
+    /// The kind, with its data.
+    pub(crate) kind: EventKind,
 }
 
-/// What an agent tells.
+/// The kinds of hook events.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum What {
-    /// A session begins, or goes on.
+pub(crate) enum EventKind {
+    /// A session starts or resumes.
     SessionStarted,
-    /// A person has written, or a subagent was set its task: a turn begins.
-    Prompted,
-    /// The model is told of a background task in a message that nobody wrote.
-    ToldOfTask {
-        /// The task that is over, if one is.
+    /// A user prompt, or the task of a subagent: a turn starts.
+    TurnStarted,
+    /// A message about a background task, written by the agent and not by the user.
+    TaskMessage {
+        /// The task that ended, if any.
         ended: Option<String>,
     },
-    /// The model is about to be asked, and its tools can be taken away.
-    AboutToAsk,
-    /// A tool is about to be called.
-    AboutToCall {
-        /// Which call.
-        call: Asked,
+    /// Before a model request; the tools can be disabled.
+    BeforeModelRequest,
+    /// Before a tool call.
+    BeforeToolCall {
+        /// The call.
+        call: CallRef,
     },
-    /// A person is asked whether a tool may be called, or has answered.
-    Asked {
-        /// Which call.
-        call: Asked,
-        /// What they said.
-        said: Said,
+    /// The user is asked for permission, or has decided.
+    Permission {
+        /// The call.
+        call: CallRef,
+        /// The state of the permission.
+        approval: Approval,
     },
-    /// Calls were answered.
-    Stepped {
-        /// Which.
-        calls: Vec<SeenCall>,
-        /// Whether these are all the calls of one model response.
-        whole: bool,
+    /// Results of tool calls.
+    ToolResults {
+        /// The calls.
+        calls: Vec<ObservedCall>,
+        /// Whether these are all calls of one model response.
+        is_batch: bool,
     },
-    /// The agent has answered: the turn is over.
-    Answered,
-    /// The session is over.
+    /// The agent has answered: the turn ends.
+    TurnEnded,
+    /// The session ends.
     SessionEnded,
 }
 
-/// What an agent is answered.
+/// The reply to an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Nothing: it goes on as it would.
+    /// No effect.
     Nothing,
-    /// Something for the model to know.
+    /// Text for the model.
     Context(String),
-    /// Something for the person to know.
+    /// Text for the user.
     Warning(String),
-    /// The model is asked without its tools.
-    NoTools,
-    /// The call is not made.
-    Refused {
-        /// Why, for the model.
+    /// Send the model request without tools.
+    DisableTools,
+    /// Reject the call.
+    Reject {
+        /// The reason, for the model.
         reason: String,
     },
-    /// The call is not made, and the turn is over.
-    Stopped {
-        /// Why, for the model.
+    /// Reject the call and stop the turn.
+    Stop {
+        /// The reason, for the model.
         reason: String,
-        /// Why, for the person.
-        to_person: String,
+        /// The reason, for the user.
+        to_user: String,
     },
 }

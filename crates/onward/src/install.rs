@@ -1,17 +1,16 @@
-//! What `onward install` writes into an agent's configuration, and takes out again.
+//! Edits an agent's configuration files: adds the entries of Onward, or removes them.
 //!
-//! An agent's configuration is people's own: it is changed in place, with its comments and its layout,
-//! and nothing but our own entries is touched. `pieces` says what goes where for each agent, `json` and
-//! `toml` change a text, `file` reads and writes files. Nothing is written before every file could be
-//! read and changed, so a broken file leaves all of them as they were.
+//! The files belong to the user. Only Onward's entries change; comments and layout are preserved.
+//! `agents` lists the files and entries of each agent, `json` and `toml` edit text, and `file`
+//! reads and writes files. All edits are computed before the first write, so an invalid file leaves
+//! all files unchanged.
 //!
-//! What a file was before our entries stands beside it as a backup. To uninstall, our entries are
-//! taken out; where the file is exactly what installing makes of its backup, it becomes the backup
-//! again, byte for byte.
+//! Installing saves a backup next to each edited file. Uninstalling removes the entries; a file
+//! with no other changes since the installation is restored from its backup, byte for byte.
 
+mod agents;
 mod file;
 mod json;
-mod pieces;
 mod toml;
 
 use std::path::PathBuf;
@@ -21,104 +20,102 @@ use clap::ValueEnum;
 use crate::failure::{Failure, Result};
 use crate::hooks::Agent;
 
+pub(crate) use agents::{Program, post_install_note};
 pub(crate) use file::Change;
-pub(crate) use pieces::{Program, note};
 
-/// For whom the agent is set up.
+/// Where the agent is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scope {
-    /// Everything that this user does
+    /// All projects of the user
     User,
-    /// This directory alone
+    /// This directory only
     Project,
 }
 
-/// Where an agent's files are.
+/// The directories that contain the agents' files.
 #[derive(Debug, Clone)]
-pub(crate) struct Home {
-    /// The user's directory.
+pub(crate) struct Directories {
+    /// The user's home directory.
     pub(crate) user: PathBuf,
     /// The project's directory.
     pub(crate) project: PathBuf,
 }
 
-/// A file, and what has to stand in it.
-struct Piece {
+/// A configuration file, and the content to install in it.
+struct ConfigFile {
     path: PathBuf,
     content: Content,
 }
 
-/// What has to stand in a file.
+/// The content to install in a file.
 enum Content {
-    /// A file that is all ours.
+    /// The whole file.
     Whole(String),
     /// Entries in a JSON file.
     Json {
         entries: Vec<json::Entry>,
-        leniency: json::Leniency,
+        syntax: json::Syntax,
     },
     /// Entries in a TOML file.
     Toml(Vec<toml::Entry>),
 }
 
 impl Content {
-    /// The text with our entries in it.
-    fn put_in(&self, text: &str) -> std::result::Result<String, String> {
+    /// Returns the text with Onward's entries.
+    fn add_to(&self, text: &str) -> std::result::Result<String, String> {
         match self {
-            Content::Whole(ours) => Ok(ours.clone()),
-            Content::Json { entries, leniency } => json::put_in(text, entries, *leniency),
-            Content::Toml(entries) => toml::put_in(text, entries),
+            Content::Whole(content) => Ok(content.clone()),
+            Content::Json { entries, syntax } => json::add(text, entries, *syntax),
+            Content::Toml(entries) => toml::add(text, entries),
         }
     }
 
-    /// The text without our entries; none where nothing of it is left.
-    fn take_out(&self, text: &str) -> std::result::Result<Option<String>, String> {
+    /// Returns the text without Onward's entries. `None` if the file is to be deleted.
+    fn remove_from(&self, text: &str) -> std::result::Result<Option<String>, String> {
         match self {
-            Content::Whole(_) if text.starts_with(pieces::PLUGIN_HEAD) => Ok(None),
-            // Somebody else's file under our name.
+            Content::Whole(_) if text.starts_with(agents::PLUGIN_HEAD) => Ok(None),
+            // A file with the same name that Onward did not write.
             Content::Whole(_) => Ok(Some(text.to_owned())),
-            Content::Json { entries, leniency } => {
-                json::take_out(text, entries, *leniency).map(Some)
-            }
-            Content::Toml(entries) => toml::take_out(text, entries).map(Some),
+            Content::Json { entries, syntax } => json::remove(text, entries, *syntax).map(Some),
+            Content::Toml(entries) => toml::remove(text, entries).map(Some),
         }
     }
 }
 
-/// What installing would change. Nothing is written yet.
+/// Computes the changes of an installation, without writing.
 pub(crate) fn install(
     agent: Agent,
     scope: Scope,
-    home: &Home,
+    directories: &Directories,
     program: &Program,
 ) -> Result<Vec<Change>> {
-    changes(agent, scope, home, program, file::installed)
+    changes(agent, scope, directories, program, file::install)
 }
 
-/// What uninstalling would change. Nothing is written yet.
+/// Computes the changes of an uninstallation, without writing.
 pub(crate) fn uninstall(
     agent: Agent,
     scope: Scope,
-    home: &Home,
+    directories: &Directories,
     program: &Program,
 ) -> Result<Vec<Change>> {
-    changes(agent, scope, home, program, file::uninstalled)
+    changes(agent, scope, directories, program, file::uninstall)
 }
 
 fn changes(
     agent: Agent,
     scope: Scope,
-    home: &Home,
+    directories: &Directories,
     program: &Program,
-    change: fn(Piece) -> Result<Change>,
+    change: fn(ConfigFile) -> Result<Change>,
 ) -> Result<Vec<Change>> {
-    let pieces = pieces::of(agent, scope, home, program);
-    let all: Vec<Change> = pieces.into_iter().map(change).collect::<Result<_>>()?;
-    match all.iter().find(|change| change.is_refused_by_its_mode()) {
+    let files = agents::config_files(agent, scope, directories, program);
+    let changes: Vec<Change> = files.into_iter().map(change).collect::<Result<_>>()?;
+    match changes.iter().find(|change| change.is_blocked_by_mode()) {
         Some(change) => Err(Failure::failed(
-            format!("`{}` is read-only", change.path().display()),
-            "nothing was changed; make the file writable, and run the command again",
+            format!("cannot edit `{}`: read-only file", change.path().display()),
+            "nothing was changed; make the file writable and run the command again",
         )),
-        None => Ok(all),
+        None => Ok(changes),
     }
 }

@@ -1,9 +1,8 @@
-//! Tells people what was found when nobody looks: every server that has a webhook takes what is to be
-//! told, one at a time, and tells it.
+//! Delivers notifications: every server with a webhook leases pending notifications and sends them.
 //!
-//! It is woken by the changes of plans and looks at the tenants that they are of, at most once a second;
-//! now and then it looks at all of them, since a change may have gone unheard. What is to be told is in
-//! the database: nothing is lost with the process, and nothing here holds anybody up.
+//! Plan changes mark their tenant; marked tenants are checked at most once a second, and all tenants
+//! once a minute in case a change was missed. Pending notifications are stored in the database, so a
+//! restart loses none.
 
 mod webhook;
 
@@ -15,52 +14,52 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use onward_core::Timestamp;
 use onward_core::finding::Kind;
-use onward_engine::notice::{Taken, Told, Tried};
+use onward_engine::notification::{ClaimedNotifications, DeliveryAttempt, PlanNotification};
 use onward_engine::{Changed, Delivery, Engine, Error};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 use tokio::sync::watch;
 
 use crate::config;
-use crate::wire::notice::Notice;
+use crate::wire::notification::Notification;
 use webhook::Webhook;
 
-/// How often it looks whether anything changed.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often it looks at everything, whatever it heard.
-const EVERYTHING: Duration = Duration::from_secs(60);
-/// How many are told at once.
-const AT_ONCE: u32 = 8;
+/// Interval between checks of changed tenants.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between checks of all tenants.
+const FULL_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// Maximum number of concurrent deliveries per tenant.
+const MAX_CONCURRENT: u32 = 8;
 
-/// What came of a try.
+/// The outcome of a delivery attempt.
 pub(crate) struct Outcome {
-    /// What was to be told.
+    /// The kind of the finding.
     pub(crate) kind: Kind,
-    /// How far it got.
+    /// The delivery state after the attempt.
     pub(crate) delivery: Delivery,
-    /// Why not, if not.
+    /// The error, if the attempt failed.
     pub(crate) why: Option<String>,
 }
 
-/// Whoever tells people.
+/// Sends notifications to the configured webhook.
 pub(crate) struct Notifier {
     engine: Engine,
     webhook: Webhook,
     kinds: Vec<Kind>,
-    /// Where people find the dashboard, if there is one.
+    /// The dashboard's address, if there is one.
     base_url: Option<Arc<str>>,
-    heard: Receiver<Changed>,
+    changes: Receiver<Changed>,
     version: Option<i64>,
-    /// When each tenant has something to be told next, as far as that is known.
+    /// The next delivery time of each tenant, if there is one.
     next_at: HashMap<Arc<str>, Timestamp>,
-    /// Tenants that must be looked at.
+    /// Tenants to check in the next round.
     changed: HashSet<Arc<str>>,
-    /// When everything was looked at.
-    looked_at: Option<tokio::time::Instant>,
+    /// The time of the last check of all tenants.
+    full_check_at: Option<tokio::time::Instant>,
 }
 
 impl Notifier {
-    /// Somebody who tells, where the configuration names whom, and what it is signed with.
-    pub(crate) fn of(
+    /// Returns `None` unless both a webhook and a secret are configured.
+    pub(crate) fn new(
         notify: &config::Notify,
         engine: &Engine,
         base_url: Option<Arc<str>>,
@@ -72,81 +71,88 @@ impl Notifier {
             webhook: Webhook::new(url, secret)?,
             kinds: notify.kinds.value.clone(),
             base_url,
-            heard: engine.watch(),
+            changes: engine.subscribe(),
             engine: engine.clone(),
             version: None,
             next_at: HashMap::new(),
             changed: HashSet::new(),
-            looked_at: None,
+            full_check_at: None,
         }))
     }
 
-    /// Tells until the end; what is being told then is told. What came of each try is told, too.
+    /// Delivers notifications until `stop`; deliveries in flight are completed. Calls `report` after each attempt.
     pub(crate) async fn run(
         mut self,
         mut stop: watch::Receiver<bool>,
-        mut tell: impl FnMut(&Result<Outcome, Error>),
+        mut report: impl FnMut(&Result<Outcome, Error>),
     ) {
         let mut again = false;
         loop {
             if !again {
                 tokio::select! {
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = tokio::time::sleep(CHECK_INTERVAL) => {}
                     _ = stop.wait_for(|stop| *stop) => return,
                 }
             }
             if *stop.borrow() {
                 return;
             }
-            again = match self.round(&mut tell).await {
+            again = match self.round(&mut report).await {
                 Ok(more) => more,
                 Err(why) => {
-                    // The database is away: what is to be told stays there.
-                    self.looked_at = None;
-                    tell(&Err(why));
+                    // The database is unavailable; the notifications stay pending.
+                    self.full_check_at = None;
+                    report(&Err(why));
                     false
                 }
             };
         }
     }
 
-    /// Looks where it must, and tells what is there. True where there may be more.
+    /// Delivers the due notifications. Returns true if more may be due.
     async fn round(
         &mut self,
-        tell: &mut impl FnMut(&Result<Outcome, Error>),
+        report: &mut impl FnMut(&Result<Outcome, Error>),
     ) -> Result<bool, Error> {
-        self.listen().await?;
+        self.collect_changes().await?;
         let now = self.engine.now();
         let due = self.next_at.iter().filter(|(_, at)| **at <= now);
         let due: Vec<Arc<str>> = due.map(|(tenant, _)| Arc::clone(tenant)).collect();
         self.changed.extend(due);
         let mut more = false;
         for tenant in std::mem::take(&mut self.changed) {
-            let taken = self.engine.take_notices(&tenant, &self.kinds, AT_ONCE);
-            let Taken { notices, next_at } = taken.await?;
+            let claimed = self
+                .engine
+                .claim_notifications(&tenant, &self.kinds, MAX_CONCURRENT);
+            let ClaimedNotifications {
+                notifications,
+                next_at,
+            } = claimed.await?;
             match next_at {
                 Some(at) => self.next_at.insert(Arc::clone(&tenant), at),
                 None => self.next_at.remove(&tenant),
             };
-            let trying = notices.iter().map(|told| self.deliver(&tenant, told));
-            for (told, tried) in notices.iter().zip(join_all(trying).await) {
-                let why = match &tried {
-                    Tried::Sent => None,
-                    Tried::Failed(why) => Some(why.clone()),
+            let attempts = notifications
+                .iter()
+                .map(|pending| self.deliver(&tenant, pending));
+            for (pending, attempt) in notifications.iter().zip(join_all(attempts).await) {
+                let why = match &attempt {
+                    DeliveryAttempt::Sent => None,
+                    DeliveryAttempt::Failed(why) => Some(why.clone()),
                 };
                 let delivery = self
                     .engine
-                    .notice_tried(&tenant, &told.notice, tried)
+                    .record_delivery_attempt(&tenant, &pending.notification, attempt)
                     .await?;
-                let kind = told.notice.finding.kind;
-                tell(&Ok(Outcome {
+                let kind = pending.notification.finding.kind;
+                report(&Ok(Outcome {
                     kind,
                     delivery,
                     why,
                 }));
             }
-            if !notices.is_empty() {
-                // What failed comes again sooner than what was said above.
+            if !notifications.is_empty() {
+                // Failed deliveries may be due before `next_at`.
                 more = true;
                 self.changed.insert(tenant);
             }
@@ -154,32 +160,38 @@ impl Notifier {
         Ok(more)
     }
 
-    async fn deliver(&self, tenant: &str, told: &Told) -> Tried {
-        let notice = Notice::of(told, tenant, self.base_url.as_deref());
-        match self.webhook.send(&notice, told.notice.tries).await {
-            Ok(()) => Tried::Sent,
-            Err(why) => Tried::Failed(why),
+    async fn deliver(&self, tenant: &str, pending: &PlanNotification) -> DeliveryAttempt {
+        let notification = Notification::new(pending, tenant, self.base_url.as_deref());
+        match self
+            .webhook
+            .send(&notification, pending.notification.tries)
+            .await
+        {
+            Ok(()) => DeliveryAttempt::Sent,
+            Err(why) => DeliveryAttempt::Failed(why),
         }
     }
 
-    /// Finds out which tenants must be looked at.
-    async fn listen(&mut self) -> Result<(), Error> {
-        let mut everything = self.looked_at.is_none_or(|at| at.elapsed() >= EVERYTHING);
+    /// Collects the tenants to check.
+    async fn collect_changes(&mut self) -> Result<(), Error> {
+        let mut all = self
+            .full_check_at
+            .is_none_or(|at| at.elapsed() >= FULL_CHECK_INTERVAL);
         loop {
-            match self.heard.try_recv() {
+            match self.changes.try_recv() {
                 Ok(changed) => drop(self.changed.insert(changed.tenant)),
-                Err(TryRecvError::Lagged(_)) => everything = true,
+                Err(TryRecvError::Lagged(_)) => all = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
-        // Another process on the same file tells nobody.
+        // Other processes on the same SQLite file send no change events.
         let version = self.engine.version().await?;
-        everything |= version != self.version;
-        if everything {
+        all |= version != self.version;
+        if all {
             let tenants = self.engine.tenants().await?;
             self.changed
                 .extend(tenants.into_iter().map(|tenant| tenant.name));
-            self.looked_at = Some(tokio::time::Instant::now());
+            self.full_check_at = Some(tokio::time::Instant::now());
             self.version = version;
         }
         Ok(())

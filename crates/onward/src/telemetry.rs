@@ -1,11 +1,9 @@
-//! What the process tells about itself while it runs: a log on standard error, and traces to a
-//! collector where one is named.
+//! Logs on standard error, and traces to an OTLP collector.
 //!
-//! `ONWARD_LOG` says what is logged (`info`, `onward=debug`, …); without it, warnings, and with
-//! `--verbose` what happens. `ONWARD_LOG_FORMAT=json` makes it one object a line. Where
-//! `OTEL_EXPORTER_OTLP_ENDPOINT` is set, spans are sent there (OTLP over HTTP); that they cannot be
-//! delivered is logged, and disturbs nothing. What is logged names routes, tools and codes, never
-//! tokens, headers or bodies.
+//! `ONWARD_LOG` sets the log filter (`info`, `onward=debug`, …). The default is warnings, with
+//! `--verbose` also info. `ONWARD_LOG_FORMAT=json` selects one JSON object per line. If
+//! `OTEL_EXPORTER_OTLP_ENDPOINT` is set, spans are sent there (OTLP over HTTP); failed exports are
+//! logged. Logs contain routes, tools and codes, never tokens, headers or bodies.
 
 use std::fmt;
 use std::io;
@@ -29,9 +27,9 @@ const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
-/// What others' parts are allowed to tell. A client that asks for what is not there, or hangs up, is
-/// nothing that whoever runs the server can do something about.
-const DISCREET: [&str; 8] = [
+/// Maximum log levels of dependencies. Below these levels they log headers and bodies, or client errors
+/// that the operator cannot fix.
+const LEVEL_LIMITS: [&str; 8] = [
     "rmcp=warn",
     "rmcp::service=off",
     "hyper=info",
@@ -41,29 +39,29 @@ const DISCREET: [&str; 8] = [
     "tokio_postgres=info",
     "tower_http=info",
 ];
-/// How long a delivery may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of an export.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is told, until it is ended.
+/// The process's telemetry. Call [`end`](Self::end) before exit.
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
 }
 
-/// Begins to tell. Must be called on a runtime of several threads, which traces are sent from.
+/// Starts logging and tracing. Requires a multi-threaded runtime, from which traces are exported.
 pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
     let filter = match variable(FILTER) {
         Some(text) => text.parse::<EnvFilter>().map_err(|why| {
             Failure::usage(
-                format!("the variable `{FILTER}` cannot be used: {why}"),
-                format!("such as `{FILTER}=info`, or `{FILTER}=onward=debug`"),
+                format!("invalid `{FILTER}`: {why}"),
+                "set it to a filter such as `info` or `onward=debug`",
             )
         })?,
         None if verbose => EnvFilter::new("warn,onward=info"),
         None => EnvFilter::new("warn"),
     };
-    // Whatever is asked for: below this, these tell of headers and bodies.
-    let discreet = DISCREET.iter().filter_map(|part| part.parse().ok());
-    let filter = discreet.fold(filter, EnvFilter::add_directive);
+    // These limits apply even if the filter allows more.
+    let limits = LEVEL_LIMITS.iter().filter_map(|part| part.parse().ok());
+    let filter = limits.fold(filter, EnvFilter::add_directive);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match variable(FORMAT).as_deref() {
         Some("json") => lines::layer().json().with_writer(io::stderr).boxed(),
         Some("text") | None => lines::layer()
@@ -72,8 +70,8 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
             .boxed(),
         Some(_) => {
             return Err(Failure::usage(
-                format!("the variable `{FORMAT}` is neither `text` nor `json`"),
-                "correct the variable, or unset it",
+                format!("invalid `{FORMAT}`: must be `text` or `json`"),
+                "correct or unset the variable",
             ));
         }
     };
@@ -81,32 +79,32 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
         true => Some(collector()?),
         false => None,
     };
-    let sent = traces.as_ref().map(|traces| {
-        let spans = EnvFilter::new("off,onward=info");
+    let spans = traces.as_ref().map(|traces| {
+        let filter = EnvFilter::new("off,onward=info");
         tracing_opentelemetry::layer()
             .with_tracer(traces.tracer("onward"))
-            .with_filter(spans)
+            .with_filter(filter)
     });
     let registry = tracing_subscriber::registry()
         .with(log.with_filter(filter))
-        .with(sent);
+        .with(spans);
     registry.try_init().map_err(|why| {
         Failure::failed(
-            format!("the log cannot be begun: {why}"),
-            "this is a bug of Onward",
+            format!("cannot start logging: {why}"),
+            "this is a bug in Onward; please report it",
         )
     })?;
     Ok(Telemetry { traces })
 }
 
 impl Telemetry {
-    /// Sends what is still to be sent.
+    /// Exports the remaining spans.
     pub(crate) async fn end(self) {
         let Some(traces) = self.traces else { return };
-        // It waits for a thread of its own, which waits for this runtime.
-        let ended = tokio::task::spawn_blocking(move || traces.shutdown()).await;
-        if let Ok(Err(why)) = ended {
-            tracing::warn!(%why, "the last traces were not delivered");
+        // `shutdown` blocks on a thread that needs this runtime.
+        let result = tokio::task::spawn_blocking(move || traces.shutdown()).await;
+        if let Ok(Err(why)) = result {
+            tracing::warn!(%why, "failed to export the last traces");
         }
     }
 }
@@ -116,24 +114,24 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn collector() -> Result<SdkTracerProvider> {
-    let wrong = |why: &dyn fmt::Display| {
+    let failure = |why: &dyn fmt::Display| {
         Failure::usage(
-            format!("traces cannot be sent: {why}"),
-            "correct the variables `OTEL_EXPORTER_OTLP_…`, or unset them",
+            format!("cannot export traces: {why}"),
+            "correct or unset the variables `OTEL_EXPORTER_OTLP_*`",
         )
     };
     let client = reqwest::Client::builder()
-        .timeout(PATIENCE)
+        .timeout(EXPORT_TIMEOUT)
         .build()
-        .map_err(|why| wrong(&why))?;
+        .map_err(|why| failure(&why))?;
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(Courier {
+        .with_http_client(RuntimeClient {
             client,
             runtime: Handle::current(),
         })
         .build()
-        .map_err(|why| wrong(&why))?;
+        .map_err(|why| failure(&why))?;
     let resource = Resource::builder().with_service_name("onward").build();
     Ok(SdkTracerProvider::builder()
         .with_resource(resource)
@@ -141,20 +139,20 @@ fn collector() -> Result<SdkTracerProvider> {
         .build())
 }
 
-/// Delivers from the runtime: the exporter calls from a thread that has none.
-struct Courier {
+/// HTTP client for the exporter, which calls from a thread outside the runtime.
+struct RuntimeClient {
     client: reqwest::Client,
     runtime: Handle,
 }
 
-impl fmt::Debug for Courier {
+impl fmt::Debug for RuntimeClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Courier")
+        f.write_str("RuntimeClient")
     }
 }
 
 #[async_trait::async_trait]
-impl HttpClient for Courier {
+impl HttpClient for RuntimeClient {
     async fn send_bytes(
         &self,
         request: axum::http::Request<Bytes>,
@@ -162,12 +160,12 @@ impl HttpClient for Courier {
         let client = self.client.clone();
         let sent = self.runtime.spawn(async move {
             let request = reqwest::Request::try_from(request)?;
-            let answer = client.execute(request).await?;
-            let mut response = axum::http::Response::builder().status(answer.status());
+            let received = client.execute(request).await?;
+            let mut response = axum::http::Response::builder().status(received.status());
             if let Some(headers) = response.headers_mut() {
-                headers.clone_from(answer.headers());
+                headers.clone_from(received.headers());
             }
-            let body = answer.bytes().await?;
+            let body = received.bytes().await?;
             Ok::<_, HttpError>(response.body(body)?)
         });
         sent.await?

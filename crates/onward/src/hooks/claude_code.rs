@@ -1,23 +1,23 @@
-//! Claude Code. `PostToolBatch` is its event for a step: once per model response, with what the model
-//! sees. `PostToolUse` and `PostToolUseFailure` tell sooner of each call that it was answered, and stand
-//! in for the batch where that is not installed. Hooks fire inside of subagents too, under an `agent_id`.
-//! A task that ends in the background is told as a prompt, in the middle of a turn under the same
-//! `prompt_id`: nobody wrote it, so the turn goes on. `PermissionRequest` says that a person is asked, and nothing that they have answered: the result does.
+//! Claude Code. `PostToolBatch` reports a step: once per model response, with what the model sees.
+//! `PostToolUse` and `PostToolUseFailure` report each call earlier, and replace the batch if its hook is
+//! not installed. Hooks also run in subagents, with an `agent_id`. The end of a background task is
+//! reported as a prompt inside the turn, with the same `prompt_id`; it does not start a new turn.
+//! `PermissionRequest` reports that the user is asked; only the result shows the decision.
 //!
-//! Nothing takes the tools away for one step: every call is refused, with the reason for the model to
-//! read, and `continue: false` ends the turn. Cursor runs these hooks as well, under its own version;
-//! its own hooks tell the same, so these are silent then.
+//! The tools cannot be disabled for one step, so every call is rejected with a reason for the model, and
+//! `continue: false` stops the turn. Cursor runs these hooks as well; its payloads are skipped here,
+//! because Cursor's own hooks report the same events.
 
 use onward_core::turn::ended_task;
-use onward_engine::ledger::Said;
-use onward_engine::session::{Heard, SeenCall};
+use onward_engine::session::{HookSource, ObservedCall};
+use onward_engine::tool_calls::Approval;
 use serde_json::{Value, json};
 
-use super::payload::{asked, call, failed, heard, output, text};
-use super::{Agent, Event, Reply, What};
+use super::payload::{call, failed, hook_source, output, requested_call, text};
+use super::{Agent, Event, EventKind, Reply};
 
-/// How the text of a failure begins, where nothing else tells that it is one.
-const FAILURES: [&str; 5] = [
+/// Prefixes of error texts in results that have no error flag.
+const FAILURE_PREFIXES: [&str; 5] = [
     "The user doesn't want to ",
     "Exit code ",
     "Error: ",
@@ -25,96 +25,98 @@ const FAILURES: [&str; 5] = [
     "Error calling tool",
 ];
 
-pub(super) fn read(payload: &Value) -> Option<Event> {
+pub(super) fn parse(payload: &Value) -> Option<Event> {
     if payload.get("cursor_version").is_some() {
         return None;
     }
     let name = text(payload, "hook_event_name")?;
-    let what = match name.as_str() {
-        "SessionStart" => What::SessionStarted,
-        "UserPromptSubmit" if tells_of_a_task(payload) => What::ToldOfTask {
+    let kind = match name.as_str() {
+        "SessionStart" => EventKind::SessionStarted,
+        "UserPromptSubmit" if is_task_notification(payload) => EventKind::TaskMessage {
             ended: text(payload, "prompt")
                 .as_deref()
                 .and_then(ended_task)
                 .map(str::to_owned),
         },
-        "UserPromptSubmit" | "SubagentStart" => What::Prompted,
-        "PreToolUse" => What::AboutToCall {
-            call: asked(payload, "tool_use_id"),
+        "UserPromptSubmit" | "SubagentStart" => EventKind::TurnStarted,
+        "PreToolUse" => EventKind::BeforeToolCall {
+            call: requested_call(payload, "tool_use_id"),
         },
-        "PermissionRequest" => What::Asked {
-            call: asked(payload, "tool_use_id"),
-            said: Said::Nothing,
+        "PermissionRequest" => EventKind::Permission {
+            call: requested_call(payload, "tool_use_id"),
+            approval: Approval::Pending,
         },
-        "PermissionDenied" => What::Asked {
-            call: asked(payload, "tool_use_id"),
-            said: Said::No,
+        "PermissionDenied" => EventKind::Permission {
+            call: requested_call(payload, "tool_use_id"),
+            approval: Approval::Denied,
         },
-        "PostToolBatch" => What::Stepped {
+        "PostToolBatch" => EventKind::ToolResults {
             calls: batch(payload),
-            whole: true,
+            is_batch: true,
         },
-        "PostToolUse" => alone(answered(payload)),
+        "PostToolUse" => single(result_of(payload)),
         "PostToolUseFailure" => {
             let error = text(payload, "error").unwrap_or_default();
-            alone(call(payload, Some(false), error))
+            single(call(payload, Some(false), error))
         }
-        "Stop" | "SubagentStop" => What::Answered,
-        "SessionEnd" => What::SessionEnded,
+        "Stop" | "SubagentStop" => EventKind::TurnEnded,
+        "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
-    let heard = Heard {
+    let source = HookSource {
         turn: text(payload, "prompt_id"),
-        ..heard(payload, Agent::ClaudeCode)
+        ..hook_source(payload, Agent::ClaudeCode)
     };
-    Some(Event { name, heard, what })
+    Some(Event { name, source, kind })
 }
 
-/// Whether a prompt is Claude Code's own: what became of a task in the background.
-fn tells_of_a_task(payload: &Value) -> bool {
+/// Whether Claude Code wrote the prompt to report a background task.
+fn is_task_notification(payload: &Value) -> bool {
     text(payload, "prompt").is_some_and(|prompt| prompt.starts_with("<task-notification>"))
 }
 
-fn alone(call: SeenCall) -> What {
-    What::Stepped {
+fn single(call: ObservedCall) -> EventKind {
+    EventKind::ToolResults {
         calls: vec![call],
-        whole: false,
+        is_batch: false,
     }
 }
 
-fn batch(payload: &Value) -> Vec<SeenCall> {
+fn batch(payload: &Value) -> Vec<ObservedCall> {
     let calls = payload.get("tool_calls").and_then(Value::as_array);
-    calls.into_iter().flatten().map(answered).collect()
+    calls.into_iter().flatten().map(result_of).collect()
 }
 
-/// A call with its response. Nothing says that it succeeded but that nothing says otherwise.
-fn answered(told: &Value) -> SeenCall {
-    let response = told.get("tool_response").unwrap_or(&Value::Null);
+/// A call with its response. There is no success flag: a call without a sign of failure succeeded.
+fn result_of(report: &Value) -> ObservedCall {
+    let response = report.get("tool_response").unwrap_or(&Value::Null);
     let text = output(response);
-    let says_so = FAILURES.iter().any(|failure| text.starts_with(failure));
-    let ok = !(failed(told) || failed(response) || says_so);
-    call(told, Some(ok), text)
+    let is_failure_text = FAILURE_PREFIXES
+        .iter()
+        .any(|failure| text.starts_with(failure));
+    let ok = !(failed(report) || failed(response) || is_failure_text);
+    call(report, Some(ok), text)
 }
 
-pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
-    let said = match reply {
-        Reply::Nothing | Reply::NoTools => return None,
+pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
+    let output = match reply {
+        Reply::Nothing | Reply::DisableTools => return None,
         Reply::Context(text) => json!({
             "hookSpecificOutput": { "hookEventName": event.name, "additionalContext": text },
         }),
         Reply::Warning(text) => json!({ "systemMessage": text }),
-        Reply::Refused { reason } => denied(&event.name, reason),
-        Reply::Stopped { reason, to_person } => {
-            let mut said = denied(&event.name, reason);
-            said["continue"] = false.into();
-            said["stopReason"] = to_person.as_str().into();
-            said
+        Reply::Reject { reason } => denied(&event.name, reason),
+        Reply::Stop { reason, to_user } => {
+            let mut output = denied(&event.name, reason);
+            output["continue"] = false.into();
+            output["stopReason"] = to_user.as_str().into();
+            output
         }
     };
-    Some(said.to_string())
+    Some(output.to_string())
 }
 
-/// A call that is not made; Codex reads the same.
+/// A rejected call. Codex uses the same format.
 pub(super) fn denied(event: &str, reason: &str) -> Value {
     json!({
         "hookSpecificOutput": {

@@ -1,65 +1,66 @@
-//! Codex CLI. Its names are Claude Code's, with a `turn_id` and without an event for a whole batch or
-//! for a failure: a command that fails is told as any other.
+//! Codex CLI. It uses Claude Code's names, with a `turn_id` and without events for a batch or a failure: a
+//! failed command is reported like any other.
 //!
-//! It refuses `continue: false` before a call, and a bare `allow`: where a call may be made, nothing is
-//! printed. So the turn cannot be stopped; every call of it is refused.
+//! Before a call, Codex accepts neither `continue: false` nor a bare `allow`, so nothing is printed for an
+//! allowed call. The turn cannot be stopped; all its calls are rejected.
 
-use onward_engine::ledger::Said;
-use onward_engine::session::Heard;
+use onward_engine::session::HookSource;
+use onward_engine::tool_calls::Approval;
 use serde_json::{Value, json};
 
 use super::claude_code::denied;
-use super::payload::{asked, call, failed, heard, output, text};
-use super::{Agent, Event, Reply, What};
+use super::payload::{call, failed, hook_source, output, requested_call, text};
+use super::{Agent, Event, EventKind, Reply};
 
-pub(super) fn read(payload: &Value) -> Option<Event> {
+pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
-    let what = match name.as_str() {
-        "SessionStart" => What::SessionStarted,
-        "UserPromptSubmit" | "SubagentStart" => What::Prompted,
-        "PreToolUse" => What::AboutToCall {
-            call: asked(payload, "tool_use_id"),
+    let kind = match name.as_str() {
+        "SessionStart" => EventKind::SessionStarted,
+        "UserPromptSubmit" | "SubagentStart" => EventKind::TurnStarted,
+        "PreToolUse" => EventKind::BeforeToolCall {
+            call: requested_call(payload, "tool_use_id"),
         },
-        "PermissionRequest" => What::Asked {
-            call: asked(payload, "tool_use_id"),
-            said: Said::Nothing,
+        "PermissionRequest" => EventKind::Permission {
+            call: requested_call(payload, "tool_use_id"),
+            approval: Approval::Pending,
         },
         "PostToolUse" => {
             let response = payload.get("tool_response").unwrap_or(&Value::Null);
-            let ok = match failed(response) {
-                true => Some(false),
-                false => exit_code(response).map(|code| code == 0),
+            let ok = if failed(response) {
+                Some(false)
+            } else {
+                exit_code(response).map(|code| code == 0)
             };
-            What::Stepped {
+            EventKind::ToolResults {
                 calls: vec![call(payload, ok, output(response))],
-                whole: false,
+                is_batch: false,
             }
         }
-        "Stop" | "SubagentStop" => What::Answered,
-        "SessionEnd" => What::SessionEnded,
+        "Stop" | "SubagentStop" => EventKind::TurnEnded,
+        "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
-    let heard = Heard {
+    let source = HookSource {
         turn: text(payload, "turn_id"),
-        ..heard(payload, Agent::Codex)
+        ..hook_source(payload, Agent::Codex)
     };
-    Some(Event { name, heard, what })
+    Some(Event { name, source, kind })
 }
 
-/// How a command ended, where the response says it.
+/// The exit code of a command, if the response contains it.
 fn exit_code(response: &Value) -> Option<i64> {
     let metadata = response.get("metadata").unwrap_or(response);
     metadata.get("exit_code").and_then(Value::as_i64)
 }
 
-pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
-    let said = match reply {
-        Reply::Nothing | Reply::NoTools => return None,
+pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
+    let output = match reply {
+        Reply::Nothing | Reply::DisableTools => return None,
         Reply::Context(text) => json!({
             "hookSpecificOutput": { "hookEventName": event.name, "additionalContext": text },
         }),
         Reply::Warning(text) => json!({ "systemMessage": text }),
-        Reply::Refused { reason } | Reply::Stopped { reason, .. } => denied(&event.name, reason),
+        Reply::Reject { reason } | Reply::Stop { reason, .. } => denied(&event.name, reason),
     };
-    Some(said.to_string())
+    Some(output.to_string())
 }

@@ -1,111 +1,113 @@
-//! Cursor. A turn is a `generation_id` of a `conversation_id`; results are JSON inside of a text, and
-//! those of failed calls come with an event of their own, or with an exit code as any other. In print
-//! mode it tells neither of prompts nor of ends: the generation alone separates the turns. Its SDK
-//! gives all generations the id of the conversation: there the prompts do. Of files and searches it tells
-//! that they went well, and not what they gave.
+//! Cursor. A turn is a `generation_id` of a `conversation_id`. Results are JSON inside a string; a failed
+//! call has its own event, or an exit code. In print mode Cursor reports neither prompts nor ends, so only
+//! the generation separates turns. Its SDK uses the conversation's id for all generations; there the
+//! prompts separate turns. For files and searches Cursor reports success without the content.
 //!
-//! Before a call it reads a text that is no object as a veto, so an empty one says that nothing is said;
-//! `allow` would approve the call in the person's place. It cannot be stopped; every call is refused.
+//! Before a call, Cursor treats output that is not an object as a veto, so `{}` means no decision; `allow`
+//! would approve the call in place of the user. The turn cannot be stopped; all its calls are rejected.
 //!
-//! Its documentation says that the model reads `agent_message`, and what runs its hooks gives it
-//! `user_message`; so the reason stands in both. A call that was refused is told as a failed one, with
-//! that reason as its error, by which it is known to be no step.
+//! According to its documentation the model reads `agent_message`; the hook runner passes
+//! `user_message`. The reason is therefore in both. A rejected call is reported as failed with that
+//! reason as its error, by which it is recognised and not counted as a step.
 
-use onward_core::turn::NOT_TOLD;
-use onward_engine::session::{Heard, SeenCall};
+use onward_core::turn::OUTPUT_NOT_REPORTED;
+use onward_engine::session::{HookSource, ObservedCall};
 use serde_json::{Value, json};
 
-use super::payload::{asked, call, output, text};
-use super::{Agent, Event, Reply, What};
+use super::payload::{call, output, requested_call, text};
+use super::{Agent, Event, EventKind, Reply};
 
-pub(super) fn read(payload: &Value) -> Option<Event> {
+pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
-    let what = match name.as_str() {
-        "sessionStart" => What::SessionStarted,
-        "beforeSubmitPrompt" => What::Prompted,
-        "preToolUse" => What::AboutToCall {
-            call: asked(payload, "tool_use_id"),
+    let kind = match name.as_str() {
+        "sessionStart" => EventKind::SessionStarted,
+        "beforeSubmitPrompt" => EventKind::TurnStarted,
+        "preToolUse" => EventKind::BeforeToolCall {
+            call: requested_call(payload, "tool_use_id"),
         },
         "postToolUse" => {
             let result = result(payload);
-            let given = match is_untold(&result) {
-                true => NOT_TOLD.to_owned(),
-                false => output(&result),
+            let text = if is_without_content(&result) {
+                OUTPUT_NOT_REPORTED.to_owned()
+            } else {
+                output(&result)
             };
-            alone(call(payload, Some(!exited(&result)), given))
+            single(call(payload, Some(!has_failed(&result)), text))
         }
         "postToolUseFailure" => {
             let error = text(payload, "error_message").unwrap_or_default();
-            alone(call(payload, Some(false), error))
+            single(call(payload, Some(false), error))
         }
-        "stop" => What::Answered,
-        "sessionEnd" => What::SessionEnded,
+        "stop" => EventKind::TurnEnded,
+        "sessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
     Some(Event {
         name,
-        heard: heard(payload),
-        what,
+        source: source(payload),
+        kind,
     })
 }
 
-fn heard(payload: &Value) -> Heard {
+fn source(payload: &Value) -> HookSource {
     let session = text(payload, "conversation_id").or_else(|| text(payload, "session_id"));
-    let folders = payload.get("workspace_roots");
-    let folder = folders.and_then(|folders| folders.get(0)?.as_str());
-    Heard {
+    let roots = payload.get("workspace_roots");
+    let root = roots.and_then(|roots| roots.get(0)?.as_str());
+    HookSource {
         session: session.unwrap_or_default(),
         agent: Agent::Cursor.as_str().to_owned(),
-        directory: text(payload, "cwd").or_else(|| folder.map(str::to_owned)),
+        directory: text(payload, "cwd").or_else(|| root.map(str::to_owned)),
         subagent: String::new(),
         turn: text(payload, "generation_id"),
     }
 }
 
-fn alone(call: SeenCall) -> What {
-    What::Stepped {
+fn single(call: ObservedCall) -> EventKind {
+    EventKind::ToolResults {
         calls: vec![call],
-        whole: false,
+        is_batch: false,
     }
 }
 
-/// A result, out of the text that it comes in.
+/// Parses the result, which is JSON inside a string.
 fn result(payload: &Value) -> Value {
-    let told = payload.get("tool_output").unwrap_or(&Value::Null);
-    let inner = told
+    let raw = payload.get("tool_output").unwrap_or(&Value::Null);
+    let inner = raw
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok());
-    inner.unwrap_or_else(|| told.clone())
+    inner.unwrap_or_else(|| raw.clone())
 }
 
-/// Whether a result says that something was read, found or written, and not what.
-fn is_untold(result: &Value) -> bool {
-    const ABOUT: [&str; 4] = ["file_path", "pattern", "content_length", "success"];
+/// Whether a result reports success without the content.
+fn is_without_content(result: &Value) -> bool {
+    const SUMMARY_FIELDS: [&str; 4] = ["file_path", "pattern", "content_length", "success"];
     result.as_object().is_some_and(|fields| {
-        ABOUT[2..].iter().any(|key| fields.contains_key(*key))
-            && fields.keys().all(|key| ABOUT.contains(&key.as_str()))
+        SUMMARY_FIELDS[2..]
+            .iter()
+            .any(|key| fields.contains_key(*key))
+            && fields
+                .keys()
+                .all(|key| SUMMARY_FIELDS.contains(&key.as_str()))
     })
 }
 
-/// Whether a result is that of a command that failed.
-fn exited(result: &Value) -> bool {
+/// Whether the result has a non-zero exit code.
+fn has_failed(result: &Value) -> bool {
     let code = result.get("exitCode").and_then(Value::as_i64);
     code.is_some_and(|code| code != 0)
 }
 
-pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
-    let said = match (reply, &event.what) {
-        (Reply::Nothing, What::AboutToCall { .. }) => json!({}),
+pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
+    let output = match (reply, &event.kind) {
+        (Reply::Nothing, EventKind::BeforeToolCall { .. }) => json!({}),
         (Reply::Context(text), _) => json!({ "additional_context": text }),
-        (Reply::Refused { reason }, _) => denied(reason, reason),
-        (Reply::Stopped { reason, to_person }, _) => {
-            denied(reason, &format!("{reason}\n\n{to_person}"))
-        }
-        (Reply::Nothing | Reply::Warning(_) | Reply::NoTools, _) => return None,
+        (Reply::Reject { reason }, _) => denied(reason, reason),
+        (Reply::Stop { reason, to_user }, _) => denied(reason, &format!("{reason}\n\n{to_user}")),
+        (Reply::Nothing | Reply::Warning(_) | Reply::DisableTools, _) => return None,
     };
-    Some(said.to_string())
+    Some(output.to_string())
 }
 
-fn denied(reason: &str, to_person: &str) -> Value {
-    json!({ "permission": "deny", "user_message": to_person, "agent_message": reason })
+fn denied(reason: &str, to_user: &str) -> Value {
+    json!({ "permission": "deny", "user_message": to_user, "agent_message": reason })
 }

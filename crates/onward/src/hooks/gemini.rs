@@ -1,52 +1,52 @@
-//! Gemini CLI. It tells of each call alone, and it is the one whose hooks can take the tools away for a
-//! step: `BeforeToolSelection` answers with the mode `NONE`. Where a call is made all the same, it is
-//! refused, and `continue: false` ends the turn.
+//! Gemini CLI. It reports each call separately. Its hooks can disable the tools for a step:
+//! `BeforeToolSelection` returns the mode `NONE`. If the model calls a tool anyway, the call is rejected, and
+//! `continue: false` stops the turn.
 //!
-//! What a result holds is dressed up for the model: outputs from outside stand in `<untrusted_context>`,
-//! and a command's output stands among labels, one of which is the only sign that it failed. All of
-//! that comes off: it is as long as an answer, and says nothing.
+//! Results are wrapped for the model: external output in `<untrusted_context>`, and command output in labels,
+//! one of which is the only sign of a failure. The wrapping is removed, because it is as long as a short result.
 
 use serde_json::{Value, json};
 
-use super::payload::{asked, call, failed, heard, output, text};
-use super::{Agent, Event, Reply, What};
+use super::payload::{call, failed, hook_source, output, requested_call, text as field};
+use super::{Agent, Event, EventKind, Reply};
 
-pub(super) fn read(payload: &Value) -> Option<Event> {
-    let name = text(payload, "hook_event_name")?;
-    let what = match name.as_str() {
-        "SessionStart" => What::SessionStarted,
-        "BeforeAgent" => What::Prompted,
-        "BeforeToolSelection" => What::AboutToAsk,
-        // It gives its calls no ids.
-        "BeforeTool" => What::AboutToCall {
-            call: asked(payload, "tool_use_id"),
+pub(super) fn parse(payload: &Value) -> Option<Event> {
+    let name = field(payload, "hook_event_name")?;
+    let kind = match name.as_str() {
+        "SessionStart" => EventKind::SessionStarted,
+        "BeforeAgent" => EventKind::TurnStarted,
+        "BeforeToolSelection" => EventKind::BeforeModelRequest,
+        // Calls have no ids.
+        "BeforeTool" => EventKind::BeforeToolCall {
+            call: requested_call(payload, "tool_use_id"),
         },
         "AfterTool" => {
             let response = payload.get("tool_response").unwrap_or(&Value::Null);
-            let said = output(response);
-            let told = bare(&said);
-            let is_command = text(payload, "tool_name").as_deref() == Some(SHELL);
-            let (told, exit) = match is_command {
-                true => command(told),
-                false => (told, Exit::Fine),
+            let wrapped = output(response);
+            let text = unwrap(&wrapped);
+            let is_command = field(payload, "tool_name").as_deref() == Some(SHELL);
+            let (text, exit) = if is_command {
+                command_output(text)
+            } else {
+                (text, Exit::Success)
             };
-            let ok = exit == Exit::Fine && !failed(response);
-            What::Stepped {
-                calls: vec![call(payload, Some(ok), told.to_owned())],
-                whole: false,
+            let ok = exit == Exit::Success && !failed(response);
+            EventKind::ToolResults {
+                calls: vec![call(payload, Some(ok), text.to_owned())],
+                is_batch: false,
             }
         }
-        "AfterAgent" => What::Answered,
-        "SessionEnd" => What::SessionEnded,
+        "AfterAgent" => EventKind::TurnEnded,
+        "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
-    let heard = heard(payload, Agent::Gemini);
-    Some(Event { name, heard, what })
+    let source = hook_source(payload, Agent::Gemini);
+    Some(Event { name, source, kind })
 }
 
-/// The tool that runs commands.
+/// The tool for shell commands.
 const SHELL: &str = "run_shell_command";
-/// What can stand behind a command's output, each on a line of its own.
+/// Labels after a command's output, one per line.
 const LABELS: [&str; 5] = [
     "Error: ",
     "Exit Code: ",
@@ -55,29 +55,29 @@ const LABELS: [&str; 5] = [
     "Process Group PGID: ",
 ];
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Exit {
-    Fine,
+    Success,
     Failed,
 }
 
-/// A result without what says that it comes from outside.
-fn bare(said: &str) -> &str {
-    let inner = said
+/// Removes the `<untrusted_context>` element.
+fn unwrap(text: &str) -> &str {
+    let inner = text
         .trim()
         .strip_prefix("<untrusted_context>")
         .and_then(|rest| rest.strip_suffix("</untrusted_context>"));
-    inner.map_or(said, str::trim)
+    inner.map_or(text, str::trim)
 }
 
-/// A command's output without its labels, and how it ended. They are taken off the end, so that an
-/// output that looks like one of them keeps what stands before it.
-fn command(said: &str) -> (&str, Exit) {
-    let Some(mut output) = said.strip_prefix("Output: ") else {
-        return (said, Exit::Fine);
+/// Removes the labels from a command's output, from the end, so that similar lines inside the output
+/// remain.
+fn command_output(text: &str) -> (&str, Exit) {
+    let Some(mut output) = text.strip_prefix("Output: ") else {
+        return (text, Exit::Success);
     };
-    let mut exit = Exit::Fine;
+    let mut exit = Exit::Success;
     while let Some((before, last)) = output.rsplit_once('\n') {
         let Some(label) = LABELS.iter().find(|label| last.starts_with(**label)) else {
             break;
@@ -93,28 +93,28 @@ fn command(said: &str) -> (&str, Exit) {
     }
 }
 
-pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
-    let said = match reply {
+pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
+    let output = match reply {
         Reply::Nothing => return None,
         Reply::Context(text) => json!({
             "hookSpecificOutput": { "hookEventName": event.name, "additionalContext": text },
         }),
         Reply::Warning(text) => json!({ "systemMessage": text }),
-        Reply::NoTools => json!({
+        Reply::DisableTools => json!({
             "hookSpecificOutput": {
                 "hookEventName": event.name,
                 "toolConfig": { "mode": "NONE" },
             },
         }),
-        Reply::Refused { reason } => json!({ "decision": "deny", "reason": reason }),
-        Reply::Stopped { reason, to_person } => json!({
+        Reply::Reject { reason } => json!({ "decision": "deny", "reason": reason }),
+        Reply::Stop { reason, to_user } => json!({
             "continue": false,
-            "stopReason": to_person,
+            "stopReason": to_user,
             "decision": "deny",
             "reason": reason,
         }),
     };
-    Some(said.to_string())
+    Some(output.to_string())
 }
 
 #[cfg(test)]
@@ -122,38 +122,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_around_a_result_comes_off() {
-        let outside = |said: &str| format!("<untrusted_context>\n{said}\n</untrusted_context>");
-        for (said, told, exit) in [
+    fn removes_the_wrapping_of_results() {
+        let wrap = |text: &str| format!("<untrusted_context>\n{text}\n</untrusted_context>");
+        for (wrapped, expected, exit) in [
             (
-                outside("Output: hello\nProcess Group PGID: 7"),
+                wrap("Output: hello\nProcess Group PGID: 7"),
                 "hello",
-                Exit::Fine,
+                Exit::Success,
             ),
             (
-                outside("Output: (empty)\nProcess Group PGID: 7"),
+                wrap("Output: (empty)\nProcess Group PGID: 7"),
                 "",
-                Exit::Fine,
+                Exit::Success,
             ),
             (
-                outside("Output: nope\nExit Code: 3\nProcess Group PGID: 7"),
+                wrap("Output: nope\nExit Code: 3\nProcess Group PGID: 7"),
                 "nope",
                 Exit::Failed,
             ),
             (
-                outside("Output: a\nExit Code: 9\nb\nProcess Group PGID: 7"),
+                wrap("Output: a\nExit Code: 9\nb\nProcess Group PGID: 7"),
                 "a\nExit Code: 9\nb",
-                Exit::Fine,
+                Exit::Success,
             ),
-            (outside("Output: x\nSignal: SIGKILL"), "x", Exit::Failed),
+            (wrap("Output: x\nSignal: SIGKILL"), "x", Exit::Failed),
             (
-                outside("Command moved to background (PID: 7). Output hidden."),
+                wrap("Command moved to background (PID: 7). Output hidden."),
                 "Command moved to background (PID: 7). Output hidden.",
-                Exit::Fine,
+                Exit::Success,
             ),
-            ("plain".to_owned(), "plain", Exit::Fine),
+            ("plain".to_owned(), "plain", Exit::Success),
         ] {
-            assert_eq!(command(bare(&said)), (told, exit), "{said}");
+            assert_eq!(
+                command_output(unwrap(&wrapped)),
+                (expected, exit),
+                "{wrapped}"
+            );
         }
     }
 }

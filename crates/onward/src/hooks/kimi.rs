@@ -1,70 +1,70 @@
-//! Kimi Code. Only three of its events listen to an answer: before a call, at a prompt and at the end.
-//! So the one way to the model within a turn is the reason of a refusal, and there is no nudge; what a
-//! session start would offer is said with the first prompt, as plain text. Results are told
-//! beside the agent's own work, with their first 2,000 characters, and may come after the next call is
-//! asked for; they are counted whenever they come.
+//! Kimi Code. Only three of its events read the reply: before a call, at a prompt and at the end. Within a
+//! turn, the reason of a rejection is therefore the only text that reaches the model, and there is no
+//! nudge. The text of a session start is sent with the first prompt, as plain text. Results are reported
+//! asynchronously with their first 2,000 characters, possibly after the next call; they are counted when
+//! they arrive.
 
-use onward_engine::ledger::Said;
-use onward_engine::session::SeenCall;
+use onward_engine::session::ObservedCall;
+use onward_engine::tool_calls::Approval;
 use serde_json::{Value, json};
 
-use super::payload::{asked, heard, output, text};
-use super::{Agent, Event, Reply, What};
+use super::payload::{hook_source, output, requested_call, text};
+use super::{Agent, Event, EventKind, Reply};
 
-pub(super) fn read(payload: &Value) -> Option<Event> {
+pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
-    let what = match name.as_str() {
-        "SessionStart" => What::SessionStarted,
-        "UserPromptSubmit" => What::Prompted,
-        "PreToolUse" => What::AboutToCall {
-            call: asked(payload, "tool_call_id"),
+    let kind = match name.as_str() {
+        "SessionStart" => EventKind::SessionStarted,
+        "UserPromptSubmit" => EventKind::TurnStarted,
+        "PreToolUse" => EventKind::BeforeToolCall {
+            call: requested_call(payload, "tool_call_id"),
         },
-        "PermissionRequest" => What::Asked {
-            call: asked(payload, "tool_call_id"),
-            said: Said::Nothing,
+        "PermissionRequest" => EventKind::Permission {
+            call: requested_call(payload, "tool_call_id"),
+            approval: Approval::Pending,
         },
-        "PostToolUse" => answered(payload, Some(true), payload.get("tool_output")),
-        "PostToolUseFailure" => answered(payload, Some(false), failure(payload)),
-        "Stop" | "StopFailure" | "Interrupt" => What::Answered,
-        "SessionEnd" => What::SessionEnded,
+        "PostToolUse" => result_of(payload, Some(true), payload.get("tool_output")),
+        "PostToolUseFailure" => result_of(payload, Some(false), failure(payload)),
+        "Stop" | "StopFailure" | "Interrupt" => EventKind::TurnEnded,
+        "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
-    let heard = heard(payload, Agent::Kimi);
-    Some(Event { name, heard, what })
+    let source = hook_source(payload, Agent::Kimi);
+    Some(Event { name, source, kind })
 }
 
-/// What went wrong, in words.
+/// The error message.
 fn failure(payload: &Value) -> Option<&Value> {
     let error = payload.get("error")?;
     Some(error.get("message").unwrap_or(error))
 }
 
-fn answered(payload: &Value, ok: Option<bool>, told: Option<&Value>) -> What {
-    let call = SeenCall {
+fn result_of(payload: &Value, ok: Option<bool>, result: Option<&Value>) -> EventKind {
+    let call = ObservedCall {
         id: text(payload, "tool_call_id"),
         tool: text(payload, "tool_name").unwrap_or_default(),
         input: payload.get("tool_input").cloned().unwrap_or_default(),
         ok,
-        output: told.map(output).unwrap_or_default(),
+        output: result.map(output).unwrap_or_default(),
     };
-    What::Stepped {
+    EventKind::ToolResults {
         calls: vec![call],
-        whole: false,
+        is_batch: false,
     }
 }
 
-pub(super) fn write(event: &Event, reply: &Reply) -> Option<String> {
-    match (reply, &event.what) {
-        (Reply::Context(text), What::Prompted) => Some(text.clone()),
-        (Reply::Refused { reason } | Reply::Stopped { reason, .. }, _) => {
-            let said = json!({
+pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
+    match (reply, &event.kind) {
+        (Reply::Context(text), EventKind::TurnStarted) => Some(text.clone()),
+        (Reply::Reject { reason } | Reply::Stop { reason, .. }, _) => {
+            let output = json!({
                 "hookSpecificOutput": {
                     "permissionDecision": "deny",
                     "permissionDecisionReason": reason,
                 },
             });
-            Some(said.to_string())
+            Some(output.to_string())
         }
-        (Reply::Nothing | Reply::NoTools | Reply::Context(_) | Reply::Warning(_), _) => None,
+        (Reply::Nothing | Reply::DisableTools | Reply::Context(_) | Reply::Warning(_), _) => None,
     }
 }

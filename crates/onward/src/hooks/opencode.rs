@@ -1,97 +1,97 @@
-//! opencode. Its hooks are functions of a plugin, so `onward install opencode` puts a small one beside
-//! it that passes each of them on, as `{"hook", "sessionID", "directory", …}`, and does what the answer
-//! says: `{"context"}` is added to the result that the model reads, `{"refuse"}` is thrown before the
-//! call, with `"stop"` the session is aborted, and that and `"warn"` are shown to the person. The plugin is
-//! `install/opencode.js`.
+//! opencode. Its hooks are functions of a plugin, so `onward install opencode` installs one
+//! (`install/opencode.js`). The plugin sends each hook as `{"hook", "sessionID", "directory", …}` and executes
+//! the reply: `{"context"}` is added to the result that the model reads, `{"refuse"}` is thrown before the call,
+//! `"stop"` also aborts the session, and `"stop"` and `"warn"` are shown to the user.
 //!
-//! A tool that fails has no hook after it: its part of the message says so. A subagent is a session of
-//! its own.
+//! A failed tool has no hook afterwards; its part of the message reports the error. A subagent is a
+//! separate session.
 
-use onward_engine::ledger::{Asked, Said};
-use onward_engine::session::{Heard, SeenCall};
+use onward_engine::session::{HookSource, ObservedCall};
+use onward_engine::tool_calls::{Approval, CallRef};
 use serde_json::{Value, json};
 
 use super::payload::{failed, output, text};
-use super::{Agent, Event, Reply, What};
+use super::{Agent, Event, EventKind, Reply};
 
-pub(super) fn read(payload: &Value) -> Option<Event> {
+pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook")?;
-    let what = match name.as_str() {
-        "session.created" => What::SessionStarted,
-        "chat.message" => What::Prompted,
-        "tool.execute.before" => What::AboutToCall {
-            call: asked(payload),
+    let kind = match name.as_str() {
+        "session.created" => EventKind::SessionStarted,
+        "chat.message" => EventKind::TurnStarted,
+        "tool.execute.before" => EventKind::BeforeToolCall {
+            call: requested_call(payload),
         },
-        "permission.asked" => What::Asked {
-            call: asked(payload),
-            said: Said::Nothing,
+        "permission.asked" => EventKind::Permission {
+            call: requested_call(payload),
+            approval: Approval::Pending,
         },
-        "permission.replied" => What::Asked {
-            call: asked(payload),
-            said: match text(payload, "reply").as_deref() {
-                Some("reject") => Said::No,
-                Some(_) | None => Said::Yes,
+        "permission.replied" => EventKind::Permission {
+            call: requested_call(payload),
+            approval: match text(payload, "reply").as_deref() {
+                Some("reject") => Approval::Denied,
+                Some(_) | None => Approval::Granted,
             },
         },
         "tool.execute.after" => {
-            let ok = match failed(payload) {
-                true => Some(false),
-                false => exit_code(payload).map(|code| code == 0),
+            let ok = if failed(payload) {
+                Some(false)
+            } else {
+                exit_code(payload).map(|code| code == 0)
             };
-            answered(payload, ok, "output")
+            result_of(payload, ok, "output")
         }
-        "message.part.updated" => answered(payload, Some(false), "error"),
-        "session.idle" => What::Answered,
-        "session.deleted" => What::SessionEnded,
+        "message.part.updated" => result_of(payload, Some(false), "error"),
+        "session.idle" => EventKind::TurnEnded,
+        "session.deleted" => EventKind::SessionEnded,
         _ => return None,
     };
-    let heard = Heard {
+    let source = HookSource {
         session: text(payload, "sessionID").unwrap_or_default(),
         agent: Agent::Opencode.as_str().to_owned(),
         directory: text(payload, "directory"),
         subagent: String::new(),
         turn: None,
     };
-    Some(Event { name, heard, what })
+    Some(Event { name, source, kind })
 }
 
-fn asked(payload: &Value) -> Asked {
-    Asked {
+fn requested_call(payload: &Value) -> CallRef {
+    CallRef {
         id: text(payload, "callID"),
         tool: text(payload, "tool").unwrap_or_default(),
         input: payload.get("args").cloned().unwrap_or_default(),
     }
 }
 
-fn answered(payload: &Value, ok: Option<bool>, key: &str) -> What {
-    let Asked { id, tool, input } = asked(payload);
-    let call = SeenCall {
+fn result_of(payload: &Value, ok: Option<bool>, key: &str) -> EventKind {
+    let CallRef { id, tool, input } = requested_call(payload);
+    let call = ObservedCall {
         id,
         tool,
         input,
         ok,
         output: payload.get(key).map(output).unwrap_or_default(),
     };
-    What::Stepped {
+    EventKind::ToolResults {
         calls: vec![call],
-        whole: false,
+        is_batch: false,
     }
 }
 
-/// How a command ended, where its metadata says it.
+/// The exit code of a command, if the metadata contains it.
 fn exit_code(payload: &Value) -> Option<i64> {
     payload.get("metadata")?.get("exit")?.as_i64()
 }
 
-pub(super) fn write(_: &Event, reply: &Reply) -> Option<String> {
-    let said = match reply {
-        Reply::Nothing | Reply::NoTools => return None,
+pub(super) fn render(_: &Event, reply: &Reply) -> Option<String> {
+    let output = match reply {
+        Reply::Nothing | Reply::DisableTools => return None,
         Reply::Context(text) => json!({ "context": text }),
         Reply::Warning(text) => json!({ "warn": text }),
-        Reply::Refused { reason } => json!({ "refuse": reason }),
-        Reply::Stopped { reason, to_person } => {
-            json!({ "refuse": reason, "stop": to_person })
+        Reply::Reject { reason } => json!({ "refuse": reason }),
+        Reply::Stop { reason, to_user } => {
+            json!({ "refuse": reason, "stop": to_user })
         }
     };
-    Some(said.to_string())
+    Some(output.to_string())
 }

@@ -1,15 +1,15 @@
-//! Takes payloads apart, the way that all agents share: fields by name, and the text of a result.
+//! Payload fields that several agents share, and the text of a tool result.
 //!
-//! A field of another kind than expected is missing, not an error: formats move with every version.
+//! A field of an unexpected type counts as missing, because formats change between versions.
 
 use onward_core::PlanId;
-use onward_engine::ledger::Asked;
-use onward_engine::session::{Heard, SeenCall};
+use onward_engine::session::{HookSource, ObservedCall};
+use onward_engine::tool_calls::CallRef;
 use serde_json::Value;
 
 use super::Agent;
 
-/// Tools of ours whose calls are about a plan.
+/// Onward's tools that refer to a plan.
 const PLAN_TOOLS: [&str; 10] = [
     "create_research_plan",
     "get_plan_status",
@@ -23,15 +23,15 @@ const PLAN_TOOLS: [&str; 10] = [
     "get_research_context",
 ];
 
-/// A text that is there and not empty.
+/// A non-empty string field.
 pub(super) fn text(payload: &Value, key: &str) -> Option<String> {
     let text = payload.get(key)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Who tells, where the fields have their common names.
-pub(super) fn heard(payload: &Value, agent: Agent) -> Heard {
-    Heard {
+/// The source of an event, from the common field names.
+pub(super) fn hook_source(payload: &Value, agent: Agent) -> HookSource {
+    HookSource {
         session: text(payload, "session_id").unwrap_or_default(),
         agent: agent.as_str().to_owned(),
         directory: text(payload, "cwd"),
@@ -40,9 +40,9 @@ pub(super) fn heard(payload: &Value, agent: Agent) -> Heard {
     }
 }
 
-/// A call with its result, where the fields have their common names.
-pub(super) fn call(payload: &Value, ok: Option<bool>, output: String) -> SeenCall {
-    SeenCall {
+/// A call with its result, from the common field names.
+pub(super) fn call(payload: &Value, ok: Option<bool>, output: String) -> ObservedCall {
+    ObservedCall {
         id: text(payload, "tool_use_id"),
         tool: text(payload, "tool_name").unwrap_or_default(),
         input: payload.get("tool_input").cloned().unwrap_or_default(),
@@ -51,16 +51,16 @@ pub(super) fn call(payload: &Value, ok: Option<bool>, output: String) -> SeenCal
     }
 }
 
-/// A call that is about to be made, where the fields have their common names.
-pub(super) fn asked(payload: &Value, id: &str) -> Asked {
-    Asked {
+/// A requested call, from the common field names.
+pub(super) fn requested_call(payload: &Value, id: &str) -> CallRef {
+    CallRef {
         id: text(payload, id),
         tool: text(payload, "tool_name").unwrap_or_default(),
         input: payload.get("tool_input").cloned().unwrap_or_default(),
     }
 }
 
-/// What a person would call the text of a result.
+/// The text of a tool result.
 pub(super) fn output(result: &Value) -> String {
     match result {
         Value::Null => String::new(),
@@ -75,8 +75,8 @@ pub(super) fn output(result: &Value) -> String {
                 let streams: Vec<String> = streams.into_iter().flatten().collect();
                 return streams.join("\n").trim_end().to_owned();
             }
-            let told = ["text", "content", "output", "llmContent", "result"];
-            match told.iter().find_map(|key| fields.get(*key)) {
+            let keys = ["text", "content", "output", "llmContent", "result"];
+            match keys.iter().find_map(|key| fields.get(*key)) {
                 Some(inner) => output(inner),
                 None => result.to_string(),
             }
@@ -85,7 +85,7 @@ pub(super) fn output(result: &Value) -> String {
     }
 }
 
-/// Whether a result says that something went wrong.
+/// Whether a result is flagged as an error.
 pub(super) fn failed(result: &Value) -> bool {
     let flags = ["is_error", "isError", "interrupted"];
     let flagged = flags
@@ -94,16 +94,16 @@ pub(super) fn failed(result: &Value) -> bool {
     flagged || result.get("error").is_some_and(|error| !error.is_null())
 }
 
-/// The plans that calls of our own tools were about.
-pub(super) fn plans(calls: &[SeenCall]) -> Vec<PlanId> {
+/// The plans that calls of Onward's tools refer to.
+pub(super) fn plans(calls: &[ObservedCall]) -> Vec<PlanId> {
     let ours = calls.iter().filter(|call| {
-        let ends = |tool: &&str| call.tool.ends_with(*tool);
-        PLAN_TOOLS.iter().any(ends)
+        let matches = |tool: &&str| call.tool.ends_with(*tool);
+        PLAN_TOOLS.iter().any(matches)
     });
     let mut plans: Vec<PlanId> = ours
         .filter_map(|call| {
-            let asked = text(&call.input, "planId");
-            let id = asked.or_else(|| plan_in(&call.output))?;
+            let from_input = text(&call.input, "planId");
+            let id = from_input.or_else(|| plan_in(&call.output))?;
             id.parse().ok()
         })
         .collect();
@@ -111,12 +111,12 @@ pub(super) fn plans(calls: &[SeenCall]) -> Vec<PlanId> {
     plans
 }
 
-/// The first `planId` that a text holds as JSON, however it is quoted.
+/// The first `planId` in JSON text, quoted or escaped.
 fn plan_in(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("planId")?;
-    let is_of_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    let is_id_char = |c: char| c.is_ascii_hexdigit() || c == '-';
     let rest = rest.trim_start_matches(|c: char| !c.is_ascii_hexdigit());
-    let end = rest.find(|c: char| !is_of_id(c)).unwrap_or(rest.len());
+    let end = rest.find(|c: char| !is_id_char(c)).unwrap_or(rest.len());
     rest.get(..end).map(str::to_owned)
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_a_result_is_found_wherever_it_stands() {
+    fn finds_the_text_of_a_result_in_every_format() {
         for (result, text) in [
             (json!("plain"), "plain"),
             (json!(null), ""),
@@ -142,8 +142,8 @@ mod tests {
                 "a",
             ),
             (
-                json!({ "llmContent": "told", "returnDisplay": "shown" }),
-                "told",
+                json!({ "llmContent": "for the model", "returnDisplay": "for the user" }),
+                "for the model",
             ),
             (json!({ "file": 1 }), "{\"file\":1}"),
         ] {
@@ -152,21 +152,21 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_known_by_our_own_tools_alone() {
+    fn detects_plans_in_calls_of_onwards_tools_only() {
         let plan = "0197f1a0-0000-7000-8000-000000000001";
-        let call = |tool: &str, output: &str| SeenCall {
+        let call = |tool: &str, output: &str| ObservedCall {
             id: None,
             tool: tool.to_owned(),
             input: json!({}),
             ok: None,
             output: output.to_owned(),
         };
-        let told = format!("{{\"planId\":\"{plan}\",\"status\":\"planning\"}}");
-        let quoted = told.replace('"', "\\\"");
+        let response = format!("{{\"planId\":\"{plan}\",\"status\":\"planning\"}}");
+        let escaped = response.replace('"', "\\\"");
         for (tool, output, found) in [
-            ("mcp__onward__create_research_plan", told.as_str(), true),
-            ("onward_get_next_step", quoted.as_str(), true),
-            ("Bash", told.as_str(), false),
+            ("mcp__onward__create_research_plan", response.as_str(), true),
+            ("onward_get_next_step", escaped.as_str(), true),
+            ("Bash", response.as_str(), false),
             ("mcp__onward__get_next_step", "no plan", false),
             ("mcp__onward__get_next_step", "planId: none", false),
         ] {

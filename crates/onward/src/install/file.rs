@@ -1,118 +1,121 @@
-//! A file that is about to change: read, compared, written beside itself and moved into place.
+//! Changes of one configuration file: computes the new text, writes a temporary file and renames
+//! it.
 //!
-//! A link is followed, and stays a link. The backup is beside the file, under its own rights; it holds
-//! what was there before our entries, so it is not written again over a file that has some.
+//! Symbolic links are followed and preserved. The backup is next to the file and has the same mode.
+//! It contains the file without Onward's entries, so a file that already has entries is not backed
+//! up.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Content, Piece};
+use super::{ConfigFile, Content};
 use crate::failure::{Failure, Result};
 
-/// What a backup's name ends in.
-const BACKUP: &str = ".onward-backup";
+/// The suffix of a backup's name.
+const BACKUP_SUFFIX: &str = ".onward-backup";
 
-/// How one file changes.
+/// The change of one file.
 #[derive(Debug)]
 pub(crate) struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
-    /// What the backup has to hold, where it has to be written.
-    keep: bool,
-    /// Whether the backup has nothing left to say.
+    /// Whether to write the backup.
+    backs_up: bool,
+    /// Whether the file is restored from its backup, which is then deleted.
     restored: bool,
 }
 
-/// The file with our entries.
-pub(super) fn installed(piece: Piece) -> Result<Change> {
-    let before = read(&piece.path)?;
-    let refused = |why| refused(&piece.path, why);
+/// Computes the file with Onward's entries.
+pub(super) fn install(file: ConfigFile) -> Result<Change> {
+    let before = read(&file.path)?;
+    let invalid = |error| cannot_edit(&file.path, error);
     let text = before.as_deref().unwrap_or_default();
-    let mut after = piece.content.put_in(text).map_err(refused)?;
-    let without = piece.content.take_out(text).map_err(refused)?;
-    // What has our entries already is no backup: the one from before them is kept.
-    let bare = before.is_some() && without.as_deref() == Some(text);
-    if before.is_some() && !bare && after != text {
-        // Older entries of ours, and nothing else that is new: as if they had never been.
-        let original = read(&beside(&piece.path))?.unwrap_or_default();
-        if let Some(ours) = made_of(&piece.content, &original, without.as_deref()) {
-            after = ours;
+    let mut after = file.content.add_to(text).map_err(invalid)?;
+    let without = file.content.remove_from(text).map_err(invalid)?;
+    let has_no_entries = before.is_some() && without.as_deref() == Some(text);
+    if before.is_some() && !has_no_entries && after != text {
+        // Outdated entries: if nothing else changed, start from the backup, so that uninstalling
+        // can restore it.
+        let original = read(&backup_path(&file.path))?.unwrap_or_default();
+        if let Some(reinstalled) = reinstall(&file.content, &original, without.as_deref()) {
+            after = reinstalled;
         }
     }
     Ok(Change {
-        keep: bare && before.as_deref() != Some(after.as_str()),
-        path: piece.path,
+        backs_up: has_no_entries && before.as_deref() != Some(after.as_str()),
+        path: file.path,
         before,
         after: Some(after),
         restored: false,
     })
 }
 
-/// The file without our entries.
-pub(super) fn uninstalled(piece: Piece) -> Result<Change> {
-    let before = read(&piece.path)?;
-    let backup = read(&beside(&piece.path))?;
-    let refused = |why| refused(&piece.path, why);
+/// Computes the file without Onward's entries.
+pub(super) fn uninstall(file: ConfigFile) -> Result<Change> {
+    let before = read(&file.path)?;
+    let backup = read(&backup_path(&file.path))?;
     let Some(text) = &before else {
-        return Ok(Change::none(piece.path));
+        return Ok(Change::none(file.path));
     };
-    let without = piece.content.take_out(text).map_err(refused)?;
+    let without = file
+        .content
+        .remove_from(text)
+        .map_err(|error| cannot_edit(&file.path, error))?;
     if without.as_deref() == Some(text) {
         return Ok(Change {
             before: before.clone(),
             after: before,
-            ..Change::none(piece.path)
+            ..Change::none(file.path)
         });
     }
     let original = backup.as_deref().unwrap_or_default();
-    // A backup that cannot be read any more is no obstacle: our entries still come out.
-    let restored = piece
+    // If the backup cannot be parsed, the entries are removed without it.
+    let restored = file
         .content
-        .put_in(original)
-        .is_ok_and(|ours| ours == *text);
+        .add_to(original)
+        .is_ok_and(|installed| installed == *text);
     let after = if restored { backup } else { without };
     Ok(Change {
-        path: piece.path,
+        path: file.path,
         before,
         after,
-        keep: false,
+        backs_up: false,
         restored,
     })
 }
 
-/// What installing makes of the original, where a file without our entries is no more than that
-/// without them. An original that cannot be read any more is no obstacle: then nobody knows.
-fn made_of(content: &Content, original: &str, without: Option<&str>) -> Option<String> {
-    let ours = content.put_in(original).ok()?;
-    let same = content.take_out(&ours).ok()?.as_deref() == without;
-    same.then_some(ours)
+/// Adds the entries to the original, if the current file without entries equals the original.
+/// `None` if it differs, or if the original cannot be parsed.
+fn reinstall(content: &Content, original: &str, without: Option<&str>) -> Option<String> {
+    let installed = content.add_to(original).ok()?;
+    let is_same = content.remove_from(&installed).ok()?.as_deref() == without;
+    is_same.then_some(installed)
 }
 
-fn refused(path: &Path, why: String) -> Failure {
+fn cannot_edit(path: &Path, error: String) -> Failure {
     Failure::failed(
-        format!("`{}` cannot be changed: {why}", path.display()),
-        "nothing was changed; correct the file, and run the command again",
+        format!("cannot edit `{}`: {error}", path.display()),
+        "nothing was changed; correct the file and run the command again",
     )
 }
 
-/// What a file holds; none where there is none.
+/// Reads a file. `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
-        Err(why) => Err(Failure::failed(
-            format!("`{}` cannot be read: {why}", path.display()),
-            "nothing was changed; check the file, and run the command again",
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
+        Err(error) => Err(Failure::failed(
+            format!("cannot read `{}`: {error}", path.display()),
+            "nothing was changed; check the file and run the command again",
         )),
     }
 }
 
-/// Where the backup of a file is.
-fn beside(path: &Path) -> PathBuf {
+fn backup_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(BACKUP);
+    name.push(BACKUP_SUFFIX);
     PathBuf::from(name)
 }
 
@@ -122,23 +125,22 @@ impl Change {
             path,
             before: None,
             after: None,
-            keep: false,
+            backs_up: false,
             restored: false,
         }
     }
 
-    /// Which file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether anything changes.
-    pub(crate) fn is_any(&self) -> bool {
+    /// Whether the file changes.
+    pub(crate) fn has_effect(&self) -> bool {
         self.before != self.after
     }
 
-    /// What becomes of the file, in a word.
-    pub(crate) fn word(&self) -> &'static str {
+    /// The effect on the file: `created`, `changed`, `removed` or `unchanged`.
+    pub(crate) fn outcome(&self) -> &'static str {
         match (&self.before, &self.after) {
             (before, after) if before == after => "unchanged",
             (None, _) => "created",
@@ -147,15 +149,15 @@ impl Change {
         }
     }
 
-    /// Where the file is kept as it was, if it has to be.
+    /// The path of the backup, if one is written.
     pub(crate) fn backup(&self) -> Option<PathBuf> {
-        self.keep.then(|| beside(&self.path))
+        self.backs_up.then(|| backup_path(&self.path))
     }
 
-    /// The difference, for people.
-    pub(crate) fn difference(&self) -> String {
+    /// The change as a unified diff.
+    pub(crate) fn diff(&self) -> String {
         let name = self.path.display().to_string();
-        let of = |text: &Option<String>| match text {
+        let header = |text: &Option<String>| match text {
             Some(_) => name.clone(),
             None => "/dev/null".to_owned(),
         };
@@ -166,62 +168,62 @@ impl Change {
         similar::TextDiff::from_lines(before, after)
             .unified_diff()
             .context_radius(2)
-            .header(&of(&self.before), &of(&self.after))
+            .header(&header(&self.before), &header(&self.after))
             .to_string()
     }
 
-    /// Whether the owner said that the file shall not change.
-    pub(super) fn is_refused_by_its_mode(&self) -> bool {
-        let about = fs::metadata(&self.path);
-        self.is_any() && about.is_ok_and(|about| about.permissions().readonly())
+    /// Whether the file would change but is read-only.
+    pub(super) fn is_blocked_by_mode(&self) -> bool {
+        let metadata = fs::metadata(&self.path);
+        self.has_effect() && metadata.is_ok_and(|metadata| metadata.permissions().readonly())
     }
 
-    /// Writes it.
-    pub(crate) fn make(&self) -> Result<()> {
-        let failed = |why: io::Error| {
+    /// Writes the change, after the backup.
+    pub(crate) fn apply(&self) -> Result<()> {
+        let failed = |error: io::Error| {
             Failure::failed(
-                format!("`{}` cannot be written: {why}", self.path.display()),
-                "check who may write there; files that were told of before this one are changed",
+                format!("cannot write `{}`: {error}", self.path.display()),
+                "check the permissions and run the command again; files listed before this one were changed",
             )
         };
-        if !self.is_any() {
+        if !self.has_effect() {
             return Ok(());
         }
-        if self.keep {
-            fs::copy(&self.path, beside(&self.path)).map_err(failed)?;
+        if self.backs_up {
+            fs::copy(&self.path, backup_path(&self.path)).map_err(failed)?;
         }
         match &self.after {
             Some(text) => write(&self.path, text).map_err(failed)?,
             None => fs::remove_file(&self.path).map_err(failed)?,
         }
         if self.restored {
-            // It says what the file says again; where there was none, there is none.
-            fs::remove_file(beside(&self.path)).ok();
+            // There is no backup if installing created the file.
+            fs::remove_file(backup_path(&self.path)).ok();
         }
         Ok(())
     }
 }
 
-/// Writes a file beside itself and moves it into place, so that nobody reads half of it.
+/// Writes a temporary file in the same directory and renames it, so that no process reads a partial
+/// file.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    // A link stays where it is: what it leads to is written.
+    // Writes to the target of a symbolic link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.onward-{}", std::process::id()));
+    let temporary = folder.join(format!(".{name}.onward-{}", std::process::id()));
     let written = (|| {
-        let mut file = fs::File::create(&beside)?;
-        if let Ok(about) = fs::metadata(&path) {
-            file.set_permissions(about.permissions())?;
+        let mut file = fs::File::create(&temporary)?;
+        if let Ok(metadata) = fs::metadata(&path) {
+            file.set_permissions(metadata.permissions())?;
         }
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, &path)
+        fs::rename(&temporary, &path)
     })();
     if written.is_err() {
-        // Nothing of it shall stay behind.
-        fs::remove_file(&beside).ok();
+        fs::remove_file(&temporary).ok();
     }
     written
 }

@@ -1,60 +1,61 @@
-//! Entries in a JSON file: put in, and taken out, with everything else left as people wrote it.
+//! Adds entries to JSON text and removes them. The rest of the text is preserved.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
 use serde_json::Value;
 
-/// What a file's reader takes beyond plain JSON.
+/// The JSON dialect that the agent reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leniency {
-    /// Nothing.
+pub(super) enum Syntax {
+    /// JSON.
     Strict,
-    /// Comments.
+    /// JSON with comments.
     Comments,
-    /// Comments, and commas behind the last.
+    /// JSON with comments and trailing commas.
     TrailingCommas,
 }
 
-/// One entry.
+/// An entry of Onward.
 pub(super) enum Entry {
-    /// A member of an object: the objects' names on the way, its own name, its value.
+    /// A member of the object at `path`.
     Member {
-        at: Vec<&'static str>,
+        path: Vec<&'static str>,
         name: &'static str,
         value: Value,
     },
-    /// A member that the file needs, ours or not; it stays when we go.
-    Needed { name: &'static str, value: Value },
-    /// An element of a list: the names on the way, its value, and how an old one of ours is known.
+    /// A member that the agent requires: added if missing, never removed.
+    Required { name: &'static str, value: Value },
+    /// An element of the array at `path`.
     Element {
-        at: Vec<&'static str>,
+        path: Vec<&'static str>,
         value: Value,
+        /// Whether an element is one of Onward's; its second argument is `suffix`.
         is_ours: fn(&Value, &str) -> bool,
-        /// What `is_ours` looks for.
-        mark: String,
+        /// The end of the commands of Onward's hooks.
+        suffix: String,
     },
 }
 
-/// The text with the entries in it; the very same text where they are.
-pub(super) fn put_in(text: &str, entries: &[Entry], leniency: Leniency) -> Result<String, String> {
-    let root = parse(text, leniency)?;
+/// Adds the entries. Returns the text unchanged if it contains all of them.
+pub(super) fn add(text: &str, entries: &[Entry], syntax: Syntax) -> Result<String, String> {
+    let root = parse(text, syntax)?;
     let object = root
         .object_value_or_create()
-        .ok_or("the file holds no object")?;
+        .ok_or("the file is not a JSON object")?;
     let mut changed = false;
     for entry in entries {
         changed |= match entry {
-            Entry::Member { at, name, value } => set(&down(&object, at)?, name, value),
-            Entry::Needed { name, value } => match object.get(name) {
+            Entry::Member { path, name, value } => set(&object_at(&object, path)?, name, value),
+            Entry::Required { name, value } => match object.get(name) {
                 Some(_) => false,
                 None => set(&object, name, value),
             },
             Entry::Element {
-                at,
+                path,
                 value,
                 is_ours,
-                mark,
-            } => append(&list(&object, at)?, value, *is_ours, mark),
+                suffix,
+            } => append(&array_at(&object, path)?, value, *is_ours, suffix),
         };
     }
     if !changed {
@@ -67,36 +68,36 @@ pub(super) fn put_in(text: &str, entries: &[Entry], leniency: Leniency) -> Resul
     Ok(text)
 }
 
-/// The text without the entries; the very same text where there are none.
-pub(super) fn take_out(
-    text: &str,
-    entries: &[Entry],
-    leniency: Leniency,
-) -> Result<String, String> {
-    let root = parse(text, leniency)?;
+/// Removes the entries. Returns the text unchanged if it contains none of them.
+pub(super) fn remove(text: &str, entries: &[Entry], syntax: Syntax) -> Result<String, String> {
+    let root = parse(text, syntax)?;
     let Some(object) = root.object_value() else {
         return Ok(text.to_owned());
     };
     let mut changed = false;
     for entry in entries {
         changed |= match entry {
-            Entry::Needed { .. } => false,
-            Entry::Member { at, name, .. } => remove_member(&object, at, name),
+            Entry::Required { .. } => false,
+            Entry::Member { path, name, .. } => remove_member(&object, path, name),
             Entry::Element {
-                at, is_ours, mark, ..
-            } => remove_elements(&object, at, *is_ours, mark),
+                path,
+                is_ours,
+                suffix,
+                ..
+            } => remove_elements(&object, path, *is_ours, suffix),
         };
     }
-    match changed {
-        true => Ok(root.to_string()),
-        false => Ok(text.to_owned()),
+    if changed {
+        Ok(root.to_string())
+    } else {
+        Ok(text.to_owned())
     }
 }
 
-fn parse(text: &str, leniency: Leniency) -> Result<CstRootNode, String> {
+fn parse(text: &str, syntax: Syntax) -> Result<CstRootNode, String> {
     let options = ParseOptions {
-        allow_comments: leniency != Leniency::Strict,
-        allow_trailing_commas: leniency == Leniency::TrailingCommas,
+        allow_comments: syntax != Syntax::Strict,
+        allow_trailing_commas: syntax == Syntax::TrailingCommas,
         allow_loose_object_property_names: false,
         allow_missing_commas: false,
         allow_single_quoted_strings: false,
@@ -107,49 +108,49 @@ fn parse(text: &str, leniency: Leniency) -> Result<CstRootNode, String> {
         allow_extended_string_escapes: false,
     };
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let unread = |why: String| {
-        let line = why.lines().next().unwrap_or_default();
-        format!("it is no JSON that the agent can read: {line}")
+    let invalid = |error: String| {
+        let line = error.lines().next().unwrap_or_default();
+        format!("invalid JSON: {line}")
     };
-    // The tree takes comments whatever is allowed.
-    if leniency == Leniency::Strict {
+    // The tree parser always accepts comments.
+    if syntax == Syntax::Strict {
         let plain = serde_json::from_str::<serde::de::IgnoredAny>(text);
-        plain.map_err(|why| unread(why.to_string()))?;
+        plain.map_err(|error| invalid(error.to_string()))?;
     }
-    CstRootNode::parse(text, &options).map_err(|why| unread(why.to_string()))
+    CstRootNode::parse(text, &options).map_err(|error| invalid(error.to_string()))
 }
 
-/// The object at the end of these names, made where there is none.
-fn down(object: &CstObject, at: &[&str]) -> Result<CstObject, String> {
-    at.iter().try_fold(object.clone(), |object, name| {
+/// Returns the object at a path, created if missing.
+fn object_at(object: &CstObject, path: &[&str]) -> Result<CstObject, String> {
+    path.iter().try_fold(object.clone(), |object, name| {
         let inner = object.object_value_or_create(name);
-        inner.ok_or_else(|| format!("`{name}` is no object"))
+        inner.ok_or_else(|| format!("`{name}` is not an object"))
     })
 }
 
-/// The list at the end of these names, made where there is none.
-fn list(object: &CstObject, at: &[&str]) -> Result<CstArray, String> {
-    let Some((name, above)) = at.split_last() else {
-        return Err("a list has no name".to_owned());
+/// Returns the array at a path, created if missing.
+fn array_at(object: &CstObject, path: &[&str]) -> Result<CstArray, String> {
+    let Some((name, parents)) = path.split_last() else {
+        return Err("the path of an array is empty".to_owned());
     };
-    let list = down(object, above)?.array_value_or_create(name);
-    list.ok_or_else(|| format!("`{name}` is no list"))
+    let array = object_at(object, parents)?.array_value_or_create(name);
+    array.ok_or_else(|| format!("`{name}` is not an array"))
 }
 
-/// Sets a member; whether that changed anything.
+/// Sets a member. Returns whether the object changed.
 fn set(object: &CstObject, name: &str, value: &Value) -> bool {
     match object.get(name) {
-        Some(known)
-            if known
+        Some(member)
+            if member
                 .value()
-                .and_then(|known| known.to_serde_value())
+                .and_then(|node| node.to_serde_value())
                 .as_ref()
                 == Some(value) =>
         {
             false
         }
-        Some(known) => {
-            known.set_value(input(value));
+        Some(member) => {
+            member.set_value(input(value));
             true
         }
         None => {
@@ -159,72 +160,76 @@ fn set(object: &CstObject, name: &str, value: &Value) -> bool {
     }
 }
 
-/// Appends an element where it is not there, in place of old ones of ours; whether that changed
-/// anything.
-fn append(list: &CstArray, value: &Value, is_ours: fn(&Value, &str) -> bool, mark: &str) -> bool {
-    let ours = ours(list, is_ours, mark);
+/// Appends an element, replacing outdated elements of Onward. Returns whether the array changed.
+fn append(
+    array: &CstArray,
+    value: &Value,
+    is_ours: fn(&Value, &str) -> bool,
+    suffix: &str,
+) -> bool {
+    let ours = our_elements(array, is_ours, suffix);
     if let [only] = ours.as_slice()
         && only.to_serde_value().as_ref() == Some(value)
     {
         return false;
     }
     ours.into_iter().for_each(CstNode::remove);
-    list.append(input(value));
+    array.append(input(value));
     true
 }
 
-fn ours(list: &CstArray, is_ours: fn(&Value, &str) -> bool, mark: &str) -> Vec<CstNode> {
-    let mut elements = list.elements();
+fn our_elements(array: &CstArray, is_ours: fn(&Value, &str) -> bool, suffix: &str) -> Vec<CstNode> {
+    let mut elements = array.elements();
     elements.retain(|element| {
         let value = element.to_serde_value();
-        value.is_some_and(|value| is_ours(&value, mark))
+        value.is_some_and(|value| is_ours(&value, suffix))
     });
     elements
 }
 
-fn remove_member(object: &CstObject, at: &[&str], name: &str) -> bool {
-    let inner = at
+fn remove_member(object: &CstObject, path: &[&str], name: &str) -> bool {
+    let inner = path
         .iter()
         .try_fold(object.clone(), |object, name| object.object_value(name));
     let Some(member) = inner.and_then(|inner| inner.get(name)) else {
         return false;
     };
     member.remove();
-    prune(object, at);
+    prune(object, path);
     true
 }
 
 fn remove_elements(
     object: &CstObject,
-    at: &[&str],
+    path: &[&str],
     is_ours: fn(&Value, &str) -> bool,
-    mark: &str,
+    suffix: &str,
 ) -> bool {
-    let Some((name, above)) = at.split_last() else {
+    let Some((name, parents)) = path.split_last() else {
         return false;
     };
-    let inner = above
+    let inner = parents
         .iter()
         .try_fold(object.clone(), |object, name| object.object_value(name));
-    let Some(list) = inner.and_then(|inner| inner.array_value(name)) else {
+    let Some(array) = inner.and_then(|inner| inner.array_value(name)) else {
         return false;
     };
-    let ours = ours(&list, is_ours, mark);
+    let ours = our_elements(&array, is_ours, suffix);
     if ours.is_empty() {
         return false;
     }
     ours.into_iter().for_each(CstNode::remove);
-    prune(object, at);
+    prune(object, path);
     true
 }
 
-/// Removes what our entries leave empty behind them, from the inside out.
-fn prune(object: &CstObject, at: &[&str]) {
-    for depth in (0..at.len()).rev() {
-        let (Some(above), Some(name)) = (at.get(..depth), at.get(depth)) else {
+/// Removes the containers on a path that have become empty, innermost first.
+fn prune(object: &CstObject, path: &[&str]) {
+    for depth in (0..path.len()).rev() {
+        let (Some(parents), Some(name)) = (path.get(..depth), path.get(depth)) else {
             return;
         };
-        let inner = above
+        let inner = parents
             .iter()
             .try_fold(object.clone(), |object, name| object.object_value(name));
         let Some(member) = inner.and_then(|inner| inner.get(name)) else {
@@ -232,7 +237,7 @@ fn prune(object: &CstObject, at: &[&str]) {
         };
         let is_empty = match (member.object_value(), member.array_value()) {
             (Some(object), _) => object.properties().is_empty(),
-            (_, Some(list)) => list.elements().is_empty(),
+            (_, Some(array)) => array.elements().is_empty(),
             (None, None) => false,
         };
         if !is_empty {
@@ -248,7 +253,7 @@ fn input(value: &Value) -> CstInputValue {
         Value::Bool(flag) => CstInputValue::Bool(*flag),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(all) => CstInputValue::Array(all.iter().map(input).collect()),
+        Value::Array(elements) => CstInputValue::Array(elements.iter().map(input).collect()),
         Value::Object(object) => {
             let members = object
                 .iter()

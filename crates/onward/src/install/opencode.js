@@ -1,107 +1,112 @@
-// Onward's plugin for opencode. `onward install opencode` wrote it, and `--uninstall` removes it.
-// Each hook is passed on to `onward hook opencode`, and its answer is done. Whatever goes wrong with
-// that, opencode goes on as if this plugin were not there. The hooks of a session are passed on one after
-// the other: opencode does not wait for what it calls events, and a turn must not end before its results.
+// Onward's plugin for opencode. Installed by `onward install opencode`, removed by `--uninstall`.
+// It sends each hook event to `onward hook opencode` and executes the reply. If that fails,
+// opencode continues as without the plugin. The events of a session are sent one at a time:
+// opencode does not wait for its event handlers, and the end of a turn must not overtake its
+// results.
 import { spawn } from "node:child_process"
 
 const program = "{program}"
 
-function tell(event) {
+function runHook(event) {
   return new Promise((resolve) => {
-    let said = ""
-    const nothing = () => resolve({})
+    let stdout = ""
+    const resolveEmpty = () => resolve({})
     try {
       const hook = spawn(program, ["hook", "opencode"], { stdio: ["pipe", "pipe", "ignore"] })
-      const late = setTimeout(() => {
+      const timeout = setTimeout(() => {
         hook.kill()
-        nothing()
+        resolveEmpty()
       }, 10000)
-      hook.on("error", nothing)
-      hook.stdin.on("error", nothing)
-      hook.stdout.on("data", (part) => (said += part))
+      hook.on("error", resolveEmpty)
+      hook.stdin.on("error", resolveEmpty)
+      hook.stdout.on("data", (chunk) => (stdout += chunk))
       hook.on("close", () => {
-        clearTimeout(late)
+        clearTimeout(timeout)
         try {
-          resolve(said.trim() ? JSON.parse(said) : {})
+          resolve(stdout.trim() ? JSON.parse(stdout) : {})
         } catch {
-          nothing()
+          resolveEmpty()
         }
       })
       hook.stdin.end(JSON.stringify(event))
     } catch {
-      nothing()
+      resolveEmpty()
     }
   })
 }
 
-const turns = new Map()
+// The last queued event of each session.
+const queues = new Map()
 
-function ask(event) {
-  const before = turns.get(event.sessionID) ?? Promise.resolve()
-  const answer = before.then(() => tell(event))
-  turns.set(event.sessionID, answer)
-  return answer
+function send(event) {
+  const previous = queues.get(event.sessionID) ?? Promise.resolve()
+  const reply = previous.then(() => runHook(event))
+  queues.set(event.sessionID, reply)
+  return reply
 }
 
 export const Onward = async ({ client, directory }) => {
-  // What a session has to be told with its next result.
-  const offers = new Map()
-  // Which call a person is asked about.
-  const asked = new Map()
-  // The sessions that are in the middle of a turn.
+  // Text to add to the next result of a session.
+  const pendingContext = new Map()
+  // The call id of each open permission request.
+  const permissions = new Map()
+  // Sessions with an open turn.
   const busy = new Set()
 
-  const offer = (sessionID, words) => {
-    if (words) offers.set(sessionID, [offers.get(sessionID), words].filter(Boolean).join("\n"))
+  const addContext = (sessionID, text) => {
+    if (!text) return
+    pendingContext.set(sessionID, [pendingContext.get(sessionID), text].filter(Boolean).join("\n"))
   }
-  const show = async (message) => {
+  const showToast = async (message) => {
     try {
       await client.tui.showToast({ body: { title: "Onward", message, variant: "warning" } })
     } catch {
-      // There is no screen.
+      // Running without a terminal UI.
     }
   }
 
   const events = {
     "session.created": async ({ sessionID, info }) => {
       const id = sessionID ?? info?.id
-      if (id) offer(id, (await ask({ hook: "session.created", sessionID: id, directory })).context)
+      if (!id) return
+      const reply = await send({ hook: "session.created", sessionID: id, directory })
+      addContext(id, reply.context)
     },
     "session.idle": async ({ sessionID }) => {
       if (!sessionID) return
       busy.delete(sessionID)
-      await ask({ hook: "session.idle", sessionID, directory })
+      await send({ hook: "session.idle", sessionID, directory })
     },
     "session.deleted": async ({ sessionID, info }) => {
       const id = sessionID ?? info?.id
       if (!id) return
-      await ask({ hook: "session.deleted", sessionID: id, directory })
-      turns.delete(id)
-      offers.delete(id)
+      await send({ hook: "session.deleted", sessionID: id, directory })
+      queues.delete(id)
+      pendingContext.delete(id)
       busy.delete(id)
     },
     "permission.asked": async ({ id, sessionID, tool }) => {
       if (!sessionID || !tool?.callID) return
-      asked.set(id, tool.callID)
-      await ask({ hook: "permission.asked", sessionID, directory, callID: tool.callID })
+      permissions.set(id, tool.callID)
+      await send({ hook: "permission.asked", sessionID, directory, callID: tool.callID })
     },
     "permission.replied": async ({ requestID, sessionID, reply }) => {
-      const callID = asked.get(requestID)
-      asked.delete(requestID)
-      if (callID) await ask({ hook: "permission.replied", sessionID, directory, callID, reply })
+      const callID = permissions.get(requestID)
+      permissions.delete(requestID)
+      if (callID) await send({ hook: "permission.replied", sessionID, directory, callID, reply })
     },
-    // A tool that fails has no other hook after it. What is told when the turn is over was cut off by
-    // its end.
+    // opencode reports a failed tool only here. Failures after the end of the turn are skipped:
+    // ending the turn cancelled those calls.
     "message.part.updated": async ({ part }) => {
       if (part?.type !== "tool" || part.state?.status !== "error") return
       const { sessionID, tool, callID, state } = part
       if (!busy.has(sessionID)) return
-      const answer = await ask({
+      const reply = await send({
         hook: "message.part.updated", sessionID, directory, tool, callID,
         args: state.input, error: state.error,
       })
-      offer(sessionID, answer.context)
-      if (answer.warn) await show(answer.warn)
+      addContext(sessionID, reply.context)
+      if (reply.warn) await showToast(reply.warn)
     },
   }
 
@@ -111,34 +116,34 @@ export const Onward = async ({ client, directory }) => {
     },
     "chat.message": async (input) => {
       busy.add(input.sessionID)
-      await ask({ hook: "chat.message", sessionID: input.sessionID, directory })
+      await send({ hook: "chat.message", sessionID: input.sessionID, directory })
     },
     "tool.execute.before": async (input, output) => {
       const { tool, sessionID, callID } = input
-      const answer = await ask({
+      const reply = await send({
         hook: "tool.execute.before", sessionID, directory, tool, callID, args: output.args,
       })
-      if (answer.stop) {
-        await show(answer.stop)
+      if (reply.stop) {
+        await showToast(reply.stop)
         await client.session.abort({ path: { id: sessionID } }).catch(() => {})
       }
-      if (answer.refuse) throw new Error(answer.refuse)
+      if (reply.refuse) throw new Error(reply.refuse)
     },
     "tool.execute.after": async (input, output) => {
       const { tool, sessionID, callID, args } = input
-      // The tools of MCP servers answer with parts, all others with a text.
+      // Tools of MCP servers return an array of parts, all other tools return text.
       const parts = Array.isArray(output?.content) ? output.content : undefined
-      const answer = await ask({
+      const reply = await send({
         hook: "tool.execute.after", sessionID, directory, tool, callID, args,
         output: parts ?? output?.output, isError: output?.isError, metadata: output?.metadata,
       })
-      if (answer.warn) await show(answer.warn)
-      offer(sessionID, answer.context)
-      const words = offers.get(sessionID)
-      if (!words || (!parts && typeof output?.output !== "string")) return
-      offers.delete(sessionID)
-      if (parts) parts.push({ type: "text", text: words })
-      else output.output = `${output.output}\n\n${words}`
+      if (reply.warn) await showToast(reply.warn)
+      addContext(sessionID, reply.context)
+      const context = pendingContext.get(sessionID)
+      if (!context || (!parts && typeof output?.output !== "string")) return
+      pendingContext.delete(sessionID)
+      if (parts) parts.push({ type: "text", text: context })
+      else output.output = `${output.output}\n\n${context}`
     },
   }
 }

@@ -1,108 +1,113 @@
-//! Entries in a TOML file: put in, and taken out, with everything else left as people wrote it.
+//! Adds entries to TOML text and removes them. The rest of the text is preserved.
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value, value};
 
-/// One entry.
+/// An entry of Onward.
 pub(super) enum Entry {
-    /// A table of its own, `[above.name]`, with these keys.
+    /// The table `[parent.name]`.
     Table {
-        above: &'static str,
+        parent: &'static str,
         name: &'static str,
         keys: Vec<(&'static str, Value)>,
     },
-    /// One of a list of tables, `[[name]]`, known as ours by how one of its keys ends.
-    Listed {
+    /// An element of the array of tables `[[name]]`.
+    Element {
         name: &'static str,
         keys: Vec<(&'static str, Value)>,
+        /// Whether a `command` is one of Onward's; its second argument is `suffix`.
         is_ours: fn(&str, &str) -> bool,
-        /// What `is_ours` looks for in the key `command`.
-        mark: String,
-        /// The key that tells ours from each other.
-        by: &'static str,
+        /// The end of the commands of Onward's hooks.
+        suffix: String,
+        /// The key that distinguishes Onward's elements from each other.
+        id: &'static str,
     },
 }
 
-/// The text with the entries in it; the very same text where they are.
-pub(super) fn put_in(text: &str, entries: &[Entry]) -> Result<String, String> {
+/// Adds the entries. Returns the text unchanged if it contains all of them.
+pub(super) fn add(text: &str, entries: &[Entry]) -> Result<String, String> {
     let mut document = parse(text)?;
     for entry in entries {
         match entry {
-            Entry::Table { above, name, keys } => {
-                let above = document.entry(above).or_insert_with(implicit);
-                let above = above
+            Entry::Table { parent, name, keys } => {
+                let item = document.entry(parent).or_insert_with(implicit);
+                let tables = item
                     .as_table_like_mut()
-                    .ok_or_else(|| format!("`{name}` stands in no table"))?;
-                match above.get(name) {
-                    Some(known) if is_same(known, keys) => {}
-                    Some(_) | None => drop(above.insert(name, Item::Table(table(keys)))),
+                    .ok_or_else(|| format!("`{parent}` is not a table"))?;
+                match tables.get(name) {
+                    Some(item) if is_same(item, keys) => {}
+                    Some(_) | None => drop(tables.insert(name, Item::Table(table(keys)))),
                 }
             }
-            Entry::Listed {
+            Entry::Element {
                 name,
                 keys,
                 is_ours,
-                mark,
-                by,
+                suffix,
+                id,
             } => {
-                let list = document
+                let item = document
                     .entry(name)
                     .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-                let list = list
+                let tables = item
                     .as_array_of_tables_mut()
-                    .ok_or_else(|| format!("`{name}` is no list of tables"))?;
-                let own = keys.iter().find(|(key, _)| key == by);
-                let same_kind = |table: &Table| {
-                    let kind = table.get(by).and_then(Item::as_str);
-                    ours(table, *is_ours, mark) && kind == own.and_then(|(_, value)| value.as_str())
+                    .ok_or_else(|| format!("`{name}` is not an array of tables"))?;
+                let own_id = keys
+                    .iter()
+                    .find(|(key, _)| key == id)
+                    .and_then(|(_, value)| value.as_str());
+                let is_same_entry = |table: &Table| {
+                    let table_id = table.get(id).and_then(Item::as_str);
+                    is_our_hook(table, *is_ours, suffix) && table_id == own_id
                 };
-                let known: Vec<usize> = (0..)
-                    .zip(list.iter())
-                    .filter(|(_, table)| same_kind(table))
-                    .map(|(place, _)| place)
+                let existing: Vec<usize> = (0..)
+                    .zip(tables.iter())
+                    .filter(|(_, table)| is_same_entry(table))
+                    .map(|(index, _)| index)
                     .collect();
-                if let [only] = known.as_slice()
-                    && list.get(*only).is_some_and(|known| has(known, keys))
+                if let [only] = existing.as_slice()
+                    && tables.get(*only).is_some_and(|table| has_only(table, keys))
                 {
                     continue;
                 }
-                for place in known.iter().rev() {
-                    list.remove(*place);
+                for index in existing.iter().rev() {
+                    tables.remove(*index);
                 }
-                list.push(table(keys));
+                tables.push(table(keys));
             }
         }
     }
     Ok(document.to_string())
 }
 
-/// The text without the entries; the very same text where there are none.
-pub(super) fn take_out(text: &str, entries: &[Entry]) -> Result<String, String> {
+/// Removes the entries. Returns the text unchanged if it contains none of them.
+pub(super) fn remove(text: &str, entries: &[Entry]) -> Result<String, String> {
     let mut document = parse(text)?;
     for entry in entries {
         match entry {
-            Entry::Table { above, name, .. } => {
-                let Some(tables) = document.get_mut(above).and_then(Item::as_table_like_mut) else {
+            Entry::Table { parent, name, .. } => {
+                let Some(tables) = document.get_mut(parent).and_then(Item::as_table_like_mut)
+                else {
                     continue;
                 };
                 if tables.remove(name).is_some() && tables.is_empty() {
-                    document.remove(above);
+                    document.remove(parent);
                 }
             }
-            Entry::Listed {
+            Entry::Element {
                 name,
                 is_ours,
-                mark,
+                suffix,
                 ..
             } => {
-                let Some(list) = document
+                let Some(tables) = document
                     .get_mut(name)
                     .and_then(Item::as_array_of_tables_mut)
                 else {
                     continue;
                 };
-                let before = list.len();
-                list.retain(|table| !ours(table, *is_ours, mark));
-                if list.is_empty() && before > 0 {
+                let before = tables.len();
+                tables.retain(|table| !is_our_hook(table, *is_ours, suffix));
+                if tables.is_empty() && before > 0 {
                     document.remove(name);
                 }
             }
@@ -113,10 +118,10 @@ pub(super) fn take_out(text: &str, entries: &[Entry]) -> Result<String, String> 
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
     text.parse()
-        .map_err(|why: toml_edit::TomlError| format!("it is no TOML: {}", why.message()))
+        .map_err(|error: toml_edit::TomlError| format!("invalid TOML: {}", error.message()))
 }
 
-/// A table whose own head is not written, only those of the tables in it.
+/// A table without a header; only the headers of its subtables are written.
 fn implicit() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
@@ -125,18 +130,18 @@ fn implicit() -> Item {
 
 fn table(keys: &[(&'static str, Value)]) -> Table {
     let mut table = Table::new();
-    for (key, of) in keys {
-        table.insert(key, value(of.clone()));
+    for (key, content) in keys {
+        table.insert(key, value(content.clone()));
     }
     table
 }
 
-fn is_same(known: &Item, keys: &[(&'static str, Value)]) -> bool {
-    known.as_table().is_some_and(|known| has(known, keys))
+fn is_same(item: &Item, keys: &[(&'static str, Value)]) -> bool {
+    item.as_table().is_some_and(|table| has_only(table, keys))
 }
 
-/// Whether a table holds these keys and no others.
-fn has(table: &Table, keys: &[(&'static str, Value)]) -> bool {
+/// Whether a table has exactly these keys and values.
+fn has_only(table: &Table, keys: &[(&'static str, Value)]) -> bool {
     let plain = |value: &Value| {
         let mut plain = value.clone();
         plain.decor_mut().clear();
@@ -144,12 +149,13 @@ fn has(table: &Table, keys: &[(&'static str, Value)]) -> bool {
     };
     table.len() == keys.len()
         && keys.iter().all(|(key, value)| {
-            let known = table.get(key).and_then(Item::as_value);
-            known.is_some_and(|known| plain(known) == plain(value))
+            let current = table.get(key).and_then(Item::as_value);
+            current.is_some_and(|current| plain(current) == plain(value))
         })
 }
 
-fn ours(table: &Table, is_ours: fn(&str, &str) -> bool, mark: &str) -> bool {
+/// Whether a table is a hook of Onward.
+fn is_our_hook(table: &Table, is_ours: fn(&str, &str) -> bool, suffix: &str) -> bool {
     let command = table.get("command").and_then(Item::as_str);
-    command.is_some_and(|command| is_ours(command, mark))
+    command.is_some_and(|command| is_ours(command, suffix))
 }

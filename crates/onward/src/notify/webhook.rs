@@ -1,8 +1,7 @@
-//! One webhook: a finding goes out as JSON, signed, and whether it was taken comes back.
+//! Webhook delivery: one signed JSON request per notification.
 //!
-//! The signature is over the instant and the body, so that nobody can say the same again later. No
-//! redirect is followed, nothing of the answer is read but its status, and nobody is waited for longer
-//! than [`PATIENCE`].
+//! The signature covers the timestamp and the body, which prevents replay. Redirects are not followed,
+//! only the response status is read, and a request times out after [`TIMEOUT`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,21 +9,21 @@ use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::CONTENT_TYPE;
 use sha2::Sha256;
 
-use crate::wire::notice::Notice;
+use crate::wire::notification::Notification;
 
-/// How long the receiver may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+/// Timeout of a request.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Which finding it is: the same for every try.
+/// Notification id; the same for every attempt.
 const ID: &str = "onward-notice";
-/// Which try it is, from 1.
+/// Attempt number, starting at 1.
 const TRY: &str = "onward-try";
-/// When it was sent, in seconds since 1970.
+/// Time of the request, in seconds since 1970.
 const TIMESTAMP: &str = "onward-timestamp";
 /// `sha256=` and the signature in hex.
 const SIGNATURE: &str = "onward-signature";
 
-/// Where findings go.
+/// The receiver of notifications.
 pub(super) struct Webhook {
     client: reqwest::Client,
     url: String,
@@ -33,10 +32,10 @@ pub(super) struct Webhook {
 
 impl Webhook {
     pub(super) fn new(url: &str, secret: &str) -> Result<Self, reqwest::Error> {
-        // One for the whole process; that it is there already is as good.
+        // Installed once per process; a second installation fails and is ignored.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("onward/", env!("CARGO_PKG_VERSION")))
             .build()?;
@@ -47,38 +46,38 @@ impl Webhook {
         })
     }
 
-    /// Sends it, or says why it was not taken.
-    pub(super) async fn send(&self, notice: &Notice, tries: u32) -> Result<(), String> {
-        let body = serde_json::to_string(notice).map_err(|why| why.to_string())?;
+    /// Sends a notification. The error states why it was not accepted.
+    pub(super) async fn send(&self, notification: &Notification, tries: u32) -> Result<(), String> {
+        let body = serde_json::to_string(notification).map_err(|why| why.to_string())?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = now.map_or(0, |now| now.as_secs()).to_string();
-        let signature = sign(&self.secret, &seconds, &body).ok_or("it cannot be signed")?;
-        let asked = self
+        let signature = sign(&self.secret, &seconds, &body).ok_or("cannot sign the request")?;
+        let request = self
             .client
             .post(&self.url)
             .header(CONTENT_TYPE, "application/json")
-            .header(ID, &notice.id)
+            .header(ID, &notification.id)
             .header(TRY, tries)
             .header(TIMESTAMP, seconds)
             .header(SIGNATURE, format!("sha256={signature}"))
             .body(body);
-        match asked.send().await {
-            Ok(answer) if answer.status().is_success() => Ok(()),
-            Ok(answer) => Err(format!("the webhook answers {}", answer.status())),
-            // Without the address, which may be a secret.
+        match request.send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(format!("the webhook returned {}", response.status())),
+            // The address may be a secret, so errors do not contain it.
             Err(why) if why.is_timeout() => {
-                let seconds = PATIENCE.as_secs();
-                Err(format!("the webhook does not answer within {seconds} s"))
+                let seconds = TIMEOUT.as_secs();
+                Err(format!("the webhook timed out after {seconds} s"))
             }
-            Err(why) => Err(format!("the webhook cannot be reached: {}", reason(&why))),
+            Err(why) => Err(format!("cannot reach the webhook: {}", reason(&why))),
         }
     }
 }
 
-/// The innermost reason, which names what happened and no address.
+/// The innermost source of the error, which does not contain the address.
 fn reason(why: &reqwest::Error) -> String {
     let mut source = std::error::Error::source(why);
-    let mut innermost = "the request could not be made".to_owned();
+    let mut innermost = "the request failed".to_owned();
     while let Some(deeper) = source {
         innermost = deeper.to_string();
         source = deeper.source();
@@ -86,10 +85,10 @@ fn reason(why: &reqwest::Error) -> String {
     innermost
 }
 
-/// HMAC-SHA256 over the instant, a dot, and the body, in hex.
+/// HMAC-SHA256 over timestamp, dot and body, in hex.
 fn sign(secret: &str, seconds: &str, body: &str) -> Option<String> {
     use std::fmt::Write;
-    // A key of any length will do; there is no way for this to fail.
+    // HMAC accepts keys of any length, so this does not fail.
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).ok()?;
     for text in [seconds, ".", body] {
         mac.update(text.as_bytes());
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signature_is_the_one_that_everybody_else_computes() {
+    fn computes_the_same_signature_as_openssl() {
         // printf '1790000000.{}' | openssl dgst -sha256 -hmac key
         assert_eq!(sign("key", "1790000000", "{}").as_deref(), Some(EXPECTED));
         assert_ne!(sign("key", "1790000001", "{}").as_deref(), Some(EXPECTED));

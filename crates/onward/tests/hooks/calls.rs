@@ -1,38 +1,30 @@
-//! Calls, as the hooks of each agent tell of them.
+//! Tool calls recorded by the hooks of each agent.
 
+use onward_core::call::CallStatus;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 
-fn calls(desk: &Desk) -> Vec<Value> {
-    let list = desk.ask(&["session", "list", "--json"]);
-    let id = list["sessions"][0]["sessionId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let shown = desk.ask(&["session", "show", &id, "--json"]);
-    shown["calls"].as_array().unwrap().clone()
+fn calls(harness: &Harness) -> Vec<Value> {
+    harness.session()["calls"].as_array().unwrap().clone()
 }
 
-/// The payload of an event, about the call that `before` told of first.
-fn about_the_first(desk: &Desk, agent: &str, name: &str) {
-    let number = |text: &str| {
-        let start = text.find("before_").unwrap() + "before_".len();
-        let rest = &text[start..];
-        let end = rest.find('"').unwrap();
-        rest[..end].to_owned()
+/// Sends a payload, with the id of the first call that `before` reported.
+fn send_for_first_call(harness: &Harness, name: &str) {
+    let payload = harness.payload(name);
+    let payload = match payload.split_once("before_") {
+        Some((start, rest)) => {
+            let (_, end) = rest.split_once('"').unwrap();
+            format!("{start}before_0\"{end}")
+        }
+        None => payload,
     };
-    let payload = desk.payload(name);
-    let payload = match payload.contains("before_") {
-        true => payload.replace(&format!("before_{}", number(&payload)), "before_0"),
-        false => payload,
-    };
-    let answer = desk.send(&["hook", agent], payload.as_bytes());
-    assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
+    let output = harness.send_payload(&payload);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]
-fn every_agents_call_is_recorded_before_it_is_made() {
+fn records_a_call_of_every_agent_before_it_runs() {
     for agent in [
         "claude-code",
         "codex",
@@ -41,9 +33,9 @@ fn every_agents_call_is_recorded_before_it_is_made() {
         "cursor",
         "opencode",
     ] {
-        let desk = Desk::new(&format!("calls-{agent}"), agent);
-        desk.tell("before");
-        let calls = calls(&desk);
+        let harness = Harness::new(&format!("calls-{agent}"), agent);
+        harness.send("before");
+        let calls = calls(&harness);
         assert_eq!(calls.len(), 1, "{agent}");
         let call = &calls[0];
         assert_eq!(call["status"], "running", "{agent}");
@@ -51,7 +43,7 @@ fn every_agents_call_is_recorded_before_it_is_made() {
             call["input"].as_str().unwrap().contains("ls"),
             "{agent}: {call}"
         );
-        // The test itself started the hook, as the agent would.
+        // The test process started the hook, like an agent.
         let owner = &call["owner"]["processId"];
         assert_eq!(owner, &json!(std::process::id()), "{agent}: {call}");
         assert!(call["staleAt"].is_string(), "{agent}: {call}");
@@ -59,73 +51,75 @@ fn every_agents_call_is_recorded_before_it_is_made() {
 }
 
 #[test]
-fn a_person_who_is_asked_stops_the_clock() {
+fn a_call_awaiting_approval_has_no_timeout() {
     for agent in ["claude-code", "codex", "kimi", "opencode"] {
-        let desk = Desk::new(&format!("permission-{agent}"), agent);
-        desk.tell("before");
-        about_the_first(&desk, agent, "permission");
-        let call = &calls(&desk)[0];
+        let harness = Harness::new(&format!("permission-{agent}"), agent);
+        harness.send("before");
+        send_for_first_call(&harness, "permission");
+        let call = &calls(&harness)[0];
         assert_eq!(call["status"], "awaiting_approval", "{agent}: {call}");
         assert_eq!(call.get("staleAt"), None, "{agent}: {call}");
     }
 }
 
 #[test]
-fn results_are_given_to_their_calls_alone_and_in_batches() {
-    let desk = Desk::new("results", "claude-code");
+fn assigns_single_and_batched_results_to_their_calls() {
+    let harness = Harness::new("results", "claude-code");
     let before = |id: &str, tool: &str| {
         let payload = json!({
             "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": tool,
             "tool_input": { "command": id }, "tool_use_id": id,
         });
-        desk.send(&["hook", "claude-code"], payload.to_string().as_bytes())
-            .is_silent();
+        harness.send_payload(&payload.to_string()).assert_empty();
     };
     before("a", "Bash");
     before("b", "Bash");
     before("c", "Task");
-    let alone = json!({
+    let single = json!({
         "session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "Bash",
         "tool_input": { "command": "a" }, "tool_use_id": "a", "error": "Exit code 2",
     });
-    desk.send(&["hook", "claude-code"], alone.to_string().as_bytes())
-        .is_silent();
-    let status = || {
-        let all = calls(&desk);
-        let word = |call: &Value| call["status"].as_str().unwrap().to_owned();
-        all.iter().map(word).collect::<Vec<_>>()
+    harness.send_payload(&single.to_string()).assert_empty();
+    let statuses = || {
+        let calls = calls(&harness);
+        let status = |call: &Value| call["status"].as_str().unwrap().to_owned();
+        calls.iter().map(status).collect::<Vec<_>>()
     };
-    assert_eq!(status(), ["failed", "running", "running"]);
-    let told = |id: &str| {
+    assert_eq!(statuses(), ["failed", "running", "running"]);
+    let result = |id: &str| {
         json!({ "tool_name": "Bash", "tool_input": { "command": id }, "tool_use_id": id,
                 "tool_response": "made" })
     };
     let batch = json!({
         "session_id": "s", "hook_event_name": "PostToolBatch",
-        "tool_calls": [told("a"), told("b")],
+        "tool_calls": [result("a"), result("b")],
     });
-    desk.send(&["hook", "claude-code"], batch.to_string().as_bytes())
-        .is_silent();
-    assert_eq!(status(), ["failed", "completed", "running"]);
-    // A subagent has no timeout, and so no clock while its owner lives.
-    assert_eq!(calls(&desk)[2].get("staleAt"), None);
-    let text = desk.send(&["session", "show", "s", "--calls"], b"").stdout;
-    for words in ["failed just now", "completed just now", "it has no timeout"] {
-        assert!(text.contains(words), "{words}: {text}");
+    harness.send_payload(&batch.to_string()).assert_empty();
+    assert_eq!(statuses(), ["failed", "completed", "running"]);
+    // A call that starts a subagent has no timeout while its owner is alive.
+    assert_eq!(calls(&harness)[2].get("staleAt"), None);
+    let text = harness
+        .run(&["session", "show", "s", "--calls"], b"")
+        .stdout;
+    for status in [
+        CallStatus::Failed,
+        CallStatus::Completed,
+        CallStatus::Running,
+    ] {
+        assert!(text.contains(status.as_str()), "{status:?}: {text}");
     }
 }
 
 #[test]
-fn results_are_taken_although_nothing_is_done_about_turns() {
-    let desk = Desk::new("results-off", "codex").set("ONWARD_LOOP_CONTROL__ON_STALL", "off");
-    desk.tell("before");
-    let before = desk.payload("before");
+fn records_results_if_loop_control_is_off() {
+    let harness =
+        Harness::new("results-off", "codex").with_env("ONWARD_LOOP_CONTROL__ON_STALL", "off");
+    harness.send("before");
+    let before = harness.payload("before");
     let mut result: Value = serde_json::from_str(&before).unwrap();
     result["hook_event_name"] = json!("PostToolUse");
     result["tool_response"] = json!("files");
-    let id = calls(&desk)[0]["callId"].clone();
-    result["tool_use_id"] = id;
-    desk.send(&["hook", "codex"], result.to_string().as_bytes())
-        .is_silent();
-    assert_eq!(calls(&desk)[0]["status"], "completed");
+    result["tool_use_id"] = calls(&harness)[0]["callId"].clone();
+    harness.send_payload(&result.to_string()).assert_empty();
+    assert_eq!(calls(&harness)[0]["status"], "completed");
 }

@@ -1,23 +1,24 @@
-//! An agent is killed with SIGKILL in the middle of a call; when its session goes on, it is told, once, in
-//! words that say nothing of who watched.
+//! Calls of a killed agent: after SIGKILL in the middle of a call, the resumed session gets one
+//! message about it, which does not mention Onward.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use onward_core::call::{CallStatus, Cause, message};
 use onward_testbed::Cluster;
 use serde_json::Value;
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 
-/// What tells this program, started anew, to be an agent: its hook's command and its payload.
+/// If set, this test binary acts as an agent that sends the value to the hook.
 const AGENT: &str = "ONWARD_HOOKS_AGENT";
 const SESSION: &str = "7d0c1f6e-6a3f-4c55-9f0e-2b8f6f1c0a11";
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The agent: it tells its hook of a call through a shell, as agents do, and then makes the call, which
-/// never ends. By itself it does nothing.
+/// The agent process: reports a call to its hook through a shell, as agents do, and then never
+/// returns from the call. Without the environment variable it does nothing.
 #[test]
-fn is_an_agent_where_the_environment_says_so() {
+fn agent_process() {
     let Ok(payload) = std::env::var(AGENT) else {
         return;
     };
@@ -26,7 +27,7 @@ fn is_an_agent_where_the_environment_says_so() {
         .args(["-c", &script])
         .stdin(Stdio::piped())
         .spawn()
-        .expect("a shell starts");
+        .expect("start a shell");
     std::io::Write::write_all(&mut hook.stdin.take().unwrap(), payload.as_bytes()).unwrap();
     assert!(hook.wait().unwrap().success());
     loop {
@@ -34,10 +35,24 @@ fn is_an_agent_where_the_environment_says_so() {
     }
 }
 
-/// An agent that does not outlive its test.
+/// An agent process, killed on drop.
 struct Agent(Child);
 
 impl Agent {
+    fn start(harness: &Harness) -> Self {
+        let hook = harness.onward(&[]);
+        let mut agent = Command::new(std::env::current_exe().unwrap());
+        agent
+            .args(["--exact", "killed::agent_process"])
+            .current_dir(harness.work_dir())
+            .stdout(Stdio::null());
+        for (name, value) in hook.get_envs() {
+            agent.env(name, value.unwrap_or_default());
+        }
+        let agent = agent.env(AGENT, harness.payload("before")).spawn();
+        Self(agent.expect("start the test binary"))
+    }
+
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -46,89 +61,72 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may have exited.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-fn agent(desk: &Desk) -> Agent {
-    let as_the_hook = desk.onward(&[]);
-    let mut agent = Command::new(std::env::current_exe().unwrap());
-    agent
-        .args([
-            "--exact",
-            "killed::is_an_agent_where_the_environment_says_so",
-        ])
-        .current_dir(desk.work())
-        .stdout(Stdio::null());
-    for (name, value) in as_the_hook.get_envs() {
-        agent.env(name, value.unwrap_or_default());
-    }
-    let agent = agent.env(AGENT, desk.payload("before")).spawn();
-    Agent(agent.expect("this program can be started"))
-}
-
-fn call(desk: &Desk) -> Option<Value> {
-    let list = desk.ask(&["session", "list", "--json"]);
+fn first_call(harness: &Harness) -> Option<Value> {
+    let list = harness.run_json(&["session", "list", "--json"]);
     if list["sessions"].as_array().is_some_and(Vec::is_empty) {
         return None;
     }
-    let shown = desk.ask(&["session", "show", SESSION, "--json"]);
-    shown["calls"].get(0).cloned()
+    let session = harness.run_json(&["session", "show", SESSION, "--json"]);
+    session["calls"].get(0).cloned()
 }
 
-fn killed(desk: &Desk) {
-    let mut agent = agent(desk);
-    let began = Instant::now();
+fn reports_the_call_of_a_killed_agent(harness: &Harness) {
+    let mut agent = Agent::start(harness);
+    let started = Instant::now();
     let running = loop {
-        if let Some(call) = call(desk) {
+        if let Some(call) = first_call(harness) {
             break call;
         }
-        assert!(began.elapsed() < PATIENCE, "the agent tells nothing");
+        assert!(started.elapsed() < DEADLINE, "no call was recorded");
     };
     assert_eq!(running["status"], "running");
-    // Not the hook, which is gone, nor the shell: the agent.
+    // The owner is the agent, not the hook or the shell, which have exited.
     assert_eq!(running["owner"]["processId"], agent.0.id(), "{running}");
-    let text = desk.send(&["session", "show", SESSION], b"").stdout;
-    assert!(text.contains("given up in 2 min"), "{text}");
-    desk.tell("session_start").is_silent();
-    assert_eq!(call(desk).unwrap()["status"], "running", "it lives");
+    assert!(running["staleAt"].is_string(), "{running}");
+    harness.send("session_start").assert_empty();
+    assert_eq!(
+        first_call(harness).unwrap()["status"],
+        "running",
+        "the agent is alive"
+    );
     agent.kill();
-    let told = desk.tell("session_start").json();
-    let told = told["hookSpecificOutput"]["additionalContext"]
+    let reply = harness.send("session_start").json();
+    let text = reply["hookSpecificOutput"]["additionalContext"]
         .as_str()
         .unwrap();
-    assert!(
-        told.starts_with("1 tool call of this session got no result:\n- Bash `ls`"),
-        "{told}"
+    let call = format!(
+        "\n- Bash `ls`: {}",
+        message::for_model(Cause::OutcomeUnknown, None)
     );
-    assert!(
-        told.contains("Check what it did before making it again"),
-        "{told}"
-    );
-    for ours in ["Onward", "onward", "process", "hook", "ledger"] {
-        assert!(!told.contains(ours), "{ours}: {told}");
+    assert!(text.ends_with(&call), "{text}");
+    for word in ["Onward", "onward", "process", "hook"] {
+        assert!(!text.contains(word), "{word}: {text}");
     }
-    desk.tell("session_start").is_silent();
-    let lost = call(desk).unwrap();
+    harness.send("session_start").assert_empty();
+    let interrupted = first_call(harness).unwrap();
     assert_eq!(
-        (&lost["status"], &lost["cause"]),
+        (&interrupted["status"], &interrupted["cause"]),
         (&"interrupted".into(), &"outcome_unknown".into())
     );
-    assert_eq!(lost["synthetic"], true);
-    let text = desk.send(&["session", "show", SESSION], b"").stdout;
-    let words = "interrupted just now: it had begun, and nobody knows how far it came";
-    assert!(text.contains(words), "{text}");
+    assert_eq!(interrupted["synthetic"], true);
+    let text = harness.run(&["session", "show", SESSION], b"").stdout;
+    assert!(text.contains(CallStatus::Interrupted.as_str()), "{text}");
 }
 
 #[test]
-fn a_killed_agents_call_is_told_of_when_its_session_goes_on_on_a_file() {
-    killed(&Desk::new("killed", "claude-code"));
+fn reports_the_call_of_a_killed_agent_on_sqlite() {
+    reports_the_call_of_a_killed_agent(&Harness::new("killed", "claude-code"));
 }
 
 #[test]
-fn a_killed_agents_call_is_told_of_when_its_session_goes_on_on_postgresql() {
+fn reports_the_call_of_a_killed_agent_on_postgresql() {
     let database = Cluster::shared().database();
-    killed(&Desk::new("killed-postgres", "claude-code").on(database));
+    let harness = Harness::new("killed-postgres", "claude-code").with_database(database);
+    reports_the_call_of_a_killed_agent(&harness);
 }

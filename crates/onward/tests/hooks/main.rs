@@ -1,8 +1,10 @@
-//! The hooks of every agent, through the real binary: payloads in, the agent's own format out.
+//! Hooks of all agents, tested with the real binary: payload in, reply in the agent's format out.
 //!
-//! `scripts/AGENT.txt` are transcripts: `$ NAME` sends `tests/fixtures/hooks/AGENT/NAME.json`, and what
-//! follows is the answer, as in `tests/cli`. `ONWARD_BLESS=1 cargo test -p onward --test hooks` writes
-//! them anew; read the difference. Where the payloads come from stands beside them.
+//! `scripts/AGENT.txt` is a golden transcript: `$ NAME` sends
+//! `tests/fixtures/hooks/AGENT/NAME.json`, and the output follows, as in `tests/cli`.
+//! `scripts/faults/*.txt` are golden error messages. Update all of them with `ONWARD_BLESS=1 cargo
+//! test -p onward --test hooks` and review the diff. The README of the fixtures states where the
+//! payloads come from.
 
 #![allow(
     clippy::expect_used,
@@ -11,14 +13,14 @@
     reason = "a test that cannot run the binary must fail"
 )]
 
-mod at_once;
 mod calls;
-mod captured;
-mod desk;
+mod captured_payloads;
+mod concurrency;
+mod escalation;
+mod external_changes;
+mod faults;
+mod harness;
 mod killed;
-mod ladder;
-mod offers;
-mod outside;
+mod plan_offers;
 mod sessions;
 mod transcripts;
-mod wrong;

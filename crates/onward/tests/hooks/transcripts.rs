@@ -1,68 +1,57 @@
-//! Runs transcripts again, and compares.
+//! Golden transcripts, one per agent: all escalation levels, then the next turn.
 
 use std::fmt::Write;
-use std::path::Path;
 
-use crate::desk::Desk;
+use crate::harness::{Harness, compare_golden, golden_path};
 
 #[track_caller]
 fn compare(agent: &'static str) {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hooks/scripts");
-    let path = scripts.join(agent).with_extension("txt");
-    let script = std::fs::read_to_string(&path).expect("the script is there");
-    let desk = Desk::new(agent, agent);
-    let mut said = String::new();
+    let script = std::fs::read_to_string(golden_path(agent)).expect("script exists");
+    let harness = Harness::new(agent, agent);
+    let mut transcript = String::new();
     for line in script.lines().take_while(|line| line.starts_with('#')) {
-        let _ = writeln!(said, "{line}");
+        let _ = writeln!(transcript, "{line}");
     }
     for name in script.lines().filter_map(|line| line.strip_prefix("$ ")) {
-        let answer = desk.tell(name);
-        let _ = writeln!(said, "\n$ {name}");
-        said.push_str(&answer.stdout);
-        for line in answer.stderr.lines() {
-            let _ = writeln!(said, "! {line}");
+        let output = harness.send(name);
+        let _ = writeln!(transcript, "\n$ {name}");
+        transcript.push_str(&output.stdout);
+        for line in output.stderr.lines() {
+            let _ = writeln!(transcript, "! {line}");
         }
-        if answer.code != Some(0) {
-            let _ = writeln!(said, "[{:?}]", answer.code);
+        if output.code != Some(0) {
+            let _ = writeln!(transcript, "[{:?}]", output.code);
         }
     }
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(&path, &said).expect("the script can be written");
-        return;
-    }
-    assert!(
-        said == script,
-        "`{agent}.txt` says something else; if that is meant: \
-         ONWARD_BLESS=1 cargo test -p onward --test hooks\n\n{said}"
-    );
+    compare_golden(agent, &transcript);
 }
 
 #[test]
-fn claude_code_is_nudged_reminded_refused_and_stopped() {
+fn claude_code_is_nudged_reminded_rejected_and_stopped() {
     compare("claude-code");
 }
 
 #[test]
-fn codex_is_nudged_reminded_and_refused() {
+fn codex_is_nudged_reminded_and_rejected() {
     compare("codex");
 }
 
 #[test]
-fn gemini_has_its_tools_taken_away() {
+fn gemini_has_its_tools_disabled() {
     compare("gemini");
 }
 
 #[test]
-fn kimi_is_refused() {
+fn kimi_is_rejected() {
     compare("kimi");
 }
 
 #[test]
-fn cursor_is_nudged_reminded_and_refused() {
+fn cursor_is_nudged_reminded_and_rejected() {
     compare("cursor");
 }
 
 #[test]
-fn opencode_is_nudged_reminded_refused_and_stopped() {
+fn opencode_is_nudged_reminded_rejected_and_stopped() {
     compare("opencode");
 }

@@ -1,4 +1,5 @@
-//! `onward doctor` on agents: set up, set up by another copy of the program, or not at all.
+//! `onward doctor` for agents: connected, connected by another copy of the binary, or not
+//! connected.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::home::{AGENTS, Home};
 
-/// What the doctor says about hooks, and whether all is well.
+/// Runs `onward doctor`. Returns whether all checks passed, and the checks of hooks.
 fn hooks(home: &Home) -> (bool, Vec<Value>) {
     let run = Command::new(env!("CARGO_BIN_EXE_onward"))
         .args(["--json", "doctor"])
@@ -14,79 +15,80 @@ fn hooks(home: &Home) -> (bool, Vec<Value>) {
         .env_clear()
         .env("HOME", home.path(""))
         .output()
-        .expect("the binary starts");
-    let answer: Value = serde_json::from_slice(&run.stdout).expect("it is JSON");
-    let checks = answer["checks"].as_array().unwrap().iter();
+        .expect("start the binary");
+    let report: Value = serde_json::from_slice(&run.stdout).expect("the output is JSON");
+    let checks = report["checks"].as_array().unwrap().iter();
     let hooks = checks.filter(|check| check["check"] == "hooks").cloned();
-    let good = answer["ok"].as_bool().unwrap();
-    assert_eq!(run.status.code(), Some(i32::from(!good)), "{answer}");
-    (good, hooks.collect())
+    let ok = report["ok"].as_bool().unwrap();
+    assert_eq!(run.status.code(), Some(i32::from(!ok)), "{report}");
+    (ok, hooks.collect())
 }
 
 #[test]
-fn where_no_agent_is_set_up_it_says_how() {
-    let (good, hooks) = hooks(&Home::new("doctor-none"));
-    assert!(good && hooks.len() == 1, "{hooks:?}");
+fn suggests_install_if_no_agent_is_connected() {
+    let (ok, hooks) = hooks(&Home::new("doctor-none"));
+    assert!(ok && hooks.len() == 1, "{hooks:?}");
     assert!(
         hooks[0]["message"]
             .as_str()
             .unwrap()
-            .contains("onward install AGENT")
+            .contains("onward install")
     );
 }
 
 #[test]
-fn an_agent_that_was_set_up_by_another_copy_of_the_program_is_named_with_what_helps() {
+fn reports_an_agent_connected_by_another_copy_of_the_binary() {
     let home = Home::new("doctor-moved");
     let copy = home.copy_binary("elsewhere/onward");
     for agent in AGENTS {
-        assert_eq!(home.run_as(&copy, &[agent]).status.code(), Some(0));
+        assert_eq!(home.run_with(&copy, &[agent]).status.code(), Some(0));
     }
-    let (good, faults) = hooks(&home);
-    assert!(!good);
-    for (agent, fault) in AGENTS.iter().zip(&faults) {
-        assert_eq!(fault["ok"], false, "{fault}");
-        assert_eq!(
-            fault["hint"],
-            format!("`onward install {agent}`"),
-            "{fault}"
+    let (ok, failed) = hooks(&home);
+    assert!(!ok);
+    assert_eq!(failed.len(), AGENTS.len());
+    for (agent, check) in AGENTS.iter().zip(&failed) {
+        assert_eq!(check["ok"], false, "{check}");
+        let hint = check["hint"].as_str().unwrap();
+        assert!(
+            hint.contains(&format!("`onward install {agent}`")),
+            "{hint}"
         );
-        home.done(&[agent]);
+        home.install(&[agent]);
     }
-    let (good, mended) = hooks(&home);
-    let said: Vec<&str> = mended
-        .iter()
-        .filter_map(|one| one["message"].as_str())
-        .collect();
-    assert!(good, "{said:?}");
-    assert_eq!(said, AGENTS.map(|agent| format!("{agent}: set up")));
+    let (ok, passed) = hooks(&home);
+    assert!(ok, "{passed:?}");
+    assert_eq!(passed.len(), AGENTS.len());
+    for (agent, check) in AGENTS.iter().zip(&passed) {
+        assert!(
+            check["message"].as_str().unwrap().starts_with(agent),
+            "{check}"
+        );
+    }
 }
 
 #[test]
-fn a_directory_s_own_setting_is_told_apart() {
+fn distinguishes_the_scopes_of_an_agent() {
     let home = Home::new("doctor-project");
-    home.done(&["claude-code", "--scope", "project"]);
-    let (good, hooks) = hooks(&home);
-    assert!(good && hooks.len() == 1, "{hooks:?}");
-    assert_eq!(
-        hooks[0]["message"],
-        "claude-code, in this directory: set up"
-    );
+    home.install(&["claude-code", "--scope", "project"]);
+    home.install(&["claude-code", "--scope", "user"]);
+    let (ok, hooks) = hooks(&home);
+    assert!(ok && hooks.len() == 2, "{hooks:?}");
+    assert_ne!(hooks[0]["message"], hooks[1]["message"]);
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
+fn reports_an_invalid_configuration_file() {
     let home = Home::new("doctor-broken");
     home.write(".claude/settings.json", "{ broken");
-    let (good, hooks) = hooks(&home);
-    assert!(!good);
-    let fault = &hooks[0];
+    let (ok, hooks) = hooks(&home);
+    assert!(!ok);
+    let check = &hooks[0];
     assert!(
-        fault["message"]
+        check["message"]
             .as_str()
             .unwrap()
             .contains(".claude/settings.json"),
-        "{fault}"
+        "{check}"
     );
-    assert!(fault["hint"].is_string(), "{fault}");
+    assert!(check["hint"].is_string(), "{check}");
 }

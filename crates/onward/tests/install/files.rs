@@ -1,6 +1,9 @@
-//! What becomes of the files, whichever agent they are of.
+//! Effects on files that are the same for all agents.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+use serde_json::Value;
 
 use crate::home::{AGENTS, Home};
 
@@ -14,8 +17,8 @@ const SETTINGS: &str = r#"{
     "env": { "A": "1" }
 }"#;
 
-/// What each agent might hold before, with its ways to write.
-fn furnish(home: &Home) {
+/// Writes existing configuration files of all agents, in various layouts.
+fn write_configs(home: &Home) {
     home.write(".claude/settings.json", SETTINGS);
     home.write(
         ".claude.json",
@@ -46,20 +49,20 @@ fn furnish(home: &Home) {
 }
 
 #[test]
-fn where_nothing_was_all_is_made_and_all_is_gone_again() {
+fn creates_missing_files_and_deletes_them_on_uninstall() {
     for agent in AGENTS {
         for scope in ["user", "project"] {
             let home = Home::new(&format!("empty-{agent}-{scope}"));
-            let said = home.done(&[agent, "--scope", scope]);
-            assert!(!said.stdout.is_empty(), "{agent}: the difference is shown");
-            assert!(!home.all().is_empty(), "{agent}");
-            for path in home.all().keys() {
+            let output = home.install(&[agent, "--scope", scope]);
+            assert!(!output.stdout.is_empty(), "{agent}: prints the diff");
+            assert!(!home.files().is_empty(), "{agent}");
+            for path in home.files().keys() {
                 let in_project = path.starts_with(home.path("project"));
                 assert_eq!(in_project, scope == "project", "{}", path.display());
             }
-            home.done(&[agent, "--scope", scope, "--uninstall"]);
+            home.install(&[agent, "--scope", scope, "--uninstall"]);
             assert_eq!(
-                home.all().into_keys().collect::<Vec<_>>(),
+                home.files().into_keys().collect::<Vec<_>>(),
                 Vec::<std::path::PathBuf>::new()
             );
         }
@@ -67,58 +70,65 @@ fn where_nothing_was_all_is_made_and_all_is_gone_again() {
 }
 
 #[test]
-fn what_was_there_stays_and_comes_back_byte_for_byte() {
+fn preserves_existing_content_and_restores_it_byte_for_byte() {
     for agent in AGENTS {
         let home = Home::new(&format!("full-{agent}"));
-        furnish(&home);
-        let before = home.all();
-        home.done(&[agent]);
-        let after = home.all();
+        write_configs(&home);
+        let before = home.files();
+        home.install(&[agent]);
+        let after = home.files();
         assert_ne!(after, before, "{agent}");
         for (path, text) in &before {
-            let kept = format!("{}.onward-backup", path.display());
+            let backup = format!("{}.onward-backup", path.display());
             if after[path] != *text {
-                assert_eq!(after.get(std::path::Path::new(&kept)), Some(text), "{kept}");
+                assert_eq!(
+                    after.get(std::path::Path::new(&backup)),
+                    Some(text),
+                    "{backup}"
+                );
             }
         }
-        home.done(&[agent, "--uninstall"]);
-        assert_eq!(home.all(), before, "{agent}");
+        home.install(&[agent, "--uninstall"]);
+        assert_eq!(home.files(), before, "{agent}");
     }
 }
 
 #[test]
-fn twice_is_once() {
+fn repeating_the_command_changes_nothing() {
     for agent in AGENTS {
         let home = Home::new(&format!("twice-{agent}"));
-        furnish(&home);
-        home.done(&[agent]);
-        let once = home.all();
-        let again = home.done(&[agent]);
-        assert_eq!(home.all(), once, "{agent}");
+        write_configs(&home);
+        home.install(&[agent]);
+        let installed = home.files();
+        let again = home.install(&[agent]);
         assert!(again.stdout.is_empty(), "{agent}: {again:?}");
-        assert!(
-            String::from_utf8_lossy(&again.stderr).contains("nothing to do"),
-            "{again:?}"
-        );
-        home.done(&[agent, "--uninstall"]);
-        let gone = home.all();
-        let again = home.done(&[agent, "--uninstall"]);
-        assert_eq!(home.all(), gone, "{agent}");
-        assert!(
-            String::from_utf8_lossy(&again.stderr).contains("nothing to do"),
-            "{again:?}"
-        );
+        assert_unchanged(&home.install(&[agent, "--json"]));
+        assert_eq!(home.files(), installed, "{agent}");
+        home.install(&[agent, "--uninstall"]);
+        let uninstalled = home.files();
+        assert_unchanged(&home.install(&[agent, "--uninstall", "--json"]));
+        assert_eq!(home.files(), uninstalled, "{agent}");
+    }
+}
+
+/// Asserts that the JSON output reports no change.
+#[track_caller]
+fn assert_unchanged(output: &Output) {
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["written"], false, "{json}");
+    for file in json["files"].as_array().unwrap() {
+        assert_eq!(file["change"], "unchanged", "{json}");
     }
 }
 
 #[test]
-fn what_people_change_meanwhile_stays() {
+fn preserves_changes_made_after_the_installation() {
     let home = Home::new("meanwhile");
-    furnish(&home);
-    home.done(&["claude-code"]);
+    write_configs(&home);
+    home.install(&["claude-code"]);
     let changed = home.read(".claude/settings.json").replace("opus", "sonnet");
     home.write(".claude/settings.json", &changed);
-    home.done(&["claude-code", "--uninstall"]);
+    home.install(&["claude-code", "--uninstall"]);
     let left = home.json(".claude/settings.json");
     assert_eq!(left["model"], "sonnet");
     let hooks = left["hooks"].as_object().unwrap();
@@ -126,30 +136,29 @@ fn what_people_change_meanwhile_stays() {
     assert_eq!(
         hooks["PreToolUse"].as_array().unwrap().len(),
         1,
-        "mine is left"
+        "the user's hook is kept"
     );
 }
 
 #[test]
-fn a_dry_run_shows_the_difference_and_writes_nothing() {
+fn dry_run_prints_the_diff_and_writes_nothing() {
     for agent in AGENTS {
         let home = Home::new(&format!("dry-{agent}"));
-        furnish(&home);
-        let before = home.all();
-        let shown = home.done(&[agent, "--dry-run"]);
-        let difference = String::from_utf8(shown.stdout).unwrap();
-        assert!(difference.contains("\n@@ "), "{agent}: {difference}");
+        write_configs(&home);
+        let before = home.files();
+        let output = home.install(&[agent, "--dry-run"]);
+        let diff = String::from_utf8(output.stdout).unwrap();
+        assert!(diff.contains("\n@@ "), "{agent}: {diff}");
         assert!(
-            difference
-                .lines()
+            diff.lines()
                 .any(|line| line.starts_with('+') && line.contains("onward"))
         );
-        assert_eq!(home.all(), before, "{agent}");
+        assert_eq!(home.files(), before, "{agent}");
     }
 }
 
 #[test]
-fn a_file_that_cannot_be_parsed_is_refused_and_nothing_is_written() {
+fn rejects_an_invalid_file_and_writes_nothing() {
     for (agent, file, text) in [
         ("claude-code", ".claude/settings.json", "{ \"hooks\": [ }"),
         ("claude-code", ".claude/settings.json", "{ // a comment\n}"),
@@ -170,60 +179,64 @@ fn a_file_that_cannot_be_parsed_is_refused_and_nothing_is_written() {
     ] {
         let home = Home::new(&format!("broken-{agent}"));
         home.write(file, text);
-        let before = home.all();
+        let before = home.files();
         for arguments in [vec![agent], vec![agent, "--dry-run"]] {
-            let refused = home.run(&arguments);
-            assert_eq!(refused.status.code(), Some(1), "{text}: {refused:?}");
-            assert!(refused.stdout.is_empty(), "{text}: {refused:?}");
-            let said = String::from_utf8(refused.stderr).unwrap();
-            assert!(said.starts_with("error: ") && said.contains(file), "{said}");
-            assert!(said.contains("hint: nothing was changed"), "{said}");
-            assert_eq!(home.all(), before, "{text}");
+            let output = home.run(&arguments);
+            assert_eq!(output.status.code(), Some(1), "{text}: {output:?}");
+            assert!(output.stdout.is_empty(), "{text}: {output:?}");
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                stderr.starts_with("error: ") && stderr.contains(file),
+                "{stderr}"
+            );
+            assert!(stderr.contains("hint: "), "{stderr}");
+            assert_eq!(home.files(), before, "{text}");
         }
     }
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn follows_and_preserves_symbolic_links() {
     let home = Home::new("link");
     home.write("dotfiles/claude.json", SETTINGS);
     std::fs::create_dir_all(home.path(".claude")).unwrap();
     let link = home.path(".claude/settings.json");
     std::os::unix::fs::symlink(home.path("dotfiles/claude.json"), &link).unwrap();
-    home.done(&["claude-code"]);
+    home.install(&["claude-code"]);
     assert!(link.is_symlink());
     assert!(
         home.read("dotfiles/claude.json")
             .contains("hook claude-code\",")
     );
-    home.done(&["claude-code", "--uninstall"]);
+    home.install(&["claude-code", "--uninstall"]);
     assert!(link.is_symlink());
     assert_eq!(home.read("dotfiles/claude.json"), SETTINGS);
 
-    let home = Home::new("lost-link");
+    let home = Home::new("broken-link");
     std::fs::create_dir_all(home.path(".claude")).unwrap();
     let link = home.path(".claude/settings.json");
-    std::os::unix::fs::symlink(home.path("nowhere"), &link).unwrap();
+    std::os::unix::fs::symlink(home.path("missing"), &link).unwrap();
     assert_eq!(home.run(&["claude-code"]).status.code(), Some(1));
     assert!(link.is_symlink() && !home.path(".claude.json").exists());
 }
 
 #[test]
-fn a_read_only_file_is_left_as_it_is_and_rights_are_kept() {
+fn rejects_a_read_only_file_and_preserves_the_mode() {
     let home = Home::new("read-only");
-    furnish(&home);
+    write_configs(&home);
     let file = home.path(".claude/settings.json");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
-    let before = home.all();
-    let refused = home.run(&["claude-code"]);
-    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let before = home.files();
+    let output = home.run(&["claude-code"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let path = file.display().to_string();
     assert!(
-        String::from_utf8_lossy(&refused.stderr).contains("is read-only"),
-        "{refused:?}"
+        String::from_utf8_lossy(&output.stderr).contains(&path),
+        "{output:?}"
     );
-    assert_eq!(home.all(), before);
+    assert_eq!(home.files(), before);
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    home.done(&["claude-code"]);
+    home.install(&["claude-code"]);
     for name in [
         ".claude/settings.json",
         ".claude/settings.json.onward-backup",
@@ -237,32 +250,32 @@ fn a_read_only_file_is_left_as_it_is_and_rights_are_kept() {
 }
 
 #[test]
-fn another_copy_of_the_binary_takes_the_place_of_the_first() {
+fn replaces_the_entries_of_another_copy_of_the_binary() {
     let home = Home::new("moved");
-    furnish(&home);
-    let before = home.all();
+    write_configs(&home);
+    let before = home.files();
     let copy = home.copy_binary("a folder's/onward");
     for agent in AGENTS {
         assert_eq!(
-            home.run_as(&copy, &[agent]).status.code(),
+            home.run_with(&copy, &[agent]).status.code(),
             Some(0),
             "{agent}"
         );
-        home.done(&[agent]);
-        home.done(&[agent, "--uninstall"]);
+        home.install(&[agent]);
+        home.install(&[agent, "--uninstall"]);
     }
     std::fs::remove_dir_all(copy.parent().unwrap()).unwrap();
-    assert_eq!(home.all(), before);
+    assert_eq!(home.files(), before);
 }
 
 #[test]
-fn programs_read_what_happened() {
+fn prints_the_changes_as_json() {
     let home = Home::new("json");
-    let said = home.done(&["cursor", "--json", "--dry-run"]);
-    let answer: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
-    assert_eq!(answer["written"], false);
-    assert_eq!(answer["files"][1]["change"], "created");
+    let output = home.install(&["cursor", "--json", "--dry-run"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["written"], false);
+    assert_eq!(json["files"][1]["change"], "created");
     let path = home.path(".cursor/hooks.json").display().to_string();
-    assert_eq!(answer["files"][1]["path"], path);
+    assert_eq!(json["files"][1]["path"], path);
     assert_eq!(home.run(&["emacs"]).status.code(), Some(2));
 }

@@ -1,4 +1,4 @@
-//! What stands in each agent's files afterwards, as the agent reads it.
+//! The content of each agent's configuration files after the installation.
 
 use serde_json::Value;
 
@@ -13,9 +13,9 @@ fn hook(agent: &str) -> String {
     format!("{} hook {agent}", binary())
 }
 
-/// Claude Code's shape, which three agents share.
+/// Asserts hooks in the format of Claude Code, Codex and Gemini.
 #[track_caller]
-fn nested(hooks: &Value, agent: &str, events: &[&str], timeout: u64) {
+fn assert_nested_hooks(hooks: &Value, agent: &str, events: &[&str], timeout: u64) {
     let mut found: Vec<&str> = hooks
         .as_object()
         .unwrap()
@@ -28,7 +28,7 @@ fn nested(hooks: &Value, agent: &str, events: &[&str], timeout: u64) {
     assert_eq!(found, events);
     for event in events {
         let [entry] = hooks[event].as_array().unwrap().as_slice() else {
-            panic!("one entry for `{event}`")
+            panic!("`{event}` does not have exactly one entry")
         };
         let hook = &entry["hooks"][0];
         assert_eq!(hook["type"], "command");
@@ -42,9 +42,9 @@ fn nested(hooks: &Value, agent: &str, events: &[&str], timeout: u64) {
 }
 
 #[test]
-fn claude_code() {
+fn writes_the_configuration_of_claude_code() {
     let home = Home::new("claude");
-    home.done(&["claude-code"]);
+    home.install(&["claude-code"]);
     let server = &home.json(".claude.json")["mcpServers"]["onward"];
     assert_eq!(server["command"], binary());
     assert_eq!(server["args"], serde_json::json!(["mcp"]));
@@ -63,19 +63,19 @@ fn claude_code() {
         "SubagentStop",
         "SessionEnd",
     ];
-    nested(&settings["hooks"], "claude-code", &events, 10);
-    home.done(&["claude-code", "--scope", "project"]);
+    assert_nested_hooks(&settings["hooks"], "claude-code", &events, 10);
+    home.install(&["claude-code", "--scope", "project"]);
     assert!(home.json("project/.mcp.json")["mcpServers"]["onward"].is_object());
     assert!(home.json("project/.claude/settings.json")["hooks"].is_object());
 }
 
 #[test]
-fn codex() {
+fn writes_the_configuration_of_codex() {
     let home = Home::new("codex");
-    let said = home.done(&["codex"]);
+    let output = home.install(&["codex"]);
     assert!(
-        String::from_utf8_lossy(&said.stderr).contains("trust"),
-        "{said:?}"
+        String::from_utf8_lossy(&output.stderr).contains("codex exec"),
+        "{output:?}"
     );
     let config: toml::Table = home.read(".codex/config.toml").parse().unwrap();
     let server = &config["mcp_servers"]["onward"];
@@ -84,7 +84,7 @@ fn codex() {
     assert_eq!(
         file.as_object().unwrap().len(),
         1,
-        "Codex knows no other keys"
+        "Codex supports no other keys"
     );
     let events = [
         "SessionStart",
@@ -97,13 +97,13 @@ fn codex() {
         "SubagentStop",
         "SessionEnd",
     ];
-    nested(&file["hooks"], "codex", &events, 10);
+    assert_nested_hooks(&file["hooks"], "codex", &events, 10);
 }
 
 #[test]
-fn gemini() {
+fn writes_the_configuration_of_gemini() {
     let home = Home::new("gemini");
-    home.done(&["gemini"]);
+    home.install(&["gemini"]);
     let settings = home.json(".gemini/settings.json");
     assert_eq!(settings["mcpServers"]["onward"]["command"], binary());
     let events = [
@@ -115,13 +115,13 @@ fn gemini() {
         "AfterAgent",
         "SessionEnd",
     ];
-    nested(&settings["hooks"], "gemini", &events, 10_000);
+    assert_nested_hooks(&settings["hooks"], "gemini", &events, 10_000);
 }
 
 #[test]
-fn kimi() {
+fn writes_the_configuration_of_kimi() {
     let home = Home::new("kimi");
-    home.done(&["kimi"]);
+    home.install(&["kimi"]);
     assert_eq!(
         home.json(".kimi-code/mcp.json")["mcpServers"]["onward"]["command"],
         binary()
@@ -135,21 +135,21 @@ fn kimi() {
         assert_eq!(
             keys,
             ["command", "event", "timeout"],
-            "Kimi refuses other keys"
+            "Kimi rejects other keys"
         );
         assert_eq!(table["command"].as_str(), Some(hook("kimi").as_str()));
     }
-    let said = home.done(&["kimi", "--scope", "project"]);
+    let output = home.install(&["kimi", "--scope", "project"]);
     assert!(
-        String::from_utf8_lossy(&said.stderr).contains("--scope user"),
-        "{said:?}"
+        String::from_utf8_lossy(&output.stderr).contains("--scope user"),
+        "{output:?}"
     );
 }
 
 #[test]
-fn cursor() {
+fn writes_the_configuration_of_cursor() {
     let home = Home::new("cursor");
-    home.done(&["cursor"]);
+    home.install(&["cursor"]);
     assert_eq!(
         home.json(".cursor/mcp.json")["mcpServers"]["onward"]["command"],
         binary()
@@ -160,14 +160,14 @@ fn cursor() {
     assert_eq!(file["hooks"]["preToolUse"][0]["command"], hook("cursor"));
     assert!(
         !home.read(".cursor/hooks.json").contains("//"),
-        "Cursor takes it for a comment"
+        "Cursor parses `//` as a comment"
     );
 }
 
 #[test]
-fn opencode() {
+fn writes_the_configuration_of_opencode() {
     let home = Home::new("opencode");
-    home.done(&["opencode"]);
+    home.install(&["opencode"]);
     let server = &home.json(".config/opencode/opencode.json")["mcp"]["onward"];
     assert_eq!(server["type"], "local");
     assert_eq!(server["command"], serde_json::json!([binary(), "mcp"]));
@@ -177,22 +177,22 @@ fn opencode() {
         plugin.contains(&format!("const program = \"{}\"\n", binary())),
         "{plugin}"
     );
-    home.done(&["opencode", "--scope", "project"]);
+    home.install(&["opencode", "--scope", "project"]);
     assert!(home.path("project/.opencode/plugins/onward.js").exists());
     assert!(home.path("project/opencode.json").exists());
 }
 
 #[test]
-fn comments_and_layout_are_people_s_own() {
+fn preserves_comments_and_layout() {
     let home = Home::new("layout");
     let settings = "{\n\t// mine\n\t\"theme\": \"dark\", /* dark */\n\t\"hooks\": {\n\t\t\"AfterTool\": []\n\t}\n}\n";
     home.write(".gemini/settings.json", settings);
     home.write(
         ".codex/config.toml",
-        "# first\nmodel   = 'x'   # odd blanks\n",
+        "# first\nmodel   = 'x'   # irregular spaces\n",
     );
-    home.done(&["gemini"]);
-    home.done(&["codex"]);
+    home.install(&["gemini"]);
+    home.install(&["codex"]);
     let after = home.read(".gemini/settings.json");
     assert!(
         after.starts_with("{\n\t// mine\n\t\"theme\": \"dark\", /* dark */\n\t\"hooks\": {\n"),
@@ -200,6 +200,6 @@ fn comments_and_layout_are_people_s_own() {
     );
     assert!(
         home.read(".codex/config.toml")
-            .starts_with("# first\nmodel   = 'x'   # odd blanks\n")
+            .starts_with("# first\nmodel   = 'x'   # irregular spaces\n")
     );
 }

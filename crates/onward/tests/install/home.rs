@@ -1,4 +1,4 @@
-//! A user's home and a project, with whatever configuration a test puts there.
+//! Test harness: a temporary home directory with a project directory and configuration files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ pub(crate) const AGENTS: [&str; 6] = [
     "opencode",
 ];
 
+/// A temporary home directory, deleted on drop.
 pub(crate) struct Home(PathBuf);
 
 impl Home {
@@ -20,7 +21,7 @@ impl Home {
         let name = format!("onward-install-{test}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(folder.join("project")).expect("a folder can be made");
+        std::fs::create_dir_all(folder.join("project")).expect("create the project directory");
         Self(folder)
     }
 
@@ -35,46 +36,49 @@ impl Home {
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     pub(crate) fn json(&self, name: &str) -> serde_json::Value {
-        serde_json::from_str(&self.read(name)).expect("it is JSON")
+        serde_json::from_str(&self.read(name)).expect("the file is JSON")
     }
 
-    /// Every file there is, with what it holds.
-    pub(crate) fn all(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut all = BTreeMap::new();
-        let mut waiting = vec![self.0.clone()];
-        while let Some(folder) = waiting.pop() {
+    /// All files, with their content.
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![self.0.clone()];
+        while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => waiting.push(path),
-                    false => drop(all.insert(path.clone(), std::fs::read(&path).unwrap())),
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files.insert(path.clone(), std::fs::read(&path).unwrap());
                 }
             }
         }
-        all
+        files
     }
 
+    /// Runs `onward install`.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.run_as(Path::new(env!("CARGO_BIN_EXE_onward")), arguments)
+        self.run_with(Path::new(env!("CARGO_BIN_EXE_onward")), arguments)
     }
 
-    /// Another copy of the binary, at this place. A process of its own makes it: while a file that this one
-    /// writes to is open, every process that another test starts has it open too, and a program that
-    /// somebody may write to does not start.
+    /// Copies the binary. Uses `cp`, because a child process that another test starts meanwhile
+    /// would inherit the open file descriptor, and a binary that is open for writing cannot be
+    /// executed.
     pub(crate) fn copy_binary(&self, to: &str) -> PathBuf {
         let copy = self.path(to);
         std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
         let mut command = Command::new("cp");
         command.arg(env!("CARGO_BIN_EXE_onward")).arg(&copy);
-        assert!(command.status().expect("cp starts").success());
+        assert!(command.status().expect("start cp").success());
         copy
     }
 
-    pub(crate) fn run_as(&self, binary: &Path, arguments: &[&str]) -> Output {
+    /// Runs `install` of another copy of the binary.
+    pub(crate) fn run_with(&self, binary: &Path, arguments: &[&str]) -> Output {
         Command::new(binary)
             .arg("install")
             .args(arguments)
@@ -82,12 +86,12 @@ impl Home {
             .env_clear()
             .env("HOME", &self.0)
             .output()
-            .expect("the binary starts")
+            .expect("start the binary")
     }
 
-    /// Runs it; it must end well.
+    /// Runs `onward install` and asserts success.
     #[track_caller]
-    pub(crate) fn done(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn install(&self, arguments: &[&str]) -> Output {
         let run = self.run(arguments);
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         run
@@ -96,7 +100,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // What stays behind is in the system's folder for temporary things.
+        // On failure, the directory remains in the system's temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

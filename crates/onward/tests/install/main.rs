@@ -1,5 +1,5 @@
-//! `onward install` on real files, in homes of their own: what people wrote stays as it is, twice is
-//! once, and what was put in comes out again.
+//! `onward install` on real files, with a temporary home directory per test: user content is
+//! preserved, repeated installation changes nothing, and uninstalling removes all entries.
 
 #![allow(
     clippy::expect_used,

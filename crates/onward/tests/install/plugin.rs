@@ -1,17 +1,21 @@
-//! The plugin for opencode, run by Node where there is one: what its hooks do with our answers.
+//! The plugin for opencode, run by Node if it is installed.
 
 use std::process::Command;
 
+use onward_core::turn::ExternalChange;
+use onward_core::turn::escalation::{self, EscalationState, REJECTION_PREFIX, TextOnlyReason};
+use serde_json::{Value, json};
+
 use crate::home::Home;
 
-/// Calls the plugin's hooks as opencode does, and prints what becomes of it.
+/// Calls the plugin's hooks as opencode does, and prints the effects as JSON.
 const OPENCODE: &str = r#"
 import { Onward } from "./onward.mjs"
 const aborted = []
-const shown = []
+const toasts = []
 const client = {
-  session: { abort: async (what) => { aborted.push(what.path.id) } },
-  tui: { showToast: async (what) => { shown.push(what.body.message) } },
+  session: { abort: async (request) => { aborted.push(request.path.id) } },
+  tui: { showToast: async (request) => { toasts.push(request.body.message) } },
 }
 const hooks = await Onward({ client, directory: process.cwd() })
 const sessionID = "ses_1"
@@ -24,13 +28,13 @@ for (let n = 0; n < 5; n++) {
   await hooks["tool.execute.after"](input, output)
   outputs.push(output.output)
 }
-// A tool that throws is told of in an event, once as it fails and once before.
+// A tool that throws is reported by events only: one while it runs, one when it fails.
 for (const status of ["running", "error"]) {
   const state = { status, input: { command: "true" }, error: "" }
   const part = { type: "tool", tool: "bash", callID: "thrown", sessionID, state }
   await hooks.event({ event: { type: "message.part.updated", properties: { sessionID, part } } })
 }
-// The tools of servers answer with parts.
+// Tools of MCP servers return parts.
 const parts = []
 for (let n = 5; n < 7; n++) {
   const input = { tool: "bash", sessionID, callID: `call_${n}`, args: { command: "true" } }
@@ -38,27 +42,27 @@ for (let n = 5; n < 7; n++) {
   await hooks["tool.execute.after"](input, output)
   parts.push(output.content.map((part) => part.text))
 }
-const refused = []
+const errors = []
 for (let n = 0; n < 3; n++) {
   try {
     const input = { tool: "bash", sessionID, callID: `late_${n}` }
     await hooks["tool.execute.before"](input, { args: { command: "ls" } })
-    refused.push(null)
-  } catch (why) {
-    refused.push(why.message)
+    errors.push(null)
+  } catch (error) {
+    errors.push(error.message)
   }
 }
 await hooks.event({ event: { type: "session.idle", properties: { sessionID } } })
-console.log(JSON.stringify({ outputs, parts, refused, aborted, shown }))
+console.log(JSON.stringify({ outputs, parts, errors, aborted, toasts }))
 "#;
 
 #[test]
-fn the_plugin_nudges_refuses_and_aborts() {
+fn nudges_rejects_calls_and_aborts_the_session() {
     if Command::new("node").arg("--version").output().is_err() {
         return;
     }
     let home = Home::new("plugin");
-    home.done(&["opencode"]);
+    home.install(&["opencode"]);
     let plugin = home.read(".config/opencode/plugins/onward.js");
     home.write("project/onward.mjs", &plugin);
     home.write("project/opencode.mjs", OPENCODE);
@@ -70,43 +74,44 @@ fn the_plugin_nudges_refuses_and_aborts() {
         .output()
         .unwrap();
     assert!(run.status.success(), "{run:?}");
-    let said: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
-    assert_eq!(said["outputs"][0], "(no output)");
-    assert!(
-        said["outputs"][3]
-            .as_str()
-            .unwrap()
-            .contains("In the last 4 steps")
+    let effects: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let state = |idle_steps, text_only| EscalationState {
+        idle_steps,
+        text_only,
+        ..EscalationState::default()
+    };
+    let nudge = escalation::nudge(&state(4, None), ExternalChange::Unknown);
+    assert_eq!(
+        effects["outputs"].as_array().unwrap()[..4],
+        [
+            json!("(no output)"),
+            json!("(no output)"),
+            json!("(no output)"),
+            json!(format!("(no output)\n\n{nudge}"))
+        ]
     );
-    assert_eq!(said["parts"][0], serde_json::json!([""]));
-    assert!(
-        said["parts"][1][1]
-            .as_str()
-            .unwrap()
-            .contains("In the last 8 steps"),
-        "{said}"
-    );
-    for refused in said["refused"].as_array().unwrap() {
-        assert!(
-            refused.as_str().unwrap().starts_with("Tools are closed"),
-            "{refused}"
-        );
+    let stalled = state(8, Some(TextOnlyReason::Stalled));
+    assert_eq!(effects["parts"][0], json!([""]));
+    assert!(effects["parts"][1][1].is_string(), "{effects}");
+    for error in effects["errors"].as_array().unwrap() {
+        let error = error.as_str().unwrap();
+        assert!(error.starts_with(REJECTION_PREFIX), "{error}");
     }
-    assert_eq!(said["aborted"], serde_json::json!(["ses_1"]));
-    let shown = said["shown"][0].as_str().unwrap();
-    assert!(shown.starts_with("Onward stopped this turn"), "{shown}");
+    assert_eq!(effects["aborted"], json!(["ses_1"]));
+    let toast = effects["toasts"][0].as_str().unwrap();
+    assert!(toast.contains(&escalation::for_user(&stalled)), "{toast}");
 }
 
 #[test]
-fn a_binary_that_is_gone_holds_up_nobody() {
+fn a_missing_binary_has_no_effect_on_the_agent() {
     if Command::new("node").arg("--version").output().is_err() {
         return;
     }
-    let home = Home::new("plugin-alone");
-    home.done(&["opencode"]);
+    let home = Home::new("plugin-without-binary");
+    home.install(&["opencode"]);
     let plugin = home.read(".config/opencode/plugins/onward.js");
-    let plugin = plugin.replace(env!("CARGO_BIN_EXE_onward"), "/nowhere/onward");
-    assert!(plugin.contains("/nowhere/onward"));
+    let plugin = plugin.replace(env!("CARGO_BIN_EXE_onward"), "/missing/onward");
+    assert!(plugin.contains("/missing/onward"));
     home.write("project/onward.mjs", &plugin);
     home.write("project/opencode.mjs", OPENCODE);
     let run = Command::new("node")
@@ -114,7 +119,7 @@ fn a_binary_that_is_gone_holds_up_nobody() {
         .current_dir(home.path("project"))
         .output()
         .unwrap();
-    let said: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
-    assert_eq!(said["refused"], serde_json::json!([null, null, null]));
-    assert_eq!(said["outputs"][4], "(no output)");
+    let effects: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(effects["errors"], json!([null, null, null]));
+    assert_eq!(effects["outputs"][4], "(no output)");
 }

@@ -1,0 +1,352 @@
+//! The configuration files and entries of each agent: the MCP server `onward`, and a hook for every
+//! supported event.
+//!
+//! A hook is Onward's if its command is a program whose name starts with `onward`, followed by
+//! `hook AGENT`. Hooks that another copy of the binary installed are replaced; all others are kept.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toml_edit::Array;
+
+use super::json::{Entry, Syntax};
+use super::{ConfigFile, Content, Directories, Scope, toml};
+use crate::hooks::Agent;
+
+/// The name of the MCP server.
+const SERVER: &str = "onward";
+/// Timeout of a hook, in seconds. The hook's own deadline is shorter.
+const TIMEOUT: i64 = 10;
+/// The maximum timeout of a `SessionEnd` hook in Codex, which prints a warning at every start if it
+/// is longer.
+const CODEX_SESSION_END_TIMEOUT: i64 = 3;
+/// The beginning of the plugin, which identifies the file as Onward's.
+pub(super) const PLUGIN_HEAD: &str = "// Onward's plugin for opencode.";
+const PLUGIN: &str = include_str!("opencode.js");
+
+/// The events of each agent.
+const CLAUDE_CODE: [&str; 12] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PermissionRequest",
+    "PermissionDenied",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "SessionEnd",
+];
+const CODEX: [&str; 9] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "SessionEnd",
+];
+const GEMINI: [&str; 7] = [
+    "SessionStart",
+    "BeforeAgent",
+    "BeforeToolSelection",
+    "BeforeTool",
+    "AfterTool",
+    "AfterAgent",
+    "SessionEnd",
+];
+const KIMI: [&str; 10] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Stop",
+    "StopFailure",
+    "Interrupt",
+    "SessionEnd",
+];
+const CURSOR: [&str; 7] = [
+    "sessionStart",
+    "beforeSubmitPrompt",
+    "preToolUse",
+    "postToolUse",
+    "postToolUseFailure",
+    "stop",
+    "sessionEnd",
+];
+
+/// The `onward` binary that the agent starts.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    path: String,
+}
+
+impl Program {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
+        let path = path.to_str()?.to_owned();
+        Some(Self { path })
+    }
+
+    /// The shell command of a hook.
+    fn hook(&self, agent: Agent) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        let program = if self.path.chars().all(is_plain) {
+            self.path.clone()
+        } else {
+            format!("'{}'", self.path.replace('\'', r"'\''"))
+        };
+        format!("{program} {}", command_suffix(agent))
+    }
+}
+
+/// The end of a hook's command.
+fn command_suffix(agent: Agent) -> String {
+    format!("hook {}", agent.as_str())
+}
+
+/// Whether a command is a hook of Onward.
+fn is_our_command(command: &str, suffix: &str) -> bool {
+    let Some(program) = command.strip_suffix(suffix) else {
+        return false;
+    };
+    let program = program.trim_end().trim_matches(['\'', '"']);
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    name.starts_with("onward")
+}
+
+/// Whether an element of an array of hooks contains only hooks of Onward.
+fn is_our_element(element: &Value, suffix: &str) -> bool {
+    let is_our_hook = |hook: &Value| {
+        let command = hook.get("command").and_then(Value::as_str);
+        command.is_some_and(|command| is_our_command(command, suffix))
+    };
+    match element.get("hooks").and_then(Value::as_array) {
+        Some(hooks) => !hooks.is_empty() && hooks.iter().all(is_our_hook),
+        None => is_our_hook(element),
+    }
+}
+
+/// The configuration files of an agent.
+pub(super) fn config_files(
+    agent: Agent,
+    scope: Scope,
+    directories: &Directories,
+    program: &Program,
+) -> Vec<ConfigFile> {
+    let user = scope == Scope::User;
+    let config_folder = |variable: Option<&str>, folder: &str| {
+        if user {
+            variable
+                .and_then(folder_from_env)
+                .unwrap_or_else(|| directories.user.join(folder))
+        } else {
+            directories.project.join(folder)
+        }
+    };
+    match agent {
+        Agent::ClaudeCode => {
+            let servers = match (user, folder_from_env("CLAUDE_CONFIG_DIR")) {
+                (true, Some(folder)) => folder.join(".claude.json"),
+                (true, None) => directories.user.join(".claude.json"),
+                (false, _) => directories.project.join(".mcp.json"),
+            };
+            let settings =
+                config_folder(Some("CLAUDE_CONFIG_DIR"), ".claude").join("settings.json");
+            vec![
+                json_file(servers, vec![server(program)], Syntax::Strict),
+                json_file(
+                    settings,
+                    nested_hooks(agent, &CLAUDE_CODE, TIMEOUT, program),
+                    Syntax::Strict,
+                ),
+            ]
+        }
+        Agent::Codex => {
+            let folder = config_folder(Some("CODEX_HOME"), ".codex");
+            vec![
+                ConfigFile {
+                    path: folder.join("config.toml"),
+                    content: Content::Toml(vec![toml_server(program)]),
+                },
+                json_file(
+                    folder.join("hooks.json"),
+                    nested_hooks(agent, &CODEX, TIMEOUT, program),
+                    Syntax::Strict,
+                ),
+            ]
+        }
+        Agent::Gemini => {
+            let mut entries = vec![server(program)];
+            entries.extend(nested_hooks(agent, &GEMINI, TIMEOUT * 1_000, program));
+            let settings = config_folder(None, ".gemini").join("settings.json");
+            vec![json_file(settings, entries, Syntax::Comments)]
+        }
+        Agent::Kimi => {
+            let folder = config_folder(Some("KIMI_CODE_HOME"), ".kimi-code");
+            let servers = folder.join("mcp.json");
+            let mut files = vec![json_file(servers, vec![server(program)], Syntax::Strict)];
+            if user {
+                files.push(ConfigFile {
+                    path: folder.join("config.toml"),
+                    content: Content::Toml(toml_hooks(program)),
+                });
+            }
+            files
+        }
+        Agent::Cursor => {
+            let folder = config_folder(None, ".cursor");
+            vec![
+                json_file(
+                    folder.join("mcp.json"),
+                    vec![server(program)],
+                    Syntax::Comments,
+                ),
+                json_file(
+                    folder.join("hooks.json"),
+                    flat_hooks(program),
+                    Syntax::Comments,
+                ),
+            ]
+        }
+        Agent::Opencode => opencode(user, directories, program),
+    }
+}
+
+/// A message to the user after the installation.
+pub(crate) fn post_install_note(agent: Agent, scope: Scope) -> Option<&'static str> {
+    match (agent, scope) {
+        (Agent::Codex, _) => Some(
+            "Codex does not run new hooks until you trust them: start `codex` and confirm (`codex exec` does not ask)",
+        ),
+        (Agent::Kimi, Scope::Project) => {
+            Some("Kimi supports hooks in the user scope only: install them with `--scope user`")
+        }
+        (Agent::ClaudeCode | Agent::Gemini | Agent::Kimi | Agent::Cursor | Agent::Opencode, _) => {
+            None
+        }
+    }
+}
+
+/// An absolute path from an environment variable.
+fn folder_from_env(variable: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os(variable).map(PathBuf::from);
+    folder.filter(|folder| folder.is_absolute())
+}
+
+fn json_file(path: PathBuf, entries: Vec<Entry>, syntax: Syntax) -> ConfigFile {
+    ConfigFile {
+        path,
+        content: Content::Json { entries, syntax },
+    }
+}
+
+fn server(program: &Program) -> Entry {
+    Entry::Member {
+        path: vec!["mcpServers"],
+        name: SERVER,
+        value: json!({ "command": program.path, "args": ["mcp"] }),
+    }
+}
+
+fn toml_server(program: &Program) -> toml::Entry {
+    toml::Entry::Table {
+        parent: "mcp_servers",
+        name: SERVER,
+        keys: vec![
+            ("command", program.path.as_str().into()),
+            ("args", Array::from_iter(["mcp"]).into()),
+        ],
+    }
+}
+
+fn nested_hooks(
+    agent: Agent,
+    events: &[&'static str],
+    timeout: i64,
+    program: &Program,
+) -> Vec<Entry> {
+    let entry = |event: &&'static str| {
+        let timeout = match (agent, *event) {
+            (Agent::Codex, "SessionEnd") => CODEX_SESSION_END_TIMEOUT,
+            _ => timeout,
+        };
+        let hook = json!({ "type": "command", "command": program.hook(agent), "timeout": timeout });
+        Entry::Element {
+            path: vec!["hooks", event],
+            value: json!({ "hooks": [hook] }),
+            is_ours: is_our_element,
+            suffix: command_suffix(agent),
+        }
+    };
+    events.iter().map(entry).collect()
+}
+
+fn flat_hooks(program: &Program) -> Vec<Entry> {
+    let hook = json!({ "command": program.hook(Agent::Cursor), "timeout": TIMEOUT });
+    let mut entries = vec![Entry::Required {
+        name: "version",
+        value: 1.into(),
+    }];
+    entries.extend(CURSOR.iter().map(|event| Entry::Element {
+        path: vec!["hooks", event],
+        value: hook.clone(),
+        is_ours: is_our_element,
+        suffix: command_suffix(Agent::Cursor),
+    }));
+    entries
+}
+
+fn toml_hooks(program: &Program) -> Vec<toml::Entry> {
+    let entry = |event: &&'static str| toml::Entry::Element {
+        name: "hooks",
+        keys: vec![
+            ("event", (*event).into()),
+            ("command", program.hook(Agent::Kimi).into()),
+            ("timeout", TIMEOUT.into()),
+        ],
+        is_ours: is_our_command,
+        suffix: command_suffix(Agent::Kimi),
+        id: "event",
+    };
+    KIMI.iter().map(entry).collect()
+}
+
+fn opencode(user: bool, directories: &Directories, program: &Program) -> Vec<ConfigFile> {
+    let config_home =
+        folder_from_env("XDG_CONFIG_HOME").unwrap_or_else(|| directories.user.join(".config"));
+    let (folder, plugins) = if user {
+        let folder = config_home.join("opencode");
+        (folder.clone(), folder.join("plugins"))
+    } else {
+        let project = &directories.project;
+        (project.clone(), project.join(".opencode/plugins"))
+    };
+    let jsonc = folder.join("opencode.jsonc");
+    let path = if jsonc.exists() {
+        jsonc
+    } else {
+        folder.join("opencode.json")
+    };
+    let server = Entry::Member {
+        path: vec!["mcp"],
+        name: SERVER,
+        value: json!({ "type": "local", "command": [program.path, "mcp"], "enabled": true }),
+    };
+    let plugin = PLUGIN.replace(
+        "\"{program}\"",
+        &Value::from(program.path.as_str()).to_string(),
+    );
+    vec![
+        json_file(path, vec![server], Syntax::TrailingCommas),
+        ConfigFile {
+            path: plugins.join("onward.js"),
+            content: Content::Whole(plugin),
+        },
+    ]
+}

@@ -1,0 +1,67 @@
+//! A new session is offered the unfinished plan of its directory.
+
+use crate::harness::Harness;
+
+/// Creates a plan in the database of the harness.
+fn create_plan(harness: &Harness) -> String {
+    let id = "0197f1a0-0000-7000-8000-000000000001";
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        use onward_core::command::{CreatePlan, StepSpec};
+        use onward_engine::{Address, Caller, Engine, engine::Settings};
+        let address = Address::File(harness.folder.join("onward.db"));
+        let engine = Engine::open(&address, Settings::default()).await.unwrap();
+        let steps = vec![StepSpec::new(
+            engine.new_step_id(),
+            onward_core::StepType::Search,
+            "Look.",
+        )];
+        let plan = CreatePlan::new(id.parse().unwrap(), "Tides", "Why two?", steps);
+        engine
+            .create_plan(&Caller::local("agent"), plan, None)
+            .await
+            .unwrap();
+        engine.close().await;
+    });
+    id.to_owned()
+}
+
+/// Reports a call that refers to the plan, which links the plan to the directory.
+fn report_plan(harness: &Harness, plan: &str) {
+    let payload = harness.payload("plan_made").replace("{plan}", plan);
+    harness.send_payload(&payload).assert_empty();
+}
+
+#[test]
+fn offers_an_unfinished_plan_of_the_directory_to_a_new_session() {
+    let harness = Harness::new("offer", "claude-code");
+    let plan = create_plan(&harness);
+    harness.send("session_start").assert_empty();
+    report_plan(&harness, &plan);
+    let offer = harness.send("session_start").json();
+    let output = &offer["hookSpecificOutput"];
+    assert_eq!(output["hookEventName"], "SessionStart");
+    let text = output["additionalContext"].as_str().unwrap();
+    assert!(text.contains("`Tides`") && text.contains(&plan), "{text}");
+    harness.run(&["plan", "abandon", &plan, "--reason", "no"], b"");
+    harness.send("session_start").assert_empty();
+}
+
+#[test]
+fn sends_the_offer_to_kimi_with_the_first_prompt_as_plain_text() {
+    let harness = Harness::new("offer-kimi", "kimi");
+    let plan = create_plan(&harness);
+    report_plan(&harness, &plan);
+    harness.send("session_start").assert_empty();
+    harness.send("prompt").assert_empty();
+    let payload = harness
+        .payload("prompt")
+        .replace("session_9f2c", "session_new");
+    let output = harness.send_payload(&payload);
+    assert!(output.stdout.contains("`Tides`"), "{output:?}");
+    assert!(!output.stdout.starts_with('{'), "{output:?}");
+    assert_eq!(output.code, Some(0));
+}
