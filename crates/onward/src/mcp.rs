@@ -1,12 +1,12 @@
-//! Onward as an MCP server: a thin layer over the SDK, which had three breaking majors in a year.
+//! The MCP server: a thin layer over the SDK, so that breaking SDK releases stay local to this
+//! module.
 //!
-//! What a tool is stands in `tools`; here it is listed and called, and a refusal becomes a result with
-//! `isError`. Beside the tools there are resources, prompts and completion, a file each. Both eras of
-//! the protocol are spoken on one connection: 2025-11-25 and before, with `initialize`, and 2026-07-28,
-//! whose requests carry everything with them. The transport of `onward mcp` is `mcp/stdio.rs`; HTTP
-//! mounts the same [`Server`], with who asks in each request.
+//! The tools are defined in `tools`; this module lists and calls them and returns an error as a
+//! result with `isError`. Resources, prompts and completion have one file each. Both protocol eras
+//! work on one connection: 2025-11-25 and older, which start with `initialize`, and the stateless
+//! 2026-07-28. The transport of `onward mcp` is `mcp/stdio.rs`. HTTP mounts the same [`Server`] and
+//! resolves the caller of each request.
 
-pub(crate) mod changes;
 mod complete;
 #[cfg(feature = "conformance")]
 mod conformance;
@@ -15,6 +15,7 @@ mod prompts;
 mod resources;
 mod sampling;
 pub(crate) mod stdio;
+pub(crate) mod subscriptions;
 
 use std::sync::Arc;
 
@@ -33,89 +34,87 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::tools::{self, Desk, Refused, Tool, extract_data, request_user_review};
+use crate::tools::{self, Tool, ToolContext, ToolError, extract_data, request_user_review};
 
-/// The loop, for a model that has never heard of Onward.
-const INSTRUCTIONS: &str = "Onward keeps long work moving: plans of steps that survive a lost \
-session.\n\
-1. `create_research_plan` for work of many steps; `list_active_plans` finds one to go on with.\n\
-2. `get_next_step` hands you a step with `instructions` and a `claimToken`.\n\
-3. Do it. When it takes long, call `report_step_progress` now and then, or the step counts as \
-stalled.\n\
-4. `submit_step_result` with that `claimToken`; with `claimNext` its answer holds the next step.\n\
-5. Repeat until `status` is `plan_complete`, then write the output.\n\
-Where a person must decide: `request_user_review`, tell them, and pass their words on with \
-`submit_user_decision`. Where the plan turns out wrong: `modify_plan`. To go on with what another \
-session began: `get_research_context`, then `get_next_step` with `includeStalled`. A refusal says in \
-`hint` what to call instead.";
+/// The server instructions: the loop, for a model that does not know Onward.
+const INSTRUCTIONS: &str = "Onward stores plans: multi-step task lists (todos) that survive \
+disconnects. Use it for long work.\n\
+1. Call `create_research_plan`, or `list_active_plans` to find a plan to resume.\n\
+2. Call `get_next_step` to claim a step. Follow its `instructions`.\n\
+3. During long steps, call `report_step_progress` regularly. Steps without activity are stalled.\n\
+4. Call `submit_step_result` with the step's `claimToken`. Set `claimNext` to get the next step in \
+the same response.\n\
+5. Repeat until `status` is `plan_complete`, then write the final output.\n\
+When the user must decide, call `request_user_review`, tell the user, and submit their decision \
+with `submit_user_decision`. When the steps no longer fit, call `modify_plan`. To resume another \
+session's plan, call `get_research_context`, then `get_next_step` with `includeStalled`. Errors \
+contain a `hint` with the next call.";
 
-/// Which tools are offered.
+/// The set of tools that the server offers (`--tools`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offered {
-    /// All of them.
+pub(crate) enum ToolSet {
     All,
-    /// Those that the loop needs.
+    /// The tools needed to work on plans.
     Core,
 }
 
-impl Offered {
-    fn has(self, tool: &Tool) -> bool {
-        self == Offered::All || tool.in_core
+impl ToolSet {
+    fn contains(self, tool: &Tool) -> bool {
+        self == ToolSet::All || tool.in_core
     }
 }
 
-/// Finds out who asks: whoever started the process, or what a request brings along.
-pub(crate) type Who = Arc<dyn Fn(&Extensions) -> Option<Caller> + Send + Sync>;
+/// Resolves the caller of a request: the user of this process, or the identity in the HTTP request.
+pub(crate) type ResolveCaller = Arc<dyn Fn(&Extensions) -> Option<Caller> + Send + Sync>;
 
-/// What every connection is served with.
+/// The configuration shared by all connections.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    pub(crate) desk: Desk,
-    pub(crate) offered: Offered,
-    pub(crate) who: Who,
+    pub(crate) tool_context: ToolContext,
+    pub(crate) tool_set: ToolSet,
+    pub(crate) resolve_caller: ResolveCaller,
     pub(crate) forms: form::Forms,
-    /// Turns true when no more is coming: what waits for somebody stops waiting.
+    /// Becomes true on shutdown; pending waits for the client then end.
     pub(crate) closing: watch::Receiver<bool>,
 }
 
 pub(crate) use form::Forms;
 
-/// Waits until no more is coming.
-async fn closed(mut closing: watch::Receiver<bool>) {
+/// Waits for shutdown.
+async fn wait_for_shutdown(mut closing: watch::Receiver<bool>) {
     if closing.wait_for(|closing| *closing).await.is_err() {
-        // Whoever could have said so is gone, and did not.
+        // The sender was dropped without a shutdown.
         std::future::pending().await
     }
 }
 
-/// Work that needs room, in a place of its own. The SDK makes one piece of all that a request could ask
-/// for and moves it several times per request, so what is rare and large would be paid for by every
-/// call of a tool.
-fn apart<T>(work: impl Future<Output = T>) -> std::pin::Pin<Box<impl Future<Output = T>>> {
-    Box::pin(work)
+/// Boxes the future of a rare, large handler. The SDK combines the futures of all handlers into one
+/// and moves it several times per request, so an unboxed one would slow down every tool call.
+fn boxed<T>(future: impl Future<Output = T>) -> std::pin::Pin<Box<impl Future<Output = T>>> {
+    Box::pin(future)
 }
 
-/// One connection; of 2026-07-28 over HTTP, one request.
+/// One connection, or one request of 2026-07-28 over HTTP.
 pub(crate) struct Server {
     setup: Setup,
-    subscribed: changes::Subscribed,
+    subscribed: subscriptions::Subscriptions,
 }
 
 impl Server {
     pub(crate) fn new(setup: Setup) -> Self {
         Self {
             setup,
-            subscribed: changes::Subscribed::default(),
+            subscribed: subscriptions::Subscriptions::default(),
         }
     }
 
     fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
-        (self.setup.who)(extensions)
-            .ok_or_else(|| ErrorData::invalid_request("nobody is known to ask", None))
+        (self.setup.resolve_caller)(extensions)
+            .ok_or_else(|| ErrorData::invalid_request("unauthenticated request", None))
     }
 
     fn find(&self, name: &str) -> Result<&'static Tool, ErrorData> {
-        let tool = tools::find(name).filter(|tool| self.setup.offered.has(tool));
+        let tool = tools::find(name).filter(|tool| self.setup.tool_set.contains(tool));
         tool.ok_or_else(|| {
             let name: String = name.chars().take(100).collect();
             ErrorData::invalid_params(format!("unknown tool `{name}`"), None)
@@ -132,7 +131,7 @@ impl ServerHandler for Server {
             .enable_prompts()
             .enable_completions();
         #[cfg(feature = "conformance")]
-        #[allow(deprecated, reason = "the suite asks for it")]
+        #[allow(deprecated, reason = "the conformance suite requires it")]
         let capabilities = capabilities.enable_logging();
         let capabilities = capabilities.build();
         let server = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
@@ -147,7 +146,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let agreed = self.negotiate_initialize(&request)?;
-        // What was agreed holds from here on, and not what was asked for.
+        // The negotiated version applies from here on, not the requested one.
         let mut peer = request;
         peer.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(peer);
@@ -160,8 +159,8 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = tools::all().iter();
-        let offered = offered.filter(|tool| self.setup.offered.has(tool));
-        let offered = offered.map(listed);
+        let offered = offered.filter(|tool| self.setup.tool_set.contains(tool));
+        let offered = offered.map(list_entry);
         #[cfg(feature = "conformance")]
         let offered = offered.chain(conformance::tools());
         Ok(ListToolsResult::with_all_items(offered.collect()))
@@ -174,16 +173,17 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
         #[cfg(feature = "conformance")]
-        if let Some(answer) = conformance::call(&self.setup, &request, &context).await {
-            return answer;
+        if let Some(response) = conformance::call(&self.setup, &request, &context).await {
+            return response;
         }
         let tool = self.find(&request.name)?;
         if tool.name == request_user_review::NAME {
-            return Ok(apart(form::call(&self.setup, &caller, tool, request, &context)).await);
+            return Ok(boxed(form::call(&self.setup, &caller, tool, request, &context)).await);
         }
-        let lent = self.setup.desk.extractor.is_none() && tool.name == extract_data::NAME;
-        if lent && sampling::is_offered(&context) {
-            return Ok(apart(sampling::call(
+        let needs_sampling =
+            self.setup.tool_context.extractor.is_none() && tool.name == extract_data::NAME;
+        if needs_sampling && sampling::is_supported(&context) {
+            return Ok(boxed(sampling::call(
                 &self.setup,
                 &caller,
                 tool,
@@ -193,11 +193,11 @@ impl ServerHandler for Server {
             .await);
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let answer = tools::call(&self.setup.desk, &caller, tool, arguments).await;
-        Ok(result(answer).into())
+        let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
+        Ok(result(outcome).into())
     }
 
-    /// What the SDK could not read as any request that it knows.
+    /// Handles requests that the SDK could not parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -207,17 +207,17 @@ impl ServerHandler for Server {
         if request.method != "tools/call" {
             return Err(unknown());
         }
-        // A call whose arguments are no object: the agent is told so as of any other input.
+        // The arguments are not an object. Report it like any other invalid input.
         let params = request.params.as_ref();
         let name = params.and_then(|params| params.get("name")?.as_str());
-        let name = name.ok_or_else(|| ErrorData::invalid_params("`name` is missing", None))?;
+        let name = name.ok_or_else(|| ErrorData::invalid_params("`name` is required", None))?;
         let caller = self.caller(&context.extensions)?;
         let tool = self.find(name)?;
         let arguments = params.and_then(|params| params.get("arguments")).cloned();
         let arguments = arguments.unwrap_or_default();
-        let answer = tools::call(&self.setup.desk, &caller, tool, arguments).await;
-        let told = serde_json::to_value(result(answer)).unwrap_or_default();
-        Ok(CustomResult::new(told))
+        let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
+        let response = serde_json::to_value(result(outcome)).unwrap_or_default();
+        Ok(CustomResult::new(response))
     }
 
     async fn list_resources(
@@ -226,10 +226,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        let listed = apart(resources::list(&self.setup.desk.engine, &caller)).await?;
+        let list = boxed(resources::list(&self.setup.tool_context.engine, &caller)).await?;
         #[cfg(feature = "conformance")]
-        let listed = conformance::with_resources(listed);
-        Ok(listed)
+        let list = conformance::with_resources(list);
+        Ok(list)
     }
 
     async fn list_resource_templates(
@@ -253,13 +253,13 @@ impl ServerHandler for Server {
         if let Some(read) = conformance::read(&request.uri) {
             return Ok(read?.into());
         }
-        let read = resources::read(&self.setup.desk.engine, &caller, &request.uri);
-        let read = apart(read).await;
-        let read = read.map_err(resources::naming(&request.uri))?;
+        let read = resources::read(&self.setup.tool_context.engine, &caller, &request.uri);
+        let read = boxed(read).await;
+        let read = read.map_err(resources::with_uri(&request.uri))?;
         Ok(read.into())
     }
 
-    #[allow(deprecated, reason = "clients of 2025-11-25 subscribe this way")]
+    #[allow(deprecated, reason = "2025-11-25 clients subscribe this way")]
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
@@ -267,22 +267,22 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         let caller = self.caller(&context.extensions)?;
         #[cfg(feature = "conformance")]
-        if conformance::is_watched(&request.uri) {
+        if conformance::is_subscribable(&request.uri) {
             return Ok(());
         }
-        apart(resources::exists(
-            &self.setup.desk.engine,
+        boxed(resources::check_exists(
+            &self.setup.tool_context.engine,
             &caller,
             &request.uri,
         ))
         .await
-        .map_err(resources::naming(&request.uri))?;
+        .map_err(resources::with_uri(&request.uri))?;
         self.subscribed
             .add(&self.setup, caller, request.uri, context.peer);
         Ok(())
     }
 
-    #[allow(deprecated, reason = "clients of 2025-11-25 unsubscribe this way")]
+    #[allow(deprecated, reason = "2025-11-25 clients unsubscribe this way")]
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
@@ -297,17 +297,17 @@ impl ServerHandler for Server {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         let uris = requested.resource_subscriptions.iter().flatten();
-        let known: Vec<&String> = uris.filter(|uri| resources::is_known(uri)).collect();
+        let valid: Vec<&String> = uris.filter(|uri| resources::is_valid(uri)).collect();
         Some(
             SubscriptionFilter::builder()
-                .resource_subscriptions(known)
+                .resource_subscriptions(valid)
                 .build(),
         )
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.caller(&context.request_context().extensions)?;
-        apart(changes::listen(&self.setup, caller, context)).await;
+        boxed(subscriptions::listen(&self.setup, caller, context)).await;
         Ok(())
     }
 
@@ -316,10 +316,10 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let listed = prompts::list();
+        let list = prompts::list();
         #[cfg(feature = "conformance")]
-        let listed = conformance::with_prompts(listed);
-        Ok(listed)
+        let list = conformance::with_prompts(list);
+        Ok(list)
     }
 
     async fn get_prompt(
@@ -329,11 +329,11 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
         #[cfg(feature = "conformance")]
-        if let Some(answer) = conformance::prompt(&self.setup, &request) {
-            return answer;
+        if let Some(response) = conformance::prompt(&self.setup, &request) {
+            return response;
         }
-        let prompt = prompts::get(&self.setup.desk.engine, &caller, &request);
-        Ok(apart(prompt).await?.into())
+        let prompt = prompts::get(&self.setup.tool_context.engine, &caller, &request);
+        Ok(boxed(prompt).await?.into())
     }
 
     async fn complete(
@@ -342,11 +342,12 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        let completed = complete::complete(&self.setup.desk.engine, &caller, &request.argument);
-        apart(completed).await
+        let completed =
+            complete::complete(&self.setup.tool_context.engine, &caller, &request.argument);
+        boxed(completed).await
     }
 
-    /// The headers of a request are held against it; no tool of ours has any.
+    /// The SDK checks request headers against this schema. Only the suite's tools declare headers.
     #[cfg(feature = "conformance")]
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
         conformance::tools()
@@ -355,7 +356,7 @@ impl ServerHandler for Server {
     }
 
     #[cfg(feature = "conformance")]
-    #[allow(deprecated, reason = "the suite asks for it")]
+    #[allow(deprecated, reason = "the conformance suite requires it")]
     async fn set_level(
         &self,
         _: rmcp::model::SetLevelRequestParams,
@@ -365,40 +366,40 @@ impl ServerHandler for Server {
     }
 }
 
-fn listed(tool: &'static Tool) -> rmcp::model::Tool {
+fn list_entry(tool: &'static Tool) -> rmcp::model::Tool {
     let hints = rmcp::model::ToolAnnotations::with_title(tool.title)
         .read_only(tool.hints.read_only)
         .destructive(tool.hints.destructive)
         .idempotent(tool.hints.idempotent)
-        .open_world(tool.reaches_out);
+        .open_world(tool.open_world);
     rmcp::model::Tool::new(tool.name, tool.description, Arc::clone(tool.input_schema()))
         .with_title(tool.title)
         .with_raw_output_schema(Arc::clone(tool.output_schema()))
         .with_annotations(hints)
 }
 
-/// An answer as MCP carries it. A refusal has no structured content: clients hold that against the
-/// output schema, and would hide the refusal.
-fn result(answer: Result<Value, Refused>) -> CallToolResult {
-    match answer {
-        Ok(answer) => CallToolResult::structured(answer),
-        Err(refused) => {
-            let text = refused.to_json().to_string();
+/// The MCP result of a call. An error has no structured content: clients validate that against the
+/// output schema and would hide the error.
+fn result(outcome: Result<Value, ToolError>) -> CallToolResult {
+    match outcome {
+        Ok(response) => CallToolResult::structured(response),
+        Err(error) => {
+            let text = error.to_json().to_string();
             CallToolResult::error(vec![ContentBlock::text(text)])
         }
     }
 }
 
-/// A refusal of something that is no tool, as an error of the protocol.
-fn error(why: onward_engine::Error) -> ErrorData {
+/// The protocol error of a request that is not a tool call.
+fn protocol_error(why: onward_engine::Error) -> ErrorData {
     use onward_engine::Error;
-    let refused = Refused::from(why.clone());
-    let (message, details) = (refused.message.clone(), Some(refused.to_json()));
+    let error = ToolError::from(why.clone());
+    let (message, details) = (error.message.clone(), Some(error.to_json()));
     match why {
         Error::PlanNotFound(_) | Error::StepNotFound { .. } | Error::NotFound { .. } => {
             ErrorData::resource_not_found(message, details)
         }
-        Error::Refused { .. } | Error::Ambiguous(_) => ErrorData::invalid_params(message, details),
+        Error::Rejected { .. } | Error::Ambiguous(_) => ErrorData::invalid_params(message, details),
         Error::Conflict { .. } | Error::Unauthorized(_) | Error::Store(_) | _ => {
             ErrorData::internal_error(message, details)
         }

@@ -1,9 +1,8 @@
-//! Models that are asked over HTTP: what a text means (`model/embeddings.rs`), what stands in it
+//! HTTP clients for models: embeddings (`model/embeddings.rs`) and completions
 //! (`model/completion.rs`).
 //!
-//! Nobody waits without a bound: a try has its time, tries are few, and what a server asks to be waited
-//! for is waited for only where it is short. A key goes to the server and nowhere else: it is in no
-//! log and in no error.
+//! Every attempt has a timeout, the number of attempts is limited, and `Retry-After` is capped. The
+//! API key is sent to the server only; it is removed from errors and never logged.
 
 pub(crate) mod completion;
 pub(crate) mod embeddings;
@@ -17,159 +16,164 @@ use serde_json::Value;
 
 use crate::config::Key;
 
-/// The first pause between two tries; each further one is twice as long.
-const PAUSE: Duration = Duration::from_millis(500);
-/// No pause is longer, whatever a server asks for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// No honest answer is larger.
-const LARGEST: usize = 64 * 1024 * 1024;
-/// So much of what a server says about an error is told.
-const TOLD: usize = 300;
+/// The delay before the first retry. It doubles with each retry.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+/// The maximum delay, also for `Retry-After`.
+const MAX_BACKOFF: Duration = Duration::from_secs(20);
+/// The maximum response size in bytes.
+const MAX_RESPONSE: usize = 64 * 1024 * 1024;
+/// Characters of a server's error message that are reported.
+const MAX_ERROR_MESSAGE: usize = 300;
 
-/// Why a model did not answer.
+/// Why a model request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unanswered {
-    /// It cannot be reached, is overloaded, or answers what nobody can read.
-    Away(String),
-    /// It does not want to answer this.
-    Refused(String),
+pub(crate) enum ModelError {
+    /// The server is unreachable or overloaded, or its response is invalid.
+    Unavailable(String),
+    /// The server rejected this request.
+    Rejected(String),
 }
 
-/// How often something is tried.
+/// The attempts of one request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    pub(crate) tries: u32,
-    /// For one try.
+pub(crate) struct RetryPolicy {
+    pub(crate) attempts: u32,
+    /// Per attempt.
     pub(crate) timeout: Duration,
-    pub(crate) pause: Duration,
+    pub(crate) backoff: Duration,
 }
 
-impl Patience {
-    pub(crate) fn new(tries: u32, timeout: Duration) -> Self {
-        let pause = PAUSE;
+impl RetryPolicy {
+    pub(crate) fn new(attempts: u32, timeout: Duration) -> Self {
         Self {
-            tries,
+            attempts,
             timeout,
-            pause,
+            backoff: INITIAL_BACKOFF,
         }
     }
 }
 
-/// The way to a server. Opened when it is first used: most processes never do.
+/// A client that posts JSON. Created on first use, because most processes never send a request.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct JsonClient {
     client: OnceLock<Option<reqwest::Client>>,
 }
 
-/// One try that failed.
-struct Failed {
-    why: String,
-    /// Whether another try may do better, and after how long where the server says it.
-    again: Option<Option<Duration>>,
-    refused: bool,
+/// A failed attempt.
+struct FailedAttempt {
+    message: String,
+    retry: Retry,
+    /// The server rejected the request itself.
+    rejected: bool,
 }
 
-impl Line {
-    /// Sends a question as JSON, and reads the answer.
-    pub(crate) async fn ask(
+/// Whether another attempt may succeed.
+enum Retry {
+    Never,
+    /// After the backoff, or after the server's `Retry-After`.
+    After(Option<Duration>),
+}
+
+impl JsonClient {
+    /// Posts a JSON body and parses the JSON response. Retries temporary failures.
+    pub(crate) async fn post(
         &self,
         url: &str,
         headers: &[(&'static str, String)],
         key: Option<&Key>,
-        question: &Value,
-        patience: Patience,
-    ) -> Result<Value, Unanswered> {
-        let mut pause = patience.pause;
-        let mut tries = 0;
+        body: &Value,
+        policy: RetryPolicy,
+    ) -> Result<Value, ModelError> {
+        let mut backoff = policy.backoff;
+        let mut attempts = 0;
         loop {
-            tries += 1;
-            let failed = match self.once(url, headers, question, patience.timeout).await {
-                Ok(answer) => return Ok(answer),
+            attempts += 1;
+            let failed = match self.attempt(url, headers, body, policy.timeout).await {
+                Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
-            match failed.again {
-                Some(asked) if tries < patience.tries => {
-                    let wait = asked.unwrap_or_else(|| jittered(pause)).min(LONGEST_PAUSE);
-                    tokio::time::sleep(wait).await;
-                    pause *= 2;
+            match failed.retry {
+                Retry::After(delay) if attempts < policy.attempts => {
+                    let delay = delay.unwrap_or_else(|| jittered(backoff));
+                    tokio::time::sleep(delay.min(MAX_BACKOFF)).await;
+                    backoff *= 2;
                 }
-                Some(_) | None => {
-                    let why = without(failed.why, key);
-                    return Err(match failed.refused {
-                        true => Unanswered::Refused(why),
-                        false => Unanswered::Away(why),
+                Retry::After(_) | Retry::Never => {
+                    let message = redact(failed.message, key);
+                    return Err(if failed.rejected {
+                        ModelError::Rejected(message)
+                    } else {
+                        ModelError::Unavailable(message)
                     });
                 }
             }
         }
     }
 
-    async fn once(
+    async fn attempt(
         &self,
         url: &str,
         headers: &[(&'static str, String)],
-        question: &Value,
+        body: &Value,
         timeout: Duration,
-    ) -> Result<Value, Failed> {
-        let lost = |why: reqwest::Error| Failed {
-            why: cause(&why),
-            again: Some(None),
-            refused: false,
+    ) -> Result<Value, FailedAttempt> {
+        let failed = |message: String, retry: Retry| FailedAttempt {
+            message,
+            retry,
+            rejected: false,
         };
-        let mut request = self
-            .client()
-            .ok_or_else(|| Failed {
-                why: "TLS cannot be set up: check the authorities that this system trusts"
-                    .to_owned(),
-                again: None,
-                refused: false,
-            })?
+        let lost = |why: reqwest::Error| failed(root_cause(&why), Retry::After(None));
+        let client = self.client().ok_or_else(|| {
+            let message = "cannot initialize TLS; check the system's trusted certificates";
+            failed(message.to_owned(), Retry::Never)
+        })?;
+        let mut request = client
             .post(url)
             .timeout(timeout)
             .header("content-type", "application/json")
-            .body(question.to_string());
+            .body(body.to_string());
         for (name, value) in headers {
             request = request.header(*name, value);
         }
         let mut response = request.send().await.map_err(lost)?;
         let status = response.status();
-        let after = retry_after(&response);
+        let delay = retry_after(&response);
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(lost)? {
-            if body.len() + piece.len() > LARGEST {
-                return Err(Failed {
-                    why: format!("it answers more than {LARGEST} bytes"),
-                    again: None,
-                    refused: false,
-                });
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
+            if body.len() + chunk.len() > MAX_RESPONSE {
+                let message = format!("the response has more than {MAX_RESPONSE} bytes");
+                return Err(failed(message, Retry::Never));
             }
-            body.extend_from_slice(&piece);
+            body.extend_from_slice(&chunk);
         }
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|why| Failed {
-                why: format!("it answers what is no JSON: {why}"),
-                again: Some(None),
-                refused: false,
+            return serde_json::from_slice(&body).map_err(|why| {
+                let message = format!("the response is not JSON: {why}");
+                failed(message, Retry::After(None))
             });
         }
-        let overloaded = status.is_server_error()
+        let temporary = status.is_server_error()
             || status == StatusCode::TOO_MANY_REQUESTS
             || status == StatusCode::REQUEST_TIMEOUT;
-        let refused = [
+        let rejected = [
             StatusCode::BAD_REQUEST,
             StatusCode::PAYLOAD_TOO_LARGE,
             StatusCode::UNPROCESSABLE_ENTITY,
         ];
-        Err(Failed {
-            why: format!("it answers {status}: {}", told(&body)),
-            again: overloaded.then_some(after),
-            refused: refused.contains(&status),
+        Err(FailedAttempt {
+            message: format!("HTTP {status}: {}", error_message(&body)),
+            retry: if temporary {
+                Retry::After(delay)
+            } else {
+                Retry::Never
+            },
+            rejected: rejected.contains(&status),
         })
     }
 
     fn client(&self) -> Option<&reqwest::Client> {
         let client = self.client.get_or_init(|| {
-            // One for every part that speaks TLS; that somebody set it already is as good.
+            // Process-wide. Another part of the process may have installed it already.
             drop(rustls::crypto::ring::default_provider().install_default());
             reqwest::Client::builder()
                 .redirect(reqwest::redirect::Policy::none())
@@ -181,14 +185,13 @@ impl Line {
     }
 }
 
-/// How long the server wants to be left alone.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What a server says about an error: its message, or the beginning of whatever it says.
-fn told(body: &[u8]) -> String {
+/// The error message in a response, or the start of the body.
+fn error_message(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let parsed: Option<Value> = serde_json::from_str(&text).ok();
     let message = parsed.as_ref().and_then(|json| {
@@ -196,36 +199,35 @@ fn told(body: &[u8]) -> String {
         error.get("message").unwrap_or(error).as_str()
     });
     let message: Vec<&str> = message.unwrap_or(&text).split_whitespace().collect();
-    message.join(" ").chars().take(TOLD).collect()
+    message.join(" ").chars().take(MAX_ERROR_MESSAGE).collect()
 }
 
-/// What went wrong underneath, which the outer error does not say; without the address, which may hold
-/// more than people should read.
-fn cause(why: &reqwest::Error) -> String {
+/// The root cause of an error. It does not contain the URL, which may contain credentials.
+fn root_cause(why: &reqwest::Error) -> String {
     if why.is_timeout() {
-        return "it does not answer in time".to_owned();
+        return "request timed out".to_owned();
     }
-    let mut deepest: &dyn std::error::Error = why;
-    while let Some(source) = deepest.source() {
-        deepest = source;
+    let mut root: &dyn std::error::Error = why;
+    while let Some(source) = root.source() {
+        root = source;
     }
-    deepest.to_string()
+    root.to_string()
 }
 
-/// A text in which the key does not stand.
-fn without(text: String, key: Option<&Key>) -> String {
+/// Removes the key from a text.
+fn redact(text: String, key: Option<&Key>) -> String {
     match key {
         Some(key) => text.replace(key.as_str(), "…"),
         None => text,
     }
 }
 
-/// A pause that is not the same for everybody who was turned away at once.
-fn jittered(pause: Duration) -> Duration {
-    let mut dice = [0u8; 1];
-    // Without chance all come back at once, which is no error.
-    let _ = getrandom::fill(&mut dice);
-    pause.mul_f64(0.75 + f64::from(dice[0]) / 512.0)
+/// Adds jitter, so that clients rejected together do not retry together.
+fn jittered(backoff: Duration) -> Duration {
+    let mut random = [0u8; 1];
+    // Without randomness there is no jitter, which is not an error.
+    let _ = getrandom::fill(&mut random);
+    backoff.mul_f64(0.75 + f64::from(random[0]) / 512.0)
 }
 
 #[cfg(test)]

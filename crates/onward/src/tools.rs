@@ -1,9 +1,8 @@
-//! What agents and programs can ask for: the tools, apart from the protocol that carries them.
+//! The tools that agents and programs call, independent of the transport.
 //!
-//! One file per tool, named as the tool: what it takes, what it answers, and the one use case of the
-//! engine that it is. MCP and HTTP both come through [`call`], so that a tool means the same on each:
-//! the input is read with everything that is wrong about it, a panic is an answer, and every call but
-//! `ping` is in the log. A tool that does not exist yet is not in the list.
+//! One file per tool: its input, its output and the engine call behind it. MCP and HTTP both go
+//! through [`call`], which validates the input and reports every issue, turns a panic into an
+//! error, and writes every call except `ping` to the request log.
 
 mod create_research_plan;
 pub(crate) mod error;
@@ -13,16 +12,16 @@ mod get_plan_status;
 mod get_research_context;
 mod get_session_health;
 mod get_step_context;
-pub(crate) mod given;
+pub(crate) mod in_flight;
 mod input;
 mod list_active_plans;
 mod list_plan_steps;
 mod log_skill_execution;
 mod modify_plan;
+pub(crate) mod params;
 mod ping;
 mod report_step_progress;
 pub(crate) mod request_user_review;
-pub(crate) mod running;
 mod schema;
 mod search_sources;
 mod store_research;
@@ -36,7 +35,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use onward_core::refusal::Issue;
-use onward_engine::calls::Answered;
+use onward_engine::request_log::CompletedRequest;
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -45,295 +44,302 @@ use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
 
-pub(crate) use error::Refused;
+pub(crate) use error::ToolError;
 
-/// What the tools are done with.
+/// What a tool runs with.
 #[derive(Clone)]
-pub(crate) struct Desk {
-    /// The database, open.
+pub(crate) struct ToolContext {
     pub(crate) engine: Engine,
-    /// Where people find the dashboard, if there is one: reviews link there.
+    /// The dashboard's URL, for links to reviews.
     pub(crate) base_url: Option<Arc<str>>,
-    /// The model that says what stands in a text, if one is configured.
+    /// The configured extraction model.
     pub(crate) extractor: Option<Arc<Extractor>>,
 }
 
-/// What is true of a tool, as MCP's annotations say it.
+/// The MCP annotations of a tool.
 #[derive(Clone, Copy)]
 pub(crate) struct Hints {
-    /// It changes nothing.
+    /// The tool changes nothing.
     pub(crate) read_only: bool,
-    /// Asked twice, it changes nothing the second time.
+    /// Repeating the call changes nothing more.
     pub(crate) idempotent: bool,
-    /// It can undo or give up what was there.
+    /// The tool can remove or fail existing work.
     pub(crate) destructive: bool,
 }
 
 impl Hints {
-    /// It looks.
-    pub(crate) const READS: Hints = Hints {
+    pub(crate) const READ_ONLY: Hints = Hints {
         read_only: true,
         idempotent: true,
         destructive: false,
     };
-    /// It adds, each time that it is asked.
-    pub(crate) const ADDS: Hints = Hints {
+    /// Every call adds something.
+    pub(crate) const ADDITIVE: Hints = Hints {
         read_only: false,
         idempotent: false,
         destructive: false,
     };
 }
 
-/// What a tool's file says about it.
+/// The definition of a tool.
 pub(crate) trait Spec {
-    /// What it takes.
+    /// The arguments.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// What it answers.
+    /// The response.
     type Output: Serialize + JsonSchema;
 
-    /// Its name, which is a contract.
+    /// The stable name.
     const NAME: &'static str;
-    /// Its name for people.
+    /// The display name.
     const TITLE: &'static str;
-    /// For a model that has never heard of Onward: what it does, when to call it, what to call next.
+    /// For a model that does not know Onward: what the tool does, when to call it, what to call
+    /// next.
     const DESCRIPTION: &'static str;
-    /// What is true of it.
+    /// The annotations.
     const HINTS: Hints;
-    /// The loop needs it.
+    /// Whether `--tools core` includes the tool.
     const IN_CORE: bool;
-    /// Its input is work: where it is refused, it is kept.
-    const BRINGS_WORK: bool = false;
-    /// Its calls are in the log.
+    /// Whether rejected input is stored as an artifact, because it contains an agent's work.
+    const STORES_REJECTED_INPUT: bool = false;
+    /// Whether calls are written to the request log.
     const LOGGED: bool = true;
-    /// It asks somebody outside of the database.
-    const REACHES_OUT: bool = false;
+    /// Whether the tool calls a service other than the database.
+    const OPEN_WORLD: bool = false;
 
-    /// Does it.
+    /// Executes the call.
     fn run(
-        desk: &Desk,
+        context: &ToolContext,
         caller: &Caller,
         input: Self::Input,
-    ) -> impl Future<Output = Result<Self::Output, Refused>> + Send;
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<Value, Refused>> + Send>>;
+type RunFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
 
-/// A tool.
+/// A [`Spec`] with its types erased.
 pub(crate) struct Tool {
-    /// Its name, which is a contract.
+    /// [`Spec::NAME`].
     pub(crate) name: &'static str,
-    /// Its name for people.
+    /// [`Spec::TITLE`].
     pub(crate) title: &'static str,
-    /// For a model.
+    /// [`Spec::DESCRIPTION`].
     pub(crate) description: &'static str,
-    /// What is true of it.
+    /// [`Spec::HINTS`].
     pub(crate) hints: Hints,
-    /// Whether the loop needs it.
+    /// [`Spec::IN_CORE`].
     pub(crate) in_core: bool,
-    /// Whether it asks somebody outside of the database.
-    pub(crate) reaches_out: bool,
-    brings_work: bool,
+    /// [`Spec::REACHES_OUT`].
+    pub(crate) open_world: bool,
+    stores_rejected_input: bool,
     logged: bool,
-    input: Schema,
-    output: Schema,
-    run: fn(Desk, Caller, Arc<Value>) -> Running,
+    input: LazySchema,
+    output: LazySchema,
+    run: fn(ToolContext, Caller, Arc<Value>) -> RunFuture,
 }
 
-/// A JSON Schema that is made when it is first needed.
-struct Schema {
-    make: fn() -> Map<String, Value>,
-    made: OnceLock<Arc<Map<String, Value>>>,
+/// A JSON Schema that is generated on first use.
+struct LazySchema {
+    generate: fn() -> Map<String, Value>,
+    schema: OnceLock<Arc<Map<String, Value>>>,
 }
 
-impl Schema {
-    const fn new(make: fn() -> Map<String, Value>) -> Self {
+impl LazySchema {
+    const fn new(generate: fn() -> Map<String, Value>) -> Self {
         Self {
-            make,
-            made: OnceLock::new(),
+            generate,
+            schema: OnceLock::new(),
         }
     }
 
     fn get(&self) -> &Arc<Map<String, Value>> {
-        self.made.get_or_init(|| Arc::new((self.make)()))
+        self.schema.get_or_init(|| Arc::new((self.generate)()))
     }
 }
 
 impl Tool {
-    /// The tool that a file is about.
-    pub(crate) const fn of<S: Spec>() -> Self {
+    pub(crate) const fn from_spec<S: Spec>() -> Self {
         Self {
             name: S::NAME,
             title: S::TITLE,
             description: S::DESCRIPTION,
             hints: S::HINTS,
             in_core: S::IN_CORE,
-            reaches_out: S::REACHES_OUT,
-            brings_work: S::BRINGS_WORK,
+            open_world: S::OPEN_WORLD,
+            stores_rejected_input: S::STORES_REJECTED_INPUT,
             logged: S::LOGGED,
-            input: Schema::new(schema::of_input::<S::Input>),
-            output: Schema::new(schema::of_output::<S::Output>),
+            input: LazySchema::new(schema::input_schema::<S::Input>),
+            output: LazySchema::new(schema::output_schema::<S::Output>),
             run: run::<S>,
         }
     }
 
-    /// What it takes, as JSON Schema.
+    /// The JSON Schema of the arguments.
     pub(crate) fn input_schema(&self) -> &Arc<Map<String, Value>> {
         self.input.get()
     }
 
-    /// What it answers, as JSON Schema.
+    /// The JSON Schema of the response.
     pub(crate) fn output_schema(&self) -> &Arc<Map<String, Value>> {
         self.output.get()
     }
 }
 
 static TOOLS: [Tool; 20] = [
-    Tool::of::<ping::Ping>(),
-    Tool::of::<create_research_plan::CreateResearchPlan>(),
-    Tool::of::<list_active_plans::ListActivePlans>(),
-    Tool::of::<get_plan_status::GetPlanStatus>(),
-    Tool::of::<modify_plan::ModifyPlan>(),
-    Tool::of::<list_plan_steps::ListPlanSteps>(),
-    Tool::of::<get_next_step::GetNextStep>(),
-    Tool::of::<submit_step_result::SubmitStepResult>(),
-    Tool::of::<report_step_progress::ReportStepProgress>(),
-    Tool::of::<request_user_review::RequestUserReview>(),
-    Tool::of::<submit_user_decision::SubmitUserDecision>(),
-    Tool::of::<get_step_context::GetStepContext>(),
-    Tool::of::<get_research_context::GetResearchContext>(),
-    Tool::of::<store_research::StoreResearch>(),
-    Tool::of::<store_research_output::StoreResearchOutput>(),
-    Tool::of::<search_sources::SearchSources>(),
-    Tool::of::<extract_data::ExtractData>(),
-    Tool::of::<log_skill_execution::LogSkillExecution>(),
-    Tool::of::<submit_feedback::SubmitFeedback>(),
-    Tool::of::<get_session_health::GetSessionHealth>(),
+    Tool::from_spec::<ping::Ping>(),
+    Tool::from_spec::<create_research_plan::CreateResearchPlan>(),
+    Tool::from_spec::<list_active_plans::ListActivePlans>(),
+    Tool::from_spec::<get_plan_status::GetPlanStatus>(),
+    Tool::from_spec::<modify_plan::ModifyPlan>(),
+    Tool::from_spec::<list_plan_steps::ListPlanSteps>(),
+    Tool::from_spec::<get_next_step::GetNextStep>(),
+    Tool::from_spec::<submit_step_result::SubmitStepResult>(),
+    Tool::from_spec::<report_step_progress::ReportStepProgress>(),
+    Tool::from_spec::<request_user_review::RequestUserReview>(),
+    Tool::from_spec::<submit_user_decision::SubmitUserDecision>(),
+    Tool::from_spec::<get_step_context::GetStepContext>(),
+    Tool::from_spec::<get_research_context::GetResearchContext>(),
+    Tool::from_spec::<store_research::StoreResearch>(),
+    Tool::from_spec::<store_research_output::StoreResearchOutput>(),
+    Tool::from_spec::<search_sources::SearchSources>(),
+    Tool::from_spec::<extract_data::ExtractData>(),
+    Tool::from_spec::<log_skill_execution::LogSkillExecution>(),
+    Tool::from_spec::<submit_feedback::SubmitFeedback>(),
+    Tool::from_spec::<get_session_health::GetSessionHealth>(),
 ];
 
-/// Every tool, in the order in which they are listed.
+/// All tools in list order.
 pub(crate) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
-/// The tool of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Calls a tool: reads its input, does it, and puts the call into the log.
+/// Calls a tool: validates the input, executes the call and logs it.
 pub(crate) async fn call(
-    desk: &Desk,
+    context: &ToolContext,
     caller: &Caller,
     tool: &'static Tool,
     arguments: Value,
-) -> Result<Value, Refused> {
-    let call = Call::read(tool, arguments);
-    let answer = call.answer(desk, caller).await;
-    call.log(desk, caller, &answer);
-    answer
+) -> Result<Value, ToolError> {
+    let call = Call::parse(tool, arguments);
+    let result = call.run(context, caller).await;
+    call.log(context, caller, &result);
+    result
 }
 
-/// So many tasks of one thread an answer goes through before it is written.
-const HOPS: usize = 4;
+/// How often the log task yields, so that the response is written first.
+const LOG_YIELDS: usize = 4;
 
-/// One call of a tool, for whoever has more to do than [`call`] does.
+/// One call of a tool, for callers that do more than [`call`].
 pub(crate) struct Call {
     tool: &'static Tool,
     arguments: Arc<Value>,
     issues: Vec<Issue>,
-    began: Instant,
+    started: Instant,
 }
 
 impl Call {
-    /// Reads the input.
-    pub(crate) fn read(tool: &'static Tool, mut arguments: Value) -> Self {
-        let began = Instant::now();
-        let issues = input::read(&mut arguments, tool.input_schema());
+    /// Validates the arguments. Issues are reported when the call runs.
+    pub(crate) fn parse(tool: &'static Tool, mut arguments: Value) -> Self {
+        let started = Instant::now();
+        let issues = input::validate(&mut arguments, tool.input_schema());
         Self {
             tool,
             arguments: Arc::new(arguments),
             issues,
-            began,
+            started,
         }
     }
 
-    /// What it was given, for whoever does it themselves.
-    pub(crate) fn input<I: DeserializeOwned>(&self) -> Result<I, Refused> {
+    /// The typed arguments.
+    pub(crate) fn input<I: DeserializeOwned>(&self) -> Result<I, ToolError> {
         if !self.issues.is_empty() {
-            return Err(Refused::of_issues(self.issues.clone()));
+            return Err(ToolError::from_issues(self.issues.clone()));
         }
-        I::deserialize(&*self.arguments).map_err(|why| Refused::unread(&why))
+        I::deserialize(&*self.arguments).map_err(|why| ToolError::undecodable(&why))
     }
 
-    /// Does it. What has begun is finished, also where nobody waits for the answer any more.
-    pub(crate) async fn answer(&self, desk: &Desk, caller: &Caller) -> Result<Value, Refused> {
-        let done = tokio::spawn(done(
-            desk.clone(),
+    /// Executes the call in a separate task, so that it completes even if the client disconnects.
+    pub(crate) async fn run(
+        &self,
+        context: &ToolContext,
+        caller: &Caller,
+    ) -> Result<Value, ToolError> {
+        let task = tokio::spawn(execute(
+            context.clone(),
             caller.clone(),
             self.tool,
             Arc::clone(&self.arguments),
             self.issues.clone(),
         ));
-        // A task ends without an answer only where it panicked.
-        done.await
-            .unwrap_or_else(|_| Err(Refused::broken(self.tool.name)))
+        // Joining fails only if the task panicked.
+        task.await
+            .unwrap_or_else(|_| Err(ToolError::internal(self.tool.name)))
     }
 
-    /// Counts it, and puts it into the log with what was answered. What goes into the log is made when the
-    /// answer is on its way: nobody waits for it, except for the end of the process.
-    pub(crate) fn log(self, desk: &Desk, caller: &Caller, answer: &Result<Value, Refused>) {
-        let took = self.began.elapsed();
-        running::count(self.tool.name, answer, took);
+    /// Records metrics and writes the request log entry. The entry is built in the background,
+    /// after the response was sent; only process shutdown waits for it.
+    pub(crate) fn log(
+        self,
+        context: &ToolContext,
+        caller: &Caller,
+        result: &Result<Value, ToolError>,
+    ) {
+        let took = self.started.elapsed();
+        in_flight::record_metrics(self.tool.name, result, took);
         if !self.tool.logged {
             return;
         }
-        let (is_error, response) = match answer {
-            Ok(answer) => (false, answer.clone()),
-            Err(refused) => (true, refused.to_json()),
+        let (is_error, response) = match result {
+            Ok(response) => (false, response.clone()),
+            Err(error) => (true, error.to_json()),
         };
-        let (engine, caller, running) = (desk.engine.clone(), caller.clone(), running::begin());
+        let (engine, caller, guard) = (context.engine.clone(), caller.clone(), in_flight::track());
         tokio::spawn(async move {
-            for _ in 0..HOPS {
+            for _ in 0..LOG_YIELDS {
                 tokio::task::yield_now().await;
             }
             let session = self.arguments.get("sessionId").and_then(Value::as_str);
-            let answered = Answered {
+            let request = CompletedRequest {
                 tool: self.tool.name.to_owned(),
                 session: session.map(str::to_owned),
                 request: Arc::unwrap_or_clone(self.arguments),
                 response,
-                took,
+                duration: took,
                 is_error,
             };
-            engine.log_call(&caller, answered);
-            drop(running);
+            engine.log_request(&caller, request);
+            drop(guard);
         });
     }
 }
 
-async fn done(
-    desk: Desk,
+async fn execute(
+    context: ToolContext,
     caller: Caller,
     tool: &'static Tool,
     arguments: Arc<Value>,
     issues: Vec<Issue>,
-) -> Result<Value, Refused> {
-    let _running = running::begin();
+) -> Result<Value, ToolError> {
+    let _guard = in_flight::track();
     if issues.is_empty() {
-        return (tool.run)(desk, caller, arguments).await;
+        return (tool.run)(context, caller, arguments).await;
     }
-    let refused = Refused::of_issues(issues);
-    if !tool.brings_work {
-        return Err(refused);
+    let error = ToolError::from_issues(issues);
+    if !tool.stores_rejected_input {
+        return Err(error);
     }
-    Err(refused.kept(given::keep(&desk, &caller, &arguments).await))
+    Err(error.with_kept_artifact(params::store_rejected_input(&context, &caller, &arguments).await))
 }
 
-fn run<S: Spec>(desk: Desk, caller: Caller, arguments: Arc<Value>) -> Running {
+fn run<S: Spec>(context: ToolContext, caller: Caller, arguments: Arc<Value>) -> RunFuture {
     Box::pin(async move {
-        let input = S::Input::deserialize(&*arguments).map_err(|why| Refused::unread(&why))?;
-        let output = S::run(&desk, &caller, input).await?;
-        serde_json::to_value(output).map_err(|_| Refused::broken(S::NAME))
+        let input =
+            S::Input::deserialize(&*arguments).map_err(|why| ToolError::undecodable(&why))?;
+        let output = S::run(&context, &caller, input).await?;
+        serde_json::to_value(output).map_err(|_| ToolError::internal(S::NAME))
     })
 }
 

@@ -1,8 +1,8 @@
-//! What programs read: the JSON of every surface, in its own structs.
+//! The JSON types of the MCP tools, the HTTP API and the command line's `--json` output.
 //!
-//! The names are a contract (camelCase; fields may be added, never renamed), so they stand here and
-//! not on the types of the core, which change as the core does. Instants are RFC 3339 in UTC with
-//! milliseconds, spans are milliseconds in a field that ends in `Ms`.
+//! Field names are a contract: camelCase; fields may be added but never renamed. They are therefore
+//! separate from the core's types. Times are RFC 3339 in UTC with milliseconds. Durations are
+//! milliseconds in fields that end in `Ms`.
 
 pub(crate) mod call;
 pub(crate) mod context;
@@ -13,9 +13,9 @@ pub(crate) mod feedback;
 pub(crate) mod finding;
 pub(crate) mod modified;
 pub(crate) mod next;
-pub(crate) mod notice;
+pub(crate) mod notification;
+pub(crate) mod ping;
 pub(crate) mod plan;
-pub(crate) mod pong;
 pub(crate) mod profile;
 pub(crate) mod research;
 pub(crate) mod review;
@@ -30,12 +30,10 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 
-/// An instant on the wire.
-fn at(at: Timestamp) -> String {
-    at.to_string()
+fn at(time: Timestamp) -> String {
+    time.to_string()
 }
 
-/// A span on the wire.
-fn ms(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

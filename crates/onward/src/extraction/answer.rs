@@ -1,24 +1,24 @@
-//! The JSON in a model's answer. It should be all of it; models that think aloud, or put it into a code
-//! fence, or say what it is, are understood as well.
+//! Finds the JSON in a model's answer, also inside a code fence, after `<think>` output or between
+//! explanations.
 
 use serde_json::{Deserializer, Value};
 
-/// The value, or why there is none.
-pub(super) fn json(said: &str) -> Result<Value, String> {
-    let said = without_thoughts(said).trim();
-    let whole = match serde_json::from_str(said) {
+/// Returns the value, or the parse error of the whole answer.
+pub(super) fn json(answer: &str) -> Result<Value, String> {
+    let answer = without_thinking(answer).trim();
+    let whole = match serde_json::from_str(answer) {
         Ok(value) => return Ok(value),
         Err(why) => why,
     };
-    if let Some(value) = fenced(said) {
+    if let Some(value) = parse_fenced(answer) {
         return Ok(value);
     }
-    // The first object or list that is complete: text around it explains it.
-    let starts = said
+    // The first complete object or array; the text around it is explanation.
+    let starts = answer
         .char_indices()
         .filter(|(_, char)| matches!(char, '{' | '['));
     for (start, _) in starts.take(100) {
-        let rest = said.get(start..).unwrap_or_default();
+        let rest = answer.get(start..).unwrap_or_default();
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
         if let Some(Ok(value)) = values.next() {
             return Ok(value);
@@ -27,18 +27,18 @@ pub(super) fn json(said: &str) -> Result<Value, String> {
     Err(whole.to_string())
 }
 
-fn without_thoughts(said: &str) -> &str {
-    let trimmed = said.trim_start();
+fn without_thinking(answer: &str) -> &str {
+    let trimmed = answer.trim_start();
     let thought = trimmed.strip_prefix("<think>");
-    let behind = thought.and_then(|thought| thought.split_once("</think>"));
-    behind.map_or(said, |(_, behind)| behind)
+    let rest = thought.and_then(|thought| thought.split_once("</think>"));
+    rest.map_or(answer, |(_, rest)| rest)
 }
 
-/// What stands in a code fence.
-fn fenced(said: &str) -> Option<Value> {
-    let (_, behind) = said.split_once("```")?;
-    let (_, behind) = behind.split_once('\n')?;
-    let (inside, _) = behind.rsplit_once("```")?;
+/// The content of a code fence.
+fn parse_fenced(answer: &str) -> Option<Value> {
+    let (_, rest) = answer.split_once("```")?;
+    let (_, rest) = rest.split_once('\n')?;
+    let (inside, _) = rest.rsplit_once("```")?;
     serde_json::from_str(inside.trim()).ok()
 }
 
@@ -48,9 +48,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_json_is_found_in_whatever_a_model_says() {
+    fn finds_the_json_in_an_answer() {
         let expected = json!({ "name": "Io", "of": ["Jupiter"] });
-        for said in [
+        for answer in [
             r#"{"name": "Io", "of": ["Jupiter"]}"#,
             " \n{\"name\": \"Io\", \"of\": [\"Jupiter\"]}\n",
             "```json\n{\"name\": \"Io\", \"of\": [\"Jupiter\"]}\n```",
@@ -58,22 +58,22 @@ mod tests {
             r#"Sure! {"name": "Io", "of": ["Jupiter"]} That is all {there is}."#,
             "<think>{\"name\": \"no\"}</think>{\"name\": \"Io\", \"of\": [\"Jupiter\"]}",
         ] {
-            assert_eq!(json(said), Ok(expected.clone()), "{said}");
+            assert_eq!(json(answer), Ok(expected.clone()), "{answer}");
         }
         assert_eq!(json("null"), Ok(Value::Null));
         assert_eq!(json("[1]"), Ok(json!([1])));
     }
 
     #[test]
-    fn what_holds_none_is_said_to_hold_none() {
-        for said in [
+    fn rejects_an_answer_without_json() {
+        for answer in [
             "",
             "I cannot do that.",
             "{\"name\": \"I",
             "``` ```",
             "{ { {",
         ] {
-            assert!(json(said).is_err(), "{said}");
+            assert!(json(answer).is_err(), "{answer}");
         }
         assert!(json(&"[".repeat(100_000)).is_err());
     }

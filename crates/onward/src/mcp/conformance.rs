@@ -1,12 +1,10 @@
-//! What the official conformance suite drives a server with: tools, prompts and resources of fixed
-//! names, which mean nothing to anybody else.
+//! The tools, prompts and resources that the official conformance suite requires.
 //!
-//! Only a build with the feature `conformance` has them; `script/conformance` makes one. They come
-//! through the same transport, gate and handler as everything else, and are not in the registry of
-//! tools: no agent could do anything with them. What asks the client something stands in
-//! `conformance/ask.rs`.
+//! Only builds with the feature `conformance` contain them (`script/conformance`). They use the
+//! same transport, authentication and handler as the real ones but are not in the tool registry.
+//! Tools that send requests to the client are in `conformance/client_requests.rs`.
 
-mod ask;
+mod client_requests;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -20,11 +18,11 @@ use serde_json::{Value, json};
 
 use super::Setup;
 
-/// A picture of one point, and a sound of none.
+/// A one-pixel image and an empty sound.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 
-/// Tools that take nothing.
+/// Tools without arguments.
 const PLAIN: [&str; 20] = [
     "test_simple_text",
     "test_image_content",
@@ -48,10 +46,11 @@ const PLAIN: [&str; 20] = [
     "test_input_required_result_tampered_state",
 ];
 
-type Answer<T> = Option<Result<T, ErrorData>>;
+/// `None` if the name is not part of the suite.
+type Response<T> = Option<Result<T, ErrorData>>;
 
-/// A type of the SDK from how the suite's documentation writes it.
-fn made<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
+/// Converts JSON from the suite's documentation to an SDK type.
+fn convert<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
     serde_json::from_value(json).map_err(|why| ErrorData::internal_error(why.to_string(), None))
 }
 
@@ -72,12 +71,12 @@ pub(super) fn tools() -> Vec<Tool> {
         ("json_schema_2020_12_tool", schema()),
     ];
     let all = plain.chain(more).map(|(name, schema)| {
-        json!({ "name": name, "description": "For the conformance suite", "inputSchema": schema })
+        json!({ "name": name, "description": "Conformance test", "inputSchema": schema })
     });
-    all.filter_map(|tool| made(tool).ok()).collect()
+    all.filter_map(|tool| convert(tool).ok()).collect()
 }
 
-/// Every word of JSON Schema that must come through unchanged.
+/// A schema with every keyword that must be passed through unchanged.
 fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -107,12 +106,11 @@ fn schema() -> Value {
     })
 }
 
-/// None where it is no tool of the suite.
 pub(super) async fn call(
     setup: &Setup,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
-) -> Answer<CallToolResponse> {
+) -> Response<CallToolResponse> {
     let name: &str = &request.name;
     if !tools().iter().any(|tool| tool.name == name) {
         return None;
@@ -121,11 +119,11 @@ pub(super) async fn call(
         "test_missing_capability" => missing_capability(context),
         "test_tool_with_logging" | "test_logging_tool" => {
             log(context).await;
-            said("logged")
+            text_result("logged")
         }
         "test_tool_with_progress" => {
             progress(context).await;
-            said("done")
+            text_result("done")
         }
         name => match content(name) {
             Some(content) => complete(json!({ "content": content })),
@@ -133,28 +131,28 @@ pub(super) async fn call(
                 "isError": true,
                 "content": [{ "type": "text", "text": "this tool fails on purpose" }],
             })),
-            None => ask::call(setup, request, context).await,
+            None => client_requests::call(setup, request, context).await,
         },
     })
 }
 
-/// A whole result, as it is called in 2026-07-28. The SDK leaves the word out for those before.
-fn whole<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
+/// Adds the result type of 2026-07-28. The SDK removes it for older versions.
+fn complete_result<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
     if let Value::Object(result) = &mut result {
         result.insert("resultType".to_owned(), "complete".into());
     }
-    made(result)
+    convert(result)
 }
 
 fn complete(result: Value) -> Result<CallToolResponse, ErrorData> {
-    whole(result).map(CallToolResponse::Complete)
+    complete_result(result).map(CallToolResponse::Complete)
 }
 
-fn said(text: &str) -> Result<CallToolResponse, ErrorData> {
+fn text_result(text: &str) -> Result<CallToolResponse, ErrorData> {
     complete(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
-/// What the tools answer that do nothing but answer.
+/// The static content of a tool.
 fn content(name: &str) -> Option<Value> {
     let text = |text: &str| json!({ "type": "text", "text": text });
     let image = || json!({ "type": "image", "data": PNG, "mimeType": "image/png" });
@@ -163,8 +161,8 @@ fn content(name: &str) -> Option<Value> {
         json!({ "type": "resource", "resource": resource })
     };
     Some(match name {
-        "test_simple_text" | "test_reconnection" => json!([text("a simple text")]),
-        "test_custom_header" | "json_schema_2020_12_tool" => json!([text("understood")]),
+        "test_simple_text" | "test_reconnection" => json!([text("simple text")]),
+        "test_custom_header" | "json_schema_2020_12_tool" => json!([text("ok")]),
         "test_image_content" => json!([image()]),
         "test_audio_content" => {
             json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }])
@@ -177,7 +175,7 @@ fn content(name: &str) -> Option<Value> {
             )])
         }
         "test_multiple_content_types" => json!([
-            text("several kinds"),
+            text("mixed content"),
             image(),
             embedded(
                 "test://mixed-content-resource",
@@ -191,33 +189,33 @@ fn content(name: &str) -> Option<Value> {
 
 fn missing_capability(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let can = context.client_capabilities().is_some_and(|client| {
-        #[allow(deprecated, reason = "the suite asks for it")]
+        #[allow(deprecated, reason = "the conformance suite requires it")]
         client.sampling.is_some()
     });
     if can {
-        return said("understood");
+        return text_result("ok");
     }
     Err(ErrorData::new(
         ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
-        "sampling is needed",
+        "sampling is required",
         Some(json!({ "requiredCapabilities": { "sampling": {} } })),
     ))
 }
 
-/// Three lines of log; in 2026-07-28 only where the request asks for them.
-#[allow(deprecated, reason = "the suite asks for it")]
+/// Sends three log messages; in 2026-07-28 only if the request asks for them.
+#[allow(deprecated, reason = "the conformance suite requires it")]
 async fn log(context: &RequestContext<RoleServer>) {
-    let newest = ProtocolVersion::V_2026_07_28;
-    let stateless = context
+    let stateless = ProtocolVersion::V_2026_07_28;
+    let is_stateless = context
         .protocol_version()
-        .is_some_and(|version| version.as_str() >= newest.as_str());
-    if stateless && context.meta.log_level().is_none() {
+        .is_some_and(|version| version.as_str() >= stateless.as_str());
+    if is_stateless && context.meta.log_level().is_none() {
         return;
     }
-    for line in ["began", "works", "ended"] {
+    for line in ["started", "working", "finished"] {
         let level = rmcp::model::LoggingLevel::Info;
         let line = rmcp::model::LoggingMessageNotificationParam::new(level, line.into());
-        // Whoever does not listen will not miss it.
+        // A failed notification changes nothing.
         drop(context.peer.notify_logging_message(line).await);
     }
 }
@@ -237,7 +235,9 @@ pub(super) fn with_resources(mut listed: ListResourcesResult) -> ListResourcesRe
         json!({ "uri": "test://static-text", "name": "text", "mimeType": "text/plain" }),
         json!({ "uri": "test://static-binary", "name": "binary", "mimeType": "image/png" }),
     ];
-    let all = all.into_iter().filter_map(|resource| made(resource).ok());
+    let all = all
+        .into_iter()
+        .filter_map(|resource| convert(resource).ok());
     listed.resources.extend(all);
     listed
 }
@@ -250,17 +250,17 @@ pub(super) fn with_template(
     listed
 }
 
-/// Whether one of these may be watched. It never changes.
-pub(super) fn is_watched(uri: &str) -> bool {
+/// Whether the suite subscribes to the resource. It never changes.
+pub(super) fn is_subscribable(uri: &str) -> bool {
     uri == "test://watched-resource"
 }
 
-pub(super) fn read(uri: &str) -> Answer<ReadResourceResult> {
+pub(super) fn read(uri: &str) -> Response<ReadResourceResult> {
     let id = uri.strip_prefix("test://template/");
     let id = id.and_then(|rest| rest.strip_suffix("/data"));
     let contents = match (uri, id) {
         ("test://static-text", _) => {
-            json!({ "uri": uri, "mimeType": "text/plain", "text": "a text that stays" })
+            json!({ "uri": uri, "mimeType": "text/plain", "text": "static text" })
         }
         ("test://static-binary", _) => json!({ "uri": uri, "mimeType": "image/png", "blob": PNG }),
         (_, Some(id)) => {
@@ -269,7 +269,7 @@ pub(super) fn read(uri: &str) -> Answer<ReadResourceResult> {
         }
         (_, None) => return None,
     };
-    Some(whole(json!({ "contents": [contents] })))
+    Some(complete_result(json!({ "contents": [contents] })))
 }
 
 pub(super) fn with_prompts(mut listed: ListPromptsResult) -> ListPromptsResult {
@@ -285,37 +285,43 @@ pub(super) fn with_prompts(mut listed: ListPromptsResult) -> ListPromptsResult {
             .into_iter()
             .map(|name| json!({ "name": name, "required": true }))
             .collect();
-        json!({ "name": name, "description": "For the conformance suite", "arguments": arguments })
+        json!({ "name": name, "description": "Conformance test", "arguments": arguments })
     });
     listed
         .prompts
-        .extend(all.filter_map(|prompt| made(prompt).ok()));
+        .extend(all.filter_map(|prompt| convert(prompt).ok()));
     listed
 }
 
-/// None where it is no prompt of the suite.
-pub(super) fn prompt(setup: &Setup, request: &GetPromptRequestParams) -> Answer<GetPromptResponse> {
-    let given = |name: &str| {
-        let given = request.arguments.as_ref().and_then(|all| all.get(name));
-        given.and_then(Value::as_str).unwrap_or_default()
+pub(super) fn prompt(
+    setup: &Setup,
+    request: &GetPromptRequestParams,
+) -> Response<GetPromptResponse> {
+    let argument = |name: &str| {
+        let value = request.arguments.as_ref().and_then(|all| all.get(name));
+        value.and_then(Value::as_str).unwrap_or_default()
     };
     let text = |text: String| json!({ "type": "text", "text": text });
     let contents = match request.name.as_str() {
         "test_simple_prompt" => vec![text("a simple prompt".to_owned())],
         "test_prompt_with_arguments" => {
-            vec![text(format!("{} and {}", given("arg1"), given("arg2")))]
+            vec![text(format!(
+                "{} and {}",
+                argument("arg1"),
+                argument("arg2")
+            ))]
         }
         "test_prompt_with_embedded_resource" => {
-            let uri = given("resourceUri");
+            let uri = argument("resourceUri");
             let resource = json!({ "uri": uri, "mimeType": "text/plain", "text": "embedded" });
             vec![json!({ "type": "resource", "resource": resource })]
         }
         "test_prompt_with_image" => {
             vec![json!({ "type": "image", "data": PNG, "mimeType": "image/png" })]
         }
-        "test_input_required_result_prompt" => match ask::prompt(setup, request) {
-            Ok(Some(more)) => return Some(Ok(GetPromptResponse::InputRequired(more))),
-            Ok(None) => vec![text("understood".to_owned())],
+        "test_input_required_result_prompt" => match client_requests::prompt(setup, request) {
+            Ok(Some(input)) => return Some(Ok(GetPromptResponse::InputRequired(input))),
+            Ok(None) => vec![text("ok".to_owned())],
             Err(why) => return Some(Err(why)),
         },
         _ => return None,
@@ -324,5 +330,5 @@ pub(super) fn prompt(setup: &Setup, request: &GetPromptRequestParams) -> Answer<
         .into_iter()
         .map(|content| json!({ "role": "user", "content": content }))
         .collect();
-    Some(whole(json!({ "messages": messages })).map(GetPromptResponse::Complete))
+    Some(complete_result(json!({ "messages": messages })).map(GetPromptResponse::Complete))
 }

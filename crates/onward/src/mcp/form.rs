@@ -1,14 +1,14 @@
-//! `request_user_review` where the agent's own window can show a form: the review is recorded first,
-//! then the person is asked there, and their answer takes the way of every other decision.
+//! `request_user_review` with an elicitation form: the review is recorded first, then the client
+//! shows the form, and the answer is submitted like any other decision.
 //!
-//! A client of 2025-11-25 is sent a request and waited for; one of 2026-07-28 is answered with what to
-//! ask and comes back with the answer, and a signed state that says which review it is about. Whatever
-//! does not end in a decision (declined, cancelled, no answer in time) leaves the review open. Who may
-//! not decide reviews is not shown a form: an agent must not approve itself.
+//! A 2025-11-25 client gets a request, and the call waits for the response. A 2026-07-28 client
+//! gets an `input_required` result and retries the call with the answer and a signed state that
+//! identifies the review. Without a decision (declined, cancelled, timed out) the review stays
+//! open. A caller who may not decide reviews gets no form: an agent must not approve its own work.
 
 use std::time::Duration;
 
-use onward_core::event::Decision as Decided;
+use onward_core::event::Decision as CoreDecision;
 use onward_core::role::Permission;
 use onward_core::step::{Step, StepState};
 use onward_core::{StepId, StepStatus};
@@ -24,30 +24,30 @@ use rmcp::service::RequestContext;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Setup, closed, result};
+use super::{Setup, result, wait_for_shutdown};
 use crate::tools::submit_user_decision::Decision;
-use crate::tools::{Call, Desk, Refused, Tool};
-use crate::wire::review::Reviewing;
+use crate::tools::{Call, Tool, ToolContext, ToolError};
+use crate::wire::review::ReviewOutcome;
 
-/// The one question of a form.
-const QUESTION: &str = "review";
-/// For how long a client may come back with an answer. The review itself waits for ever.
-const STATE_HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
-/// A sign that the call still waits, for clients that give up on silent ones.
-const STILL_THERE: Duration = Duration::from_secs(10);
-/// A form is no place for a long text; the dashboard is.
-const LONGEST: usize = 4_000;
+/// The key of the form in `inputRequests`.
+const INPUT_KEY: &str = "review";
+/// How long a client may retry with an answer. The review itself does not expire.
+const STATE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The interval of progress notifications, for clients that time out calls without activity.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Characters of the form's message. The dashboard shows the full text.
+const MAX_MESSAGE: usize = 4_000;
 
-/// How forms are shown.
+/// The settings of elicitation forms.
 #[derive(Clone)]
 pub(crate) struct Forms {
     pub(super) codec: RequestStateCodec,
-    /// How long a call waits for an answer. Zero: no forms.
+    /// How long a call waits for an answer. Zero disables forms.
     wait: Duration,
 }
 
 impl Forms {
-    /// Forms whose states are signed with this key; servers that share their clients share it.
+    /// `key` signs the request states. Servers that serve the same clients must share it.
     pub(crate) fn new(key: [u8; 32], wait: Duration) -> Self {
         Self {
             codec: RequestStateCodec::new_unchecked(key),
@@ -56,40 +56,44 @@ impl Forms {
     }
 }
 
-/// Which review an answer is about.
+/// The request state: the review that an answer belongs to.
 #[derive(Serialize, Deserialize)]
 struct State {
     review: String,
     step: String,
 }
 
-/// How a person can be asked.
-enum Way {
-    /// Not here.
-    Not,
-    /// By a request to the client.
+/// How the form reaches the client.
+enum Elicitation {
+    /// No form.
+    Unavailable,
+    /// By a request to the client (2025-11-25).
     Request,
-    /// By an answer that asks for more.
+    /// By an `input_required` result, after which the client retries (2026-07-28).
     Retry,
 }
 
-fn way(setup: &Setup, caller: &Caller, context: &RequestContext<RoleServer>) -> Way {
-    let shows_forms = context
+fn elicitation(
+    setup: &Setup,
+    caller: &Caller,
+    context: &RequestContext<RoleServer>,
+) -> Elicitation {
+    let supports_forms = context
         .client_capabilities()
         .and_then(|client| client.elicitation)
-        .is_some_and(|how| how.form.is_some() || how.url.is_none());
+        .is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
     let allowed = caller.allow(Permission::DecideReview).is_ok();
-    if !shows_forms || !allowed || setup.forms.wait.is_zero() {
-        return Way::Not;
+    if !supports_forms || !allowed || setup.forms.wait.is_zero() {
+        return Elicitation::Unavailable;
     }
-    let newest = ProtocolVersion::V_2026_07_28;
+    let stateless = ProtocolVersion::V_2026_07_28;
     match context.protocol_version() {
-        Some(version) if version.as_str() >= newest.as_str() => Way::Retry,
-        Some(_) | None => Way::Request,
+        Some(version) if version.as_str() >= stateless.as_str() => Elicitation::Retry,
+        Some(_) | None => Elicitation::Request,
     }
 }
 
-/// Calls the tool, and asks the person where that is possible.
+/// Calls the tool and shows the form if the client supports it.
 pub(super) async fn call(
     setup: &Setup,
     caller: &Caller,
@@ -98,43 +102,44 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     let arguments = request.arguments.unwrap_or_default();
-    let bound = bound(caller, &arguments);
+    let binding = state_binding(caller, &arguments);
     let message = message(&arguments);
-    let call = Call::read(tool, Value::Object(arguments));
+    let call = Call::parse(tool, Value::Object(arguments));
     if let Some(sealed) = request.request_state {
         let answers = request.input_responses.unwrap_or_default();
-        let answer = come_back(setup, caller, &sealed, &bound, answers).await;
-        call.log(&setup.desk, caller, &answer);
-        return result(answer).into();
+        let outcome = resume(setup, caller, &sealed, &binding, answers).await;
+        call.log(&setup.tool_context, caller, &outcome);
+        return result(outcome).into();
     }
-    let asked = call.answer(&setup.desk, caller).await;
-    let way = way(setup, caller, context);
-    let (answer, state) = match (asked, way) {
-        (Err(refused), _) => (Err(refused), None),
-        (Ok(asked), Way::Not) => (Ok(asked), None),
-        (Ok(asked), Way::Retry) => {
-            let state = State::of(&asked);
-            (Ok(asked), Some(state))
+    let requested = call.run(&setup.tool_context, caller).await;
+    let elicitation = elicitation(setup, caller, context);
+    let (outcome, state) = match (requested, elicitation) {
+        (Err(error), _) => (Err(error), None),
+        (Ok(review), Elicitation::Unavailable) => (Ok(review), None),
+        (Ok(review), Elicitation::Retry) => {
+            let state = State::new(&review);
+            (Ok(review), Some(state))
         }
-        (Ok(asked), Way::Request) => match ask(setup, context, message.clone()).await {
+        (Ok(review), Elicitation::Request) => match ask(setup, context, message.clone()).await {
             Some(form) => (
-                decide(&setup.desk, caller, &State::of(&asked), form).await,
+                decide(&setup.tool_context, caller, &State::new(&review), form).await,
                 None,
             ),
-            None => (Ok(asked), None),
+            None => (Ok(review), None),
         },
     };
-    call.log(&setup.desk, caller, &answer);
-    match state.and_then(|state| input_required(setup, &state, &bound, message)) {
-        Some(more) => more.into(),
-        None => result(answer).into(),
+    call.log(&setup.tool_context, caller, &outcome);
+    match state.and_then(|state| input_required(setup, &state, &binding, message)) {
+        Some(input_required) => input_required.into(),
+        None => result(outcome).into(),
     }
 }
 
 impl State {
-    fn of(asked: &Value) -> Self {
+    /// The state for a response of `request_user_review`.
+    fn new(review: &Value) -> Self {
         let text = |name: &str| {
-            let text = asked.get(name).and_then(Value::as_str);
+            let text = review.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
         Self {
@@ -144,14 +149,14 @@ impl State {
     }
 }
 
-/// What a state holds for: this caller, and this call.
-pub(super) fn bound(caller: &Caller, arguments: &JsonObject) -> Vec<u8> {
+/// Associated data that binds a request state to its caller and arguments.
+pub(super) fn state_binding(caller: &Caller, arguments: &JsonObject) -> Vec<u8> {
     json!([caller.tenant, caller.name, arguments])
         .to_string()
         .into_bytes()
 }
 
-/// What the person reads.
+/// The form's message: the summary and the questions.
 fn message(arguments: &JsonObject) -> String {
     let summary = arguments.get("summary").and_then(Value::as_str);
     let mut message = summary.unwrap_or_default().to_owned();
@@ -160,13 +165,13 @@ fn message(arguments: &JsonObject) -> String {
         message.push_str("\n\n- ");
         message.push_str(question);
     }
-    if message.chars().count() > LONGEST {
-        message = message.chars().take(LONGEST).chain(['…']).collect();
+    if message.chars().count() > MAX_MESSAGE {
+        message = message.chars().take(MAX_MESSAGE).chain(['…']).collect();
     }
     message
 }
 
-/// What the person fills in.
+/// The form.
 fn params(message: String) -> Option<ElicitRequestParams> {
     let schema = json!({
         "type": "object",
@@ -174,14 +179,14 @@ fn params(message: String) -> Option<ElicitRequestParams> {
             "decision": {
                 "type": "string",
                 "title": "Decision",
-                "description": "approve: it is the step's result; reject: the plan fails; \
-                    modify: the agent goes on with your feedback; skip: the step is passed over",
+                "description": "approve: accept this as the step's result; reject: fail the plan; \
+                    modify: the agent revises the step with your feedback; skip: skip the step",
                 "enum": ["approve", "reject", "modify", "skip"],
             },
             "feedback": {
                 "type": "string",
                 "title": "Feedback",
-                "description": "What the agent should know; `modify` needs it",
+                "description": "Your comment for the agent; required for modify",
             },
         },
         "required": ["decision"],
@@ -194,49 +199,49 @@ fn params(message: String) -> Option<ElicitRequestParams> {
     })
 }
 
-/// Asks the client and waits. None where nothing was decided.
+/// Sends the form to the client and waits. Returns `None` without a decision.
 async fn ask(setup: &Setup, context: &RequestContext<RoleServer>, message: String) -> Option<Form> {
     let params = params(message)?;
-    let asked = context
+    let response = context
         .peer
         .create_elicitation_with_timeout(params, Some(setup.forms.wait));
     tokio::select! {
-        answer = asked => read(answer.ok()?),
+        response = response => parse_form(response.ok()?),
         () = context.ct.cancelled() => None,
-        () = closed(setup.closing.clone()) => None,
-        () = still_there(context) => None,
+        () = wait_for_shutdown(setup.closing.clone()) => None,
+        () = send_keepalives(context) => None,
     }
 }
 
-/// Shows now and then that the call still waits, where the client wants to know. Never ends.
-async fn still_there(context: &RequestContext<RoleServer>) {
+/// Sends progress notifications if the client requested them. Never returns.
+async fn send_keepalives(context: &RequestContext<RoleServer>) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
     };
-    let mut told = 0.0;
+    let mut count = 0.0;
     loop {
-        let progress = ProgressNotificationParam::new(token.clone(), told)
-            .with_message("waiting for a person to decide");
-        // Whoever does not listen will not miss it.
+        let progress = ProgressNotificationParam::new(token.clone(), count)
+            .with_message("waiting for the user's decision");
+        // A failed notification changes nothing.
         drop(context.peer.notify_progress(progress).await);
-        told += 1.0;
-        tokio::time::sleep(STILL_THERE).await;
+        count += 1.0;
+        tokio::time::sleep(KEEPALIVE_INTERVAL).await;
     }
 }
 
-/// What the person filled in.
+/// The user's answer.
 #[derive(Deserialize)]
 struct Form {
     decision: Decision,
     feedback: Option<String>,
 }
 
-/// None where they did not decide.
-fn read(answer: ElicitResult) -> Option<Form> {
-    match answer.action {
+/// Returns `None` without a decision.
+fn parse_form(response: ElicitResult) -> Option<Form> {
+    match response.action {
         ElicitationAction::Accept => {
-            let mut form: Form = serde_json::from_value(answer.content?).ok()?;
-            form.feedback = form.feedback.filter(|words| !words.trim().is_empty());
+            let mut form: Form = serde_json::from_value(response.content?).ok()?;
+            form.feedback = form.feedback.filter(|text| !text.trim().is_empty());
             Some(form)
         }
         ElicitationAction::Decline | ElicitationAction::Cancel | _ => None,
@@ -246,63 +251,63 @@ fn read(answer: ElicitResult) -> Option<Form> {
 fn input_required(
     setup: &Setup,
     state: &State,
-    bound: &[u8],
+    binding: &[u8],
     message: String,
 ) -> Option<InputRequiredResult> {
     let request = InputRequest::Elicitation(ElicitRequest::new(params(message)?));
-    let options = SealOptions::new().associated_data(bound).ttl(STATE_HOLDS);
+    let options = SealOptions::new().associated_data(binding).ttl(STATE_TTL);
     let sealed = setup.forms.codec.seal_json_with(state, &options).ok()?;
-    let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
+    let requests = InputRequests::from([(INPUT_KEY.to_owned(), request)]);
     Some(InputRequiredResult::new(Some(requests), Some(sealed)))
 }
 
-/// The same call once more, with what the person answered. Coming back twice is coming back once.
-async fn come_back(
+/// Handles the retried call with the user's answer. Idempotent.
+async fn resume(
     setup: &Setup,
     caller: &Caller,
     sealed: &str,
-    bound: &[u8],
+    binding: &[u8],
     answers: InputResponses,
-) -> Result<Value, Refused> {
-    let opened = setup.forms.codec.open_json_with(sealed, bound);
+) -> Result<Value, ToolError> {
+    let opened = setup.forms.codec.open_json_with(sealed, binding);
     let state: State = opened.map_err(|why| {
-        let message = format!("is not what this call was given: {why}");
-        Refused::invalid("requestState", message)
+        let message = format!("is not a state of this call: {why}");
+        ToolError::invalid("requestState", message)
     })?;
     let form = answers
         .into_iter()
-        .find(|(question, _)| question == QUESTION)
-        .and_then(|(_, answer)| read(serde_json::from_value(answer).ok()?));
-    let step: StepId = state.step.parse().map_err(|_| unknown(&state))?;
-    let (sheet, stands) = setup.desk.engine.step(caller, step).await?;
+        .find(|(key, _)| key == INPUT_KEY)
+        .and_then(|(_, answer)| parse_form(serde_json::from_value(answer).ok()?));
+    let step: StepId = state.step.parse().map_err(|_| step_not_found(&state))?;
+    let (sheet, step) = setup.tool_context.engine.step(caller, step).await?;
     let mut open = false;
-    if let StepState::AwaitingInput { review, .. } = &stands.state {
+    if let StepState::AwaitingInput { review, .. } = &step.state {
         open = review.id.to_string() == state.review;
     }
     match form {
-        Some(form) if open => decide(&setup.desk, caller, &state, form).await,
+        Some(form) if open => decide(&setup.tool_context, caller, &state, form).await,
         form => {
-            let made = form.map(|form| Decided::from(form.decision));
-            let made = made.filter(|made| !open && leads_to(*made, &stands));
-            let base_url = setup.desk.base_url.as_deref().filter(|_| open);
-            let answer = Reviewing::standing(state.review, &sheet, &stands, made, base_url);
-            serde_json::to_value(answer).map_err(|_| Refused::broken("request_user_review"))
+            let decision = form.map(|form| CoreDecision::from(form.decision));
+            let decision = decision.filter(|decision| !open && is_outcome_of(*decision, &step));
+            let base_url = setup.tool_context.base_url.as_deref().filter(|_| open);
+            let response = ReviewOutcome::current(state.review, &sheet, &step, decision, base_url);
+            serde_json::to_value(response).map_err(|_| ToolError::internal("request_user_review"))
         }
     }
 }
 
-/// Whether a step that stands like this can be what the decision led to.
-fn leads_to(decision: Decided, step: &Step) -> bool {
-    let led = match decision {
-        Decided::Approve => StepStatus::Completed,
-        Decided::Reject => StepStatus::Failed,
-        Decided::Modify => StepStatus::InProgress,
-        Decided::Skip => StepStatus::Skipped,
+/// Whether the step's status is the one that the decision leads to.
+fn is_outcome_of(decision: CoreDecision, step: &Step) -> bool {
+    let status = match decision {
+        CoreDecision::Approve => StepStatus::Completed,
+        CoreDecision::Reject => StepStatus::Failed,
+        CoreDecision::Modify => StepStatus::InProgress,
+        CoreDecision::Skip => StepStatus::Skipped,
     };
-    step.status() == led
+    step.status() == status
 }
 
-fn unknown(state: &State) -> Refused {
+fn step_not_found(state: &State) -> ToolError {
     onward_engine::Error::StepNotFound {
         step: state.step.clone(),
         kept: None,
@@ -310,14 +315,18 @@ fn unknown(state: &State) -> Refused {
     .into()
 }
 
-/// The way of every other decision.
-async fn decide(desk: &Desk, caller: &Caller, state: &State, form: Form) -> Result<Value, Refused> {
-    let step: StepId = state.step.parse().map_err(|_| unknown(state))?;
-    let decision = Decided::from(form.decision);
-    let reviewed = desk
+async fn decide(
+    context: &ToolContext,
+    caller: &Caller,
+    state: &State,
+    form: Form,
+) -> Result<Value, ToolError> {
+    let step: StepId = state.step.parse().map_err(|_| step_not_found(state))?;
+    let decision = CoreDecision::from(form.decision);
+    let reviewed = context
         .engine
         .decide_review(caller, step, decision, form.feedback)
         .await?;
-    let answer = Reviewing::decided(state.review.clone(), decision, &reviewed);
-    serde_json::to_value(answer).map_err(|_| Refused::broken("request_user_review"))
+    let response = ReviewOutcome::decided(state.review.clone(), decision, &reviewed);
+    serde_json::to_value(response).map_err(|_| ToolError::internal("request_user_review"))
 }

@@ -1,4 +1,4 @@
-//! Prompts: what a person can pick in their agent's menu. Each says the loop in the agent's words.
+//! Prompts that users pick in their agent's menu: run, resume or design a plan.
 
 use onward_engine::{Caller, Engine};
 use rmcp::model::{
@@ -6,7 +6,7 @@ use rmcp::model::{
     PromptMessage, Role,
 };
 
-use super::error;
+use super::protocol_error;
 
 const RUN: &str = "run_plan";
 const RESUME: &str = "resume_plan";
@@ -15,27 +15,32 @@ const DESIGN: &str = "design_plan";
 pub(super) fn list() -> ListPromptsResult {
     let plan = || {
         PromptArgument::new("planId")
-            .with_description("The plan's id")
+            .with_description("Id of the plan")
             .with_required(true)
     };
     let question = PromptArgument::new("question")
-        .with_description("What you want to know, or to have done")
+        .with_description("Question to answer, or goal to reach")
         .with_required(true);
-    let prompt = |name, title, says, argument| {
-        Prompt::new(name, Some(says), Some(vec![argument])).with_title(title)
+    let prompt = |name, title, description, argument| {
+        Prompt::new(name, Some(description), Some(vec![argument])).with_title(title)
     };
     ListPromptsResult::with_all_items(vec![
-        prompt(RUN, "Run a plan", "Work through a plan to its end", plan()),
+        prompt(
+            RUN,
+            "Run a plan",
+            "Work through all steps of a plan until it is complete",
+            plan(),
+        ),
         prompt(
             RESUME,
             "Resume a plan",
-            "Go on where another session stopped",
+            "Resume a plan that another session started",
             plan(),
         ),
         prompt(
             DESIGN,
             "Design a plan",
-            "Turn a question into a plan, and store it",
+            "Turn a question or task into a multi-step plan and store it",
             question,
         ),
     ])
@@ -51,11 +56,11 @@ pub(super) async fn get(
         let value = value.and_then(|value| value.as_str()).map(str::trim);
         value
             .filter(|value| !value.is_empty())
-            .ok_or_else(|| ErrorData::invalid_params(format!("`{name}` is missing"), None))
+            .ok_or_else(|| ErrorData::invalid_params(format!("`{name}` is required"), None))
     };
     let text = match request.name.as_str() {
-        RUN => run(&named(engine, caller, argument("planId")?).await?),
-        RESUME => resume(&named(engine, caller, argument("planId")?).await?),
+        RUN => run(&find_plan(engine, caller, argument("planId")?).await?),
+        RESUME => resume(&find_plan(engine, caller, argument("planId")?).await?),
         DESIGN => design(argument("question")?),
         other => {
             let other: String = other.chars().take(100).collect();
@@ -67,58 +72,61 @@ pub(super) async fn get(
     Ok(GetPromptResult::new(vec![message]))
 }
 
-/// A plan that is there.
+/// A plan that exists.
 struct Plan {
     id: String,
     name: String,
 }
 
-async fn named(engine: &Engine, caller: &Caller, id: &str) -> Result<Plan, ErrorData> {
-    let missing = |_| {
-        error(onward_engine::Error::PlanNotFound(
+async fn find_plan(engine: &Engine, caller: &Caller, id: &str) -> Result<Plan, ErrorData> {
+    let not_found = |_| {
+        protocol_error(onward_engine::Error::PlanNotFound(
             id.chars().take(100).collect(),
         ))
     };
-    let plan = id.parse().map_err(missing)?;
-    let sheet = engine.sheet(caller, plan).await.map_err(error)?;
+    let plan = id.parse().map_err(not_found)?;
+    let sheet = engine.sheet(caller, plan).await;
+    let sheet = sheet.map_err(protocol_error)?;
     Ok(Plan {
         id: plan.to_string(),
         name: sheet.brief.name.replace(['\n', '\r'], " "),
     })
 }
 
-/// What is done with each step, whatever came before.
-const LOOP: &str = "Do what its `instructions` say, all of it, before you go on. While it takes \
-    long, call `report_step_progress` every few minutes. Then call `submit_step_result` with the \
-    step's `claimToken`, what you found in `resultSummary`, data in `result`, how sure you are in \
-    `confidence`, and `claimNext: true`; its `nextStep` is what you do next. When a step needs a \
-    person, call `request_user_review` and tell me. When what you learn asks for other steps, call \
-    `modify_plan`. Stop when the status is `plan_complete`: then write the output as its formatting \
-    notes ask, and show it to me. Stop also at `plan_failed` and `awaiting_review`, and tell me why.";
+/// The instructions for each step, common to running and resuming.
+const LOOP: &str = "Follow the step's `instructions` completely before you continue. During long \
+    steps, call `report_step_progress` every few minutes. Then call `submit_step_result` with the \
+    step's `claimToken`, your findings in `resultSummary`, data in `result`, your certainty in \
+    `confidence`, and `claimNext: true`. Continue with the returned `nextStep`. When a step needs \
+    my decision, call `request_user_review` and tell me. When your findings require different \
+    steps, call `modify_plan`. At `plan_complete`, write the output according to its formatting \
+    notes and show it to me. At `plan_failed` or `awaiting_review`, stop and tell me why.";
 
 fn run(Plan { id, name }: &Plan) -> String {
     format!(
-        "Work through the plan \"{name}\" to its end. Call `get_next_step` with planId `{id}`. {LOOP}"
+        "Work through the plan \"{name}\" until it is complete. Call `get_next_step` with planId \
+         `{id}`. {LOOP}"
     )
 }
 
 fn resume(Plan { id, name }: &Plan) -> String {
     format!(
-        "Go on with the plan \"{name}\", which another session began. First call \
-         `get_research_context` with planId `{id}`, and read what is done: do not do it again. Then call `get_next_step` \
-         with planId `{id}` and `includeStalled: true`, so that a step which the other session left \
-         behind comes first; look for what it may have done already. {LOOP}"
+        "Resume the plan \"{name}\", which another session started. First call \
+         `get_research_context` with planId `{id}` to read the completed work. Do not repeat it. \
+         Then call `get_next_step` with planId `{id}` and `includeStalled: true` to take over a \
+         stalled step first. Check what the other session already did for that step. {LOOP}"
     )
 }
 
 fn design(question: &str) -> String {
     format!(
-        "Design a plan for this, and store it with `create_research_plan`:\n\n{question}\n\nCut it \
-         into steps that one agent can do in one go, each with `instructions` that can be followed \
-         without anything else: what to do, with what, and what its result must hold. Give steps a \
-         `stepType`; use `dependsOn` only where a step cannot begin without another. Put a `critique` \
-         step before the last `synthesize`. Where the way depends on what is found, add \
-         `branchingConditions`, such as `confidence < 0.5` with `add_steps`. Show me the plan before \
-         you begin with it."
+        "Design a plan for the following and store it with `create_research_plan`:\n\n\
+         {question}\n\n\
+         Split the work into steps that one agent can complete in one session. Write \
+         self-contained `instructions` for each step: what to do, which inputs to use, and what \
+         the result must contain. Set a `stepType`. Use `dependsOn` only if a step needs the \
+         result of another. Add a `critique` step before the final `synthesize` step. If the next \
+         steps depend on a result, add `branchingConditions`, such as `confidence < 0.5` with \
+         `add_steps`. Show me the plan before you start it."
     )
 }

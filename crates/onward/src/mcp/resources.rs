@@ -1,8 +1,8 @@
-//! What can be read without calling a tool: the plans, a plan as a person would read it, its audit
-//! trail, how an agent's session is, and who is asking.
+//! MCP resources: active plans, a plan as Markdown, its audit trail, a session's health, and the
+//! caller's profile.
 //!
-//! A session is named by whoever runs the agent, so its id may hold anything; in a URI it is escaped, as
-//! the template wants it, and two spellings of one URI name the same session.
+//! A session id may contain any character, so it is percent-encoded in the URI. Two encodings of
+//! the same id name the same session.
 
 use onward_core::PlanId;
 use onward_engine::list::PlanQuery;
@@ -15,9 +15,9 @@ use rmcp::model::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::error;
+use super::protocol_error;
 use crate::markdown;
-use crate::wire::call::Health;
+use crate::wire::call::SessionHealth;
 use crate::wire::event::Audit;
 use crate::wire::plan::Plans;
 use crate::wire::profile::Profile;
@@ -30,13 +30,13 @@ const SESSION: &str = "onward://session/";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
-/// How many plans are listed, and stand in `onward://plans`.
-const SHOWN: u32 = 100;
-/// How much of a trail is read at once.
-const PIECE: u32 = 1_000;
+/// Plans in the resource list and in `onward://plans`.
+const MAX_PLANS: u32 = 100;
+/// Audit events read per query.
+const AUDIT_PAGE: u32 = 1_000;
 
-/// What a URI names.
-enum Named {
+/// A parsed resource URI.
+enum ResourceUri {
     Plans,
     Profile,
     Plan(PlanId),
@@ -44,38 +44,38 @@ enum Named {
     Session(String),
 }
 
-fn named(uri: &str) -> Option<Named> {
+fn parse(uri: &str) -> Option<ResourceUri> {
     match uri {
-        PLANS => Some(Named::Plans),
-        PROFILE => Some(Named::Profile),
+        PLANS => Some(ResourceUri::Plans),
+        PROFILE => Some(ResourceUri::Profile),
         uri => match (uri.strip_prefix(PLAN), uri.strip_prefix(SESSION)) {
             (Some(plan), _) => match plan.strip_suffix(AUDIT) {
-                Some(plan) => plan.parse().ok().map(Named::Audit),
-                None => plan.parse().ok().map(Named::Plan),
+                Some(plan) => plan.parse().ok().map(ResourceUri::Audit),
+                None => plan.parse().ok().map(ResourceUri::Plan),
             },
             (None, Some(session)) => {
                 let session = percent_decode_str(session).decode_utf8().ok()?;
-                (!session.is_empty()).then(|| Named::Session(session.into_owned()))
+                (!session.is_empty()).then(|| ResourceUri::Session(session.into_owned()))
             }
             (None, None) => None,
         },
     }
 }
 
-fn known(uri: &str) -> Result<Named, ErrorData> {
-    named(uri).ok_or_else(|| {
-        let message = format!("no resource `{}`", shown(uri));
+fn parse_or_not_found(uri: &str) -> Result<ResourceUri, ErrorData> {
+    parse(uri).ok_or_else(|| {
+        let message = format!("no resource `{}`", truncated(uri));
         ErrorData::resource_not_found(message, None)
     })
 }
 
-/// As much of a URI as is worth repeating.
-fn shown(uri: &str) -> String {
+/// The part of a URI that an error repeats.
+fn truncated(uri: &str) -> String {
     uri.chars().take(200).collect()
 }
 
-/// Where there is no such resource, the error says which one, as the protocol wants it.
-pub(super) fn naming(uri: &str) -> impl Fn(ErrorData) -> ErrorData {
+/// Adds the URI to a `resource not found` error, as the protocol requires.
+pub(super) fn with_uri(uri: &str) -> impl Fn(ErrorData) -> ErrorData {
     move |mut error| {
         if error.code == ErrorCode::RESOURCE_NOT_FOUND {
             let mut data = error
@@ -83,7 +83,7 @@ pub(super) fn naming(uri: &str) -> impl Fn(ErrorData) -> ErrorData {
                 .take()
                 .unwrap_or_else(|| Value::Object(Map::new()));
             if let Value::Object(data) = &mut data {
-                data.insert("uri".to_owned(), shown(uri).into());
+                data.insert("uri".to_owned(), truncated(uri).into());
             }
             error.data = Some(data);
         }
@@ -91,25 +91,26 @@ pub(super) fn naming(uri: &str) -> impl Fn(ErrorData) -> ErrorData {
     }
 }
 
-/// Whether a URI can name something here.
-pub(super) fn is_known(uri: &str) -> bool {
-    named(uri).is_some()
+/// Whether the URI has the form of a resource. The resource need not exist.
+pub(super) fn is_valid(uri: &str) -> bool {
+    parse(uri).is_some()
 }
 
-/// Whether a URI tells something else once this has changed.
-pub(super) fn is_about(uri: &str, changed: &Subject) -> bool {
-    match (named(uri), changed) {
-        (Some(Named::Plans), Subject::Plan(_)) => true,
-        (Some(Named::Plan(named) | Named::Audit(named)), Subject::Plan(plan)) => named == *plan,
-        (Some(Named::Session(named)), Subject::Session(session)) => named == **session,
-        (Some(Named::Profile), _)
-        | (Some(Named::Plans | Named::Plan(_) | Named::Audit(_)), Subject::Session(_))
-        | (Some(Named::Session(_)), Subject::Plan(_))
+/// Whether the change affects the content of the resource.
+pub(super) fn is_affected(uri: &str, changed: &Subject) -> bool {
+    use ResourceUri::{Audit, Plan, Plans, Profile, Session};
+    match (parse(uri), changed) {
+        (Some(Plans), Subject::Plan(_)) => true,
+        (Some(Plan(id) | Audit(id)), Subject::Plan(plan)) => id == *plan,
+        (Some(Session(id)), Subject::Session(session)) => id == **session,
+        (Some(Profile), _)
+        | (Some(Plans | Plan(_) | Audit(_)), Subject::Session(_))
+        | (Some(Session(_)), Subject::Plan(_))
         | (None, _) => false,
     }
 }
 
-/// What there is to read: the plans that are not over, the newest change first.
+/// The static resources and the unfinished plans, most recently changed first.
 pub(super) async fn list(
     engine: &Engine,
     caller: &Caller,
@@ -117,12 +118,15 @@ pub(super) async fn list(
     let mut all = vec![
         Resource::new(PLANS, "plans")
             .with_title("Active plans")
+            .with_description("Unfinished plans with status and progress, recently changed first")
             .with_mime_type(JSON),
         Resource::new(PROFILE, "profile")
-            .with_title("Who you are here")
+            .with_title("User profile")
+            .with_description("Your user, tenant and role, and whether you may decide reviews")
             .with_mime_type(JSON),
     ];
-    let page = engine.list_plans(caller, active()).await.map_err(error)?;
+    let page = engine.list_plans(caller, active()).await;
+    let page = page.map_err(protocol_error)?;
     all.extend(page.plans.iter().map(|listed| {
         let sheet = &listed.sheet;
         Resource::new(format!("{PLAN}{}", sheet.head.id), sheet.brief.name.clone())
@@ -134,29 +138,34 @@ pub(super) async fn list(
 pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![
         ResourceTemplate::new(format!("{PLAN}{{planId}}"), "plan")
-            .with_title("A plan, for people to read")
+            .with_title("Plan")
+            .with_description("A plan with its steps and results, for people to read")
             .with_mime_type(MARKDOWN),
         ResourceTemplate::new(format!("{PLAN}{{planId}}{AUDIT}"), "audit")
-            .with_title("Everything that happened to a plan")
+            .with_title("Plan audit trail")
+            .with_description("All events of a plan, oldest first")
             .with_mime_type(JSON),
         ResourceTemplate::new(format!("{SESSION}{{sessionId}}"), "session")
-            .with_title("How an agent's session is: its turn, its calls, its plans")
+            .with_title("Session health")
+            .with_description("The current turn, tool calls and plans of an agent session")
             .with_mime_type(JSON),
     ])
 }
 
-/// Refuses a URI that names nothing.
-pub(super) async fn exists(engine: &Engine, caller: &Caller, uri: &str) -> Result<(), ErrorData> {
-    match known(uri)? {
-        Named::Plans | Named::Profile => {}
-        Named::Plan(plan) | Named::Audit(plan) => {
-            engine.sheet(caller, plan).await.map_err(error)?;
+pub(super) async fn check_exists(
+    engine: &Engine,
+    caller: &Caller,
+    uri: &str,
+) -> Result<(), ErrorData> {
+    match parse_or_not_found(uri)? {
+        ResourceUri::Plans | ResourceUri::Profile => {}
+        ResourceUri::Plan(plan) | ResourceUri::Audit(plan) => {
+            let sheet = engine.sheet(caller, plan).await;
+            sheet.map_err(protocol_error)?;
         }
-        Named::Session(session) => {
-            engine
-                .session_health(caller, &session)
-                .await
-                .map_err(error)?;
+        ResourceUri::Session(session) => {
+            let health = engine.session_health(caller, &session).await;
+            health.map_err(protocol_error)?;
         }
     }
     Ok(())
@@ -167,47 +176,50 @@ pub(super) async fn read(
     caller: &Caller,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let (text, kind) = match known(uri)? {
-        Named::Plans => {
-            let page = engine.list_plans(caller, active()).await.map_err(error)?;
-            (json(&Plans::of(&page))?, JSON)
+    let (text, mime_type) = match parse_or_not_found(uri)? {
+        ResourceUri::Plans => {
+            let page = engine.list_plans(caller, active()).await;
+            (json(&Plans::new(&page.map_err(protocol_error)?))?, JSON)
         }
-        Named::Profile => (json(&Profile::of(caller))?, JSON),
-        Named::Plan(plan) => {
-            let whole = engine.whole_plan(caller, plan).await.map_err(error)?;
-            (markdown::plan(&whole), MARKDOWN)
+        ResourceUri::Profile => (json(&Profile::new(caller))?, JSON),
+        ResourceUri::Plan(plan) => {
+            let whole = engine.full_plan(caller, plan).await;
+            (markdown::plan(&whole.map_err(protocol_error)?), MARKDOWN)
         }
-        Named::Audit(plan) => (json(&audit(engine, caller, plan).await?)?, JSON),
-        Named::Session(session) => {
+        ResourceUri::Audit(plan) => (json(&audit(engine, caller, plan).await?)?, JSON),
+        ResourceUri::Session(session) => {
             let health = engine.session_health(caller, &session).await;
-            (json(&Health::of(&health.map_err(error)?))?, JSON)
+            (
+                json(&SessionHealth::new(&health.map_err(protocol_error)?))?,
+                JSON,
+            )
         }
     };
-    let contents = ResourceContents::text(text, uri).with_mime_type(kind);
+    let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
 async fn audit(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<Audit, ErrorData> {
-    let mut trail = Vec::new();
+    let mut events = Vec::new();
     loop {
-        let behind = trail.last().map_or(0, seq);
-        let piece = engine.trail(caller, plan, behind, PIECE);
-        let piece = piece.await.map_err(error)?;
-        let last = piece.len() < usize::try_from(PIECE).unwrap_or(usize::MAX);
-        trail.extend(piece);
-        if last {
-            return Ok(Audit::of(plan, trail));
+        let after = events.last().map_or(0, seq);
+        let page = engine.audit_trail(caller, plan, after, AUDIT_PAGE);
+        let page = page.await.map_err(protocol_error)?;
+        let is_last = page.len() < usize::try_from(AUDIT_PAGE).unwrap_or(usize::MAX);
+        events.extend(page);
+        if is_last {
+            return Ok(Audit::new(plan, events));
         }
     }
 }
 
-fn seq(shown: &onward_engine::trail::Shown) -> u64 {
-    shown.entry.seq
+fn seq(event: &onward_engine::audit::AuditEntry) -> u64 {
+    event.entry.seq
 }
 
 fn active() -> PlanQuery {
     PlanQuery {
-        limit: SHOWN,
+        limit: MAX_PLANS,
         ..PlanQuery::default()
     }
 }

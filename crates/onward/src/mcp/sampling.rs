@@ -1,8 +1,8 @@
-//! `extract_data` by the agent's own model, where none is configured and its client lends it.
+//! `extract_data` through MCP sampling, for clients that offer their model when none is configured.
 //!
-//! As with forms, a client of 2025-11-25 is sent a request and waited for; one of 2026-07-28 is answered
-//! with what to ask its model and comes back with the answer, and with a signed state that says the how
-//! many-th it is. There is one more round where an answer does not fit, and no third.
+//! As with forms, a 2025-11-25 client gets a request, and the call waits for the response. A
+//! 2026-07-28 client gets an `input_required` result and retries the call with the answer and a
+//! signed state that holds the round number. An invalid answer is retried once.
 
 use std::time::Duration;
 
@@ -17,39 +17,39 @@ use rmcp::service::RequestContext;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Setup, closed, form, result};
-use crate::extraction::{Job, Judged, MOST_TOKENS, SYSTEM, Talk};
-use crate::model::completion::texts;
+use super::{Setup, form, result, wait_for_shutdown};
+use crate::extraction::{Evaluation, Job, MAX_TOKENS, Messages, SYSTEM_PROMPT};
+use crate::model::completion::join_text_parts;
 use crate::tools::extract_data::{self, Input};
-use crate::tools::{Call, Desk, Refused, Tool};
+use crate::tools::{Call, Tool, ToolContext, ToolError};
 
-/// The one question.
-const QUESTION: &str = "extraction";
-/// How long a client's model may take. A person may have to allow it first.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// For how long a client may come back with an answer.
-const STATE_HOLDS: Duration = Duration::from_secs(60 * 60);
+/// The key of the request in `inputRequests`.
+const INPUT_KEY: &str = "extraction";
+/// How long the client's model may take. The user may have to allow the request first.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a client may retry with an answer.
+const STATE_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// The how many-th answer is awaited.
+/// The request state: the number of the expected answer, from 1.
 #[derive(Serialize, Deserialize)]
 struct State {
     round: u8,
 }
 
-/// What a client's model said.
-struct Said {
+/// The text of the client's model.
+struct Sampled {
     text: String,
     model: String,
-    is_cut: bool,
+    truncated: bool,
 }
 
-/// Whether the client lends its model.
-pub(super) fn is_offered(context: &RequestContext<RoleServer>) -> bool {
+/// Whether the client supports sampling.
+pub(super) fn is_supported(context: &RequestContext<RoleServer>) -> bool {
     let client = context.client_capabilities();
     client.is_some_and(|client| client.sampling.is_some())
 }
 
-/// Calls the tool by the client's model.
+/// Calls the tool with the client's model.
 pub(super) async fn call(
     setup: &Setup,
     caller: &Caller,
@@ -58,179 +58,184 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     let arguments = request.arguments.unwrap_or_default();
-    let bound = form::bound(caller, &arguments);
-    let call = Call::read(tool, Value::Object(arguments));
+    let binding = form::state_binding(caller, &arguments);
+    let call = Call::parse(tool, Value::Object(arguments));
     let job = match call.input::<Input>() {
-        Ok(input) => prepared(&setup.desk, caller, input).await,
-        Err(refused) => Err(refused),
+        Ok(input) => prepare(&setup.tool_context, caller, input).await,
+        Err(error) => Err(error),
     };
-    let newest = ProtocolVersion::V_2026_07_28;
-    let comes_back = context
+    let stateless = ProtocolVersion::V_2026_07_28;
+    let is_stateless = context
         .protocol_version()
-        .is_some_and(|version| version.as_str() >= newest.as_str());
-    let answer = match job {
-        Err(refused) => Err(refused),
-        Ok(job) if comes_back => {
+        .is_some_and(|version| version.as_str() >= stateless.as_str());
+    let outcome = match job {
+        Err(error) => Err(error),
+        Ok(job) if is_stateless => {
             let answers = request.input_responses.unwrap_or_default();
-            let said = answers
-                .into_iter()
-                .find(|(question, _)| question == QUESTION);
-            let said = said.and_then(|(_, answer)| said_by(&answer));
+            let sampled = answers.into_iter().find(|(key, _)| key == INPUT_KEY);
+            let sampled = sampled.and_then(|(_, answer)| parse_sampled(&answer));
             let state = request.request_state;
-            match step(setup, job, &bound, state.as_deref(), said) {
-                Ok(Step::Ask(more)) => {
-                    let asked = Ok(json!({ "inputRequired": QUESTION }));
-                    call.log(&setup.desk, caller, &asked);
-                    return more.into();
+            match advance(setup, job, &binding, state.as_deref(), sampled) {
+                Ok(Step::Ask(input_required)) => {
+                    let logged = Ok(json!({ "inputRequired": INPUT_KEY }));
+                    call.log(&setup.tool_context, caller, &logged);
+                    return input_required.into();
                 }
-                Ok(Step::Done(job, judged, model)) => {
-                    finish(&setup.desk, caller, job, judged, model).await
+                Ok(Step::Done(job, evaluation, model)) => {
+                    finish(&setup.tool_context, caller, job, evaluation, model).await
                 }
-                Err(refused) => Err(refused),
+                Err(error) => Err(error),
             }
         }
-        Ok(job) => match ask_twice(setup, context, &job).await {
-            Ok((judged, model)) => finish(&setup.desk, caller, job, judged, model).await,
-            Err(refused) => Err(refused),
+        Ok(job) => match sample_with_retry(setup, context, &job).await {
+            Ok((evaluation, model)) => {
+                finish(&setup.tool_context, caller, job, evaluation, model).await
+            }
+            Err(error) => Err(error),
         },
     };
-    call.log(&setup.desk, caller, &answer);
-    result(answer).into()
+    call.log(&setup.tool_context, caller, &outcome);
+    result(outcome).into()
 }
 
-/// In a task of its own: a schema that breaks something is answered like any other call.
-async fn prepared(desk: &Desk, caller: &Caller, input: Input) -> Result<Job, Refused> {
-    let (desk, caller) = (desk.clone(), caller.clone());
-    let preparing = tokio::spawn(async move { extract_data::prepare(&desk, &caller, input).await });
-    let broken = |_| Err(Refused::broken(extract_data::NAME));
-    preparing.await.unwrap_or_else(broken)
+/// Runs in a separate task, so that a panic becomes an error response.
+async fn prepare(context: &ToolContext, caller: &Caller, input: Input) -> Result<Job, ToolError> {
+    let (context, caller) = (context.clone(), caller.clone());
+    let task = tokio::spawn(async move { extract_data::prepare(&context, &caller, input).await });
+    let panicked = |_| Err(ToolError::internal(extract_data::NAME));
+    task.await.unwrap_or_else(panicked)
 }
 
-/// What a call of 2026-07-28 leads to.
+/// The outcome of one 2026-07-28 request.
 enum Step {
     Ask(InputRequiredResult),
-    Done(Job, Judged, String),
+    Done(Job, Evaluation, String),
 }
 
-fn step(
+fn advance(
     setup: &Setup,
     job: Job,
-    bound: &[u8],
+    binding: &[u8],
     state: Option<&str>,
-    said: Option<Said>,
-) -> Result<Step, Refused> {
+    sampled: Option<Sampled>,
+) -> Result<Step, ToolError> {
     let Some(sealed) = state else {
-        return ask(setup, &job.opening(), 1, bound).map(Step::Ask);
+        return input_required(setup, &job.initial_messages(), 1, binding).map(Step::Ask);
     };
-    let opened = setup.forms.codec.open_json_with(sealed, bound);
+    let opened = setup.forms.codec.open_json_with(sealed, binding);
     let state: State = opened.map_err(|why| {
-        let message = format!("is not what this call was given: {why}");
-        Refused::invalid("requestState", message)
+        let message = format!("is not a state of this call: {why}");
+        ToolError::invalid("requestState", message)
     })?;
-    let said = said.ok_or_else(silent)?;
-    let judged = job.judge(&said.text, said.is_cut);
-    if judged.issues.is_empty() || state.round > 1 {
-        return Ok(Step::Done(job, judged, said.model));
+    let sampled = sampled.ok_or_else(no_answer)?;
+    let evaluation = job.evaluate(&sampled.text, sampled.truncated);
+    if evaluation.issues.is_empty() || state.round > 1 {
+        return Ok(Step::Done(job, evaluation, sampled.model));
     }
-    let talk = job.again(&said.text, &judged);
-    ask(setup, &talk, 2, bound).map(Step::Ask)
+    let messages = job.retry_messages(&sampled.text, &evaluation);
+    input_required(setup, &messages, 2, binding).map(Step::Ask)
 }
 
-/// An answer that asks for more.
-#[allow(deprecated, reason = "clients that lend their model do it this way")]
-fn ask(
+#[allow(deprecated, reason = "MCP sampling is deprecated but still in use")]
+fn input_required(
     setup: &Setup,
-    talk: &Talk,
+    messages: &Messages,
     round: u8,
-    bound: &[u8],
-) -> Result<InputRequiredResult, Refused> {
-    let broken = || Refused::broken(extract_data::NAME);
-    let params = serde_json::from_value(params(talk)).map_err(|_| broken())?;
+    binding: &[u8],
+) -> Result<InputRequiredResult, ToolError> {
+    let internal = || ToolError::internal(extract_data::NAME);
+    let params = serde_json::from_value(params(messages)).map_err(|_| internal())?;
     let request = InputRequest::CreateMessage(rmcp::model::CreateMessageRequest::new(params));
-    let options = SealOptions::new().associated_data(bound).ttl(STATE_HOLDS);
+    let options = SealOptions::new().associated_data(binding).ttl(STATE_TTL);
     let sealed = setup.forms.codec.seal_json_with(&State { round }, &options);
-    let sealed = sealed.map_err(|_| broken())?;
-    let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
+    let sealed = sealed.map_err(|_| internal())?;
+    let requests = InputRequests::from([(INPUT_KEY.to_owned(), request)]);
     Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
 }
 
-/// What `sampling/createMessage` is given.
-fn params(talk: &Talk) -> Value {
-    let messages = talk.iter().map(
-        |(who, text)| json!({ "role": who.as_str(), "content": { "type": "text", "text": text } }),
+/// The parameters of `sampling/createMessage`.
+fn params(messages: &Messages) -> Value {
+    let messages = messages.iter().map(
+        |(role, text)| json!({ "role": role.as_str(), "content": { "type": "text", "text": text } }),
     );
     json!({
         "messages": messages.collect::<Vec<_>>(),
-        "systemPrompt": SYSTEM,
-        "maxTokens": MOST_TOKENS,
+        "systemPrompt": SYSTEM_PROMPT,
+        "maxTokens": MAX_TOKENS,
     })
 }
 
-/// Asks a client of 2025-11-25, and once more where its answer does not fit.
-async fn ask_twice(
+/// Samples with a 2025-11-25 client, and once more if the answer is invalid.
+async fn sample_with_retry(
     setup: &Setup,
     context: &RequestContext<RoleServer>,
     job: &Job,
-) -> Result<(Judged, String), Refused> {
-    let first = request(setup, context, &job.opening()).await;
-    let first = first.ok_or_else(silent)?;
-    let judged = job.judge(&first.text, first.is_cut);
-    if judged.issues.is_empty() {
-        return Ok((judged, first.model));
+) -> Result<(Evaluation, String), ToolError> {
+    let first = sample(setup, context, &job.initial_messages()).await;
+    let first = first.ok_or_else(no_answer)?;
+    let evaluation = job.evaluate(&first.text, first.truncated);
+    if evaluation.issues.is_empty() {
+        return Ok((evaluation, first.model));
     }
-    let talk = job.again(&first.text, &judged);
-    Ok(match request(setup, context, &talk).await {
-        Some(second) => (job.judge(&second.text, second.is_cut), second.model),
-        None => (judged, first.model),
+    let messages = job.retry_messages(&first.text, &evaluation);
+    Ok(match sample(setup, context, &messages).await {
+        Some(second) => (job.evaluate(&second.text, second.truncated), second.model),
+        None => (evaluation, first.model),
     })
 }
 
-#[allow(deprecated, reason = "clients that lend their model do it this way")]
-async fn request(setup: &Setup, context: &RequestContext<RoleServer>, talk: &Talk) -> Option<Said> {
-    let params = serde_json::from_value(params(talk)).ok()?;
-    let asked = context.peer.create_message(params);
+#[allow(deprecated, reason = "MCP sampling is deprecated but still in use")]
+async fn sample(
+    setup: &Setup,
+    context: &RequestContext<RoleServer>,
+    messages: &Messages,
+) -> Option<Sampled> {
+    let params = serde_json::from_value(params(messages)).ok()?;
+    let response = context.peer.create_message(params);
     tokio::select! {
-        answer = tokio::time::timeout(PATIENCE, asked) => {
-            said_by(&serde_json::to_value(answer.ok()?.ok()?).ok()?)
+        response = tokio::time::timeout(TIMEOUT, response) => {
+            parse_sampled(&serde_json::to_value(response.ok()?.ok()?).ok()?)
         }
         () = context.ct.cancelled() => None,
-        () = closed(setup.closing.clone()) => None,
+        () = wait_for_shutdown(setup.closing.clone()) => None,
     }
 }
 
-/// What the client's model said; none where it said nothing that can be read.
-fn said_by(answer: &Value) -> Option<Said> {
-    let content = answer.get("content")?;
-    let text = match content.is_array() {
-        true => texts(content),
-        false => content.get("text")?.as_str()?.to_owned(),
+/// Returns `None` if the response contains no text.
+fn parse_sampled(response: &Value) -> Option<Sampled> {
+    let content = response.get("content")?;
+    let text = if content.is_array() {
+        join_text_parts(content)
+    } else {
+        content.get("text")?.as_str()?.to_owned()
     };
-    let model = answer.get("model").and_then(Value::as_str);
-    let reason = answer.get("stopReason").and_then(Value::as_str);
-    Some(Said {
+    let model = response.get("model").and_then(Value::as_str);
+    let reason = response.get("stopReason").and_then(Value::as_str);
+    Some(Sampled {
         text,
         model: model.unwrap_or("client").chars().take(200).collect(),
-        is_cut: reason == Some("maxTokens"),
+        truncated: reason == Some("maxTokens"),
     })
 }
 
 async fn finish(
-    desk: &Desk,
+    context: &ToolContext,
     caller: &Caller,
     job: Job,
-    judged: Judged,
+    evaluation: Evaluation,
     model: String,
-) -> Result<Value, Refused> {
-    let kept = extract_data::keep(desk, caller, job.extracted(judged, model)).await?;
-    serde_json::to_value(kept).map_err(|_| Refused::broken(extract_data::NAME))
+) -> Result<Value, ToolError> {
+    let stored =
+        extract_data::store(context, caller, job.into_extracted(evaluation, model)).await?;
+    serde_json::to_value(stored).map_err(|_| ToolError::internal(extract_data::NAME))
 }
 
-fn silent() -> Refused {
-    Refused {
+fn no_answer() -> ToolError {
+    ToolError {
         code: Code::Unavailable,
-        message: "the client's own model was asked, and gave no answer".to_owned(),
-        hint: "read the text and extract it yourself, or call again".to_owned(),
+        message: "the client's model returned no answer".to_owned(),
+        hint: "call again, or extract the data yourself".to_owned(),
         details: None,
-        missing: false,
+        not_found: false,
     }
 }

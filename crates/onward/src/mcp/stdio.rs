@@ -1,15 +1,15 @@
-//! Messages over standard input and output, a line each.
+//! The stdio transport: one JSON message per line.
 //!
-//! Pipes and sockets, which is what agents' hosts give us, are waited for along with everything else: to
-//! wake a thread for each message would cost more than most messages. Anything else (a terminal, a file)
-//! has a thread that reads and one that writes. Either way a client which neither sends nor takes
-//! anything holds nobody up: not the sweep, and not the end.
+//! Pipes and sockets, which agent hosts use, are polled by the async runtime, because waking a
+//! thread per message costs more than most messages. Anything else (a terminal, a file) gets a
+//! reader thread and a writer thread. A client that neither reads nor writes blocks neither the
+//! sweep nor shutdown.
 //!
-//! What cannot be read is answered with an error and
-//! passed over. A client that is gone, one that has closed its end, and a signal to stop all come to
-//! the same: [`Stdio`] has no more messages, what runs is finished, and what was answered is written.
+//! An unparsable line gets an error response. End of input, a broken pipe and a termination signal
+//! have the same effect: [`Stdio`] returns no more messages, running calls complete, and their
+//! responses are written.
 
-mod ends;
+mod pipes;
 
 use std::io::{self, BufRead, Write};
 use std::thread;
@@ -23,78 +23,79 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The longest line that is read. Longer ones are passed over without being kept.
-const LONGEST: usize = 32 * 1024 * 1024;
-/// How much of a line is kept of its beginning and its end, to find out whom to answer.
+/// The longest accepted line. Longer ones are discarded while they are read.
+const MAX_LINE: usize = 32 * 1024 * 1024;
+/// Bytes kept from each end of an oversized line, to find the request id.
 const EDGE: usize = 512;
-/// How much is read at once.
-const BUFFER: usize = 64 * 1024;
-/// How many messages wait to be handled, and to be written.
+const READ_BUFFER: usize = 64 * 1024;
+/// Messages queued in each direction.
 const QUEUE: usize = 256;
-/// How long the last answers may take to be written.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the last responses may take to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A line that came in.
+/// A received line.
 enum Line {
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
     TooLong { begin: Vec<u8>, end: Vec<u8> },
 }
 
-/// The way to the client and back.
+/// The connection to the client.
 pub(crate) struct Stdio {
     lines: mpsc::Receiver<Line>,
-    answers: Option<mpsc::Sender<Vec<u8>>>,
+    outgoing: Option<mpsc::Sender<Vec<u8>>>,
+    /// Resolves when the writer has finished.
     written: Option<oneshot::Receiver<()>>,
     closing: watch::Sender<bool>,
 }
 
 impl Stdio {
-    /// Takes over this process's standard input and output. Whoever sends true ends it.
+    /// Takes over standard input and output of this process. Setting `closing` to true ends the
+    /// connection.
     pub(crate) fn open(closing: watch::Sender<bool>) -> io::Result<Self> {
         let (read, lines) = mpsc::channel(QUEUE);
-        let (answers, to_write) = mpsc::channel(QUEUE);
+        let (outgoing, to_write) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel();
-        // Neither is waited for: whoever waits for the client ends with the process.
-        match ends::input() {
-            Some(input) => drop(tokio::spawn(read_polled(input, read))),
+        // Reader and writer are not joined: they may block on the client until the process exits.
+        match pipes::input() {
+            Some(input) => drop(tokio::spawn(read_async(input, read))),
             None => thread("stdin", move || {
-                read_blocked(&mut io::stdin().lock(), &read)
+                read_blocking(&mut io::stdin().lock(), &read)
             })?,
         }
-        let gone = closing.clone();
-        let ended = move |written: io::Result<()>| {
+        let shutdown = closing.clone();
+        let finish = move |written: io::Result<()>| {
             if written.is_err() {
-                gone.send_replace(true);
+                shutdown.send_replace(true);
             }
-            // Nobody waits any more where the end came first.
+            // The receiver may have timed out.
             let _ = done.send(());
         };
-        match ends::output() {
+        match pipes::output() {
             Some(output) => drop(tokio::spawn(async move {
-                ended(write_polled(output, to_write).await);
+                finish(write_async(output, to_write).await);
             })),
             None => thread("stdout", move || {
-                ended(write_blocked(&mut io::stdout().lock(), to_write));
+                finish(write_blocking(&mut io::stdout().lock(), to_write));
             })?,
         }
         Ok(Self {
             lines,
-            answers: Some(answers),
+            outgoing: Some(outgoing),
             written: Some(written),
             closing,
         })
     }
 
-    async fn complain(&self, error: ErrorData, to: Option<RequestId>) {
-        let message = TxJsonRpcMessage::<RoleServer>::error(error, to);
-        if let (Some(answers), Ok(line)) = (&self.answers, line(&message)) {
-            // A client that is gone is noticed elsewhere.
-            drop(answers.send(line).await);
+    async fn send_error(&self, error: ErrorData, id: Option<RequestId>) {
+        let message = TxJsonRpcMessage::<RoleServer>::error(error, id);
+        if let (Some(outgoing), Ok(line)) = (&self.outgoing, encode(&message)) {
+            // The writer handles a disconnected client.
+            drop(outgoing.send(line).await);
         }
     }
 }
 
-fn line(message: &TxJsonRpcMessage<RoleServer>) -> Result<Vec<u8>, serde_json::Error> {
+fn encode(message: &TxJsonRpcMessage<RoleServer>) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)
@@ -107,12 +108,12 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let line = line(&message);
-        let answers = self.answers.clone();
+        let line = encode(&message);
+        let outgoing = self.outgoing.clone();
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-            let answers = answers.ok_or_else(closed)?;
-            answers.send(line?).await.map_err(|_| closed())
+            let outgoing = outgoing.ok_or_else(closed)?;
+            outgoing.send(line?).await.map_err(|_| closed())
         }
     }
 
@@ -125,68 +126,70 @@ impl Transport<RoleServer> for Stdio {
             };
             let Some(line) = line else {
                 self.closing.send_replace(true);
-                // Whoever has sent something waits to hear from the SDK's loop that it is sent, and the
-                // loop ends with this answer. The first turn lets what is under way be sent, the second
-                // lets the loop see that before it sees the end.
+                // A sender waits until the SDK's loop confirms its message, and returning `None`
+                // ends the loop. The first yield lets pending messages be sent, the second lets the
+                // loop confirm them before it sees the end.
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
                 return None;
             };
-            let (error, to) = match line {
+            let (error, id) = match line {
                 Line::TooLong { begin, end } => {
-                    let message = format!("a message may have {LONGEST} bytes at most");
-                    (ErrorData::invalid_request(message, None), id(&begin, &end))
+                    let message = format!("message too long: the limit is {MAX_LINE} bytes");
+                    let limit = serde_json::json!({ "limit": MAX_LINE });
+                    let error = ErrorData::invalid_request(message, Some(limit));
+                    (error, find_id(&begin, &end))
                 }
-                Line::Whole(bytes) => match serde_json::from_slice(&bytes) {
+                Line::Complete(bytes) => match serde_json::from_slice(&bytes) {
                     Ok(message) => return Some(message),
-                    Err(_) => misread(&bytes),
+                    Err(_) => parse_error(&bytes),
                 },
             };
-            self.complain(error, to).await;
+            self.send_error(error, id).await;
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.answers = None;
+        self.outgoing = None;
         if let Some(written) = self.written.take() {
-            // A client that takes nothing is not waited for.
-            drop(tokio::time::timeout(LAST_WORDS, written).await);
+            // Do not wait for a client that does not read.
+            drop(tokio::time::timeout(FLUSH_TIMEOUT, written).await);
         }
         Ok(())
     }
 }
 
-/// What is wrong with a line, and whose question it was, if that can be seen.
-fn misread(bytes: &[u8]) -> (ErrorData, Option<RequestId>) {
+/// The error for an invalid line, and the id of the request if it can be found.
+fn parse_error(bytes: &[u8]) -> (ErrorData, Option<RequestId>) {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(value) => {
-            let to = value.get("id").cloned();
-            let to = to.and_then(|to| serde_json::from_value(to).ok());
-            let error = ErrorData::invalid_request("this is no message of MCP", None);
-            (error, to)
+            let id = value.get("id").cloned();
+            let id = id.and_then(|id| serde_json::from_value(id).ok());
+            let error = ErrorData::invalid_request("not an MCP message", None);
+            (error, id)
         }
         Err(why) => {
-            let message = format!("this is no JSON: {why}");
+            let message = format!("invalid JSON: {why}");
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, message, None);
-            (error, id(bytes, bytes))
+            (error, find_id(bytes, bytes))
         }
     }
 }
 
-/// The id of a message that cannot be read as a whole: official clients put it either right at the
-/// beginning or right at the end.
-fn id(begin: &[u8], end: &[u8]) -> Option<RequestId> {
-    const MARK: &str = "\"id\":";
+/// Finds the id of a message that cannot be parsed as a whole. Official clients write it either
+/// first or last.
+fn find_id(begin: &[u8], end: &[u8]) -> Option<RequestId> {
+    const KEY: &str = "\"id\":";
     let edge = begin.get(..EDGE.min(begin.len()))?;
     let begin = String::from_utf8_lossy(edge).into_owned();
     let method = begin.find("\"method\"").unwrap_or(0);
-    let first = begin.find(MARK).filter(|at| *at < method);
-    let first = first.and_then(|at| begin.get(at + MARK.len()..));
+    let first = begin.find(KEY).filter(|at| *at < method);
+    let first = first.and_then(|at| begin.get(at + KEY.len()..));
     let from = end.len().saturating_sub(EDGE);
     let end = String::from_utf8_lossy(end.get(from..)?).into_owned();
     let last = end.trim_end().strip_suffix('}').and_then(|end| {
-        let at = end.rfind(MARK)? + MARK.len();
-        // What else stands behind it belongs to something inside.
+        let at = end.rfind(KEY)? + KEY.len();
+        // Anything else after it means that the id belongs to a nested object.
         end.get(at..).filter(|id| !id.contains(['{', '}', ',']))
     });
     first.or(last).and_then(|text| {
@@ -195,22 +198,23 @@ fn id(begin: &[u8], end: &[u8]) -> Option<RequestId> {
     })
 }
 
-/// What has come of a line so far.
+/// A line that is being received.
 #[derive(Default)]
-struct Coming {
+struct LineBuffer {
     line: Vec<u8>,
-    /// The beginning of one that is too long.
+    /// The first bytes of an oversized line.
     begin: Option<Vec<u8>>,
 }
 
-impl Coming {
-    /// Takes bytes up to the end of the line: how many, and the line where it is whole.
-    fn take(&mut self, bytes: &[u8]) -> (usize, Option<Line>) {
+impl LineBuffer {
+    /// Consumes bytes up to the end of the line. Returns their number, and the line if it is
+    /// complete.
+    fn push(&mut self, bytes: &[u8]) -> (usize, Option<Line>) {
         let newline = bytes.iter().position(|byte| *byte == b'\n');
-        let taken = newline.map_or(bytes.len(), |at| at + 1);
+        let consumed = newline.map_or(bytes.len(), |at| at + 1);
         let line = &mut self.line;
-        line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
-        if line.len() > LONGEST {
+        line.extend_from_slice(bytes.get(..consumed).unwrap_or_default());
+        if line.len() > MAX_LINE {
             let begin = || line.get(..EDGE).unwrap_or_default().to_vec();
             self.begin.get_or_insert_with(begin);
         }
@@ -218,72 +222,72 @@ impl Coming {
             line.drain(..line.len() - EDGE);
             line.shrink_to(EDGE);
         }
-        (taken, newline.and_then(|_| self.end()))
+        (consumed, newline.and_then(|_| self.finish()))
     }
 
-    /// What has come, unless it is nothing. A last line may end with the input instead of a newline.
-    fn end(&mut self) -> Option<Line> {
+    /// Takes the line, unless it is blank. The last line may end without a newline.
+    fn finish(&mut self) -> Option<Line> {
         let Self { line, begin } = std::mem::take(self);
         match begin {
             Some(begin) => Some(Line::TooLong { begin, end: line }),
             None if line.trim_ascii().is_empty() => None,
-            None => Some(Line::Whole(line)),
+            None => Some(Line::Complete(line)),
         }
     }
 }
 
-/// Until the client has closed its end, or nobody takes the lines any more.
-async fn read_polled(from: ends::Input, to: mpsc::Sender<Line>) {
-    let mut from = BufReader::with_capacity(BUFFER, from);
-    let mut coming = Coming::default();
-    // An end that cannot be read is closed.
+/// Reads lines until the client closes the input or the receiver is dropped.
+async fn read_async(from: pipes::Input, to: mpsc::Sender<Line>) {
+    let mut from = BufReader::with_capacity(READ_BUFFER, from);
+    let mut buffer = LineBuffer::default();
+    // A read error counts as end of input.
     while let Ok(bytes @ [_, ..]) = from.fill_buf().await {
-        let (taken, line) = coming.take(bytes);
-        from.consume(taken);
+        let (consumed, line) = buffer.push(bytes);
+        from.consume(consumed);
         if let Some(line) = line
             && to.send(line).await.is_err()
         {
             return;
         }
     }
-    if let Some(line) = coming.end() {
+    if let Some(line) = buffer.finish() {
         drop(to.send(line).await);
     }
 }
 
-/// The same, on a thread of its own.
-fn read_blocked(from: &mut impl BufRead, to: &mpsc::Sender<Line>) {
-    let mut coming = Coming::default();
+/// [`read_async`] for a separate thread.
+fn read_blocking(from: &mut impl BufRead, to: &mpsc::Sender<Line>) {
+    let mut buffer = LineBuffer::default();
     loop {
-        let (taken, line) = match from.fill_buf() {
+        let (consumed, line) = match from.fill_buf() {
             Ok([]) => break,
-            Ok(bytes) => coming.take(bytes),
+            Ok(bytes) => buffer.push(bytes),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        from.consume(taken);
+        from.consume(consumed);
         if line.is_some_and(|line| to.blocking_send(line).is_err()) {
             return;
         }
     }
-    if let Some(line) = coming.end() {
+    if let Some(line) = buffer.finish() {
         drop(to.blocking_send(line));
     }
 }
 
-/// Until nobody has anything to say any more.
-async fn write_polled(mut to: ends::Output, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+/// Writes lines until all senders are dropped.
+async fn write_async(mut to: pipes::Output, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
     while let Some(line) = lines.recv().await {
         to.write_all(&line).await?;
     }
     Ok(())
 }
 
-/// The same, on a thread of its own.
-fn write_blocked(to: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+/// [`write_async`] for a separate thread.
+fn write_blocking(to: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
     while let Some(line) = lines.blocking_recv() {
         to.write_all(&line)?;
-        // What is ready goes out together.
+        // Write all queued lines with one flush.
         while let Ok(line) = lines.try_recv() {
             to.write_all(&line)?;
         }

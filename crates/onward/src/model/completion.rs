@@ -1,43 +1,41 @@
-//! What a model answers: by the protocol of OpenAI's chat completions, which most servers speak, or by
-//! Anthropic's messages.
+//! Text completions with the OpenAI chat completions API, which most servers support, or the
+//! Anthropic messages API.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::embeddings::endpoint;
-use super::{Line, Patience, Unanswered};
+use super::embeddings::endpoint_url;
+use super::{JsonClient, ModelError, RetryPolicy};
 use crate::config::{Extraction, Key, Provider};
-use crate::extraction::{MOST_TOKENS, Speaker, Talk};
+use crate::extraction::{MAX_TOKENS, Messages, Role};
 
-/// How often it is asked before the caller is told that nobody answers.
-const TRIES: u32 = 3;
-/// The protocol of Anthropic's that is spoken.
-const VERSION: &str = "2023-06-01";
+const ATTEMPTS: u32 = 3;
+const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What a model said.
+/// A model's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) text: String,
-    /// As the server names it.
+    /// The model name in the response.
     pub(crate) model: String,
-    /// It was stopped before its end.
-    pub(crate) is_cut: bool,
+    /// The model reached its token limit.
+    pub(crate) truncated: bool,
 }
 
-/// A server that answers.
-pub(crate) struct Server {
-    line: Line,
+/// A client of the configured completion endpoint.
+pub(crate) struct CompletionClient {
+    client: JsonClient,
     provider: Provider,
     url: String,
     model: String,
     key: Option<Key>,
-    patience: Patience,
+    policy: RetryPolicy,
 }
 
-impl Server {
-    /// The one that is configured, if one is.
-    pub(crate) fn of(config: &Extraction) -> Option<Self> {
+impl CompletionClient {
+    /// Returns `None` if no model is configured.
+    pub(crate) fn from_config(config: &Extraction) -> Option<Self> {
         let model = config.model.value.clone()?;
         let provider = config.provider.value;
         let path = match provider {
@@ -46,20 +44,20 @@ impl Server {
         };
         let timeout = Duration::from_secs(config.timeout_seconds.value.into());
         Some(Self {
-            line: Line::default(),
+            client: JsonClient::default(),
             provider,
-            url: endpoint(&config.url.value, path),
+            url: endpoint_url(&config.url.value, path),
             model,
             key: config.key.clone(),
-            patience: Patience::new(TRIES, timeout),
+            policy: RetryPolicy::new(ATTEMPTS, timeout),
         })
     }
 
-    /// The same, in a hurry.
+    /// Sets a short timeout and backoff.
     #[cfg(test)]
-    pub(crate) fn hurried(mut self, timeout: Duration) -> Self {
-        self.patience.pause = Duration::from_millis(1);
-        self.patience.timeout = timeout;
+    pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.policy.backoff = Duration::from_millis(1);
+        self.policy.timeout = timeout;
         self
     }
 
@@ -67,76 +65,77 @@ impl Server {
         &self.model
     }
 
-    /// Asks.
     pub(crate) async fn complete(
         &self,
         system: &str,
-        talk: &Talk,
-    ) -> Result<Completion, Unanswered> {
+        conversation: &Messages,
+    ) -> Result<Completion, ModelError> {
         let message =
-            |(who, text): &(Speaker, String)| json!({ "role": who.as_str(), "content": text });
-        let mut messages: Vec<Value> = talk.iter().map(message).collect();
+            |(role, text): &(Role, String)| json!({ "role": role.as_str(), "content": text });
+        let mut messages: Vec<Value> = conversation.iter().map(message).collect();
         let key = self.key.as_ref();
-        let (headers, question) = match self.provider {
+        let (headers, body) = match self.provider {
             Provider::OpenAi => {
                 messages.insert(0, json!({ "role": "system", "content": system }));
                 let bearer = key.map(|key| ("authorization", format!("Bearer {}", key.as_str())));
-                let question = json!({ "model": self.model, "messages": messages });
-                (bearer.into_iter().collect::<Vec<_>>(), question)
+                let body = json!({ "model": self.model, "messages": messages });
+                (bearer.into_iter().collect::<Vec<_>>(), body)
             }
             Provider::Anthropic => {
-                let mut headers = vec![("anthropic-version", VERSION.to_owned())];
+                let mut headers = vec![("anthropic-version", ANTHROPIC_VERSION.to_owned())];
                 headers.extend(key.map(|key| ("x-api-key", key.as_str().to_owned())));
-                let question = json!({
+                let body = json!({
                     "model": self.model,
-                    "max_tokens": MOST_TOKENS,
+                    "max_tokens": MAX_TOKENS,
                     "system": system,
                     "messages": messages,
                 });
-                (headers, question)
+                (headers, body)
             }
         };
-        let asked = self
-            .line
-            .ask(&self.url, &headers, key, &question, self.patience);
-        let answer = asked.await?;
+        let response = self
+            .client
+            .post(&self.url, &headers, key, &body, self.policy);
+        let response = response.await?;
         let read = match self.provider {
-            Provider::OpenAi => of_openai(&answer),
-            Provider::Anthropic => of_anthropic(&answer),
+            Provider::OpenAi => parse_openai(&response),
+            Provider::Anthropic => parse_anthropic(&response),
         };
         let (text, is_cut) = read.ok_or_else(|| {
-            Unanswered::Away("it answers nothing that its protocol knows".to_owned())
+            ModelError::Unavailable("the response is not a valid completion".to_owned())
         })?;
-        let model = answer.get("model").and_then(Value::as_str);
+        let model = response.get("model").and_then(Value::as_str);
         Ok(Completion {
             text,
             model: model.unwrap_or(&self.model).chars().take(200).collect(),
-            is_cut,
+            truncated: is_cut,
         })
     }
 }
 
-fn of_openai(answer: &Value) -> Option<(String, bool)> {
-    let choice = answer.get("choices")?.as_array()?.first()?;
+/// The text, and whether it is truncated.
+fn parse_openai(response: &Value) -> Option<(String, bool)> {
+    let choice = response.get("choices")?.as_array()?.first()?;
     let message = choice.get("message")?;
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
-        Some(parts @ Value::Array(_)) => texts(parts),
-        // A model that does not want to says why here.
+        Some(parts @ Value::Array(_)) => join_text_parts(parts),
+        // A refusal replaces the content.
         _ => message.get("refusal")?.as_str()?.to_owned(),
     };
     let reason = choice.get("finish_reason").and_then(Value::as_str);
     Some((text, reason == Some("length")))
 }
 
-fn of_anthropic(answer: &Value) -> Option<(String, bool)> {
-    let parts = answer.get("content").filter(|parts| parts.is_array())?;
-    let reason = answer.get("stop_reason").and_then(Value::as_str);
-    Some((texts(parts), reason == Some("max_tokens")))
+/// The text, and whether it is truncated.
+fn parse_anthropic(response: &Value) -> Option<(String, bool)> {
+    let parts = response.get("content").filter(|parts| parts.is_array())?;
+    let reason = response.get("stop_reason").and_then(Value::as_str);
+    Some((join_text_parts(parts), reason == Some("max_tokens")))
 }
 
-/// The texts of a list of parts, of which some may be something else.
-pub(crate) fn texts(parts: &Value) -> String {
+/// Joins the text parts of a content array and ignores the others.
+pub(crate) fn join_text_parts(parts: &Value) -> String {
     let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
     texts.collect()

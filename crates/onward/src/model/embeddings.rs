@@ -1,100 +1,100 @@
-//! What texts mean, by the protocol that OpenAI's embeddings began and that Ollama, vLLM, llama.cpp, LM
-//! Studio and others speak: `POST …/embeddings`.
+//! Embeddings with the OpenAI embeddings API (`POST …/embeddings`), which Ollama, vLLM, llama.cpp,
+//! LM Studio and others support.
 
 use std::time::Duration;
 
-use onward_engine::embed::{Embedder, Embedding, NotEmbedded, Purpose};
+use onward_engine::embed::{Embedder, EmbedderError, Embedding, Purpose};
 use serde_json::{Value, json};
 
-use super::{Line, Patience, Unanswered};
+use super::{JsonClient, ModelError, RetryPolicy};
 use crate::config::{Embeddings, Key};
 
-/// How often a batch is tried before it is left for later.
-const TRIES: u32 = 4;
-/// Somebody waits for their search.
-const QUERY: Duration = Duration::from_secs(3);
+/// Attempts per batch of chunks. A failed batch is retried by the indexer later.
+const ATTEMPTS: u32 = 4;
+/// The timeout of a query embedding, because a caller is waiting.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A server that says what texts mean.
-pub(crate) struct Endpoint {
-    line: Line,
+/// A client of the configured embeddings endpoint.
+pub(crate) struct EmbeddingClient {
+    client: JsonClient,
     url: String,
-    /// As the server calls it.
-    called: String,
+    /// The model name on the server.
+    name: String,
     dimensions: Option<u32>,
     key: Option<Key>,
     batch: u32,
-    patience: Patience,
-    /// The same, with what makes its numbers others.
+    policy: RetryPolicy,
+    /// The model name with its dimensions, which identifies compatible vectors.
     model: String,
 }
 
-impl Endpoint {
-    /// The one that is configured, if one is.
-    pub(crate) fn of(config: &Embeddings) -> Option<Self> {
-        let (url, called) = (config.url.value.clone()?, config.model.value.clone()?);
+impl EmbeddingClient {
+    /// Returns `None` if no endpoint is configured.
+    pub(crate) fn from_config(config: &Embeddings) -> Option<Self> {
+        let (url, name) = (config.url.value.clone()?, config.model.value.clone()?);
         let dimensions = config.dimensions.value;
         let model = match dimensions {
-            Some(dimensions) => format!("{called}/{dimensions}"),
-            None => called.clone(),
+            Some(dimensions) => format!("{name}/{dimensions}"),
+            None => name.clone(),
         };
         let timeout = Duration::from_secs(config.timeout_seconds.value.into());
         Some(Self {
-            line: Line::default(),
-            url: endpoint(&url, "embeddings"),
-            called,
+            client: JsonClient::default(),
+            url: endpoint_url(&url, "embeddings"),
+            name,
             dimensions,
             key: config.key.clone(),
             batch: config.batch_size.value,
-            patience: Patience::new(TRIES, timeout),
+            policy: RetryPolicy::new(ATTEMPTS, timeout),
             model,
         })
     }
 
-    /// The same, in a hurry.
+    /// Sets a short timeout and backoff.
     #[cfg(test)]
-    pub(crate) fn hurried(mut self, timeout: Duration) -> Self {
-        self.patience.pause = Duration::from_millis(1);
-        self.patience.timeout = timeout;
+    pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.policy.backoff = Duration::from_millis(1);
+        self.policy.timeout = timeout;
         self
     }
 
-    async fn asked(
+    async fn request(
         &self,
         texts: Vec<String>,
         purpose: Purpose,
-    ) -> Result<Vec<Vec<f32>>, NotEmbedded> {
-        let patience = match purpose {
-            Purpose::Chunk => self.patience,
-            Purpose::Query => Patience::new(1, self.patience.timeout.min(QUERY)),
+    ) -> Result<Vec<Vec<f32>>, EmbedderError> {
+        let policy = match purpose {
+            Purpose::Chunk => self.policy,
+            Purpose::Query => RetryPolicy::new(1, self.policy.timeout.min(QUERY_TIMEOUT)),
         };
-        let mut question =
-            json!({ "model": self.called, "input": texts, "encoding_format": "float" });
-        if let (Some(dimensions), Value::Object(question)) = (self.dimensions, &mut question) {
-            question.insert("dimensions".to_owned(), dimensions.into());
+        let mut body = json!({ "model": self.name, "input": texts, "encoding_format": "float" });
+        if let (Some(dimensions), Value::Object(body)) = (self.dimensions, &mut body) {
+            body.insert("dimensions".to_owned(), dimensions.into());
         }
         let key = self.key.as_ref();
         let bearer = key.map(|key| ("authorization", format!("Bearer {}", key.as_str())));
         let headers: Vec<_> = bearer.into_iter().collect();
-        let asked = self.line.ask(&self.url, &headers, key, &question, patience);
-        let answer = asked.await.map_err(|why| match why {
-            Unanswered::Away(why) => NotEmbedded::Away(why),
-            Unanswered::Refused(why) => NotEmbedded::Refused(why),
+        let response = self.client.post(&self.url, &headers, key, &body, policy);
+        let response = response.await.map_err(|why| match why {
+            ModelError::Unavailable(why) => EmbedderError::Unavailable(why),
+            ModelError::Rejected(why) => EmbedderError::Rejected(why),
         })?;
-        let numbers = read(&answer, texts.len()).map_err(NotEmbedded::Away)?;
-        let asked = self
-            .dimensions
-            .and_then(|asked| usize::try_from(asked).ok());
-        match (numbers.first(), asked) {
-            (Some(first), Some(asked)) if first.len() != asked => Err(NotEmbedded::Away(format!(
-                "it answers {} dimensions where {asked} are configured",
-                first.len()
-            ))),
-            (Some(_) | None, _) => Ok(numbers),
+        let vectors = parse(&response, texts.len()).map_err(EmbedderError::Unavailable)?;
+        let expected = self.dimensions;
+        let expected = expected.and_then(|expected| usize::try_from(expected).ok());
+        match (vectors.first(), expected) {
+            (Some(first), Some(expected)) if first.len() != expected => {
+                Err(EmbedderError::Unavailable(format!(
+                    "the vectors have {} dimensions, but {expected} are configured",
+                    first.len()
+                )))
+            }
+            (Some(_) | None, _) => Ok(vectors),
         }
     }
 }
 
-impl Embedder for Endpoint {
+impl Embedder for EmbeddingClient {
     fn model(&self) -> &str {
         &self.model
     }
@@ -104,57 +104,58 @@ impl Embedder for Endpoint {
     }
 
     fn embed(&self, texts: Vec<String>, purpose: Purpose) -> Embedding<'_> {
-        Box::pin(self.asked(texts, purpose))
+        Box::pin(self.request(texts, purpose))
     }
 }
 
-/// An address of a server, with the path of a call where it is not there already.
-pub(super) fn endpoint(url: &str, path: &str) -> String {
+/// Appends the path of a request to the base URL, unless the URL already ends with it.
+pub(super) fn endpoint_url(url: &str, path: &str) -> String {
     let url = url.trim_end_matches('/');
-    match url.ends_with(path) {
-        true => url.to_owned(),
-        false => format!("{url}/{path}"),
+    if url.ends_with(path) {
+        url.to_owned()
+    } else {
+        format!("{url}/{path}")
     }
 }
 
-/// The numbers of each text, in the order of the texts, whatever order they came in.
-fn read(answer: &Value, texts: usize) -> Result<Vec<Vec<f32>>, String> {
-    let data = answer.get("data").and_then(Value::as_array);
-    let data = data.ok_or_else(|| "it answers no `data`".to_owned())?;
+/// The vector of each text, in the order of the texts.
+fn parse(response: &Value, texts: usize) -> Result<Vec<Vec<f32>>, String> {
+    let data = response.get("data").and_then(Value::as_array);
+    let data = data.ok_or_else(|| "the response has no `data`".to_owned())?;
     if data.len() != texts {
         return Err(format!(
-            "it answers {} vectors for {texts} texts",
+            "the response has {} vectors for {texts} texts",
             data.len()
         ));
     }
-    let mut placed = Vec::with_capacity(texts);
-    for (place, entry) in data.iter().enumerate() {
+    let mut vectors = Vec::with_capacity(texts);
+    for (position, entry) in data.iter().enumerate() {
         let index = match entry.get("index") {
             Some(index) => index.as_u64().and_then(|index| usize::try_from(index).ok()),
-            None => Some(place),
+            None => Some(position),
         };
         let numbers = entry.get("embedding").and_then(Value::as_array);
         #[allow(
             clippy::cast_possible_truncation,
-            reason = "models give single precision"
+            reason = "models return single precision"
         )]
         let number = |number: &Value| number.as_f64().map(|number| number as f32);
         let numbers: Option<Vec<f32>> =
             numbers.and_then(|numbers| numbers.iter().map(number).collect());
         match (index, numbers) {
-            (Some(index), Some(numbers)) => placed.push((index, numbers)),
-            _ => return Err("it answers an entry of `data` that holds no numbers".to_owned()),
+            (Some(index), Some(numbers)) => vectors.push((index, numbers)),
+            _ => return Err("an entry of `data` is not a vector".to_owned()),
         }
     }
-    placed.sort_by_key(|(index, _)| *index);
-    let each_once = placed
+    vectors.sort_by_key(|(index, _)| *index);
+    let unique = vectors
         .iter()
         .enumerate()
-        .all(|(place, (index, _))| place == *index);
-    let length = placed.first().map_or(0, |(_, numbers)| numbers.len());
-    let alike = placed.iter().all(|(_, numbers)| numbers.len() == length);
-    if !each_once || !alike || (length == 0 && texts > 0) {
-        return Err("it answers vectors that do not fit each other".to_owned());
+        .all(|(position, (index, _))| position == *index);
+    let length = vectors.first().map_or(0, |(_, numbers)| numbers.len());
+    let same_length = vectors.iter().all(|(_, numbers)| numbers.len() == length);
+    if !unique || !same_length || (length == 0 && texts > 0) {
+        return Err("the vectors have duplicate indexes or different lengths".to_owned());
     }
-    Ok(placed.into_iter().map(|(_, numbers)| numbers).collect())
+    Ok(vectors.into_iter().map(|(_, numbers)| numbers).collect())
 }

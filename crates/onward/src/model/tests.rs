@@ -1,24 +1,24 @@
-//! A server on this machine that answers as it is told, also as no server should: slowly, half, or with
-//! something else. What is made of that, for embeddings.
+//! A local HTTP server with scripted replies, including slow, truncated and invalid ones, and the
+//! tests of the embedding client.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use onward_engine::embed::{Embedder, NotEmbedded, Purpose};
+use onward_engine::embed::{Embedder, EmbedderError, Purpose};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::embeddings::Endpoint;
+use super::embeddings::EmbeddingClient;
 use crate::config::{Embeddings, Key, Setting, Source};
 
-/// What the server does with one request.
+/// The server's reply to one request.
 pub(crate) enum Reply {
-    /// Answers with this status, these headers and this body.
+    /// Status, headers and body.
     With(u16, &'static str, String),
-    /// Answers with the first half of this body, and hangs up.
+    /// The first half of the body, then the connection closes.
     Half(String),
-    /// Never answers.
+    /// No response.
     Silence,
 }
 
@@ -31,46 +31,48 @@ impl Reply {
         Reply::With(
             status,
             "",
-            r#"{"error": {"message": "not today"}}"#.to_owned(),
+            r#"{"error": {"message": "test error"}}"#.to_owned(),
         )
     }
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) head: String,
     pub(crate) body: Value,
 }
 
-/// A server that gives its replies one after the other, and then none.
-pub(crate) struct Fake {
+/// A server that sends its replies in order, and then stops accepting.
+pub(crate) struct FakeServer {
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for Fake {
+impl Drop for FakeServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Fake {
-    pub(crate) async fn with(replies: Vec<Reply>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&asked);
+impl FakeServer {
+    pub(crate) async fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("port binds");
+        let address = listener.local_addr().expect("listener has an address");
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let received = Arc::clone(&requests);
         let task = tokio::spawn(async move {
-            let mut held = Vec::new();
+            // Connections without a response stay open.
+            let mut open = Vec::new();
             for reply in replies {
-                let Ok((line, _)) = listener.accept().await else {
+                let Ok((connection, _)) = listener.accept().await else {
                     return;
                 };
-                let mut line = BufReader::new(line);
-                if let Some(request) = read(&mut line).await {
-                    heard.lock().expect("no test panics here").push(request);
+                let mut connection = BufReader::new(connection);
+                if let Some(request) = read(&mut connection).await {
+                    let mut received = received.lock().expect("mutex is not poisoned");
+                    received.push(request);
                 }
                 let (status, headers, body, sent) = match reply {
                     Reply::With(status, headers, body) => {
@@ -82,63 +84,63 @@ impl Fake {
                         (200, "", body, sent)
                     }
                     Reply::Silence => {
-                        held.push(line);
+                        open.push(connection);
                         continue;
                     }
                 };
                 let head = format!(
-                    "HTTP/1.1 {status} Told\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
+                    "HTTP/1.1 {status} Test\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
                     body.len()
                 );
-                let mut answer = head.into_bytes();
-                answer.extend_from_slice(&body.as_bytes()[..sent]);
-                // Whoever asked may have gone away.
-                drop(line.write_all(&answer).await);
-                drop(line.shutdown().await);
+                let mut response = head.into_bytes();
+                response.extend_from_slice(&body.as_bytes()[..sent]);
+                // The client may have disconnected.
+                drop(connection.write_all(&response).await);
+                drop(connection.shutdown().await);
             }
         });
         Self {
             url: format!("http://{address}/v1"),
-            asked,
+            requests,
             task,
         }
     }
 
-    /// What was asked so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("no test panics here").clone()
+    /// The requests received so far.
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().expect("mutex is not poisoned").clone()
     }
 }
 
-async fn read(line: &mut BufReader<TcpStream>) -> Option<Asked> {
+async fn read(connection: &mut BufReader<TcpStream>) -> Option<RecordedRequest> {
     let mut head = String::new();
     let mut length = 0;
     loop {
-        let mut one = String::new();
-        line.read_line(&mut one).await.ok()?;
-        if one.trim().is_empty() {
+        let mut line = String::new();
+        connection.read_line(&mut line).await.ok()?;
+        if line.trim().is_empty() {
             break;
         }
-        let lower = one.to_ascii_lowercase();
+        let lower = line.to_ascii_lowercase();
         if let Some(value) = lower.strip_prefix("content-length:") {
             length = value.trim().parse().ok()?;
         }
-        head.push_str(&one);
+        head.push_str(&line);
     }
     let mut body = vec![0; length];
-    line.read_exact(&mut body).await.ok()?;
+    connection.read_exact(&mut body).await.ok()?;
     let body = serde_json::from_slice(&body).ok()?;
-    Some(Asked { head, body })
+    Some(RecordedRequest { head, body })
 }
 
 pub(crate) fn setting<T>(value: T) -> Setting<T> {
     Setting {
         value,
-        from: Source::Default,
+        source: Source::Default,
     }
 }
 
-fn endpoint(fake: &Fake, dimensions: Option<u32>) -> Endpoint {
+fn endpoint(fake: &FakeServer, dimensions: Option<u32>) -> EmbeddingClient {
     let config = Embeddings {
         url: setting(Some(fake.url.clone())),
         model: setting(Some("m".to_owned())),
@@ -147,8 +149,8 @@ fn endpoint(fake: &Fake, dimensions: Option<u32>) -> Endpoint {
         timeout_seconds: setting(1),
         key: Some(Key::new("sk-secret")),
     };
-    let endpoint = Endpoint::of(&config).expect("it is configured");
-    endpoint.hurried(Duration::from_millis(300))
+    let endpoint = EmbeddingClient::from_config(&config).expect("endpoint is configured");
+    endpoint.with_timeout(Duration::from_millis(300))
 }
 
 fn vectors(all: &[(usize, [f32; 2])]) -> Value {
@@ -167,8 +169,8 @@ fn good() -> Reply {
 }
 
 #[tokio::test]
-async fn numbers_come_in_the_order_of_the_texts() {
-    let fake = Fake::with(vec![Reply::ok(&vectors(&[
+async fn returns_vectors_in_the_order_of_the_texts() {
+    let fake = FakeServer::start(vec![Reply::ok(&vectors(&[
         (1, [0.0, 1.0]),
         (0, [1.0, 0.0]),
     ]))])
@@ -177,19 +179,19 @@ async fn numbers_come_in_the_order_of_the_texts() {
     let numbers = endpoint.embed(texts(), Purpose::Chunk).await;
     assert_eq!(numbers, Ok(vec![vec![1.0, 0.0], vec![0.0, 1.0]]));
     assert_eq!(endpoint.model(), "m/2");
-    let asked = fake.asked();
-    let head = asked[0].head.to_ascii_lowercase();
+    let requests = fake.requests();
+    let head = requests[0].head.to_ascii_lowercase();
     assert!(head.starts_with("post /v1/embeddings "), "{head}");
     assert!(head.contains("authorization: bearer sk-secret"), "{head}");
-    assert_eq!(asked[0].body["input"], json!(["one", "two"]));
-    assert_eq!(asked[0].body["dimensions"], 2);
+    assert_eq!(requests[0].body["input"], json!(["one", "two"]));
+    assert_eq!(requests[0].body["dimensions"], 2);
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again() {
-    let later = "retry-after: 0\r\n";
-    for trouble in [
-        Reply::With(429, later, "{}".to_owned()),
+async fn retries_temporary_failures() {
+    let retry_after = "retry-after: 0\r\n";
+    for failure in [
+        Reply::With(429, retry_after, "{}".to_owned()),
         Reply::status(500),
         Reply::status(503),
         Reply::status(408),
@@ -197,50 +199,50 @@ async fn what_passes_is_tried_again() {
         Reply::Half(vectors(&[(0, [1.0, 0.0]), (1, [0.0, 1.0])]).to_string()),
         Reply::With(200, "", "<html>".to_owned()),
     ] {
-        let fake = Fake::with(vec![trouble, good()]).await;
+        let fake = FakeServer::start(vec![failure, good()]).await;
         let numbers = endpoint(&fake, None).embed(texts(), Purpose::Chunk).await;
         assert_eq!(numbers.map(|all| all.len()), Ok(2));
-        assert_eq!(fake.asked().len(), 2);
+        assert_eq!(fake.requests().len(), 2);
     }
 }
 
 #[tokio::test]
-async fn nobody_is_asked_for_ever() {
-    let fake = Fake::with((0..9).map(|_| Reply::status(500)).collect()).await;
-    let away = endpoint(&fake, None).embed(texts(), Purpose::Chunk).await;
+async fn stops_retrying_after_the_last_attempt() {
+    let fake = FakeServer::start((0..9).map(|_| Reply::status(500)).collect()).await;
+    let error = endpoint(&fake, None).embed(texts(), Purpose::Chunk).await;
     assert!(
-        matches!(&away, Err(NotEmbedded::Away(why)) if why.contains("not today")),
-        "{away:?}"
+        matches!(&error, Err(EmbedderError::Unavailable(why)) if why.contains("test error")),
+        "{error:?}"
     );
-    assert_eq!(fake.asked().len(), 4);
-    // Somebody waits for their search: once is enough.
-    let fake = Fake::with((0..9).map(|_| Reply::status(500)).collect()).await;
-    let away = endpoint(&fake, None).embed(texts(), Purpose::Query).await;
-    assert!(away.is_err());
-    assert_eq!(fake.asked().len(), 1);
+    assert_eq!(fake.requests().len(), 4);
+    // A search waits for the query embedding, so there is no retry.
+    let fake = FakeServer::start((0..9).map(|_| Reply::status(500)).collect()).await;
+    let error = endpoint(&fake, None).embed(texts(), Purpose::Query).await;
+    assert!(error.is_err());
+    assert_eq!(fake.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_tried_again_and_no_key_is_told() {
-    let said = r#"{"error": "the key sk-secret may not"}"#.to_owned();
-    let fake = Fake::with(vec![Reply::With(400, "", said.clone())]).await;
+async fn does_not_retry_rejected_requests_and_redacts_the_key() {
+    let body = r#"{"error": "invalid key sk-secret"}"#.to_owned();
+    let fake = FakeServer::start(vec![Reply::With(400, "", body.clone())]).await;
     let refused = endpoint(&fake, None).embed(texts(), Purpose::Chunk).await;
-    let Err(NotEmbedded::Refused(why)) = refused else {
+    let Err(EmbedderError::Rejected(why)) = refused else {
         panic!("{refused:?}");
     };
-    assert!(why.contains("the key … may not"), "{why}");
-    let fake = Fake::with(vec![Reply::With(401, "", said)]).await;
-    let away = endpoint(&fake, None).embed(texts(), Purpose::Chunk).await;
+    assert!(why.contains("invalid key …"), "{why}");
+    let fake = FakeServer::start(vec![Reply::With(401, "", body)]).await;
+    let error = endpoint(&fake, None).embed(texts(), Purpose::Chunk).await;
     assert!(
-        matches!(&away, Err(NotEmbedded::Away(why)) if !why.contains("secret")),
-        "{away:?}"
+        matches!(&error, Err(EmbedderError::Unavailable(why)) if !why.contains("secret")),
+        "{error:?}"
     );
-    assert_eq!(fake.asked().len(), 1, "a wrong key stays wrong");
+    assert_eq!(fake.requests().len(), 1, "an invalid key is not retried");
 }
 
 #[tokio::test]
-async fn numbers_that_do_not_fit_are_none() {
-    for (answer, dimensions) in [
+async fn rejects_inconsistent_vectors() {
+    for (response, dimensions) in [
         (vectors(&[(0, [1.0, 0.0])]), None),
         (vectors(&[(0, [1.0, 0.0]), (0, [0.0, 1.0])]), None),
         (vectors(&[(0, [1.0, 0.0]), (1, [0.0, 1.0])]), Some(3)),
@@ -258,19 +260,22 @@ async fn numbers_that_do_not_fit_are_none() {
         ),
         (json!({ "error": "no" }), None),
     ] {
-        let fake = Fake::with(vec![Reply::ok(&answer)]).await;
-        let away = endpoint(&fake, dimensions)
+        let fake = FakeServer::start(vec![Reply::ok(&response)]).await;
+        let error = endpoint(&fake, dimensions)
             .embed(texts(), Purpose::Chunk)
             .await;
         assert!(
-            matches!(away, Err(NotEmbedded::Away(_))),
-            "{answer}: {away:?}"
+            matches!(error, Err(EmbedderError::Unavailable(_))),
+            "{response}: {error:?}"
         );
     }
-    let nowhere = {
-        let fake = Fake::with(Vec::new()).await;
+    let unreachable = {
+        let fake = FakeServer::start(Vec::new()).await;
         endpoint(&fake, None)
     };
-    let away = nowhere.embed(texts(), Purpose::Query).await;
-    assert!(matches!(away, Err(NotEmbedded::Away(_))), "{away:?}");
+    let error = unreachable.embed(texts(), Purpose::Query).await;
+    assert!(
+        matches!(error, Err(EmbedderError::Unavailable(_))),
+        "{error:?}"
+    );
 }

@@ -1,40 +1,51 @@
-//! `create_research_plan`: makes a plan, all of it or nothing.
+//! `create_research_plan`: creates a plan with its steps and branches in one transaction.
 
 use onward_core::command::CreatePlan;
-use onward_core::policy::OnStall;
+use onward_core::policy::{MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_STEPS, OnStall};
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::given::{self, Branch, Step};
-use super::{Desk, Hints, Refused, Spec};
-use crate::wire::created::Created;
+use super::params::{self, Branch, MAX_KEY, MAX_THRESHOLD_MS, MIN_THRESHOLD_MS, Step};
+use super::{Hints, Spec, ToolContext, ToolError};
+use crate::wire::created::CreatedPlan;
 
 pub(super) struct CreateResearchPlan;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    #[schemars(length(min = 1, max = 200))]
+    /// Short title
+    #[schemars(length(min = 1, max = MAX_NAME))]
     name: String,
-    /// The question, or goal
-    #[schemars(length(min = 1, max = 10_000))]
+    /// Question or goal
+    #[schemars(length(min = 1, max = MAX_QUESTION))]
     research_question: String,
-    #[schemars(length(min = 1, max = 10_000))]
+    /// Steps (tasks) in order
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Vec<Step>,
-    /// Tried in order after their step; the first true one acts
+    /// Evaluated in order after their step; the first true one applies
+    #[schemars(length(max = MAX_BRANCHES))]
     branching_conditions: Option<Vec<Branch>>,
+    /// Session id
     session_id: Option<String>,
+    /// Why these steps
+    #[schemars(length(max = MAX_REMARK))]
     plan_design_rationale: Option<String>,
+    /// Format of the final output
+    #[schemars(length(max = MAX_REMARK))]
     output_formatting_notes: Option<String>,
-    /// Silence until a step is stalled; default 30 min
-    #[schemars(range(min = 1, max = 31_536_000_000_u64))]
+    /// Inactivity after which a step is stalled; default 30 min
+    #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,
-    /// Same key, same plan: safe to retry
+    /// Safe retry: same key, same plan
+    #[schemars(length(min = 1, max = MAX_KEY))]
     idempotency_key: Option<String>,
 }
 
+/// When a step stalls: mark (default): set the plan to stalled and notify; requeue: new attempt;
+/// fail: fail the step; ignore: nothing
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Policy {
@@ -57,34 +68,39 @@ impl From<Policy> for OnStall {
 
 impl Spec for CreateResearchPlan {
     type Input = Input;
-    type Output = Created;
+    type Output = CreatedPlan;
 
     const NAME: &'static str = "create_research_plan";
     const TITLE: &'static str = "Create a plan";
-    const DESCRIPTION: &'static str = "Store a multi-step plan that survives disconnects. \
-        Call it once for long work, then loop over `get_next_step`.";
-    const HINTS: Hints = Hints::ADDS;
+    const DESCRIPTION: &'static str = "Create a durable multi-step plan (task list, todo) that \
+        survives disconnects and can be resumed from another session. Call it once for long work, \
+        then repeat `get_next_step` and `submit_step_result`.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Created, Refused> {
-        let engine = &desk.engine;
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<CreatedPlan, ToolError> {
+        let engine = &context.engine;
         let mut branches = Vec::new();
-        for (place, branch) in input.branching_conditions.into_iter().flatten().enumerate() {
-            branches.push(branch.spec(&format!("branchingConditions[{place}]"), engine)?);
+        for (index, branch) in input.branching_conditions.into_iter().flatten().enumerate() {
+            branches.push(branch.spec(&format!("branchingConditions[{index}]"), engine)?);
         }
         let command = CreatePlan {
-            plan: engine.fresh_plan(),
+            plan: engine.new_plan_id(),
             name: input.name,
             research_question: input.research_question,
-            steps: given::steps(input.steps, engine),
+            steps: params::steps(input.steps, engine),
             branches,
             design_rationale: input.plan_design_rationale,
             output_formatting_notes: input.output_formatting_notes,
-            stall_threshold: given::span(input.stall_threshold_ms),
+            stall_threshold: params::duration(input.stall_threshold_ms),
             on_stall: input.on_stall.map(OnStall::from).unwrap_or_default(),
-            session: given::session(input.session_id),
+            session: params::session_id(input.session_id),
         };
         let made = engine.create_plan(caller, command, input.idempotency_key);
-        Ok(Created::of(&made.await?))
+        Ok(CreatedPlan::new(&made.await?))
     }
 }

@@ -1,8 +1,7 @@
-//! Why a tool was not done, as a program is told: a code, what is wrong, what to call next, and what
-//! can be read out of it.
+//! Errors of tool calls: a code, a message, a hint with the next call, and details as data.
 //!
-//! The same object on every surface; a surface adds only how it carries it (MCP's `isError`, an HTTP
-//! status). What people at a terminal are told stands in `failure.rs`.
+//! MCP and HTTP return the same object and add only their envelope (`isError`, an HTTP status). The
+//! command line's errors are in `failure.rs`.
 
 use onward_core::id::{ArtifactId, StepId};
 use onward_core::refusal::Issue;
@@ -10,56 +9,55 @@ use onward_core::{Code, Refusal};
 use onward_engine::Error;
 use serde_json::{Map, Value, json};
 
-use crate::wire::error::Answer;
+use crate::wire::error::ErrorBody;
 
-/// Why not.
+/// Why a call failed or was rejected.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refused {
-    /// The stable name.
+pub(crate) struct ToolError {
+    /// The stable code.
     pub(crate) code: Code,
     /// What is wrong.
     pub(crate) message: String,
-    /// What to call next.
+    /// The next action.
     pub(crate) hint: String,
-    /// What a program may want to know beyond the message.
+    /// Machine-readable details.
     pub(crate) details: Option<Value>,
-    /// What was named is not there, and its code is not about that alone.
-    pub(crate) missing: bool,
+    /// Something named in the call does not exist, and `code` does not state that.
+    pub(crate) not_found: bool,
 }
 
-impl Refused {
-    /// The input does not fit.
-    pub(crate) fn of_issues(issues: Vec<Issue>) -> Self {
+impl ToolError {
+    /// Invalid input.
+    pub(crate) fn from_issues(issues: Vec<Issue>) -> Self {
         Error::from(Refusal::InvalidInput(issues)).into()
     }
 
-    /// One field of the input does not fit.
+    /// Invalid input in one field.
     pub(crate) fn invalid(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::of_issues(vec![Issue {
+        Self::from_issues(vec![Issue {
             path: path.into(),
             message: message.into(),
         }])
     }
 
-    /// The input passed its schema, and cannot be read all the same.
-    pub(super) fn unread(why: &serde_json::Error) -> Self {
-        Self::invalid("arguments", format!("cannot be read: {why}"))
+    /// Input that passed the schema but cannot be deserialized.
+    pub(super) fn undecodable(why: &serde_json::Error) -> Self {
+        Self::invalid("arguments", format!("cannot be deserialized: {why}"))
     }
 
-    /// A tool that broke. What it had committed stays, what it had not is not there.
-    pub(crate) fn broken(tool: &str) -> Self {
+    /// The tool panicked. Committed changes stay; uncommitted ones are rolled back.
+    pub(crate) fn internal(tool: &str) -> Self {
         Self {
             code: Code::Unavailable,
-            message: format!("`{tool}` broke off: this is a bug of Onward"),
-            hint: "`get_plan_status` shows what was done; then try again, or another way"
-                .to_owned(),
+            message: format!("internal error in `{tool}`; this is a bug in Onward"),
+            hint: "call `get_plan_status` to see what was committed, then retry".to_owned(),
             details: None,
-            missing: false,
+            not_found: false,
         }
     }
 
-    /// The same, with where the work is kept that came with it.
-    pub(super) fn kept(mut self, kept: Option<ArtifactId>) -> Self {
+    /// Adds the id of the artifact that holds the rejected work.
+    pub(super) fn with_kept_artifact(mut self, kept: Option<ArtifactId>) -> Self {
         if let Some(kept) = kept {
             let details = self
                 .details
@@ -73,16 +71,16 @@ impl Refused {
 
     /// `{"error": {code, message, hint, details?}}`.
     pub(crate) fn to_json(&self) -> Value {
-        let answer = Answer::new(self.code, &self.message, &self.hint, self.details.as_ref());
-        serde_json::to_value(answer).unwrap_or_default()
+        let body = ErrorBody::new(self.code, &self.message, &self.hint, self.details.as_ref());
+        serde_json::to_value(body).unwrap_or_default()
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         let mut details = Map::new();
-        if let Error::Refused { refusal, .. } = &error {
-            details = of_refusal(refusal);
+        if let Error::Rejected { refusal, .. } = &error {
+            details = refusal_details(refusal);
         }
         if let Some(kept) = error.kept() {
             details.insert("keptArtifactId".to_owned(), kept.to_string().into());
@@ -91,41 +89,45 @@ impl From<Error> for Refused {
             code: error.code(),
             message: error.to_string(),
             hint: error.hint().to_owned(),
-            missing: matches!(error, Error::NotFound { .. }),
+            not_found: matches!(error, Error::NotFound { .. }),
             details: (!details.is_empty()).then_some(Value::Object(details)),
         }
     }
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for ToolError {
     fn from(refusal: Refusal) -> Self {
         Error::from(refusal).into()
     }
 }
 
-/// What can be read out of a refusal beyond its words.
-fn of_refusal(refusal: &Refusal) -> Map<String, Value> {
+/// The details of a rejected command.
+fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
     let details = match refusal {
         Refusal::InvalidInput(issues) => {
             let issue = |issue: &Issue| json!({ "path": issue.path, "message": issue.message });
             json!({ "issues": issues.iter().map(issue).collect::<Vec<_>>() })
         }
         Refusal::InvalidCondition { path, .. } => json!({ "path": path }),
-        Refusal::InvalidStepReference { path, named, .. } => {
+        Refusal::InvalidStepReference {
+            path,
+            actual: named,
+            ..
+        } => {
             json!({ "path": path, "named": named })
         }
-        Refusal::IllegalStepMove(illegal) => json!({ "stepStatus": illegal.from.as_str() }),
+        Refusal::IllegalStepTransition(illegal) => json!({ "stepStatus": illegal.from.as_str() }),
         Refusal::StepNotInProgress(status) | Refusal::StepIsTerminal(status) => {
             json!({ "stepStatus": status.as_str() })
         }
-        Refusal::IllegalPlanMove(illegal) => json!({ "planStatus": illegal.from.as_str() }),
+        Refusal::IllegalPlanTransition(illegal) => json!({ "planStatus": illegal.from.as_str() }),
         Refusal::PlanNotModifiable(status) | Refusal::PlanIsTerminal(status) => {
             json!({ "planStatus": status.as_str() })
         }
         Refusal::IncompleteStepList {
             missing,
             unknown,
-            doubled,
+            duplicates: doubled,
         } => {
             let ids = |ids: &[StepId]| ids.iter().map(StepId::to_string).collect::<Vec<_>>();
             json!({
@@ -137,9 +139,13 @@ fn of_refusal(refusal: &Refusal) -> Map<String, Value> {
         Refusal::ClaimSuperseded { attempt, status } => {
             json!({ "attempt": attempt, "stepStatus": status.as_str() })
         }
-        Refusal::LimitExceeded { limit, asked, .. } => json!({ "limit": limit, "asked": asked }),
+        Refusal::LimitExceeded {
+            limit,
+            actual: asked,
+            ..
+        } => json!({ "limit": limit, "asked": asked }),
         Refusal::InvalidDependency(_)
-        | Refusal::IllegalSkillMove(_)
+        | Refusal::IllegalSkillTransition(_)
         | Refusal::StepNotFound(_)
         | Refusal::StepNotRemovable(_)
         | Refusal::FeedbackRequired

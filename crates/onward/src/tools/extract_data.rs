@@ -1,22 +1,24 @@
-//! `extract_data`: takes data out of a text, as a schema asks for it. The only tool that needs a model:
-//! the one that is configured, else the agent's own, where its client lends it (`mcp/sampling.rs`).
+//! `extract_data`: extracts data from a text according to a JSON Schema.
+//!
+//! The only tool that needs a model: the configured one, or the client's own through MCP sampling
+//! (`mcp/sampling.rs`).
 
 use onward_core::Code;
 use onward_core::policy::MAX_CONTENT_BYTES;
 use onward_engine::Caller;
-use onward_engine::extract::Extracted;
+use onward_engine::extract::NewExtraction;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::extraction::{Check, Job};
-use crate::model::Unanswered;
+use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::extraction::{Job, SchemaValidator};
+use crate::model::ModelError;
 use crate::wire::research::Extraction;
 
 pub(crate) const NAME: &str = "extract_data";
 
-/// Characters of what a model is told beside the schema.
+/// Characters of `instructions`.
 const MAX_INSTRUCTIONS: usize = 20_000;
 
 pub(super) struct ExtractData;
@@ -24,12 +26,15 @@ pub(super) struct ExtractData;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Input {
-    /// JSON Schema 2020-12
+    /// JSON Schema (2020-12) of the data; at most 64 KiB; `$ref` only within the schema
     schema: Map<String, Value>,
-    /// This or `artifactId`
-    #[schemars(length(min = 1))]
+    /// Text to extract from; at most 1 MiB in UTF-8. Set this or `artifactId`
+    #[schemars(length(min = 1, max = MAX_CONTENT_BYTES))]
     source_text: Option<String>,
+    /// Stored research to extract from
     artifact_id: Option<String>,
+    /// What to look for, in addition to the schema
+    #[schemars(length(max = MAX_INSTRUCTIONS))]
     instructions: Option<String>,
 }
 
@@ -39,106 +44,106 @@ impl Spec for ExtractData {
 
     const NAME: &'static str = NAME;
     const TITLE: &'static str = "Extract data";
-    const DESCRIPTION: &'static str = "Have a model take data that fits a schema out of a text or a stored artifact. \
-        `valid` says whether it fits, `issues` where not.";
-    const HINTS: Hints = Hints::ADDS;
+    const DESCRIPTION: &'static str = "Extract structured data from a text or stored research with \
+        a model, following a JSON Schema. If `valid` is false, `issues` lists where `data` does \
+        not match.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
-    const REACHES_OUT: bool = true;
+    const OPEN_WORLD: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Extraction, Refused> {
-        let job = prepare(desk, caller, input).await?;
-        let Some(extractor) = &desk.extractor else {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<Extraction, ToolError> {
+        let job = prepare(context, caller, input).await?;
+        let Some(extractor) = &context.extractor else {
             return Err(not_configured());
         };
         let extracted = extractor.extract(&job).await;
-        let (judged, model) = extracted.map_err(|why| unanswered(extractor.model(), why))?;
-        keep(desk, caller, job.extracted(judged, model)).await
+        let (evaluation, model) = extracted.map_err(|why| model_error(extractor.model(), why))?;
+        store(context, caller, job.into_extracted(evaluation, model)).await
     }
 }
 
-/// What is to be done, if the caller may have it done.
-pub(crate) async fn prepare(desk: &Desk, caller: &Caller, input: Input) -> Result<Job, Refused> {
-    desk.engine.may_extract(caller)?;
-    let check = Check::of(input.schema).map_err(|why| Refused::invalid("schema", why))?;
-    let instructions = input.instructions.filter(|words| !words.trim().is_empty());
-    let characters = instructions
-        .as_ref()
-        .map_or(0, |words| words.chars().count());
-    if characters > MAX_INSTRUCTIONS {
-        return Err(Refused::invalid(
-            "instructions",
-            format!("has {characters} characters, at most {MAX_INSTRUCTIONS} are allowed"),
-        ));
-    }
+/// Checks permission and input, and loads the artifact.
+pub(crate) async fn prepare(
+    context: &ToolContext,
+    caller: &Caller,
+    input: Input,
+) -> Result<Job, ToolError> {
+    context.engine.may_extract(caller)?;
+    let schema = SchemaValidator::compile(input.schema)
+        .map_err(|why| ToolError::invalid("schema", why.to_string()))?;
+    let instructions = input.instructions.filter(|text| !text.trim().is_empty());
     let (text, artifact) = match (input.source_text, input.artifact_id) {
         (Some(text), None) => (text, None),
         (None, Some(id)) => {
-            let id = given::artifact(&id)?;
-            (desk.engine.artifact(caller, id).await?.content, Some(id))
+            let id = params::artifact_id(&id)?;
+            (context.engine.artifact(caller, id).await?.content, Some(id))
         }
         (Some(_), Some(_)) => {
-            let message = "must not stand beside `sourceText`: give one of them";
-            return Err(Refused::invalid("artifactId", message));
+            let message = "cannot be combined with `sourceText`; send only one of them";
+            return Err(ToolError::invalid("artifactId", message));
         }
         (None, None) => {
-            let message = "is needed, or `artifactId`";
-            return Err(Refused::invalid("sourceText", message));
+            let message = "is required unless `artifactId` is set";
+            return Err(ToolError::invalid("sourceText", message));
         }
     };
     if text.trim().is_empty() || text.len() > MAX_CONTENT_BYTES {
-        let message = format!("must have 1 to {MAX_CONTENT_BYTES} bytes that are not blank");
-        return Err(Refused::invalid("sourceText", message));
+        let message = format!("must not be blank and must have at most {MAX_CONTENT_BYTES} bytes");
+        return Err(ToolError::invalid("sourceText", message));
     }
     Ok(Job {
         text,
         artifact,
-        check,
+        schema,
         instructions,
     })
 }
 
-/// Keeps what came of it.
-pub(crate) async fn keep(
-    desk: &Desk,
+/// Stores the extraction.
+pub(crate) async fn store(
+    context: &ToolContext,
     caller: &Caller,
-    extracted: Extracted,
-) -> Result<Extraction, Refused> {
-    let stored = desk.engine.store_extraction(caller, extracted).await?;
-    Ok(Extraction::of(stored))
+    extracted: NewExtraction,
+) -> Result<Extraction, ToolError> {
+    let stored = context.engine.store_extraction(caller, extracted).await?;
+    Ok(Extraction::new(stored))
 }
 
-/// Nobody is there to ask.
-fn not_configured() -> Refused {
-    Refused {
+fn not_configured() -> ToolError {
+    ToolError {
         code: Code::NotConfigured,
-        message: "no model is configured that could extract data, and this client lends none"
+        message: "no extraction model is configured and the client does not support MCP sampling"
             .to_owned(),
-        hint: "read the text and extract it yourself; or let your user set `model` under \
-               `[extraction]` in `onward.toml` and the key in `ONWARD_EXTRACTION_API_KEY` \
-               (`onward config --help` shows how)"
+        hint: "extract the data yourself, or ask the user to set `model` under `[extraction]` in \
+               `onward.toml` and the key in `ONWARD_EXTRACTION__API_KEY` (see `onward config \
+               --help`)"
             .to_owned(),
         details: None,
-        missing: false,
+        not_found: false,
     }
 }
 
-/// The model does not answer.
-pub(crate) fn unanswered(model: &str, why: Unanswered) -> Refused {
+/// The model could not be reached, or rejected the request.
+pub(crate) fn model_error(model: &str, why: ModelError) -> ToolError {
     let (message, hint) = match why {
-        Unanswered::Away(why) => (
-            format!("the model `{model}` does not answer: {why}"),
-            "call again in a minute, or extract it yourself",
+        ModelError::Unavailable(why) => (
+            format!("the model `{model}` is unavailable: {why}"),
+            "call again in a minute, or extract the data yourself",
         ),
-        Unanswered::Refused(why) => (
-            format!("the model `{model}` does not take this: {why}"),
-            "give a shorter text or a simpler schema, or extract it yourself",
+        ModelError::Rejected(why) => (
+            format!("the model `{model}` rejected the request: {why}"),
+            "send a shorter text or a simpler schema, or extract the data yourself",
         ),
     };
-    Refused {
+    ToolError {
         code: Code::Unavailable,
         message,
         hint: hint.to_owned(),
         details: None,
-        missing: false,
+        not_found: false,
     }
 }

@@ -1,10 +1,10 @@
-//! `get_next_step`: hands out the next step under a claim, or says why there is none.
+//! `get_next_step`: claims the next step of a plan, or reports why no step is available.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
+use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::next::NextStep;
 
 pub(super) struct GetNextStep;
@@ -12,9 +12,11 @@ pub(super) struct GetNextStep;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Plan id
     plan_id: String,
+    /// Session id
     session_id: Option<String>,
-    /// Take over a step whose agent fell silent
+    /// Resume a stalled step of another session first
     include_stalled: Option<bool>,
 }
 
@@ -24,17 +26,21 @@ impl Spec for GetNextStep {
 
     const NAME: &'static str = "get_next_step";
     const TITLE: &'static str = "Get the next step";
-    const DESCRIPTION: &'static str = "Claim the next step of a plan. Follow its `instructions`, \
-        then call `submit_step_result` with its `claimToken`. \
-        `status` says when the plan is complete, failed or waits for a person.";
-    const HINTS: Hints = Hints::ADDS;
+    const DESCRIPTION: &'static str = "Claim the next step (task, todo) of a plan. Follow its \
+        `instructions`, then call `submit_step_result` with its `claimToken`. Without a step, \
+        `status` is plan_complete, plan_failed, awaiting_review or no_pending_steps.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<NextStep, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let session = given::session(input.session_id);
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<NextStep, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let session = params::session_id(input.session_id);
         let stalled = input.include_stalled.unwrap_or(false);
-        let next = desk.engine.next_step(caller, plan, session, stalled);
-        Ok(NextStep::of(plan, &next.await?).linked(desk.base_url.as_deref()))
+        let next = context.engine.next_step(caller, plan, session, stalled);
+        Ok(NextStep::new(plan, &next.await?).with_review_url(context.base_url.as_deref()))
     }
 }

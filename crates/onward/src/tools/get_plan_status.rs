@@ -1,38 +1,44 @@
-//! `get_plan_status`: where a plan stands. It reads, and never changes a status.
+//! `get_plan_status`: returns a plan's status, progress and stalled steps. Never changes a status.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::wire::plan::Standing;
+use super::params::{self, MAX_THRESHOLD_MS, MIN_THRESHOLD_MS};
+use super::{Hints, Spec, ToolContext, ToolError};
+use crate::wire::plan::PlanStatusView;
 
 pub(super) struct GetPlanStatus;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Plan id
     plan_id: String,
-    /// Judge stalls by this instead
-    #[schemars(range(min = 1, max = 31_536_000_000_u64))]
+    /// Overrides the stall threshold
+    #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     threshold_ms: Option<u64>,
 }
 
 impl Spec for GetPlanStatus {
     type Input = Input;
-    type Output = Standing;
+    type Output = PlanStatusView;
 
     const NAME: &'static str = "get_plan_status";
-    const TITLE: &'static str = "Get a plan's status";
+    const TITLE: &'static str = "Get plan status";
     const DESCRIPTION: &'static str =
-        "See where a plan stands: progress, steps by status, which stalled. Changes nothing.";
-    const HINTS: Hints = Hints::READS;
+        "Read a plan's progress, step counts, current step and stalled steps. Changes nothing.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Standing, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let threshold = given::span(input.threshold_ms);
-        let status = desk.engine.status(caller, plan, threshold).await?;
-        Ok(Standing::of(&status))
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<PlanStatusView, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let threshold = params::duration(input.threshold_ms);
+        let status = context.engine.status(caller, plan, threshold).await?;
+        Ok(PlanStatusView::new(&status))
     }
 }

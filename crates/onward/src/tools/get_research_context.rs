@@ -1,13 +1,14 @@
-//! `get_research_context`: everything that a new session needs to take a plan up.
+//! `get_research_context`: returns what a new session needs to resume a plan.
 //!
-//! With a session that the plan has not seen it notes that this one takes it up, once; so it does not
-//! only read, though asking again changes nothing more.
+//! The first call with a new `sessionId` records that the session resumed the plan. The tool is
+//! therefore idempotent but not read-only.
 
 use onward_engine::Caller;
+use onward_engine::context::MAX_CHARS;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
+use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::context::PlanContext;
 
 pub(super) struct GetResearchContext;
@@ -15,10 +16,12 @@ pub(super) struct GetResearchContext;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Plan id
     plan_id: String,
+    /// Session id, recorded as resuming the plan
     session_id: Option<String>,
-    /// Default 40,000
-    #[schemars(range(min = 1, max = 1_000_000))]
+    /// Response size limit; default 40000
+    #[schemars(range(min = 1, max = MAX_CHARS))]
     max_chars: Option<usize>,
 }
 
@@ -27,9 +30,9 @@ impl Spec for GetResearchContext {
     type Output = PlanContext;
 
     const NAME: &'static str = "get_research_context";
-    const TITLE: &'static str = "Get a plan's context";
-    const DESCRIPTION: &'static str = "Read all you need to take up a plan that another session \
-        began. Do then what `next` says.";
+    const TITLE: &'static str = "Resume a plan";
+    const DESCRIPTION: &'static str = "Read what you need to resume a plan from another session: \
+        results, artifacts, open review, interrupted steps. Then follow `next`.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: true,
@@ -37,12 +40,16 @@ impl Spec for GetResearchContext {
     };
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<PlanContext, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let session = given::session(input.session_id);
-        let context = desk
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<PlanContext, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let session = params::session_id(input.session_id);
+        let loaded = context
             .engine
             .plan_context(caller, plan, session, input.max_chars);
-        Ok(PlanContext::of(context.await?, desk.base_url.as_deref()))
+        Ok(PlanContext::new(loaded.await?, context.base_url.as_deref()))
     }
 }

@@ -1,36 +1,41 @@
-//! `get_session_health`: how an agent's session is: its turn, its calls, its plans. It reads.
+//! `get_session_health`: returns the current turn, tool calls and plans of an agent session.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec};
-use crate::wire::call::Health;
+use super::{Hints, Spec, ToolContext, ToolError};
+use crate::wire::call::SessionHealth;
 
 pub(super) struct GetSessionHealth;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Session id
     session_id: String,
 }
 
 impl Spec for GetSessionHealth {
     type Input = Input;
-    type Output = Health;
+    type Output = SessionHealth;
 
     const NAME: &'static str = "get_session_health";
-    const TITLE: &'static str = "Get a session's health";
-    const DESCRIPTION: &'static str =
-        "See whether an agent's session gets anywhere: idle steps, calls without an answer, plans.";
-    const HINTS: Hints = Hints::READS;
+    const TITLE: &'static str = "Get session health";
+    const DESCRIPTION: &'static str = "Check whether an agent session makes progress: idle steps, \
+        tool calls without a result, and its plans.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Health, Refused> {
-        let seen = desk
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<SessionHealth, ToolError> {
+        let seen = context
             .engine
             .session_health(caller, &input.session_id)
             .await?;
-        Ok(Health::of(&seen))
+        Ok(SessionHealth::new(&seen))
     }
 }

@@ -1,10 +1,11 @@
-//! `get_step_context`: what an agent needs to know to work on a step.
+//! `get_step_context`: returns earlier results, artifacts and feedback for one step.
 
 use onward_engine::Caller;
+use onward_engine::context::MAX_CHARS;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
+use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::context::StepContext;
 
 pub(super) struct GetStepContext;
@@ -12,12 +13,15 @@ pub(super) struct GetStepContext;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Step id
     step_id: String,
-    /// Default 20,000
-    #[schemars(range(min = 1, max = 1_000_000))]
+    /// Maximum response size in characters; default 20000
+    #[schemars(range(min = 1, max = MAX_CHARS))]
     max_chars: Option<usize>,
+    /// Session id
     #[serde(rename = "sessionId")]
     _session_id: Option<String>,
+    /// Not needed
     #[serde(rename = "claimToken")]
     _claim_token: Option<String>,
 }
@@ -27,15 +31,20 @@ impl Spec for GetStepContext {
     type Output = StepContext;
 
     const NAME: &'static str = "get_step_context";
-    const TITLE: &'static str = "Get a step's context";
-    const DESCRIPTION: &'static str = "Read what is known for a step: results before it, \
-        artifacts, feedback. Call it when `instructions` build on earlier steps.";
-    const HINTS: Hints = Hints::READS;
+    const TITLE: &'static str = "Get step context";
+    const DESCRIPTION: &'static str = "Read the context of a step: earlier results, stored \
+        research, outputs and user feedback. Call it when the step's `instructions` build on \
+        earlier steps.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<StepContext, Refused> {
-        let step = given::step(&input.step_id)?;
-        let context = desk.engine.step_context(caller, step, input.max_chars);
-        Ok(StepContext::of(context.await?))
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<StepContext, ToolError> {
+        let step = params::step_id(&input.step_id)?;
+        let loaded = context.engine.step_context(caller, step, input.max_chars);
+        Ok(StepContext::new(loaded.await?))
     }
 }

@@ -1,36 +1,33 @@
-//! Whether arguments fit a tool's schema: everything that is wrong with them, with its place.
+//! Validation of arguments against a tool's input schema. Reports every issue with its path.
 //!
-//! The schema that is checked is the one that agents are shown, so the two cannot differ; only the
-//! words of JSON Schema that our schemas use are understood. What needs the plan to judge is the
-//! core's business. On the way, `null` for an optional field is taken out, as if it had been left
-//! out, and a whole number that was written as `3.0` becomes `3`.
+//! It checks the same schema that agents see, and supports only the JSON Schema keywords that our
+//! schemas use. Rules that depend on the plan are checked by the core. Validation also normalizes:
+//! it removes `null` for optional fields and turns an integer written as `3.0` into `3`.
 
 use onward_core::refusal::Issue;
 use serde_json::{Map, Value};
 
-/// More than this many issues help nobody.
-const MOST: usize = 20;
-/// Longer texts are not repeated in an answer.
-const LONGEST_WORD: usize = 60;
+const MAX_ISSUES: usize = 20;
+/// Characters of an unknown field name that an error repeats.
+const MAX_QUOTED: usize = 60;
 
-/// Checks the arguments of a call, and brings them into the form that they are read in.
-pub(super) fn read(arguments: &mut Value, schema: &Map<String, Value>) -> Vec<Issue> {
-    read_at(arguments, schema, "")
+/// Validates and normalizes the arguments of a call.
+pub(super) fn validate(arguments: &mut Value, schema: &Map<String, Value>) -> Vec<Issue> {
+    validate_at(arguments, schema, "")
 }
 
-/// The same for a part of them.
-pub(super) fn read_at(part: &mut Value, schema: &Map<String, Value>, path: &str) -> Vec<Issue> {
-    let mut found = Found(Vec::new());
-    found.value(part, schema, path);
-    found.0
+/// Validates and normalizes the part of the arguments at `path`.
+pub(super) fn validate_at(part: &mut Value, schema: &Map<String, Value>, path: &str) -> Vec<Issue> {
+    let mut issues = Issues(Vec::new());
+    issues.value(part, schema, path);
+    issues.0
 }
 
-/// What is wrong so far.
-struct Found(Vec<Issue>);
+struct Issues(Vec<Issue>);
 
-impl Found {
+impl Issues {
     fn add(&mut self, path: &str, message: impl Into<String>) {
-        if self.0.len() < MOST {
+        if self.0.len() < MAX_ISSUES {
             self.0.push(Issue {
                 path: if path.is_empty() { "arguments" } else { path }.to_owned(),
                 message: message.into(),
@@ -39,17 +36,19 @@ impl Found {
     }
 
     fn value(&mut self, value: &mut Value, schema: &Map<String, Value>, path: &str) {
-        if let Some(wanted) = text(schema, "type")
-            && !is(value, wanted)
+        if let Some(expected) = keyword(schema, "type")
+            && !has_type(value, expected)
         {
-            self.add(path, format!("must be {}, not {}", a(wanted), kind(value)));
+            let (expected, actual) = (type_phrase(expected), type_of(value));
+            self.add(path, format!("must be {expected}, not {actual}"));
             return;
         }
-        if let Some(Value::Array(words)) = schema.get("enum")
-            && !words.contains(value)
+        if let Some(Value::Array(values)) = schema.get("enum")
+            && !values.contains(value)
         {
-            let words: Vec<String> = words.iter().filter_map(Value::as_str).map(quoted).collect();
-            self.add(path, format!("must be one of {}", words.join(", ")));
+            let values = values.iter().filter_map(Value::as_str).map(quoted);
+            let values: Vec<String> = values.collect();
+            self.add(path, format!("must be one of {}", values.join(", ")));
             return;
         }
         match value {
@@ -70,28 +69,28 @@ impl Found {
         if text.is_empty() && size(schema, "minLength").is_some() {
             self.add(path, "must not be empty");
         } else if text.len() > max {
-            // No text has more characters than bytes, so most need no counting.
+            // A text never has more characters than bytes, so most texts need no counting.
             let length = text.chars().count();
             if length > max {
                 self.add(
                     path,
-                    format!("has {length} characters, at most {max} are allowed"),
+                    format!("must have at most {max} characters, has {length}"),
                 );
             }
         }
     }
 
     fn range(&mut self, number: f64, schema: &Map<String, Value>, path: &str) {
-        let counts = text(schema, "type") == Some("integer");
-        let bound = |word: &str, else_at: u32| {
-            let bound = schema.get(word).filter(|bound| bound.is_number()).cloned();
-            // What counts something needs no words for where it begins and ends.
-            bound.or_else(|| counts.then(|| else_at.into()))
+        let is_integer = keyword(schema, "type") == Some("integer");
+        let bound = |name: &str, default: u32| {
+            let bound = schema.get(name).filter(|bound| bound.is_number()).cloned();
+            // An integer without bounds is a `u32`.
+            bound.or_else(|| is_integer.then(|| default.into()))
         };
         let (min, max) = (bound("minimum", 0), bound("maximum", u32::MAX));
-        let below = min.as_ref().and_then(Value::as_f64);
-        let above = max.as_ref().and_then(Value::as_f64);
-        if below.is_some_and(|min| number < min) || above.is_some_and(|max| number > max) {
+        let lower = min.as_ref().and_then(Value::as_f64);
+        let upper = max.as_ref().and_then(Value::as_f64);
+        if lower.is_some_and(|min| number < min) || upper.is_some_and(|max| number > max) {
             let message = match (min, max) {
                 (Some(min), Some(max)) => format!("must be between {min} and {max}"),
                 (Some(min), None) => format!("must be at least {min}"),
@@ -105,32 +104,33 @@ impl Found {
     fn array(&mut self, all: &mut [Value], schema: &Map<String, Value>, path: &str) {
         let min = size(schema, "minItems").unwrap_or(0);
         let max = size(schema, "maxItems").unwrap_or(usize::MAX);
-        let has = all.len();
-        if has < min {
-            self.add(path, format!("has {has} entries, must have at least {min}"));
-        } else if has > max {
+        let length = all.len();
+        if length < min {
             self.add(
                 path,
-                format!("has {has} entries, at most {max} are allowed"),
+                format!("must have at least {min} entries, has {length}"),
+            );
+        } else if length > max {
+            self.add(
+                path,
+                format!("must have at most {max} entries, has {length}"),
             );
             return;
         }
         let Some(Value::Object(items)) = schema.get("items") else {
             return;
         };
-        for (place, one) in all.iter_mut().enumerate() {
-            // The path is made before it is known whether it is needed: a long list of sound
-            // entries is worth a look without one.
-            if self.0.len() >= MOST {
+        for (index, item) in all.iter_mut().enumerate() {
+            if self.0.len() >= MAX_ISSUES {
                 return;
             }
-            self.value(one, items, &format!("{path}[{place}]"));
+            self.value(item, items, &format!("{path}[{index}]"));
         }
     }
 
     fn object(&mut self, object: &mut Map<String, Value>, schema: &Map<String, Value>, path: &str) {
         let Some(Value::Object(known)) = schema.get("properties") else {
-            // Data of the agent's own shape.
+            // Free-form data.
             return;
         };
         let required = |name: &str| match schema.get("required") {
@@ -147,66 +147,66 @@ impl Found {
             let path = inside(path, name);
             match (object.get_mut(name), schema) {
                 (Some(value), Value::Object(schema)) => self.value(value, schema, &path),
-                (None, _) if required(name) => self.add(&path, "is missing"),
+                (None, _) if required(name) => self.add(&path, "is required"),
                 (Some(_) | None, _) => {}
             }
         }
     }
 }
 
-/// A field that is not known here; with the one that was probably meant.
+/// The message for an unknown field, with the field that was probably meant.
 fn unknown(name: &str, known: &Map<String, Value>) -> String {
-    let flat = |name: &str| -> String {
+    let simplified = |name: &str| -> String {
         let letters = name.chars().filter(|char| char.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
     };
-    let given = flat(name);
+    let wrong = simplified(name);
     let meant = known.keys().find(|known| {
-        let known = flat(known);
-        known == given || (given.len() > 3 && (known.contains(&given) || given.contains(&known)))
+        let known = simplified(known);
+        known == wrong || (wrong.len() > 3 && (known.contains(&wrong) || wrong.contains(&known)))
     });
     match meant {
-        Some(meant) => format!("is unknown; did you mean `{meant}`?"),
-        None if known.is_empty() => "is unknown: there are no fields here".to_owned(),
+        Some(meant) => format!("is not a known field; did you mean `{meant}`?"),
+        None if known.is_empty() => "is not a known field; this object has no fields".to_owned(),
         None => {
             let known: Vec<String> = known.keys().map(|name| quoted(name)).collect();
-            format!("is unknown; there are {}", known.join(", "))
+            format!("is not a known field; use {}", known.join(", "))
         }
     }
 }
 
 fn inside(path: &str, name: &str) -> String {
-    let name: String = name.chars().take(LONGEST_WORD).collect();
+    let name: String = name.chars().take(MAX_QUOTED).collect();
     match path {
         "" => name,
         path => format!("{path}.{name}"),
     }
 }
 
-fn quoted(word: &str) -> String {
-    format!("`{word}`")
+fn quoted(name: &str) -> String {
+    format!("`{name}`")
 }
 
-fn text<'a>(schema: &'a Map<String, Value>, word: &str) -> Option<&'a str> {
-    schema.get(word).and_then(Value::as_str)
+fn keyword<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    schema.get(name).and_then(Value::as_str)
 }
 
-fn size(schema: &Map<String, Value>, word: &str) -> Option<usize> {
-    let size = schema.get(word)?.as_u64()?;
+fn size(schema: &Map<String, Value>, keyword: &str) -> Option<usize> {
+    let size = schema.get(keyword)?.as_u64()?;
     usize::try_from(size).ok()
 }
 
-/// Whether the value is what the schema wants, once a whole number is written as one.
-fn is(value: &mut Value, wanted: &str) -> bool {
-    match wanted {
+/// Whether the value has the type. Turns an integer written as a float into an integer first.
+fn has_type(value: &mut Value, expected: &str) -> bool {
+    match expected {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "array" => value.is_array(),
         "object" => value.is_object(),
         "number" => value.is_number(),
         "integer" => {
-            if let Some(whole) = value.as_f64().filter(|_| value.is_f64()).and_then(whole) {
-                *value = whole.into();
+            if let Some(integer) = value.as_f64().filter(|_| value.is_f64()).and_then(integer) {
+                *value = integer.into();
             }
             value.is_i64() || value.is_u64()
         }
@@ -214,15 +214,17 @@ fn is(value: &mut Value, wanted: &str) -> bool {
     }
 }
 
-/// The whole number that this is, if it is one and can be told apart from its neighbours.
-fn whole(number: f64) -> Option<i64> {
-    const LARGEST: f64 = 9_007_199_254_740_991.0;
-    let fits = number.fract() == 0.0 && number.abs() <= LARGEST;
-    // Written out, since there is no conversion that cannot round.
-    fits.then(|| format!("{number:.0}").parse().ok()).flatten()
+/// The integer value of a float, if it has one that a float represents exactly.
+fn integer(number: f64) -> Option<i64> {
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+    let is_exact = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER;
+    // Through text, because `as` could round.
+    is_exact
+        .then(|| format!("{number:.0}").parse().ok())
+        .flatten()
 }
 
-fn kind(value: &Value) -> &'static str {
+fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -233,14 +235,14 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn a(wanted: &str) -> &'static str {
-    match wanted {
+fn type_phrase(expected: &str) -> &'static str {
+    match expected {
         "string" => "a string",
-        "boolean" => "true or false",
+        "boolean" => "a boolean",
         "array" => "an array",
         "object" => "an object",
         "number" => "a number",
-        "integer" => "a whole number",
-        _ => "something else",
+        "integer" => "an integer",
+        _ => "another type",
     }
 }

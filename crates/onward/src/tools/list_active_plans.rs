@@ -1,4 +1,4 @@
-//! `list_active_plans`: the plans, a page at a time, the newest change first.
+//! `list_active_plans`: lists plans page by page, most recently changed first.
 
 use onward_core::Timestamp;
 use onward_engine::list::PlanQuery;
@@ -6,22 +6,22 @@ use onward_engine::{Caller, PlanCursor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec};
+use super::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::plan::Plans;
 
-/// How many plans a page holds, where nobody says otherwise.
-const PAGE: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 pub(super) struct ListActivePlans;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// Default 20
+    /// Page size; default 20
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// `nextCursor` of the page before
+    /// `nextCursor` of the previous page
     cursor: Option<String>,
+    /// Also list completed and failed plans
     include_finished: Option<bool>,
     /// Words in name or question
     query: Option<String>,
@@ -33,30 +33,30 @@ impl Spec for ListActivePlans {
 
     const NAME: &'static str = "list_active_plans";
     const TITLE: &'static str = "List plans";
-    const DESCRIPTION: &'static str =
-        "Find plans to go on with, newest change first. Call it when you have no `planId`.";
-    const HINTS: Hints = Hints::READS;
+    const DESCRIPTION: &'static str = "List unfinished plans (tasks), most recently changed first, \
+        to find the `planId` to resume.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Plans, Refused> {
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Plans, ToolError> {
         let query = PlanQuery {
-            limit: input.limit.unwrap_or(PAGE),
-            behind: input.cursor.as_deref().map(read).transpose()?,
+            limit: input.limit.unwrap_or(DEFAULT_LIMIT),
+            after: input.cursor.as_deref().map(parse_cursor).transpose()?,
             finished: input.include_finished.unwrap_or(false),
             status: None,
             text: input.query,
         };
-        let page = desk.engine.list_plans(caller, query).await?;
-        let next = page.next.as_ref().map(written);
-        Ok(Plans::of(&page).with_cursor(next))
+        let page = context.engine.list_plans(caller, query).await?;
+        let next = page.next.as_ref().map(format_cursor);
+        Ok(Plans::new(&page).with_cursor(next))
     }
 }
 
-fn written(cursor: &PlanCursor) -> String {
+fn format_cursor(cursor: &PlanCursor) -> String {
     format!("{}.{}", cursor.updated_at.as_millis(), cursor.plan)
 }
 
-fn read(cursor: &str) -> Result<PlanCursor, Refused> {
+fn parse_cursor(cursor: &str) -> Result<PlanCursor, ToolError> {
     let parts = cursor.split_once('.');
     let parsed = parts.and_then(|(at, plan)| {
         Some(PlanCursor {
@@ -64,5 +64,5 @@ fn read(cursor: &str) -> Result<PlanCursor, Refused> {
             plan: plan.parse().ok()?,
         })
     });
-    parsed.ok_or_else(|| Refused::invalid("cursor", "is no `nextCursor` of this list"))
+    parsed.ok_or_else(|| ToolError::invalid("cursor", "is not a `nextCursor` of this list"))
 }

@@ -1,30 +1,32 @@
-//! `list_plan_steps`: the steps of a plan in their order, a page at a time.
+//! `list_plan_steps`: lists the steps of a plan in order, page by page.
 
 use onward_core::StepStatus;
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
+use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::step::Steps;
 
-/// How many steps a page holds, where nobody says otherwise.
-const PAGE: u32 = 100;
+const DEFAULT_LIMIT: u32 = 100;
 
 pub(super) struct ListPlanSteps;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Plan id
     plan_id: String,
-    /// Default 100
+    /// Page size; default 100
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// `nextCursor` of the page before
+    /// `nextCursor` of the previous page
     cursor: Option<String>,
     status: Option<Status>,
 }
 
+/// Only steps in this status: pending: not started; in_progress: claimed by an agent;
+/// awaiting_input: under user review; completed; skipped: by a branch or a decision; failed
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -54,24 +56,27 @@ impl Spec for ListPlanSteps {
     type Output = Steps;
 
     const NAME: &'static str = "list_plan_steps";
-    const TITLE: &'static str = "List a plan's steps";
-    const DESCRIPTION: &'static str = "List a plan's steps with ids, orders and results. For long plans, and before `modify_plan`.";
-    const HINTS: Hints = Hints::READS;
+    const TITLE: &'static str = "List plan steps";
+    const DESCRIPTION: &'static str = "List the steps (tasks) of a plan with their ids, orders, \
+        statuses and result summaries. Call it before `modify_plan` to get the step ids.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Steps, Refused> {
-        let plan = given::plan(&input.plan_id)?;
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Steps, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
         let behind = match input.cursor.as_deref().map(str::parse) {
             None => 0,
             Some(Ok(order)) => order,
             Some(Err(_)) => {
-                let message = "is no `nextCursor` of this list";
-                return Err(Refused::invalid("cursor", message));
+                let message = "is not a `nextCursor` of this list";
+                return Err(ToolError::invalid("cursor", message));
             }
         };
         let status = input.status.map(StepStatus::from);
-        let limit = input.limit.unwrap_or(PAGE);
-        let page = desk.engine.list_steps(caller, plan, status, behind, limit);
-        Ok(Steps::of(plan, &page.await?))
+        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
+        let page = context
+            .engine
+            .list_steps(caller, plan, status, behind, limit);
+        Ok(Steps::new(plan, &page.await?))
     }
 }

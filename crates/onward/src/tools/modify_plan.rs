@@ -1,45 +1,58 @@
-//! `modify_plan`: changes the list of steps and branches, or one step in it.
+//! `modify_plan`: changes a plan's steps or branches.
 //!
-//! Seven actions share one tool and its fields. A field that the action needs and one that it has no
-//! use for are both refused by name; only `reason` is welcome everywhere, as why it was done.
+//! Seven actions share one tool and its fields. A missing field and a field of another action are
+//! both rejected by name. Every action accepts `reason`.
 
 use onward_core::command::Modification;
+use onward_core::policy::{MAX_INSTRUCTIONS, MAX_REMARK, MAX_STEPS};
 use onward_core::refusal::Issue;
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::wire::modified::Modified;
+use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::modified::ModifiedPlan;
 
 pub(super) struct ModifyPlan;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Plan id
     plan_id: String,
     action: Action,
     /// add_steps: as in `create_research_plan`
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Option<Vec<Map<String, Value>>>,
-    /// add_steps: 0 = first; default last
+    /// add_steps: 0 = first; default: last
     insert_after_order: Option<u32>,
+    /// Step to change
     step_id: Option<String>,
-    /// reorder_steps: all ids
+    /// reorder_steps: all ids in the new order
     step_ids: Option<Vec<String>>,
-    /// update_step_instructions
+    /// update_step_instructions: new text
+    #[schemars(length(min = 1, max = MAX_INSTRUCTIONS))]
     instructions: Option<String>,
-    /// fail_step
+    /// fail_step: why
+    #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
     /// add_branch: like one of `branchingConditions`
     branch: Option<Map<String, Value>>,
+    /// Why, for the audit trail
+    #[schemars(length(max = MAX_REMARK))]
     modification_rationale: Option<String>,
+    /// Session id
     #[serde(rename = "sessionId")]
     _session_id: Option<String>,
+    /// Not needed
     #[serde(rename = "claimToken")]
     _claim_token: Option<String>,
 }
 
+/// Required fields: add_steps: steps; remove_step (pending only), fail_step (plan continues),
+/// requeue_step (new attempt): stepId; reorder_steps: stepIds; update_step_instructions: stepId,
+/// instructions; add_branch: branch
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -65,7 +78,7 @@ impl Action {
         }
     }
 
-    /// The fields that it needs, and those that it can use.
+    /// The required and the optional fields.
     const fn fields(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Action::AddSteps => (&["steps"], &["insertAfterOrder"]),
@@ -79,12 +92,12 @@ impl Action {
 
 impl Spec for ModifyPlan {
     type Input = Input;
-    type Output = Modified;
+    type Output = ModifiedPlan;
 
     const NAME: &'static str = "modify_plan";
     const TITLE: &'static str = "Modify a plan";
-    const DESCRIPTION: &'static str = "Change a plan while it runs, when what you learned asks \
-        for other steps. `requeue_step` gives a step back, `fail_step` gives it up.";
+    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of an unfinished plan \
+        when results require it. Then call `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
@@ -92,24 +105,28 @@ impl Spec for ModifyPlan {
     };
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Modified, Refused> {
-        let (action, plan) = (input.action, given::plan(&input.plan_id)?);
-        fitting(&input)?;
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<ModifiedPlan, ToolError> {
+        let (action, plan) = (input.action, params::plan_id(&input.plan_id)?);
+        check_fields(&input)?;
         let mut rationale = input.modification_rationale.clone();
         if !matches!(action, Action::FailStep) {
             rationale = rationale.or_else(|| input.reason.clone());
         }
-        let modification = modification(input, &desk.engine)?;
-        let modified = desk
+        let modification = modification(input, &context.engine)?;
+        let modified = context
             .engine
             .modify_plan(caller, plan, modification, rationale, false);
-        Ok(Modified::of(action.as_str(), &modified.await?))
+        Ok(ModifiedPlan::new(action.as_str(), &modified.await?))
     }
 }
 
-/// Refuses what is missing for the action, and what does not belong to it.
-fn fitting(input: &Input) -> Result<(), Refused> {
-    let given = [
+/// Rejects missing fields of the action and fields of other actions.
+fn check_fields(input: &Input) -> Result<(), ToolError> {
+    let present = [
         ("steps", input.steps.is_some()),
         ("insertAfterOrder", input.insert_after_order.is_some()),
         ("stepId", input.step_id.is_some()),
@@ -117,13 +134,13 @@ fn fitting(input: &Input) -> Result<(), Refused> {
         ("instructions", input.instructions.is_some()),
         ("branch", input.branch.is_some()),
     ];
-    let (needs, takes) = input.action.fields();
+    let (required, optional) = input.action.fields();
     let action = input.action.as_str();
-    let issues = given.iter().filter_map(|(name, given)| {
-        let needed = needs.contains(name);
-        let message = match (*given, needed, takes.contains(name)) {
-            (false, true, _) => format!("is missing: `{action}` needs it"),
-            (true, false, false) => format!("does not belong to `{action}`"),
+    let issues = present.iter().filter_map(|(name, present)| {
+        let is_required = required.contains(name);
+        let message = match (*present, is_required, optional.contains(name)) {
+            (false, true, _) => format!("is required for `{action}`"),
+            (true, false, false) => format!("is not a field of `{action}`"),
             (true, true, _) | (true, _, true) | (false, false, _) => return None,
         };
         Some(Issue {
@@ -132,22 +149,27 @@ fn fitting(input: &Input) -> Result<(), Refused> {
         })
     });
     let issues: Vec<Issue> = issues.collect();
-    match issues.is_empty() {
-        true => Ok(()),
-        false => Err(Refused::of_issues(issues)),
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(ToolError::from_issues(issues))
     }
 }
 
-fn modification(input: Input, engine: &Engine) -> Result<Modification, Refused> {
-    let step = || given::step(input.step_id.as_deref().unwrap_or_default());
+fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError> {
+    let step = || params::step_id(input.step_id.as_deref().unwrap_or_default());
     Ok(match input.action {
         Action::AddSteps => Modification::AddSteps {
-            steps: given::loose_steps(input.steps.unwrap_or_default(), "steps", engine)?,
+            steps: params::parse_steps(input.steps.unwrap_or_default(), "steps", engine)?,
             insert_after: input.insert_after_order,
         },
         Action::RemoveStep => Modification::RemoveStep { step: step()? },
         Action::ReorderSteps => {
-            let ids = input.step_ids.iter().flatten().map(|id| given::step(id));
+            let ids = input
+                .step_ids
+                .iter()
+                .flatten()
+                .map(|id| params::step_id(id));
             Modification::ReorderSteps {
                 steps: ids.collect::<Result<_, _>>()?,
             }
@@ -162,7 +184,7 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, Refused> 
         },
         Action::RequeueStep => Modification::RequeueStep { step: step()? },
         Action::AddBranch => Modification::AddBranch {
-            branch: given::loose_branch(input.branch.unwrap_or_default(), "branch", engine)?,
+            branch: params::parse_branch(input.branch.unwrap_or_default(), "branch", engine)?,
         },
     })
 }

@@ -1,11 +1,12 @@
-//! `ping`: is it there, and as whom does it know the caller? The only tool that is not logged.
+//! `ping`: checks the connection and returns the caller's identity. The only tool that is not
+//! logged.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec};
-use crate::wire::pong::Pong;
+use super::{Hints, Spec, ToolContext, ToolError};
+use crate::wire::ping::PingResponse;
 
 pub(super) struct Ping;
 
@@ -15,16 +16,17 @@ pub(super) struct Input {}
 
 impl Spec for Ping {
     type Input = Input;
-    type Output = Pong;
+    type Output = PingResponse;
 
     const NAME: &'static str = "ping";
-    const TITLE: &'static str = "Ping";
-    const DESCRIPTION: &'static str = "Check that Onward answers, and as whom it knows you.";
-    const HINTS: Hints = Hints::READS;
+    const TITLE: &'static str = "Ping the server";
+    const DESCRIPTION: &'static str = "Check that Onward is reachable. Returns the server version \
+        and the tenant and user of this connection.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
     const LOGGED: bool = false;
 
-    async fn run(_: &Desk, caller: &Caller, _: Input) -> Result<Pong, Refused> {
-        Ok(Pong::to(caller))
+    async fn run(_: &ToolContext, caller: &Caller, _: Input) -> Result<PingResponse, ToolError> {
+        Ok(PingResponse::new(caller))
     }
 }

@@ -1,50 +1,61 @@
-//! `report_step_progress`: a sign of life.
+//! `report_step_progress`: a heartbeat that restarts a step's stall timer.
 
+use onward_core::policy::MAX_REMARK;
 use onward_engine::Caller;
-use onward_engine::step::Progress;
+use onward_engine::step::ProgressReport;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::wire::step::Progressed;
+use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::step::ProgressReceipt;
 
 pub(super) struct ReportStepProgress;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Step id
     step_id: String,
+    /// What is done
+    #[schemars(length(max = MAX_REMARK))]
     note: Option<String>,
+    /// Percent done
     #[schemars(range(min = 0, max = 100))]
     percent: Option<f64>,
+    /// From `get_next_step`
     claim_token: Option<String>,
+    /// Session id
     session_id: Option<String>,
 }
 
 impl Spec for ReportStepProgress {
     type Input = Input;
-    type Output = Progressed;
+    type Output = ProgressReceipt;
 
     const NAME: &'static str = "report_step_progress";
-    const TITLE: &'static str = "Report progress";
-    const DESCRIPTION: &'static str =
-        "Show that you still work on a step, before `stallThresholdMs` passes in silence.";
-    const HINTS: Hints = Hints::ADDS;
+    const TITLE: &'static str = "Report step progress";
+    const DESCRIPTION: &'static str = "Report that you still work on a step. Call it within each \
+        `stallThresholdMs`, or the step is stalled and may be taken over.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
-    const BRINGS_WORK: bool = true;
+    const STORES_REJECTED_INPUT: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Progressed, Refused> {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<ProgressReceipt, ToolError> {
         let work = || json!({ "note": input.note, "percent": input.percent });
-        let step = given::step_of_work(desk, caller, &input.step_id, work).await?;
-        let progress = Progress {
+        let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
+        let progress = ProgressReport {
             step,
             note: input.note,
             percent: input.percent,
-            token: given::token(input.claim_token),
-            session: given::session(input.session_id),
+            token: params::claim_token(input.claim_token),
+            session: params::session_id(input.session_id),
         };
-        let progressed = desk.engine.report_progress(caller, progress).await?;
-        Ok(Progressed::of(&progressed))
+        let progressed = context.engine.report_progress(caller, progress).await?;
+        Ok(ProgressReceipt::new(&progressed))
     }
 }

@@ -1,17 +1,17 @@
-//! `request_user_review`: puts a question to a person; the step waits until they decide.
+//! `request_user_review`: pauses a step until the user decides.
 //!
-//! The review is recorded before anybody is asked. Where the agent's own window can show a form, the
-//! protocol's layer asks there, and [`Reviewing::decided`](crate::wire::review::Reviewing) says what
-//! came of it.
+//! The review is recorded first. If the client supports elicitation forms, `mcp/form.rs` then shows
+//! one, and [`Reviewing::decided`](crate::wire::review::Reviewing) is the response.
 
+use onward_core::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
 use onward_engine::Caller;
-use onward_engine::step::Question;
+use onward_engine::step::ReviewRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::wire::review::Reviewing;
+use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::review::ReviewOutcome;
 
 pub(crate) const NAME: &str = "request_user_review";
 
@@ -20,39 +20,47 @@ pub(super) struct RequestUserReview;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Your step's id
     step_id: String,
-    /// What the person reads; on approval it is the step's result
-    #[schemars(length(min = 1, max = 20_000))]
+    /// What to review; becomes the step's result on approval
+    #[schemars(length(min = 1, max = MAX_SUMMARY))]
     summary: String,
+    /// Questions for the user
+    #[schemars(length(max = MAX_QUESTIONS), inner(length(min = 1, max = MAX_REMARK)))]
     questions: Option<Vec<String>>,
+    /// From `get_next_step`
     claim_token: Option<String>,
+    /// Session id
     session_id: Option<String>,
 }
 
 impl Spec for RequestUserReview {
     type Input = Input;
-    type Output = Reviewing;
+    type Output = ReviewOutcome;
 
     const NAME: &'static str = NAME;
-    const TITLE: &'static str = "Ask for review";
-    const DESCRIPTION: &'static str = "Pause a step you hold until a person decides. \
-        Tell your user; pass on what they say with `submit_user_decision`, \
-        or look with `get_next_step` whether they decided elsewhere.";
-    const HINTS: Hints = Hints::ADDS;
+    const TITLE: &'static str = "Request user review";
+    const DESCRIPTION: &'static str = "Pause a claimed step for user review. Tell the user, then \
+        call `submit_user_decision`, or `get_next_step` if they decided elsewhere.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
-    const BRINGS_WORK: bool = true;
+    const STORES_REJECTED_INPUT: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Reviewing, Refused> {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<ReviewOutcome, ToolError> {
         let work = || json!({ "summary": input.summary, "questions": input.questions });
-        let step = given::step_of_work(desk, caller, &input.step_id, work).await?;
-        let question = Question {
+        let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
+        let question = ReviewRequest {
             step,
             summary: input.summary,
             questions: input.questions.unwrap_or_default(),
-            token: given::token(input.claim_token),
-            session: given::session(input.session_id),
+            token: params::claim_token(input.claim_token),
+            session: params::session_id(input.session_id),
         };
-        let asked = desk.engine.request_review(caller, question).await?;
-        Ok(Reviewing::asked(&asked, desk.base_url.as_deref()))
+        let asked = context.engine.request_review(caller, question).await?;
+        Ok(ReviewOutcome::pending(&asked, context.base_url.as_deref()))
     }
 }

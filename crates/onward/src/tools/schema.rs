@@ -1,41 +1,39 @@
-//! JSON Schemas of what tools take and answer, as few words as they can be: every word of an input
-//! schema is paid for by every agent in every session.
+//! JSON Schemas of tool inputs and outputs, kept short: agents pay for the input schemas in every
+//! session.
 //!
-//! Nothing refers to anything else, so that a client needs no resolver. What says nothing to anybody
-//! is left out: titles that repeat a name of ours, `format: uint32` (of which clients warn), `null`
-//! beside every optional field.
+//! Subschemas are inlined, so clients need no `$ref` resolver. Removed are titles (Rust type
+//! names), `format: uint32` (some clients warn about it) and `null` as the type of an optional
+//! field.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// What a tool takes.
-pub(super) fn of_input<T: JsonSchema>() -> Map<String, Value> {
-    let mut schema = made::<T>(SchemaSettings::draft2020_12());
+pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12());
     trim(&mut schema);
-    // Said once, at the top: that a misspelt field is refused holds everywhere.
+    // Only at the top level, to save tokens. Unknown fields are rejected at every level.
     schema.insert("additionalProperties".to_owned(), false.into());
-    // Some clients take no object without them.
+    // Some clients reject an object schema without `properties`.
     schema
         .entry("properties")
         .or_insert_with(|| Map::new().into());
     schema
 }
 
-/// What a tool answers.
-pub(super) fn of_output<T: JsonSchema>() -> Map<String, Value> {
-    let mut schema = made::<T>(SchemaSettings::draft2020_12().for_serialize());
-    // One of several shapes is an object all the same, and clients insist on the word.
+pub(super) fn output_schema<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+    // Clients require `type: object` even beside `oneOf`.
     schema.insert("type".to_owned(), "object".into());
     schema
 }
 
-fn made<T: JsonSchema>(mut settings: SchemaSettings) -> Map<String, Value> {
+fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> Map<String, Value> {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let mut schema = object(schema.to_value());
-    plain(&mut schema);
+    simplify(&mut schema);
     schema.remove("description");
     schema
 }
@@ -48,24 +46,28 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Without what is there for Rust alone.
-fn plain(schema: &mut Map<String, Value>) {
+/// Removes what only Rust needs.
+fn simplify(schema: &mut Map<String, Value>) {
     schema.remove("title");
     schema.remove("format");
-    // `true` and `{}` say the same, and clients refuse a field whose schema is no object.
+    // The line breaks of a doc comment are not paragraphs.
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = description.replace('\n', " ");
+    }
+    // `true` and `{}` are equivalent, and clients reject a field whose schema is not an object.
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         for field in fields.values_mut().filter(|field| **field == true) {
             *field = Map::new().into();
         }
     }
-    each(schema, plain);
+    for_each_subschema(schema, simplify);
 }
 
-/// Without what an input needs no words for.
+/// Removes what an agent does not need to know about an input.
 fn trim(schema: &mut Map<String, Value>) {
     schema.remove("default");
     schema.remove("additionalProperties");
-    // That a number has no sign goes without saying where nothing else is said about it.
+    // A lower bound of 0 without an upper bound only repeats that the integer is unsigned.
     if !schema.contains_key("maximum") && schema.get("minimum").is_some_and(|min| min == 0) {
         schema.remove("minimum");
     }
@@ -76,14 +78,14 @@ fn trim(schema: &mut Map<String, Value>) {
             schema.insert("type".to_owned(), only);
         }
     }
-    if let Some(Value::Array(words)) = schema.get_mut("enum") {
-        words.retain(|word| !word.is_null());
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
     if let Some(Value::Array(mut any)) = schema.remove("anyOf") {
-        any.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
+        any.retain(|schema| schema.get("type").is_none_or(|kind| kind != "null"));
         match <[Value; 1]>::try_from(any) {
-            Ok([only]) => object(only).into_iter().for_each(|(word, value)| {
-                schema.entry(word).or_insert(value);
+            Ok([only]) => object(only).into_iter().for_each(|(keyword, value)| {
+                schema.entry(keyword).or_insert(value);
             }),
             Err(any) => {
                 schema.insert("anyOf".to_owned(), any.into());
@@ -91,13 +93,12 @@ fn trim(schema: &mut Map<String, Value>) {
         }
         return trim(schema);
     }
-    each(schema, trim);
+    for_each_subschema(schema, trim);
 }
 
-/// Every schema right inside this one.
-fn each(schema: &mut Map<String, Value>, visit: fn(&mut Map<String, Value>)) {
-    for (word, part) in schema {
-        match (word.as_str(), part) {
+fn for_each_subschema(schema: &mut Map<String, Value>, visit: fn(&mut Map<String, Value>)) {
+    for (keyword, part) in schema {
+        match (keyword.as_str(), part) {
             ("properties", Value::Object(fields)) => {
                 for field in fields.values_mut().filter_map(Value::as_object_mut) {
                     visit(field);

@@ -1,14 +1,15 @@
-//! `search_sources`: finds what was stored, by words.
+//! `search_sources`: full-text and, where embeddings are configured, semantic search.
 
 use std::time::Instant;
 
+use onward_core::policy::MAX_SEARCH;
 use onward_engine::Caller;
-use onward_engine::search::Wanted;
+use onward_engine::search::SearchRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::given::{self, ArtifactKind};
-use super::{Desk, Hints, Refused, Spec};
+use super::params::{self, ArtifactKind};
+use super::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::search::Results;
 
 pub(super) struct SearchSources;
@@ -16,15 +17,21 @@ pub(super) struct SearchSources;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    #[schemars(length(min = 1, max = 1_000))]
+    /// Words to search for
+    #[schemars(length(min = 1, max = MAX_SEARCH))]
     query: String,
-    /// Default 20
+    /// Number of results; default 20
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u32>,
+    /// Only research and outputs of this plan
     plan_id: Option<String>,
+    /// Only this type: note: an agent's own text; source: a document; data: tables or values;
+    /// finding: a conclusion; quote: a literal excerpt; late_result: a step result that was
+    /// rejected; other
     artifact_type: Option<ArtifactKind>,
-    /// RFC 3339
+    /// Only items created after this RFC 3339 time, e.g. 2026-07-28T09:00:00Z
     created_after: Option<String>,
+    /// Only items created before this RFC 3339 time
     created_before: Option<String>,
 }
 
@@ -33,22 +40,27 @@ impl Spec for SearchSources {
     type Output = Results;
 
     const NAME: &'static str = "search_sources";
-    const TITLE: &'static str = "Search sources";
-    const DESCRIPTION: &'static str = "Find stored research and outputs by plain words, best first, before you search the web again.";
-    const HINTS: Hints = Hints::READS;
+    const TITLE: &'static str = "Search stored research";
+    const DESCRIPTION: &'static str = "Search stored research and plan outputs by keywords and \
+        meaning, best match first. Call it before you search the web again.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Results, Refused> {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<Results, ToolError> {
         let began = Instant::now();
-        let wanted = Wanted {
+        let wanted = SearchRequest {
             query: input.query,
             limit: input.limit,
-            plan: input.plan_id.as_deref().map(given::plan).transpose()?,
+            plan: input.plan_id.as_deref().map(params::plan_id).transpose()?,
             kind: input.artifact_type.map(|kind| kind.as_str().to_owned()),
-            created_after: given::instant(input.created_after, "createdAfter")?,
-            created_before: given::instant(input.created_before, "createdBefore")?,
+            created_after: params::timestamp(input.created_after, "createdAfter")?,
+            created_before: params::timestamp(input.created_before, "createdBefore")?,
         };
-        let found = desk.engine.search(caller, wanted).await?;
-        Ok(Results::of(found, began.elapsed()))
+        let found = context.engine.search(caller, wanted).await?;
+        Ok(Results::new(found, began.elapsed()))
     }
 }

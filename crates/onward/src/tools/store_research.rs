@@ -1,13 +1,14 @@
-//! `store_research`: keeps something that was found or made, so that it can be searched.
+//! `store_research`: stores an artifact (source, quote, note, finding) and indexes it for search.
 
+use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_URL};
 use onward_engine::Caller;
-use onward_engine::research::Finding;
+use onward_engine::research::NewArtifact;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::given::{self, ArtifactKind};
-use super::{Desk, Hints, Refused, Spec};
+use super::params::{self, ArtifactKind};
+use super::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::research::Artifact;
 
 pub(super) struct StoreResearch;
@@ -15,17 +16,27 @@ pub(super) struct StoreResearch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    #[schemars(length(min = 1, max = 500))]
+    /// Title for search results
+    #[schemars(length(min = 1, max = MAX_ARTIFACT_TITLE))]
     title: String,
-    /// At most 1 MiB
-    #[schemars(length(min = 1))]
+    /// Text to store; at most 1 MiB in UTF-8
+    #[schemars(length(min = 1, max = MAX_CONTENT_BYTES))]
     content: String,
+    /// note (default): your own text; source: a document; data: tables or values; finding: a
+    /// conclusion; quote: a literal excerpt; late_result: a step result that was rejected; other
     artifact_type: Option<ArtifactKind>,
+    /// Plan it belongs to
     plan_id: Option<String>,
+    /// Step it belongs to; counts as activity of that step
     step_id: Option<String>,
+    /// Where it comes from
+    #[schemars(length(max = MAX_URL))]
     source_url: Option<String>,
+    /// Any further data; at most 64 KiB as JSON
     metadata: Option<Map<String, Value>>,
+    /// From `get_next_step`
     claim_token: Option<String>,
+    /// Session id
     session_id: Option<String>,
 }
 
@@ -35,24 +46,28 @@ impl Spec for StoreResearch {
 
     const NAME: &'static str = "store_research";
     const TITLE: &'static str = "Store research";
-    const DESCRIPTION: &'static str = "Keep a source, quote, note or finding, searchable at once \
-        with `search_sources`, also after its plan is gone.";
-    const HINTS: Hints = Hints::ADDS;
+    const DESCRIPTION: &'static str = "Store a source, quote, note or finding (memory across \
+        sessions). `search_sources` finds it, even after its plan is deleted.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Artifact, Refused> {
-        let finding = Finding {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<Artifact, ToolError> {
+        let finding = NewArtifact {
             title: input.title,
             content: input.content,
             kind: input.artifact_type.map(|kind| kind.as_str().to_owned()),
-            plan: input.plan_id.as_deref().map(given::plan).transpose()?,
-            step: input.step_id.as_deref().map(given::step).transpose()?,
+            plan: input.plan_id.as_deref().map(params::plan_id).transpose()?,
+            step: input.step_id.as_deref().map(params::step_id).transpose()?,
             source_url: input.source_url,
             metadata: input.metadata.unwrap_or_default(),
-            token: given::token(input.claim_token),
-            session: given::session(input.session_id),
+            token: params::claim_token(input.claim_token),
+            session: params::session_id(input.session_id),
         };
-        let stored = desk.engine.store_research(caller, finding).await?;
-        Ok(Artifact::of(stored))
+        let stored = context.engine.store_research(caller, finding).await?;
+        Ok(Artifact::new(stored))
     }
 }

@@ -1,44 +1,54 @@
-//! `submit_feedback`: what somebody says about a plan as a whole.
+//! `submit_feedback`: records the user's feedback on a plan or one of its outputs.
 
+use onward_core::policy::MAX_REMARK;
 use onward_engine::Caller;
-use onward_engine::feedback::Opinion;
+use onward_engine::feedback::NewFeedback;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::wire::feedback::Given;
+use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::feedback::FeedbackReceipt;
 
 pub(super) struct SubmitFeedback;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Plan id
     plan_id: String,
+    /// 1 (poor) to 5 (excellent)
     #[schemars(range(min = 1, max = 5))]
     rating: Option<u32>,
+    /// The user's words
+    #[schemars(length(max = MAX_REMARK))]
     comment: Option<String>,
+    /// Output of the plan that the feedback is about
     output_id: Option<String>,
 }
 
 impl Spec for SubmitFeedback {
     type Input = Input;
-    type Output = Given;
+    type Output = FeedbackReceipt;
 
     const NAME: &'static str = "submit_feedback";
     const TITLE: &'static str = "Submit feedback";
     const DESCRIPTION: &'static str =
-        "Keep what your user says about a plan as a whole: a rating, a comment, or both.";
-    const HINTS: Hints = Hints::ADDS;
+        "Record the user's feedback on a whole plan: a rating, a comment, or both.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Given, Refused> {
-        let opinion = Opinion {
-            plan: given::plan(&input.plan_id)?,
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<FeedbackReceipt, ToolError> {
+        let opinion = NewFeedback {
+            plan: params::plan_id(&input.plan_id)?,
             rating: input.rating,
             comment: input.comment,
             output: input.output_id,
         };
-        let id = desk.engine.submit_feedback(caller, opinion).await?;
-        Ok(Given::of(id))
+        let id = context.engine.submit_feedback(caller, opinion).await?;
+        Ok(FeedbackReceipt::new(id))
     }
 }

@@ -1,6 +1,7 @@
-//! `submit_step_result`: what came out of a step. A result that is refused is kept, and the refusal
-//! says where.
+//! `submit_step_result`: completes a step. A rejected result is stored as an artifact, and the
+//! error contains its id.
 
+use onward_core::policy::{MAX_REMARK, MAX_SUMMARY};
 use onward_core::step::StepResult;
 use onward_engine::Caller;
 use onward_engine::submit::Submission;
@@ -8,46 +9,58 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Desk, Hints, Refused, Spec, given};
-use crate::wire::submitted::Submitted;
+use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::submitted::SubmittedResult;
 
 pub(super) struct SubmitStepResult;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Step id
     step_id: String,
-    #[schemars(length(min = 1, max = 20_000))]
+    /// What you did and found; later steps read it
+    #[schemars(length(min = 1, max = MAX_SUMMARY))]
     result_summary: String,
-    /// Data that branches look at
+    /// Data for branch conditions and later steps, at most 1 MiB
     result: Option<Map<String, Value>>,
+    /// How certain you are
     #[schemars(range(min = 0, max = 1))]
     confidence: Option<f64>,
+    /// How you worked, at most 1 MiB
     step_execution_report: Option<Map<String, Value>>,
+    /// How to present it in the output
+    #[schemars(length(max = MAX_REMARK))]
     output_formatting_notes: Option<String>,
+    /// From `get_next_step`
     claim_token: Option<String>,
+    /// Session id
     session_id: Option<String>,
-    /// Also claim the next step: it is in `nextStep`
+    /// Also claim the next step, returned in `nextStep`
     claim_next: Option<bool>,
 }
 
 impl Spec for SubmitStepResult {
     type Input = Input;
-    type Output = Submitted;
+    type Output = SubmittedResult;
 
     const NAME: &'static str = "submit_step_result";
-    const TITLE: &'static str = "Submit a step's result";
+    const TITLE: &'static str = "Submit a step result";
     const DESCRIPTION: &'static str =
-        "Complete a step with what you found. Do then what `next` says.";
+        "Complete a claimed step (task) with its result. Then follow `next`.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: true,
         destructive: false,
     };
     const IN_CORE: bool = true;
-    const BRINGS_WORK: bool = true;
+    const STORES_REJECTED_INPUT: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Submitted, Refused> {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<SubmittedResult, ToolError> {
         let result = StepResult {
             summary: input.result_summary,
             data: input.result.map(Value::Object),
@@ -64,15 +77,18 @@ impl Spec for SubmitStepResult {
                 "outputFormattingNotes": result.formatting_notes,
             })
         };
-        let step = given::step_of_work(desk, caller, &input.step_id, work).await?;
+        let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
         let submission = Submission {
             step,
             result,
-            token: given::token(input.claim_token),
-            session: given::session(input.session_id),
+            token: params::claim_token(input.claim_token),
+            session: params::session_id(input.session_id),
             claim_next: input.claim_next.unwrap_or(false),
         };
-        let submitted = desk.engine.submit(caller, submission).await?;
-        Ok(Submitted::of(&submitted, desk.base_url.as_deref()))
+        let submitted = context.engine.submit(caller, submission).await?;
+        Ok(SubmittedResult::new(
+            &submitted,
+            context.base_url.as_deref(),
+        ))
     }
 }

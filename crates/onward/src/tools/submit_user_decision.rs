@@ -1,11 +1,12 @@
-//! `submit_user_decision`: what a person decided about a step that waits for them.
+//! `submit_user_decision`: records the user's decision on a step under review.
 
-use onward_core::event::Decision as Decided;
+use onward_core::event::Decision as CoreDecision;
+use onward_core::policy::MAX_REMARK;
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Desk, Hints, Refused, Spec, given};
+use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::review;
 
 pub(super) struct SubmitUserDecision;
@@ -13,16 +14,22 @@ pub(super) struct SubmitUserDecision;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
+    /// Step id
     step_id: String,
     decision: Decision,
-    /// `modify` needs it
+    /// The user's comment; required for modify
+    #[schemars(length(max = MAX_REMARK))]
     feedback: Option<String>,
+    /// Not needed
     #[serde(rename = "claimToken")]
     _claim_token: Option<String>,
+    /// Session id
     #[serde(rename = "sessionId")]
     _session_id: Option<String>,
 }
 
+/// approve: complete the step; reject: fail the step and the plan; modify: redo the step with
+/// `feedback`; skip: skip the step
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Decision {
@@ -32,25 +39,25 @@ pub(crate) enum Decision {
     Skip,
 }
 
-impl From<Decision> for Decided {
+impl From<Decision> for CoreDecision {
     fn from(decision: Decision) -> Self {
         match decision {
-            Decision::Approve => Decided::Approve,
-            Decision::Reject => Decided::Reject,
-            Decision::Modify => Decided::Modify,
-            Decision::Skip => Decided::Skip,
+            Decision::Approve => CoreDecision::Approve,
+            Decision::Reject => CoreDecision::Reject,
+            Decision::Modify => CoreDecision::Modify,
+            Decision::Skip => CoreDecision::Skip,
         }
     }
 }
 
 impl Spec for SubmitUserDecision {
     type Input = Input;
-    type Output = review::Decided;
+    type Output = review::DecisionOutcome;
 
     const NAME: &'static str = "submit_user_decision";
-    const TITLE: &'static str = "Submit a person's decision";
-    const DESCRIPTION: &'static str = "Pass on what a person decided about a step under review: \
-        never your own view. `reject` fails the plan, `modify` sends the step back to you.";
+    const TITLE: &'static str = "Submit the user's review decision";
+    const DESCRIPTION: &'static str = "Submit the user's decision, never your own, on a step under \
+        review. Then call `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
@@ -58,12 +65,16 @@ impl Spec for SubmitUserDecision {
     };
     const IN_CORE: bool = true;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<review::Decided, Refused> {
-        let step = given::step(&input.step_id)?;
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<review::DecisionOutcome, ToolError> {
+        let step = params::step_id(&input.step_id)?;
         let decision = input.decision.into();
-        let reviewed = desk
+        let reviewed = context
             .engine
             .decide_review(caller, step, decision, input.feedback);
-        Ok(review::Decided::of(&reviewed.await?))
+        Ok(review::DecisionOutcome::new(&reviewed.await?))
     }
 }

@@ -1,9 +1,10 @@
-//! What no tool of ours does, and the way through must stand all the same: a panic.
+//! A panic inside a tool, which no real tool produces, must become an error response and a log
+//! entry.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on must fail"
+    reason = "a broken precondition fails the test"
 )]
 
 use onward_core::Code;
@@ -13,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Desk, Hints, Refused, Spec, Tool, call, running};
+use super::{Hints, Spec, Tool, ToolContext, ToolError, call, in_flight};
 
-struct Breaks;
+struct Panics;
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {}
@@ -23,56 +24,59 @@ struct Input {}
 #[derive(Serialize, JsonSchema)]
 struct Output {}
 
-impl Spec for Breaks {
+impl Spec for Panics {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "breaks";
-    const TITLE: &'static str = "Breaks";
-    const DESCRIPTION: &'static str = "Break.";
-    const HINTS: Hints = Hints::READS;
+    const NAME: &'static str = "panics";
+    const TITLE: &'static str = "Panics";
+    const DESCRIPTION: &'static str = "Panic.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(_: &Desk, _: &Caller, _: Input) -> Result<Output, Refused> {
+    async fn run(_: &ToolContext, _: &Caller, _: Input) -> Result<Output, ToolError> {
         panic!("on purpose");
     }
 }
 
-static BREAKS: Tool = Tool::of::<Breaks>();
+static PANICS: Tool = Tool::from_spec::<Panics>();
 
 #[tokio::test]
-async fn a_tool_that_panics_is_an_answer_and_in_the_log() {
-    let file = format!("onward-breaks-{}.db", std::process::id());
+async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
+    let file = format!("onward-panics-{}.db", std::process::id());
     let file = std::env::temp_dir().join(file);
     let engine = Engine::open(&Address::File(file.clone()), Settings::default()).await;
-    let engine = engine.expect("the database opens");
-    let desk = Desk {
+    let engine = engine.expect("database opens");
+    let context = ToolContext {
         engine: engine.clone(),
         base_url: None,
         extractor: None,
     };
     let caller = Caller::local("test");
     for _ in 0..2 {
-        let refused = call(&desk, &caller, &BREAKS, json!({})).await;
-        let refused = refused.expect_err("it broke");
-        assert_eq!(refused.code, Code::Unavailable);
-        assert!(refused.message.contains("`breaks`"), "{}", refused.message);
+        let result = call(&context, &caller, &PANICS, json!({})).await;
+        let error = result.expect_err("call fails");
+        assert_eq!(error.code, Code::Unavailable);
+        assert!(error.message.contains("`panics`"), "{}", error.message);
     }
-    running::none().await;
+    in_flight::wait_until_idle().await;
     engine.clone().close().await;
-    let again = Engine::open(&Address::File(file.clone()), Settings::default()).await;
-    let again = again.expect("the database opens");
-    let calls = again.calls(&caller, 10).await.expect("a log");
+    let reopened = Engine::open(&Address::File(file.clone()), Settings::default()).await;
+    let reopened = reopened.expect("database opens");
+    let calls = reopened
+        .logged_requests(&caller, 10)
+        .await
+        .expect("log is readable");
     let logged: Vec<(&str, bool)> = calls
         .iter()
         .map(|call| (call.tool.as_str(), call.is_error))
         .collect();
-    assert_eq!(logged, [("breaks", true), ("breaks", true)]);
-    again.close().await;
-    for end in ["", "-wal", "-shm"] {
+    assert_eq!(logged, [("panics", true), ("panics", true)]);
+    reopened.close().await;
+    for suffix in ["", "-wal", "-shm"] {
         let mut path = file.clone().into_os_string();
-        path.push(end);
-        // Those that are not there need not be taken away.
+        path.push(suffix);
+        // Not every file exists.
         drop(std::fs::remove_file(path));
     }
 }

@@ -1,19 +1,19 @@
-//! Agents' tool calls in the ledger, and how a session is.
+//! Recorded tool calls and the health of an agent session.
 
 use onward_core::Timestamp;
 use onward_core::call::{CallState, Limit, is_stale, stale_at};
 use onward_engine::CallRecord;
-use onward_engine::ledger::{Health as Seen, POLICY, SessionPlan};
+use onward_engine::tool_calls::{POLICY, SessionHealth as EngineHealth, SessionPlan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A call, with all that is known of it.
+/// A recorded call with all details.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Call {
     session_id: String,
     #[serde(flatten)]
-    line: Line,
+    summary: CallSummary,
     batch: u32,
     /// SHA-256 of the whole input
     input_digest: String,
@@ -26,18 +26,18 @@ pub(crate) struct Call {
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     interrupted_at: Option<String>,
-    /// Why it was given up, in all detail
+    /// Why it was interrupted, for the operator
     #[serde(skip_serializing_if = "Option::is_none")]
     grounds: Option<String>,
-    /// What the model was told, where its own result came later or never
-    #[serde(skip_serializing_if = "Option::is_none")]
-    told_model: Option<String>,
+    /// The substitute result that the model received
+    #[serde(rename = "toldModel", skip_serializing_if = "Option::is_none")]
+    model_result: Option<String>,
 }
 
-/// A call in a list.
+/// A recorded call in a list.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Line {
+pub(crate) struct CallSummary {
     turn: u32,
     position: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub(crate) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
     tool: String,
-    /// How it begins, without secrets
+    /// The start of the input, without secrets
     input: String,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,23 +54,23 @@ pub(crate) struct Line {
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_progress_at: Option<String>,
-    /// The timeout that applies to it; none where it has none
+    /// Timeout; absent if it has none
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
-    /// How long it has been open
+    /// How long it has been open, if it is open
     #[serde(skip_serializing_if = "Option::is_none")]
     age_ms: Option<u64>,
-    /// The last instant at which it is alive without a further sign
+    /// When it becomes stale without further activity
     #[serde(skip_serializing_if = "Option::is_none")]
     stale_at: Option<String>,
-    /// It is open, and will not answer
+    /// It is open and will not return a result
     stale: bool,
-    /// What is shown as its result: its own, or what stands in for it
+    /// Its result, or the substitute result
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
-    /// The result stands in for one that did not come
+    /// `result` is a substitute
     synthetic: bool,
-    /// Its own result came after it was given up
+    /// Its own result arrived after it was interrupted
     late: bool,
 }
 
@@ -85,17 +85,17 @@ struct Owner {
     process_start: Option<u64>,
 }
 
-/// The calls that were given up.
+/// The interrupted calls of a session.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct GivenUp {
+pub(crate) struct InterruptedCalls {
     interrupted: Vec<Call>,
 }
 
-/// How a session is.
+/// The response of `get_session_health`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Health {
+pub(crate) struct SessionHealth {
     session_id: String,
     turn: Turn,
     calls: Calls,
@@ -105,7 +105,7 @@ pub(crate) struct Health {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Turn {
-    /// Which turn; none where there was none yet
+    /// Turn number; null before the first turn
     number: Option<u32>,
     idle_steps: u32,
     threshold: u32,
@@ -118,11 +118,11 @@ struct Turn {
 struct Calls {
     running: u64,
     awaiting_approval: u64,
-    /// Open, and nobody will answer
+    /// Open calls that will not return a result
     stale: u64,
     interrupted: u64,
-    /// Those that are open, and the latest that were given up
-    list: Vec<Line>,
+    /// Open calls and the most recently interrupted ones
+    list: Vec<CallSummary>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -135,7 +135,7 @@ struct Plan {
 }
 
 impl Call {
-    pub(crate) fn of(record: &CallRecord, now: Timestamp) -> Self {
+    pub(crate) fn new(record: &CallRecord, now: Timestamp) -> Self {
         let state = record.call.state;
         let ended_at = match state {
             CallState::Completed(end) | CallState::Failed(end) => Some(end.ended_at),
@@ -148,7 +148,7 @@ impl Call {
         let synthetic = record.synthetic.as_ref();
         Self {
             session_id: record.key.session.clone(),
-            line: Line::of(record, now),
+            summary: CallSummary::new(record, now),
             batch: record.batch,
             input_digest: record.input_digest.clone(),
             owner: record.call.owner.as_ref().map(|owner| Owner {
@@ -163,21 +163,21 @@ impl Call {
             interrupted_at: state
                 .interruption()
                 .map(|interruption| super::at(interruption.interrupted_at)),
-            grounds: synthetic.map(|said| said.to_operator.clone()),
-            told_model: synthetic.map(|said| said.to_model.clone()),
+            grounds: synthetic.map(|result| result.to_operator.clone()),
+            model_result: synthetic.map(|result| result.to_model.clone()),
         }
     }
 }
 
-impl Line {
-    fn of(record: &CallRecord, now: Timestamp) -> Self {
+impl CallSummary {
+    fn new(record: &CallRecord, now: Timestamp) -> Self {
         let (state, times) = (record.call.state, record.call.timestamp());
         let open = state.status().is_open();
         let since = record.started_at.unwrap_or(record.requested_at);
         let synthetic = record.synthetic.as_ref();
         let timeout = match record.call.limit {
             Limit::Never => None,
-            limit @ (Limit::Unsaid | Limit::After(_)) => POLICY.timeout(limit),
+            limit @ (Limit::Unspecified | Limit::After(_)) => POLICY.timeout(limit),
         };
         let result = record.result.clone();
         Self {
@@ -199,49 +199,52 @@ impl Line {
             stale: is_stale(&times, now, POLICY),
             synthetic: result.is_none() && synthetic.is_some(),
             late: result.is_some() && synthetic.is_some(),
-            result: result.or_else(|| synthetic.map(|said| said.to_model.clone())),
+            result: result.or_else(|| synthetic.map(|result| result.to_model.clone())),
         }
     }
 }
 
-impl GivenUp {
-    pub(crate) fn of(records: &[CallRecord], now: Timestamp) -> Self {
+impl InterruptedCalls {
+    pub(crate) fn new(records: &[CallRecord], now: Timestamp) -> Self {
         Self {
-            interrupted: records.iter().map(|record| Call::of(record, now)).collect(),
+            interrupted: records
+                .iter()
+                .map(|record| Call::new(record, now))
+                .collect(),
         }
     }
 }
 
-impl Health {
-    pub(crate) fn of(seen: &Seen) -> Self {
-        let turn = seen.turn.as_ref();
-        let line = |(record, stale): &(CallRecord, bool)| Line {
+impl SessionHealth {
+    pub(crate) fn new(health: &EngineHealth) -> Self {
+        let turn = health.turn.as_ref();
+        let summary = |(record, stale): &(CallRecord, bool)| CallSummary {
             stale: *stale,
-            ..Line::of(record, seen.now)
+            ..CallSummary::new(record, health.now)
         };
         Self {
-            session_id: seen.session.clone(),
+            session_id: health.session.clone(),
             turn: Turn {
                 number: turn.map(|turn| turn.number),
                 idle_steps: turn.map_or(0, |turn| turn.standing.idle_steps),
-                threshold: turn.map_or(seen.threshold, |turn| turn.threshold),
+                threshold: turn.map_or(health.threshold, |turn| turn.threshold),
                 verdict: turn.and_then(|turn| turn.judgement.map(|judgement| judgement.as_str())),
                 last_progress_at: turn.and_then(|turn| turn.progressed_at.map(super::at)),
             },
             calls: Calls {
-                running: seen.counts.running,
-                awaiting_approval: seen.counts.awaiting_approval,
-                stale: seen.counts.stale,
-                interrupted: seen.counts.interrupted,
-                list: seen.calls.iter().map(line).collect(),
+                running: health.counts.running,
+                awaiting_approval: health.counts.awaiting_approval,
+                stale: health.counts.stale,
+                interrupted: health.counts.interrupted,
+                list: health.calls.iter().map(summary).collect(),
             },
-            plans: seen.plans.iter().map(Plan::of).collect(),
+            plans: health.plans.iter().map(Plan::new).collect(),
         }
     }
 }
 
 impl Plan {
-    fn of(plan: &SessionPlan) -> Self {
+    fn new(plan: &SessionPlan) -> Self {
         Self {
             plan_id: plan.head.id.to_string(),
             name: plan.name.clone(),

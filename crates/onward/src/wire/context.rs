@@ -1,9 +1,10 @@
-//! What somebody who takes up a step or a plan reads: the answers of `get_step_context` and
-//! `get_research_context`.
+//! The responses of `get_step_context` and `get_research_context`.
 
 use onward_core::StepId;
 use onward_core::id::SessionId;
-use onward_engine::context::{PlanContext as OfPlan, StepAtHand, StepContext as OfStep, StepTold};
+use onward_engine::context::{
+    PlanContext as EnginePlanContext, StepContext as EngineStepContext, StepDetails, StepWithResult,
+};
 use onward_engine::{Excerpt, OutputExcerpt, Recent, Sheet};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,13 +13,13 @@ use serde_json::Value;
 use super::review::Review;
 use super::step::InProgress;
 
-/// For a step.
+/// The response of `get_step_context`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepContext {
-    step: AtHand,
-    plan: PlanName,
-    prior_results: Vec<Prior>,
+    step: StepView,
+    plan: PlanHeading,
+    prior_results: Vec<PriorResult>,
     artifacts: Vec<Artifact>,
     outputs: Vec<Output>,
     feedback: Vec<String>,
@@ -27,7 +28,7 @@ pub(crate) struct StepContext {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct AtHand {
+struct StepView {
     step_id: String,
     step_order: u32,
     step_type: &'static str,
@@ -41,7 +42,7 @@ struct AtHand {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct PlanName {
+struct PlanHeading {
     plan_id: String,
     name: String,
     research_question: String,
@@ -49,7 +50,7 @@ struct PlanName {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Prior {
+struct PriorResult {
     step_id: String,
     step_order: u32,
     step_type: &'static str,
@@ -82,7 +83,7 @@ struct Output {
 }
 
 impl Output {
-    fn of(output: OutputExcerpt) -> Self {
+    fn new(output: OutputExcerpt) -> Self {
         Self {
             output_id: output.id.to_string(),
             title: output.title,
@@ -95,25 +96,25 @@ impl Output {
 }
 
 impl StepContext {
-    pub(crate) fn of(context: OfStep) -> Self {
+    pub(crate) fn new(context: EngineStepContext) -> Self {
         Self {
-            step: AtHand::of(context.step),
-            plan: PlanName {
+            step: StepView::new(context.step),
+            plan: PlanHeading {
                 plan_id: context.plan.to_string(),
                 name: context.name,
                 research_question: context.research_question,
             },
-            prior_results: context.results.into_iter().map(Prior::of).collect(),
-            artifacts: context.artifacts.into_iter().map(Artifact::of).collect(),
-            outputs: context.outputs.into_iter().map(Output::of).collect(),
+            prior_results: context.results.into_iter().map(PriorResult::new).collect(),
+            artifacts: context.artifacts.into_iter().map(Artifact::new).collect(),
+            outputs: context.outputs.into_iter().map(Output::new).collect(),
             feedback: context.feedback,
             truncated: context.truncated,
         }
     }
 }
 
-impl AtHand {
-    fn of(step: StepAtHand) -> Self {
+impl StepView {
+    fn new(step: StepDetails) -> Self {
         Self {
             step_id: step.id.to_string(),
             step_order: step.order,
@@ -127,21 +128,21 @@ impl AtHand {
     }
 }
 
-impl Prior {
-    fn of(told: StepTold) -> Self {
+impl PriorResult {
+    fn new(completed: StepWithResult) -> Self {
         Self {
-            step_id: told.step.id.to_string(),
-            step_order: told.step.order,
-            step_type: told.step.step_type.as_str(),
-            result_summary: told.summary,
-            confidence: told.step.confidence,
-            result: told.data,
+            step_id: completed.step.id.to_string(),
+            step_order: completed.step.order,
+            step_type: completed.step.step_type.as_str(),
+            result_summary: completed.summary,
+            confidence: completed.step.confidence,
+            result: completed.data,
         }
     }
 }
 
 impl Artifact {
-    fn of(artifact: Excerpt) -> Self {
+    fn new(artifact: Excerpt) -> Self {
         Self {
             artifact_id: artifact.id.to_string(),
             title: artifact.title,
@@ -152,13 +153,13 @@ impl Artifact {
     }
 }
 
-/// For a plan.
+/// The response of `get_research_context`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanContext {
     plan: Plan,
     steps: Vec<Step>,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     steps_omitted: u32,
     artifacts: Vec<Artifact>,
     outputs: Vec<Output>,
@@ -170,7 +171,7 @@ pub(crate) struct PlanContext {
     next: String,
 }
 
-fn is_none(number: &u32) -> bool {
+fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
@@ -227,21 +228,21 @@ struct Event {
 }
 
 impl PlanContext {
-    pub(crate) fn of(context: OfPlan, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(context: EnginePlanContext, base_url: Option<&str>) -> Self {
         let review = context.review.map(|(step, review)| {
-            let mut review = Review::of(step, &review);
-            review.link(base_url);
+            let mut review = Review::new(step, &review);
+            review.set_url(base_url);
             review
         });
         Self {
-            plan: Plan::of(context.sheet),
-            steps: context.steps.into_iter().map(Step::of).collect(),
+            plan: Plan::new(context.sheet),
+            steps: context.steps.into_iter().map(Step::new).collect(),
             steps_omitted: context.steps_omitted,
-            artifacts: context.artifacts.into_iter().map(Artifact::of).collect(),
-            outputs: context.outputs.into_iter().map(Output::of).collect(),
+            artifacts: context.artifacts.into_iter().map(Artifact::new).collect(),
+            outputs: context.outputs.into_iter().map(Output::new).collect(),
             review,
-            interrupted_steps: context.interrupted.iter().map(InProgress::of).collect(),
-            recent_events: context.recent.into_iter().map(Event::of).collect(),
+            interrupted_steps: context.interrupted.iter().map(InProgress::new).collect(),
+            recent_events: context.recent.into_iter().map(Event::new).collect(),
             truncated: context.truncated,
             next: context.next,
         }
@@ -249,7 +250,7 @@ impl PlanContext {
 }
 
 impl Plan {
-    fn of(sheet: Sheet) -> Self {
+    fn new(sheet: Sheet) -> Self {
         let Sheet {
             head,
             brief,
@@ -272,8 +273,8 @@ impl Plan {
 }
 
 impl Step {
-    fn of(told: StepTold) -> Self {
-        let step = told.step;
+    fn new(completed: StepWithResult) -> Self {
+        let step = completed.step;
         Self {
             step_id: step.id.to_string(),
             step_order: step.order,
@@ -281,16 +282,16 @@ impl Step {
             title: step.title,
             status: step.status.as_str(),
             attempt: step.attempt,
-            result_summary: told.summary,
+            result_summary: completed.summary,
             confidence: step.confidence,
-            result: told.data,
+            result: completed.data,
             reason: step.failure.as_ref().map(ToString::to_string),
         }
     }
 }
 
 impl Event {
-    fn of(recent: Recent) -> Self {
+    fn new(recent: Recent) -> Self {
         Self {
             seq: recent.seq,
             at: super::at(recent.at),

@@ -1,4 +1,4 @@
-//! A plan that came into being: the answer of `create_research_plan`.
+//! The response of `create_research_plan`.
 
 use onward_core::PlanStatus;
 use onward_core::step::NewStep;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Created {
+pub(crate) struct CreatedPlan {
     plan_id: String,
     name: String,
     research_question: String,
@@ -37,22 +37,22 @@ struct FirstStep {
     instructions: String,
 }
 
-impl Created {
-    pub(crate) fn of(plan: &NewPlan) -> Self {
-        let made = &plan.created;
+impl CreatedPlan {
+    pub(crate) fn new(plan: &NewPlan) -> Self {
+        let created = &plan.created;
         let step = |(order, step): (u32, &NewStep)| Step {
             step_id: step.id.to_string(),
             step_order: order,
             step_type: step.step_type.as_str(),
         };
         Self {
-            plan_id: made.plan.to_string(),
-            name: made.brief.name.clone(),
-            research_question: made.brief.research_question.clone(),
+            plan_id: created.plan.to_string(),
+            name: created.brief.name.clone(),
+            research_question: created.brief.research_question.clone(),
             status: PlanStatus::Planning.as_str(),
-            step_count: made.steps.len(),
-            steps: (1..).zip(&made.steps).map(step).collect(),
-            first_step: made.steps.first().map(|first| FirstStep {
+            step_count: created.steps.len(),
+            steps: (1..).zip(&created.steps).map(step).collect(),
+            first_step: created.steps.first().map(|first| FirstStep {
                 step: step((1, first)),
                 instructions: first.instructions.clone(),
             }),

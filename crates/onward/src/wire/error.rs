@@ -1,4 +1,4 @@
-//! A refusal or a failure: `{"error": {code, message, hint, details?}}`, the same on every surface.
+//! The error object `{"error": {code, message, hint, details?}}` of MCP, HTTP and the command line.
 
 use onward_core::Code;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 
 #[derive(Serialize)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct ErrorBody<'a> {
     error: Error<'a>,
 }
 
@@ -20,7 +20,7 @@ struct Error<'a> {
     details: Option<&'a Value>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ErrorBody<'a> {
     pub(crate) fn new(
         code: Code,
         message: &'a str,
@@ -37,7 +37,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    pub(crate) fn of(failure: &'a Failure) -> Self {
+    pub(crate) fn from_failure(failure: &'a Failure) -> Self {
         let Failure {
             code,
             message,

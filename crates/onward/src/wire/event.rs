@@ -1,8 +1,9 @@
-//! The audit trail: `{planId, events: [{seq, at, eventType, stepId?, actor, details}]}`, oldest first.
+//! The audit trail: `{planId, events: [{seq, at, eventType, stepId?, actor, details}]}`, oldest
+//! first.
 
 use onward_core::PlanId;
 use onward_core::id::SessionId;
-use onward_engine::trail::Shown;
+use onward_engine::audit::AuditEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,21 +30,21 @@ struct Event {
 }
 
 impl Audit {
-    pub(crate) fn of(plan: PlanId, trail: Vec<Shown>) -> Self {
+    pub(crate) fn new(plan: PlanId, events: Vec<AuditEntry>) -> Self {
         Self {
             plan_id: plan.to_string(),
-            events: trail.into_iter().map(Event::of).collect(),
+            events: events.into_iter().map(Event::new).collect(),
         }
     }
 }
 
 impl Event {
-    fn of(shown: Shown) -> Self {
-        let Shown {
+    fn new(entry: AuditEntry) -> Self {
+        let AuditEntry {
             entry,
             name,
             details,
-        } = shown;
+        } = entry;
         Self {
             seq: entry.seq,
             at: super::at(entry.at),

@@ -1,4 +1,4 @@
-//! Feedback that is kept: the answer of `submit_feedback`.
+//! The response of `submit_feedback`.
 
 use onward_core::id::FeedbackId;
 use schemars::JsonSchema;
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Given {
+pub(crate) struct FeedbackReceipt {
     feedback_id: String,
 }
 
-impl Given {
-    pub(crate) fn of(id: FeedbackId) -> Self {
+impl FeedbackReceipt {
+    pub(crate) fn new(id: FeedbackId) -> Self {
         Self {
             feedback_id: id.to_string(),
         }

@@ -1,19 +1,19 @@
-//! A plan that was modified: the answer of `modify_plan`.
+//! The response of `modify_plan`.
 
 use onward_engine::StepLine;
-use onward_engine::modify::Modified as Done;
+use onward_engine::modify::Modified;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Modified {
+pub(crate) struct ModifiedPlan {
     plan_id: String,
     action: &'static str,
     status: &'static str,
     step_count: u32,
     steps: Vec<Step>,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     steps_omitted: u32,
 }
 
@@ -26,12 +26,12 @@ struct Step {
     status: &'static str,
 }
 
-fn is_none(number: &u32) -> bool {
+fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl Modified {
-    pub(crate) fn of(action: &'static str, done: &Done) -> Self {
+impl ModifiedPlan {
+    pub(crate) fn new(action: &'static str, modified: &Modified) -> Self {
         let step = |line: &StepLine| Step {
             step_id: line.id.to_string(),
             step_order: line.order,
@@ -39,12 +39,12 @@ impl Modified {
             status: line.status.as_str(),
         };
         Self {
-            plan_id: done.head.id.to_string(),
+            plan_id: modified.head.id.to_string(),
             action,
-            status: done.head.status().as_str(),
-            step_count: done.head.counts.total(),
-            steps: done.steps.iter().map(step).collect(),
-            steps_omitted: done.omitted,
+            status: modified.head.status().as_str(),
+            step_count: modified.head.counts.total(),
+            steps: modified.steps.iter().map(step).collect(),
+            steps_omitted: modified.omitted,
         }
     }
 }

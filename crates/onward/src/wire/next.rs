@@ -1,14 +1,14 @@
-//! What comes next: the answer of `get_next_step`, and the same without handing anything out.
+//! The response of `get_next_step`, and the preview of `onward plan next`, which claims nothing.
 
 use onward_core::{PlanId, Step};
-use onward_engine::next::{Handed, Next};
+use onward_engine::next_step::{AssignedStep, NextStep as EngineNextStep};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::review::Review;
 use super::step::InProgress;
 
-/// What comes next, or why nothing does.
+/// The next step, or why there is none.
 #[derive(Serialize, JsonSchema)]
 #[serde(
     tag = "status",
@@ -16,7 +16,7 @@ use super::step::InProgress;
     rename_all_fields = "camelCase"
 )]
 pub(crate) enum NextStep {
-    /// Handed out under a claim.
+    /// A claimed step.
     StepStarted {
         plan_id: String,
         step_id: String,
@@ -31,7 +31,7 @@ pub(crate) enum NextStep {
         total_steps: u32,
         progress: u32,
     },
-    /// Would be handed out: what `onward plan next` shows, and no tool.
+    /// The step that would be claimed. Only `onward plan next` returns it.
     #[schemars(skip)]
     StepReady {
         plan_id: String,
@@ -67,7 +67,7 @@ pub(crate) enum NextStep {
     },
 }
 
-/// How the output should show a step's result.
+/// How the final output should present a step's result.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Notes {
@@ -77,11 +77,11 @@ pub(crate) struct Notes {
 }
 
 impl NextStep {
-    pub(crate) fn of(plan: PlanId, next: &Next) -> Self {
+    pub(crate) fn new(plan: PlanId, next: &EngineNextStep) -> Self {
         let plan_id = plan.to_string();
         match next {
-            Next::Started(handed) => Self::started(handed),
-            Next::Complete(notes) => NextStep::PlanComplete {
+            EngineNextStep::Started(assigned) => Self::started(assigned),
+            EngineNextStep::Complete(notes) => NextStep::PlanComplete {
                 plan_id,
                 output_media_type: notes.media_type.clone(),
                 output_formatting_instructions: notes.instructions.clone(),
@@ -96,50 +96,50 @@ impl NextStep {
                     })
                     .collect(),
             },
-            Next::Failed { reason } => NextStep::PlanFailed {
+            EngineNextStep::Failed { reason } => NextStep::PlanFailed {
                 plan_id,
                 reason: reason.to_string(),
             },
-            Next::AwaitingReview { step, review } => NextStep::AwaitingReview {
+            EngineNextStep::AwaitingReview { step, review } => NextStep::AwaitingReview {
                 plan_id,
-                review: Review::of(*step, review),
+                review: Review::new(*step, review),
             },
-            Next::NoPendingSteps {
+            EngineNextStep::NoPendingSteps {
                 in_progress,
                 failed,
                 blocked,
-                working,
+                working: steps,
             } => NextStep::NoPendingSteps {
                 plan_id,
                 in_progress_count: *in_progress,
                 failed_count: *failed,
                 blocked_count: *blocked,
-                in_progress: working.iter().map(InProgress::of).collect(),
+                in_progress: steps.iter().map(InProgress::new).collect(),
             },
         }
     }
 
-    /// The same, with where a person finds the review.
-    pub(crate) fn linked(mut self, base_url: Option<&str>) -> Self {
+    /// Adds the dashboard link to a pending review.
+    pub(crate) fn with_review_url(mut self, base_url: Option<&str>) -> Self {
         if let NextStep::AwaitingReview { review, .. } = &mut self {
-            review.link(base_url);
+            review.set_url(base_url);
         }
         self
     }
 
-    fn started(handed: &Handed) -> Self {
+    fn started(assigned: &AssignedStep) -> Self {
         NextStep::StepStarted {
-            plan_id: handed.plan.to_string(),
-            step_id: handed.step.to_string(),
-            step_order: handed.order,
-            step_type: handed.step_type.as_str(),
-            title: handed.title.clone(),
-            instructions: handed.instructions.clone(),
-            attempt: handed.attempt,
-            claim_token: handed.token.as_str().to_owned(),
-            stall_threshold_ms: super::ms(handed.stall_threshold),
-            total_steps: handed.total,
-            progress: handed.progress,
+            plan_id: assigned.plan.to_string(),
+            step_id: assigned.step.to_string(),
+            step_order: assigned.order,
+            step_type: assigned.step_type.as_str(),
+            title: assigned.title.clone(),
+            instructions: assigned.instructions.clone(),
+            attempt: assigned.attempt,
+            claim_token: assigned.token.as_str().to_owned(),
+            stall_threshold_ms: super::ms(assigned.stall_threshold),
+            total_steps: assigned.total,
+            progress: assigned.progress,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Plans in lists, and where one stands.
+//! Plan lists and the response of `get_plan_status`.
 
 use onward_core::Counts;
 use onward_core::plan::PlanState;
@@ -8,9 +8,9 @@ use onward_engine::{Listed, StepLine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::step::{CurrentStep, Stalled, Step};
+use super::step::{CurrentStep, StalledStepView, Step};
 
-/// Plans, newest change first.
+/// Plans, most recently changed first.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plans {
@@ -34,14 +34,14 @@ struct Plan {
 }
 
 impl Plans {
-    pub(crate) fn of(page: &PlanPage) -> Self {
+    pub(crate) fn new(page: &PlanPage) -> Self {
         Self {
-            plans: page.plans.iter().map(Plan::of).collect(),
+            plans: page.plans.iter().map(Plan::new).collect(),
             next_cursor: None,
         }
     }
 
-    /// The same, with the way to the next page.
+    /// Adds the cursor of the next page.
     pub(crate) fn with_cursor(mut self, next: Option<String>) -> Self {
         self.next_cursor = next;
         self
@@ -49,7 +49,7 @@ impl Plans {
 }
 
 impl Plan {
-    fn of(listed: &Listed) -> Self {
+    fn new(listed: &Listed) -> Self {
         let sheet = &listed.sheet;
         Self {
             plan_id: sheet.head.id.to_string(),
@@ -64,7 +64,7 @@ impl Plan {
     }
 }
 
-/// How many steps are in each status.
+/// The number of steps per status.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepCounts {
@@ -77,7 +77,7 @@ pub(crate) struct StepCounts {
 }
 
 impl StepCounts {
-    fn of(counts: &Counts) -> Self {
+    fn new(counts: &Counts) -> Self {
         Self {
             pending: counts.pending,
             in_progress: counts.in_progress,
@@ -89,17 +89,17 @@ impl StepCounts {
     }
 }
 
-/// Where a plan stands, and what people want to know beside it.
+/// The response of `get_plan_status`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Standing {
+pub(crate) struct PlanStatusView {
     plan_id: String,
     name: String,
     research_question: String,
     status: &'static str,
     derived_status: &'static str,
     stalled: bool,
-    stalled_steps: Vec<Stalled>,
+    stalled_steps: Vec<StalledStepView>,
     progress: u32,
     total_steps: u32,
     counts: StepCounts,
@@ -107,11 +107,11 @@ pub(crate) struct Standing {
     completed_steps: Vec<Step>,
     pending_steps: Vec<Step>,
     failed_steps: Vec<Step>,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     completed_steps_omitted: u32,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pending_steps_omitted: u32,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     failed_steps_omitted: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_stall_at: Option<String>,
@@ -128,15 +128,15 @@ pub(crate) struct Standing {
     updated_at: String,
 }
 
-fn is_none(number: &u32) -> bool {
+fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl Standing {
-    pub(crate) fn of(status: &Status) -> Self {
+impl PlanStatusView {
+    pub(crate) fn new(status: &Status) -> Self {
         let (head, brief) = (&status.sheet.head, &status.sheet.brief);
         let counts = &head.counts;
-        let steps = |lines: &[StepLine]| lines.iter().map(Step::of).collect();
+        let steps = |lines: &[StepLine]| lines.iter().map(Step::new).collect();
         let omitted = |all: u32, lines: &[StepLine]| {
             all.saturating_sub(u32::try_from(lines.len()).unwrap_or(u32::MAX))
         };
@@ -156,11 +156,11 @@ impl Standing {
             status: head.status().as_str(),
             derived_status: status.derived.as_str(),
             stalled: !status.stalled.is_empty(),
-            stalled_steps: status.stalled.iter().map(Stalled::of).collect(),
+            stalled_steps: status.stalled.iter().map(StalledStepView::new).collect(),
             progress: counts.progress(),
             total_steps: counts.total(),
-            counts: StepCounts::of(counts),
-            current_step: status.current.as_ref().map(CurrentStep::of),
+            counts: StepCounts::new(counts),
+            current_step: status.current.as_ref().map(CurrentStep::new),
             completed_steps: steps(&status.completed),
             pending_steps: steps(&status.pending),
             failed_steps: steps(&status.failed),
@@ -179,10 +179,10 @@ impl Standing {
     }
 }
 
-/// What became of a plan that something was done to.
+/// The plan after a change such as `abandon` or `resume`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Changed {
+pub(crate) struct ChangedPlan {
     pub(crate) plan_id: String,
     pub(crate) name: String,
     pub(crate) status: &'static str,

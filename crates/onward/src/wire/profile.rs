@@ -1,4 +1,4 @@
-//! Who is asking: the resource `onward://user/profile`.
+//! The caller's identity: the resource `onward://user/profile`.
 
 use onward_core::role::Permission;
 use onward_engine::Caller;
@@ -14,7 +14,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    pub(crate) fn of(caller: &Caller) -> Self {
+    pub(crate) fn new(caller: &Caller) -> Self {
         Self {
             user: caller.name.clone(),
             tenant: caller.tenant.to_string(),

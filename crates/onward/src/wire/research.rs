@@ -1,23 +1,23 @@
-//! What was stored: the answers of `store_research`, `store_research_output` and `extract_data`.
+//! The responses of `store_research`, `store_research_output` and `extract_data`.
 
-use onward_engine::research::{Delivered, Stored};
+use onward_engine::research::{StoredArtifact, StoredOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An artifact.
+/// A stored artifact.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Artifact {
     artifact_id: String,
     title: String,
     chunks: usize,
-    /// Whether its words are in the index; they are written with it.
+    /// Whether it is in the full-text index; always true
     indexed: bool,
 }
 
 impl Artifact {
-    pub(crate) fn of(stored: Stored) -> Self {
+    pub(crate) fn new(stored: StoredArtifact) -> Self {
         Self {
             artifact_id: stored.id.to_string(),
             title: stored.title,
@@ -27,7 +27,7 @@ impl Artifact {
     }
 }
 
-/// An output.
+/// A stored output version.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
@@ -37,7 +37,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn of(delivered: &Delivered) -> Self {
+    pub(crate) fn new(delivered: &StoredOutput) -> Self {
         Self {
             output_id: delivered.id.to_string(),
             plan_id: delivered.plan.to_string(),
@@ -46,7 +46,7 @@ impl Output {
     }
 }
 
-/// Data that a model took out of a text.
+/// Data that a model extracted.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Extraction {
@@ -57,7 +57,7 @@ pub(crate) struct Extraction {
     model: String,
 }
 
-/// Where data does not fit its schema.
+/// A position at which the data does not match its schema.
 #[derive(Serialize, JsonSchema)]
 struct Issue {
     path: String,
@@ -65,7 +65,7 @@ struct Issue {
 }
 
 impl Extraction {
-    pub(crate) fn of(stored: onward_engine::Extraction) -> Self {
+    pub(crate) fn new(stored: onward_engine::Extraction) -> Self {
         let valid = stored.is_valid();
         let issues = stored.issues.into_iter().map(|issue| Issue {
             path: issue.path,

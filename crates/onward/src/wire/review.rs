@@ -1,15 +1,15 @@
-//! Open reviews, and what a decision led to.
+//! Open reviews, and the responses of `request_user_review` and `submit_user_decision`.
 
 use onward_core::event::Decision;
-use onward_core::step::Review as Open;
+use onward_core::step::Review as CoreReview;
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
-use onward_engine::step::{Asked, Reviewed};
+use onward_engine::step::{OpenedReview, ReviewResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A question that a person has not answered yet.
+/// A review without a decision.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Review {
@@ -31,13 +31,13 @@ pub(crate) struct Review {
 }
 
 impl Review {
-    /// Where a person finds it, if there is a dashboard.
-    pub(super) fn link(&mut self, base_url: Option<&str>) {
+    /// Adds the dashboard link.
+    pub(super) fn set_url(&mut self, base_url: Option<&str>) {
         self.url = base_url.map(|base| url(base, &self.review_id));
     }
 
-    /// As an answer that names the plan already holds it.
-    pub(crate) fn of(step: StepId, review: &Open) -> Self {
+    /// A review inside a response that already names the plan.
+    pub(crate) fn new(step: StepId, review: &CoreReview) -> Self {
         Self {
             review_id: review.id.to_string(),
             plan_id: None,
@@ -52,22 +52,22 @@ impl Review {
         }
     }
 
-    /// As a list of all of them holds it.
-    pub(crate) fn listed(open: &OpenReview, plan_name: &str) -> Self {
+    /// A review in a list of reviews of several plans.
+    pub(crate) fn list_entry(open: &OpenReview, plan_name: &str) -> Self {
         Self {
             plan_id: Some(PlanId::to_string(&open.plan)),
             plan_name: Some(plan_name.to_owned()),
             step_order: Some(open.order),
             title: open.title.clone(),
-            ..Self::of(open.step, &open.review)
+            ..Self::new(open.step, &open.review)
         }
     }
 }
 
-/// What a decision led to.
+/// The response of `submit_user_decision`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Decided {
+pub(crate) struct DecisionOutcome {
     step_id: String,
     step_status: &'static str,
     plan_id: String,
@@ -76,8 +76,8 @@ pub(crate) struct Decided {
     instructions: Option<String>,
 }
 
-impl Decided {
-    pub(crate) fn of(reviewed: &Reviewed) -> Self {
+impl DecisionOutcome {
+    pub(crate) fn new(reviewed: &ReviewResponse) -> Self {
         Self {
             step_id: reviewed.step.to_string(),
             step_status: reviewed.step_status.as_str(),
@@ -88,10 +88,10 @@ impl Decided {
     }
 }
 
-/// A question that was put to a person: the answer of `request_user_review`.
+/// The response of `request_user_review`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Reviewing {
+pub(crate) struct ReviewOutcome {
     review_id: String,
     step_id: String,
     step_status: &'static str,
@@ -105,9 +105,9 @@ pub(crate) struct Reviewing {
     instructions: Option<String>,
 }
 
-impl Reviewing {
-    /// Nobody has decided yet.
-    pub(crate) fn asked(asked: &Asked, base_url: Option<&str>) -> Self {
+impl ReviewOutcome {
+    /// The review is open.
+    pub(crate) fn pending(asked: &OpenedReview, base_url: Option<&str>) -> Self {
         let review_id = asked.review.to_string();
         Self {
             url: base_url.map(|base| url(base, &review_id)),
@@ -121,8 +121,8 @@ impl Reviewing {
         }
     }
 
-    /// Where it stands by now; with the decision, where that is known.
-    pub(crate) fn standing(
+    /// The current state, with the decision if it is known.
+    pub(crate) fn current(
         review_id: String,
         plan: &Sheet,
         step: &Step,
@@ -142,8 +142,12 @@ impl Reviewing {
         }
     }
 
-    /// A person decided at once, in a form that the agent's own window showed.
-    pub(crate) fn decided(review_id: String, decision: Decision, reviewed: &Reviewed) -> Self {
+    /// The user decided in an elicitation form.
+    pub(crate) fn decided(
+        review_id: String,
+        decision: Decision,
+        reviewed: &ReviewResponse,
+    ) -> Self {
         Self {
             url: None,
             review_id,

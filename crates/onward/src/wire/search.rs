@@ -1,13 +1,13 @@
-//! What was found: the answer of `search_sources` and of `onward search`.
+//! The response of `search_sources` and `onward search`.
 
 use std::time::Duration;
 
 use onward_engine::Source;
-use onward_engine::search::{self, Found, Searched};
+use onward_engine::search::{self, SearchResult, SearchResults};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All that was found, the best first.
+/// Search results, best match first.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Results {
@@ -16,7 +16,7 @@ pub(crate) struct Results {
     took_ms: u64,
 }
 
-/// By what it was found.
+/// The search method.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
@@ -48,9 +48,9 @@ struct Hit {
 }
 
 impl Results {
-    pub(crate) fn of(searched: Searched, took: Duration) -> Self {
+    pub(crate) fn new(searched: SearchResults, took: Duration) -> Self {
         Self {
-            results: searched.found.into_iter().map(Hit::of).collect(),
+            results: searched.results.into_iter().map(Hit::new).collect(),
             mode: match searched.mode {
                 search::Mode::Hybrid => Mode::Hybrid,
                 search::Mode::Keyword => Mode::Keyword,
@@ -61,8 +61,8 @@ impl Results {
 }
 
 impl Hit {
-    fn of(found: Found) -> Self {
-        let hit = found.hit;
+    fn new(result: SearchResult) -> Self {
+        let hit = result.hit;
         let (artifact, output) = match hit.source {
             Source::Artifact(id) => (Some(id.to_string()), None),
             Source::Output(id) => (None, Some(id.to_string())),
@@ -71,13 +71,13 @@ impl Hit {
             artifact_id: artifact,
             output_id: output,
             title: hit.title,
-            snippet: found.snippet,
+            snippet: result.snippet,
             artifact_type: hit.kind,
             plan_id: hit.plan.map(|plan| plan.to_string()),
             source_url: hit.source_url,
-            score: found.score,
-            keyword_rank: found.keyword_rank,
-            semantic_rank: found.semantic_rank,
+            score: result.score,
+            keyword_rank: result.keyword_rank,
+            semantic_rank: result.semantic_rank,
             created_at: super::at(hit.created_at),
         }
     }

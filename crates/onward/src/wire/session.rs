@@ -1,8 +1,10 @@
-//! Agents' sessions, their turns and steps.
+//! Agent sessions with their turns and steps.
 
 use onward_core::Timestamp;
 use onward_engine::session::SessionView;
-use onward_engine::{CallLine, Session as Stored, SessionLine, Turn as Kept, TurnStep};
+use onward_engine::{
+    CallLine, Session as StoredSession, SessionLine, Turn as StoredTurn, TurnStep,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,21 +13,21 @@ use super::call::Call as Recorded;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Sessions {
-    sessions: Vec<Listed>,
+    sessions: Vec<SessionRow>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct SessionRow {
     #[serde(flatten)]
-    session: Head,
+    session: SessionHeader,
     turns: u64,
     held_turns: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct SessionHeader {
     session_id: String,
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,9 +43,9 @@ struct Head {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Session {
     #[serde(flatten)]
-    session: Head,
+    session: SessionHeader,
     turns: Vec<Turn>,
-    /// The latest, in the order in which they were asked for
+    /// The latest calls, in request order
     calls: Vec<Recorded>,
 }
 
@@ -93,11 +95,11 @@ struct Call {
 }
 
 impl Sessions {
-    pub(crate) fn of(lines: &[SessionLine]) -> Self {
-        let sessions = lines.iter().map(|line| Listed {
-            session: Head::of(&line.session),
-            turns: line.turns,
-            held_turns: line.held,
+    pub(crate) fn new(sessions: &[SessionLine]) -> Self {
+        let sessions = sessions.iter().map(|session| SessionRow {
+            session: SessionHeader::new(&session.session),
+            turns: session.turns,
+            held_turns: session.held,
         });
         Self {
             sessions: sessions.collect(),
@@ -106,19 +108,22 @@ impl Sessions {
 }
 
 impl Session {
-    pub(crate) fn of(view: &SessionView, now: Timestamp) -> Self {
-        let calls = view.calls.iter().map(|call| Recorded::of(call, now));
-        let turns = view.turns.iter().map(|(turn, steps)| Turn::of(turn, steps));
+    pub(crate) fn new(view: &SessionView, now: Timestamp) -> Self {
+        let calls = view.calls.iter().map(|call| Recorded::new(call, now));
+        let turns = view
+            .turns
+            .iter()
+            .map(|(turn, steps)| Turn::new(turn, steps));
         Self {
-            session: Head::of(&view.session),
+            session: SessionHeader::new(&view.session),
             turns: turns.collect(),
             calls: calls.collect(),
         }
     }
 }
 
-impl Head {
-    fn of(session: &Stored) -> Self {
+impl SessionHeader {
+    fn new(session: &StoredSession) -> Self {
         Self {
             session_id: session.id.clone(),
             agent: session.agent.clone(),
@@ -132,7 +137,7 @@ impl Head {
 }
 
 impl Turn {
-    fn of(turn: &Kept, steps: &[TurnStep]) -> Self {
+    fn new(turn: &StoredTurn, steps: &[TurnStep]) -> Self {
         let standing = &turn.standing;
         Self {
             turn: turn.number,
@@ -145,28 +150,28 @@ impl Turn {
             threshold: turn.threshold,
             verdict: turn.judgement.map(|judgement| judgement.as_str()),
             last_progress_at: turn.progressed_at.map(super::at),
-            held: standing.held.map(|held| held.as_str()),
-            refusals: standing.refusals,
-            steps: steps.iter().map(Step::of).collect(),
+            held: standing.text_only.map(|held| held.as_str()),
+            refusals: standing.rejections,
+            steps: steps.iter().map(Step::new).collect(),
         }
     }
 }
 
 impl Step {
-    fn of(step: &TurnStep) -> Self {
+    fn new(step: &TurnStep) -> Self {
         Self {
             step: step.number,
             at: super::at(step.at),
             verdict: step.judgement.as_str(),
             why: step.why.clone(),
             idle_steps: step.idle_steps,
-            calls: step.calls.iter().map(Call::of).collect(),
+            calls: step.calls.iter().map(Call::new).collect(),
         }
     }
 }
 
 impl Call {
-    fn of(call: &CallLine) -> Self {
+    fn new(call: &CallLine) -> Self {
         Self {
             tool: call.tool.clone(),
             input: call.input.clone(),

@@ -1,12 +1,12 @@
-//! A skill's execution: the answer of `log_skill_execution`.
+//! The response of `log_skill_execution`.
 
-use onward_engine::skill::SkillLogged;
+use onward_engine::skill::SkillResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Logged {
+pub(crate) struct SkillReceipt {
     execution_id: String,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -15,8 +15,8 @@ pub(crate) struct Logged {
     duration_ms: Option<u64>,
 }
 
-impl Logged {
-    pub(crate) fn of(logged: &SkillLogged) -> Self {
+impl SkillReceipt {
+    pub(crate) fn new(logged: &SkillResponse) -> Self {
         Self {
             execution_id: logged.execution.to_string(),
             status: logged.status.as_str(),

@@ -1,12 +1,12 @@
-//! Steps in lists and answers.
+//! Steps in lists and responses.
 
 use onward_core::id::SessionId;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::StepLine;
 use onward_engine::list::StepPage;
-use onward_engine::next::Working;
+use onward_engine::next_step::StepInProgress;
 use onward_engine::status::StalledStep;
-use onward_engine::step::Progressed as Reported;
+use onward_engine::step::ProgressResponse as Reported;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    pub(crate) fn of(line: &StepLine) -> Self {
+    pub(crate) fn new(line: &StepLine) -> Self {
         Self {
             step_id: line.id.to_string(),
             step_order: line.order,
@@ -45,7 +45,7 @@ impl Step {
     }
 }
 
-/// Steps of a plan, in their order.
+/// Steps of a plan in order.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Steps {
@@ -56,27 +56,27 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn of(plan: PlanId, page: &StepPage) -> Self {
+    pub(crate) fn new(plan: PlanId, page: &StepPage) -> Self {
         Self {
             plan_id: plan.to_string(),
-            steps: page.steps.iter().map(Step::of).collect(),
+            steps: page.steps.iter().map(Step::new).collect(),
             next_cursor: page.next.map(|order| order.to_string()),
         }
     }
 }
 
-/// A sign of life that was recorded.
+/// The response of `report_step_progress`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Progressed {
+pub(crate) struct ProgressReceipt {
     step_id: String,
     last_progress_at: String,
     stalls_at: Option<String>,
     plan_status: &'static str,
 }
 
-impl Progressed {
-    pub(crate) fn of(reported: &Reported) -> Self {
+impl ProgressReceipt {
+    pub(crate) fn new(reported: &Reported) -> Self {
         Self {
             step_id: reported.step.to_string(),
             last_progress_at: super::at(reported.last_progress_at),
@@ -86,7 +86,7 @@ impl Progressed {
     }
 }
 
-/// The step that somebody works on, or that waits for a person.
+/// The first step that is in progress or under review.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CurrentStep {
@@ -105,7 +105,7 @@ pub(crate) struct CurrentStep {
 }
 
 impl CurrentStep {
-    pub(crate) fn of(line: &StepLine) -> Self {
+    pub(crate) fn new(line: &StepLine) -> Self {
         Self {
             step_id: line.id.to_string(),
             step_order: line.order,
@@ -120,10 +120,10 @@ impl CurrentStep {
     }
 }
 
-/// A step past its threshold.
+/// A stalled step.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Stalled {
+pub(crate) struct StalledStepView {
     step_id: String,
     step_order: u32,
     elapsed_ms: u64,
@@ -131,8 +131,8 @@ pub(crate) struct Stalled {
     since: String,
 }
 
-impl Stalled {
-    pub(crate) fn of(step: &StalledStep) -> Self {
+impl StalledStepView {
+    pub(crate) fn new(step: &StalledStep) -> Self {
         Self {
             step_id: step.step.to_string(),
             step_order: step.order,
@@ -143,7 +143,7 @@ impl Stalled {
     }
 }
 
-/// A step that somebody works on.
+/// A step in progress.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InProgress {
@@ -158,24 +158,24 @@ pub(crate) struct InProgress {
 }
 
 impl InProgress {
-    /// Says nothing of how long it is silent, so that two of them can be compared.
-    pub(crate) fn forget_time(&mut self) {
+    /// Resets the elapsed time, so that two values can be compared.
+    pub(crate) fn clear_elapsed(&mut self) {
         self.elapsed_ms = 0;
     }
 
-    pub(crate) fn of(working: &Working) -> Self {
+    pub(crate) fn new(in_progress: &StepInProgress) -> Self {
         Self {
-            step_id: working.step.to_string(),
-            step_order: working.order,
+            step_id: in_progress.step.to_string(),
+            step_order: in_progress.order,
             title: None,
-            elapsed_ms: super::ms(working.elapsed),
-            stalled: working.stalled,
-            session_id: working.session.as_ref().map(SessionId::to_string),
+            elapsed_ms: super::ms(in_progress.elapsed),
+            stalled: in_progress.stalled,
+            session_id: in_progress.session.as_ref().map(SessionId::to_string),
         }
     }
 
-    /// Out of a list; silent since the given instant.
-    pub(crate) fn of_line(line: &StepLine, since: Timestamp, now: Timestamp) -> Self {
+    /// From a list entry whose last activity was at `since`.
+    pub(crate) fn from_line(line: &StepLine, since: Timestamp, now: Timestamp) -> Self {
         Self {
             step_id: line.id.to_string(),
             step_order: line.order,

@@ -1,9 +1,9 @@
-//! What a result led to: the answer of `submit_step_result`.
+//! The response of `submit_step_result`.
 
-use onward_core::branch::{Effect, Verdict};
+use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::id::BranchId;
 use onward_core::{PlanStatus, StepId, StepStatus};
-use onward_engine::submit::Submitted as Done;
+use onward_engine::submit::SubmitResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,24 +11,24 @@ use super::next::NextStep;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Submitted {
+pub(crate) struct SubmittedResult {
     step_id: String,
     step_status: &'static str,
     plan_id: String,
     plan_status: &'static str,
     progress: u32,
-    branches: Vec<Tried>,
+    branches: Vec<BranchEvaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    branch_taken: Option<Taken>,
+    branch_taken: Option<TakenBranch>,
     next: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_step: Option<NextStep>,
 }
 
-/// A branch that was tried.
+/// An evaluated branch.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Tried {
+struct BranchEvaluation {
     branch_id: String,
     condition_expression: String,
     matched: bool,
@@ -36,10 +36,10 @@ struct Tried {
     error: Option<String>,
 }
 
-/// The branch that was true, and what it did.
+/// The branch that applied, and its effect.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Taken {
+struct TakenBranch {
     branch_id: String,
     action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,31 +50,36 @@ struct Taken {
     reason: Option<String>,
 }
 
-impl Submitted {
-    pub(crate) fn of(done: &Done, base_url: Option<&str>) -> Self {
-        let next = match done.plan_status {
+impl SubmittedResult {
+    pub(crate) fn new(submitted: &SubmitResponse, base_url: Option<&str>) -> Self {
+        let next = match submitted.plan_status {
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => "get_next_step",
             PlanStatus::AwaitingReview => "await_review",
             PlanStatus::Completed => "plan_complete",
             PlanStatus::Failed => "plan_failed",
         };
-        let next_step = done.next_step.as_ref();
+        let next_step = submitted.next_step.as_ref();
         Self {
-            step_id: done.step.to_string(),
+            step_id: submitted.step.to_string(),
             step_status: StepStatus::Completed.as_str(),
-            plan_id: done.plan.to_string(),
-            plan_status: done.plan_status.as_str(),
-            progress: done.progress,
-            branches: done.verdicts.iter().map(Tried::of).collect(),
-            branch_taken: done.taken.as_ref().map(Taken::of),
+            plan_id: submitted.plan.to_string(),
+            plan_status: submitted.plan_status.as_str(),
+            progress: submitted.progress,
+            branches: submitted
+                .verdicts
+                .iter()
+                .map(BranchEvaluation::new)
+                .collect(),
+            branch_taken: submitted.taken_branch.as_ref().map(TakenBranch::new),
             next,
-            next_step: next_step.map(|next| NextStep::of(done.plan, next).linked(base_url)),
+            next_step: next_step
+                .map(|next| NextStep::new(submitted.plan, next).with_review_url(base_url)),
         }
     }
 }
 
-impl Tried {
-    fn of(verdict: &Verdict) -> Self {
+impl BranchEvaluation {
+    fn new(verdict: &BranchVerdict) -> Self {
         Self {
             branch_id: verdict.branch.to_string(),
             condition_expression: verdict.condition.clone(),
@@ -84,8 +89,8 @@ impl Tried {
     }
 }
 
-impl Taken {
-    fn of((branch, effect): &(BranchId, Effect)) -> Self {
+impl TakenBranch {
+    fn new((branch, effect): &(BranchId, Effect)) -> Self {
         let mut taken = Self {
             branch_id: branch.to_string(),
             action: effect.action(),
@@ -103,7 +108,7 @@ impl Taken {
                 taken.added_step_ids = Some(ids.collect());
             }
             Effect::FailedPlan { reason } => taken.reason.clone_from(reason),
-            Effect::Nothing { why } => taken.reason = Some(why.to_string()),
+            Effect::Nothing { reason: why } => taken.reason = Some(why.to_string()),
         }
         taken
     }

@@ -1,6 +1,6 @@
-//! Tokens and tenants. The token itself is in one answer: the one to whoever made it.
+//! Tokens and tenants. Only the response that creates a token contains its secret.
 
-use onward_engine::{Tenant as Kept, Token as Stored};
+use onward_engine::{Tenant as StoredTenant, Token as StoredToken};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    pub(crate) fn of(stored: &Stored, secret: Option<String>) -> Self {
+    pub(crate) fn new(stored: &StoredToken, secret: Option<String>) -> Self {
         Self {
             token: secret,
             token_id: stored.id.to_string(),
@@ -47,7 +47,7 @@ pub(crate) struct Tenant {
 }
 
 impl Tenant {
-    pub(crate) fn of(tenant: &Kept) -> Self {
+    pub(crate) fn new(tenant: &StoredTenant) -> Self {
         Self {
             name: tenant.name.to_string(),
             agents_decide_reviews: tenant.agents_decide_reviews,

@@ -1,145 +1,155 @@
-//! `docs/tools.md` is written from what the server lists, and is stale where it says something else.
+//! `docs/tools.md` is generated from the server's tool list. The test fails if the file is out of
+//! date.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::agent::{Agent, Era};
-use crate::place::Place;
+use crate::client::{Client, Era};
+use crate::test_dir::TestDir;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md");
 
-const HEAD: &str = "# The tools
+const INTRODUCTION: &str = "# Tools
 
-What an agent is offered by `onward mcp`. Generated from the server's own list: `ONWARD_BLESS=1 cargo test -p onward --test mcp document` writes it anew.
+The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is generated from the server's tool list; regenerate it with `ONWARD_BLESS=1 cargo test -p onward --test mcp document`.
 
-`--tools core` offers those that are marked *core*: working on plans needs no more. Fields marked * are required; a field that a tool does not know is refused by its name, and `null` for an optional one is the same as leaving it out.
-A refusal is a result with `isError: true` whose text is `{\"error\": {code, message, hint, details?}}`; `hint` names the call that helps. Work that comes with a refused call is kept, and `details.keptArtifactId` says where.
+- `--tools core` offers only the tools marked *core*, which are enough to work on plans.
+- Fields marked `*` are required. `null` in an optional field counts as omitted. Unknown fields are rejected by name.
+- *read-only* tools change nothing. *idempotent* tools change nothing more when the same call is repeated. *destructive* tools can remove or fail existing work.
+- String limits are in characters, array limits in entries.
 
-Resources: `onward://plans`, `onward://plan/{planId}` (Markdown), `onward://plan/{planId}/audit`, `onward://session/{sessionId}` (what `get_session_health` answers), `onward://user/profile`; all can be subscribed to. Prompts: `run_plan`, `resume_plan`, `design_plan`.
+## Errors
+
+An error is a result with `isError: true` whose text is `{\"error\": {code, message, hint, details?}}`. `code` is stable. `hint` names the next call. For invalid input, `details.issues` lists `{path, message}` of every issue. Work in a rejected call is stored as an artifact; `details.keptArtifactId` is its id.
+
+## Resources and prompts
+
+| resource | content |
+|---|---|
+| `onward://plans` | active plans (JSON) |
+| `onward://plan/{planId}` | a plan (Markdown) |
+| `onward://plan/{planId}/audit` | the audit trail of a plan (JSON) |
+| `onward://session/{sessionId}` | the response of `get_session_health` (JSON) |
+| `onward://user/profile` | the caller's identity (JSON) |
+
+All resources can be subscribed to. Prompts: `run_plan`, `resume_plan`, `design_plan`.
 ";
 
-fn kind(schema: &Value) -> String {
-    if let Some(words) = schema["enum"].as_array() {
-        let words: Vec<String> = words
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|word| format!("`{word}`"))
-            .collect();
-        return words.join(", ");
+/// The type of a field with its limits.
+fn field_type(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        let values = values.iter().filter_map(Value::as_str);
+        let values: Vec<String> = values.map(|value| format!("`{value}`")).collect();
+        return values.join(", ");
     }
-    let of = schema["type"].as_str().unwrap_or("any");
-    let (min, max) = match of {
+    let name = schema["type"].as_str().unwrap_or("any");
+    let (min, max) = match name {
         "string" => (&schema["minLength"], &schema["maxLength"]),
         "array" => (&schema["minItems"], &schema["maxItems"]),
         _ => (&schema["minimum"], &schema["maximum"]),
     };
-    let bounds = match (min.is_null(), max.is_null()) {
+    let limits = match (min.is_null(), max.is_null()) {
         (false, false) => format!(", {min} to {max}"),
         (true, false) => format!(", at most {max}"),
         (false, true) => format!(", at least {min}"),
         (true, true) => String::new(),
     };
-    match of {
-        "array" => {
-            let items = schema["items"]["type"].as_str().unwrap_or("any");
-            format!("array of {items}{bounds}")
-        }
-        of => format!("{of}{bounds}"),
+    if name != "array" {
+        return format!("{name}{limits}");
+    }
+    let items = field_type(&schema["items"]);
+    if items.contains(',') {
+        format!("array of ({items}){limits}")
+    } else {
+        format!("array of {items}{limits}")
     }
 }
 
-fn fields(schema: &Value, inside: &str, text: &mut String) {
+/// Appends a table row per field, with nested fields after their parent.
+fn rows(schema: &Value, parent: &str, text: &mut String) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let star = if required.iter().any(|one| one == name) {
-            "*"
-        } else {
-            ""
-        };
-        let says = field["description"].as_str().unwrap_or_default();
-        // A bar would end the cell, also between backticks.
-        let says = says.replace('|', "\\|");
+        let is_required = required.iter().any(|required| required == name);
+        let star = if is_required { "*" } else { "" };
+        let description = field["description"].as_str().unwrap_or_default();
+        // A bar would end the cell, even inside backticks.
+        let description = description.replace('|', "\\|");
+        let field_type = field_type(field);
         let _ = writeln!(
             text,
-            "| `{inside}{name}`{star} | {} | {says} |",
-            kind(field)
+            "| `{parent}{name}`{star} | {field_type} | {description} |"
         );
-        let list = &field["items"];
-        if list["properties"].is_object() {
-            fields(list, &format!("{inside}{name}[]."), text);
-        }
-        fields(field, &format!("{inside}{name}."), text);
+        rows(&field["items"], &format!("{parent}{name}[]."), text);
+        rows(field, &format!("{parent}{name}."), text);
     }
 }
 
-fn section(tool: &Map<String, Value>, core: bool) -> String {
-    let word = |name: &str| tool[name].as_str().unwrap_or_default();
-    let mut text = format!("\n## `{}`\n\n{}\n", word("name"), word("description"));
-    let hints = &tool["annotations"];
-    let mut marks = Vec::new();
-    for (hint, mark) in [
-        ("readOnlyHint", "reads only"),
-        ("destructiveHint", "can give up what was there"),
-        ("idempotentHint", "can be repeated"),
+/// The fields of one response variant. Optional ones end with `?`.
+fn response(schema: &Value) -> String {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let fields = fields.map(|(name, field)| match field["const"].as_str() {
+        Some(value) => format!("{name}: \"{value}\""),
+        None if required.iter().any(|required| required == name) => name.clone(),
+        None => format!("{name}?"),
+    });
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+fn section(tool: &Map<String, Value>, is_core: bool) -> String {
+    let string = |name: &str| tool[name].as_str().unwrap_or_default();
+    let (name, description) = (string("name"), string("description"));
+    let mut text = format!("\n## `{name}`\n\n{description}\n");
+    let mut properties = Vec::new();
+    if is_core {
+        properties.push("core");
+    }
+    for (hint, property) in [
+        ("readOnlyHint", "read-only"),
+        ("destructiveHint", "destructive"),
+        ("idempotentHint", "idempotent"),
     ] {
-        if hints[hint] == true {
-            marks.push(mark);
+        if tool["annotations"][hint] == true {
+            properties.push(property);
         }
     }
-    if core {
-        marks.insert(0, "core");
+    if !properties.is_empty() {
+        let _ = write!(text, "\n*{}*\n", properties.join(", "));
     }
-    if !marks.is_empty() {
-        let _ = writeln!(text, "*{}*", marks.join(", "));
-    }
-    let mut rows = String::new();
-    fields(&tool["inputSchema"], "", &mut rows);
-    if !rows.is_empty() {
-        let _ = write!(text, "\n| field | is | |\n|---|---|---|\n{rows}");
+    let mut fields = String::new();
+    rows(&tool["inputSchema"], "", &mut fields);
+    if !fields.is_empty() {
+        let _ = write!(
+            text,
+            "\n| field | type | description |\n|---|---|---|\n{fields}"
+        );
     }
     let output = &tool["outputSchema"];
-    let shapes = output["oneOf"].as_array().cloned();
-    for shape in shapes.unwrap_or_else(|| vec![output.clone()]) {
-        let names = shape["properties"].as_object().into_iter().flatten();
-        let required = shape["required"].as_array().cloned().unwrap_or_default();
-        let names: Vec<String> = names
-            .map(|(name, field)| {
-                let optional = !required.iter().any(|one| one == name);
-                let mark = if optional { "?" } else { "" };
-                match field["const"].as_str() {
-                    Some(value) => format!("{name}: \"{value}\""),
-                    None => format!("{name}{mark}"),
-                }
-            })
-            .collect();
-        let _ = write!(text, "\nAnswers `{{ {} }}`\n", names.join(", "));
+    let variants = output["oneOf"].as_array().cloned();
+    for variant in variants.unwrap_or_else(|| vec![output.clone()]) {
+        let _ = write!(text, "\nReturns `{{ {} }}`\n", response(&variant));
     }
     text
 }
 
 #[test]
-fn the_document_says_what_the_server_says() {
-    let place = Place::file();
-    let tools = Agent::start(&place, Era::Handshake).tools();
-    let core = Agent::with(
-        &place,
-        Era::Handshake,
-        &["--tools", "core"],
-        serde_json::json!({}),
-    );
-    let core = { core }.tools();
-    let mut text = HEAD.to_owned();
+fn the_document_is_up_to_date() {
+    let dir = TestDir::sqlite();
+    let tools = Client::start(&dir, Era::Handshake).tools();
+    let core = ["--tools", "core"];
+    let core = Client::with_options(&dir, Era::Handshake, &core, serde_json::json!({})).tools();
+    let mut text = INTRODUCTION.to_owned();
     for tool in &tools {
-        let is_core = core.iter().any(|one| one["name"] == tool["name"]);
+        let is_core = core.iter().any(|core| core["name"] == tool["name"]);
         text.push_str(&section(tool, is_core));
     }
     if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(DOCUMENT, &text).expect("the document can be written");
+        std::fs::write(DOCUMENT, &text).expect("document is written");
     }
     let written = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(
         written == text,
-        "docs/tools.md is stale: ONWARD_BLESS=1 cargo test -p onward --test mcp document"
+        "docs/tools.md is out of date: run ONWARD_BLESS=1 cargo test -p onward --test mcp document"
     );
 }

@@ -1,14 +1,13 @@
-//! Input that does not fit is refused with everything that is wrong about it, and where; never by a
-//! dropped connection.
+//! Invalid input is rejected with all issues and their paths, and never closes the connection.
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::{Agent, ERAS, Era, done, refusal};
-use crate::place::Place;
-use crate::works;
+use crate::client::{Client, ERAS, Era, Rejection, rejection, success};
+use crate::fixtures;
+use crate::test_dir::TestDir;
 
-/// Something that a field of this schema cannot be.
-fn misfit(schema: &Value) -> Value {
+/// A value of the wrong type.
+fn wrong_type(schema: &Value) -> Value {
     match schema["type"].as_str() {
         Some("string") => json!(7),
         Some("array" | "object") => json!("text"),
@@ -16,91 +15,90 @@ fn misfit(schema: &Value) -> Value {
     }
 }
 
-/// Something that fits a schema, without a thought about what it means.
-fn filler(schema: &Value) -> Value {
-    if let Some(words) = schema["enum"].as_array() {
-        return words[0].clone();
+/// A value that matches the schema.
+fn sample(schema: &Value) -> Value {
+    if let Some(values) = schema["enum"].as_array() {
+        return values[0].clone();
     }
     match schema["type"].as_str() {
         Some("integer" | "number") => json!(1),
         Some("boolean") => json!(true),
-        Some("array") => json!([filler(&schema["items"])]),
-        Some("object") => Value::Object(filled(schema)),
+        Some("array") => json!([sample(&schema["items"])]),
+        Some("object") => Value::Object(required_fields(schema)),
         _ => json!("text"),
     }
 }
 
-fn filled(schema: &Value) -> Map<String, Value> {
+/// The required fields with sample values.
+fn required_fields(schema: &Value) -> Map<String, Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     required
         .iter()
         .filter_map(Value::as_str)
-        .map(|name| (name.to_owned(), filler(&schema["properties"][name])))
+        .map(|name| (name.to_owned(), sample(&schema["properties"][name])))
         .collect()
 }
 
 #[test]
-fn every_tool_names_the_field_that_it_does_not_know() {
+fn every_tool_rejects_an_unknown_field() {
     for era in ERAS {
-        let place = Place::file();
-        let mut agent = Agent::start(&place, era);
-        for tool in agent.tools() {
+        let dir = TestDir::sqlite();
+        let mut client = Client::start(&dir, era);
+        for tool in client.tools() {
             let name = tool["name"].as_str().unwrap();
-            let mut input = filled(&tool["inputSchema"]);
+            let mut input = required_fields(&tool["inputSchema"]);
             input.insert("planidd".to_owned(), json!(1));
-            let refused = agent.refused(name, input.into());
-            assert_eq!(refused.code, "invalid_input", "{name}");
-            assert_eq!(refused.paths(), ["planidd"], "{name}");
-            let message = refused.error["message"].as_str().unwrap();
-            assert!(message.contains("`planidd`"), "{name}: {message}");
+            let rejected = client.call_rejected(name, input.into());
+            assert_eq!(rejected.code, "invalid_input", "{name}");
+            assert_eq!(rejected.paths(), ["planidd"], "{name}");
         }
     }
 }
 
 #[test]
-fn every_field_of_every_tool_is_refused_where_its_type_is_wrong() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    for tool in agent.tools() {
+fn every_field_rejects_a_wrong_type() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    for tool in client.tools() {
         let (name, schema) = (tool["name"].as_str().unwrap(), &tool["inputSchema"]);
-        for (field, of) in schema["properties"].as_object().unwrap() {
-            let mut input = filled(schema);
-            input.insert(field.clone(), misfit(of));
-            let refused = agent.refused(name, input.into());
-            assert_eq!(refused.code, "invalid_input", "{name}: {field}");
-            assert_eq!(refused.paths(), [field.as_str()], "{name}");
+        for (field, field_schema) in schema["properties"].as_object().unwrap() {
+            let mut input = required_fields(schema);
+            input.insert(field.clone(), wrong_type(field_schema));
+            let rejected = client.call_rejected(name, input.into());
+            assert_eq!(rejected.code, "invalid_input", "{name}: {field}");
+            assert_eq!(rejected.paths(), [field.as_str()], "{name}");
         }
     }
 }
 
 #[test]
-fn every_field_that_a_tool_needs_is_missed_and_all_of_them_at_once() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Stateless);
-    for tool in agent.tools() {
+fn every_required_field_is_reported_if_missing() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Stateless);
+    for tool in client.tools() {
         let (name, schema) = (tool["name"].as_str().unwrap(), &tool["inputSchema"]);
-        let required = filled(schema);
+        let required = required_fields(schema);
         if required.is_empty() {
             continue;
         }
         for field in required.keys() {
             let mut input = required.clone();
             input.remove(field);
-            let refused = agent.refused(name, input.into());
-            assert_eq!(refused.code, "invalid_input", "{name}: {field}");
-            assert_eq!(refused.paths(), [field.as_str()], "{name}");
+            let rejected = client.call_rejected(name, input.into());
+            assert_eq!(rejected.code, "invalid_input", "{name}: {field}");
+            assert_eq!(rejected.paths(), [field.as_str()], "{name}");
         }
-        let refused = agent.refused(name, json!({}));
+        let rejected = client.call_rejected(name, json!({}));
         let names: Vec<&str> = required.keys().map(String::as_str).collect();
-        assert_eq!(refused.paths(), names, "{name}");
+        assert_eq!(rejected.paths(), names, "{name}");
     }
 }
 
 #[test]
-fn null_for_an_optional_field_is_the_same_as_leaving_it_out() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    let mut plan = works::plan(1);
+fn null_in_an_optional_field_counts_as_omitted() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let mut plan = fixtures::plan(1);
     for field in [
         "sessionId",
         "onStall",
@@ -110,40 +108,40 @@ fn null_for_an_optional_field_is_the_same_as_leaving_it_out() {
         plan[field] = Value::Null;
     }
     plan["steps"][0]["dependsOn"] = Value::Null;
-    let made = agent.call("create_research_plan", plan);
-    let next = agent.call(
+    let made = client.call("create_research_plan", plan);
+    let next = client.call(
         "get_next_step",
         json!({ "planId": made["planId"], "sessionId": null, "includeStalled": null }),
     );
     assert_eq!(next["status"], "step_started");
-    // But data of the agent's own keeps its nulls, and a field that is needed is missed.
-    let submitted = agent.call(
+    // Free-form data keeps its nulls, and a required field must not be null.
+    let submitted = client.call(
         "submit_step_result",
         json!({ "stepId": next["stepId"], "resultSummary": "x", "result": { "a": null } }),
     );
     assert_eq!(submitted["planStatus"], "completed");
-    let refused = agent.refused("get_next_step", json!({ "planId": null }));
-    assert_eq!(refused.paths(), ["planId"]);
+    let rejected = client.call_rejected("get_next_step", json!({ "planId": null }));
+    assert_eq!(rejected.paths(), ["planId"]);
 }
 
 #[test]
-fn a_field_in_another_spelling_is_told_its_own() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
+fn suggests_the_correct_spelling_of_a_field() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
     for spelling in ["plan_id", "PlanID", "plan"] {
-        let refused = agent.refused("get_plan_status", json!({ "planId": "x", spelling: "x" }));
-        assert_eq!(
-            refused.error["message"],
-            format!("`{spelling}` is unknown; did you mean `planId`?")
-        );
+        let rejected =
+            client.call_rejected("get_plan_status", json!({ "planId": "x", spelling: "x" }));
+        assert_eq!(rejected.paths(), [spelling]);
+        let message = rejected.error["message"].as_str().unwrap();
+        assert!(message.contains("`planId`"), "{message}");
     }
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_plan_is_told_at_once_with_its_place() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    let refused = agent.refused(
+fn reports_all_issues_of_a_plan_with_their_paths() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let rejected = client.call_rejected(
         "create_research_plan",
         json!({
             "name": "",
@@ -156,9 +154,9 @@ fn everything_that_is_wrong_with_a_plan_is_told_at_once_with_its_place() {
             "branchingConditions": [{ "afterStepOrder": -1, "ifTrueAction": "continue" }],
         }),
     );
-    assert_eq!(refused.code, "invalid_input");
+    assert_eq!(rejected.code, "invalid_input");
     assert_eq!(
-        refused.paths(),
+        rejected.paths(),
         [
             "branchingConditions[0].afterStepOrder",
             "branchingConditions[0].conditionExpression",
@@ -171,22 +169,26 @@ fn everything_that_is_wrong_with_a_plan_is_told_at_once_with_its_place() {
             "steps[1].stepType",
         ]
     );
-    let issues = &refused.error["details"]["issues"];
-    let message = |place: usize| issues[place]["message"].as_str().unwrap().to_owned();
-    assert_eq!(
-        message(3),
-        "has 10001 characters, at most 10000 are allowed"
-    );
-    assert!(message(5).starts_with("is unknown; there are `dependsOn`, "));
-    assert!(message(8).starts_with("must be one of `search`, "));
+    // The messages contain what a correction needs.
+    let issues = &rejected.error["details"]["issues"];
+    for (issue, values) in [
+        (3, ["10001", "10000"]),
+        (5, ["`dependsOn`", "`maxAttempts`"]),
+        (8, ["`search`", "`checkpoint`"]),
+    ] {
+        let message = issues[issue]["message"].as_str().unwrap();
+        for value in values {
+            assert!(message.contains(value), "{message}");
+        }
+    }
 }
 
 #[test]
-fn bounds_that_the_schema_does_not_show_are_kept_all_the_same() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
+fn rejects_values_outside_the_limits() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
     let with = |field: &str, value: Value| {
-        let mut plan = works::plan(1);
+        let mut plan = fixtures::plan(1);
         plan["steps"][0][field] = value;
         plan
     };
@@ -199,141 +201,146 @@ fn bounds_that_the_schema_does_not_show_are_kept_all_the_same() {
         ("stallThresholdMs", json!(0)),
         ("stallThresholdMs", json!(31_536_000_001_u64)),
     ] {
-        let refused = agent.refused("create_research_plan", with(field, value));
-        assert_eq!(refused.code, "invalid_input", "{field}");
-        assert_eq!(refused.paths(), [format!("steps[0].{field}")]);
+        let rejected = client.call_rejected("create_research_plan", with(field, value));
+        assert_eq!(rejected.code, "invalid_input", "{field}");
+        assert_eq!(rejected.paths(), [format!("steps[0].{field}")]);
     }
-    let mut plan = works::plan(1);
+    let mut plan = fixtures::plan(1);
     plan["idempotencyKey"] = json!("");
-    let refused = agent.refused("create_research_plan", plan);
-    assert_eq!(refused.paths(), ["idempotencyKey"]);
+    let rejected = client.call_rejected("create_research_plan", plan);
+    assert_eq!(rejected.paths(), ["idempotencyKey"]);
 }
 
 #[test]
-fn a_whole_number_may_be_written_as_a_fraction() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    works::created(&mut agent, 1);
-    let listed = agent.call("list_active_plans", json!({ "limit": 5.0 }));
+fn accepts_an_integer_written_as_a_float() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    fixtures::create_plan(&mut client, 1);
+    let listed = client.call("list_active_plans", json!({ "limit": 5.0 }));
     assert_eq!(listed["plans"].as_array().unwrap().len(), 1);
-    let refused = agent.refused("list_active_plans", json!({ "limit": 5.5 }));
-    assert_eq!(refused.paths(), ["limit"]);
+    let rejected = client.call_rejected("list_active_plans", json!({ "limit": 5.5 }));
+    assert_eq!(rejected.paths(), ["limit"]);
 }
 
 #[test]
-fn arguments_that_are_no_object_are_refused_like_any_other() {
+fn rejects_arguments_that_are_not_an_object() {
     for era in ERAS {
-        let place = Place::file();
-        let mut agent = Agent::start(&place, era);
+        let dir = TestDir::sqlite();
+        let mut client = Client::start(&dir, era);
         for arguments in [json!("text"), json!([1]), json!(3)] {
-            let id = agent.send(
+            let id = client.send(
                 "tools/call",
                 json!({ "name": "get_next_step", "arguments": arguments }),
             );
-            let answer = agent.answer_to(id);
-            let refused = refusal("get_next_step", &answer);
-            assert_eq!(refused.code, "invalid_input", "{answer}");
-            assert_eq!(refused.paths(), ["arguments"]);
+            let response = client.response_to(id);
+            let rejected = rejection("get_next_step", &response);
+            assert_eq!(rejected.code, "invalid_input", "{response}");
+            assert_eq!(rejected.paths(), ["arguments"]);
         }
-        // None at all are an empty object.
-        let answer = agent.ask("tools/call", json!({ "name": "ping" }));
-        assert_eq!(done("ping", &answer)["message"], "pong");
+        // Missing arguments count as an empty object.
+        let response = client.request("tools/call", json!({ "name": "ping" }));
+        assert_eq!(success("ping", &response)["message"], "pong");
     }
 }
 
 #[test]
-fn a_tool_that_there_is_not_is_an_error_of_the_protocol() {
+fn an_unknown_tool_is_a_protocol_error() {
     for era in ERAS {
-        let place = Place::file();
-        let mut agent = Agent::start(&place, era);
+        let dir = TestDir::sqlite();
+        let mut client = Client::start(&dir, era);
         for name in ["store_researches", "get_next_steps", ""] {
-            let answer = agent.ask("tools/call", json!({ "name": name, "arguments": {} }));
-            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            let response = client.request("tools/call", json!({ "name": name, "arguments": {} }));
+            assert_eq!(response["error"]["code"], -32602, "{response}");
         }
     }
 }
 
 #[test]
-fn an_id_that_is_none_names_nothing_as_one_that_never_was() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    let never = "00000000-0000-4000-8000-000000000000";
-    for id in ["nonsense", never] {
+fn a_malformed_id_is_reported_like_an_unknown_one() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let mut errors = Vec::new();
+    for id in ["malformed", "00000000-0000-4000-8000-000000000000"] {
+        let mut error = |rejected: &Rejection| {
+            errors.push(rejected.error.to_string().replace(id, "ID"));
+        };
         for tool in ["get_plan_status", "list_plan_steps", "get_next_step"] {
-            let refused = agent.refused(tool, json!({ "planId": id }));
-            assert_eq!(refused.code, "plan_not_found", "{tool}");
-            assert_eq!(refused.error["message"], format!("no plan `{id}`"));
+            let rejected = client.call_rejected(tool, json!({ "planId": id }));
+            assert_eq!(rejected.code, "plan_not_found", "{tool}");
+            error(&rejected);
         }
         let decision = json!({ "stepId": id, "decision": "approve" });
-        let refused = agent.refused("submit_user_decision", decision);
-        assert_eq!(refused.code, "step_not_found");
-        assert_eq!(refused.error["message"], format!("no step `{id}`"));
+        let rejected = client.call_rejected("submit_user_decision", decision);
+        assert_eq!(rejected.code, "step_not_found");
+        error(&rejected);
     }
+    let (malformed, unknown) = errors.split_at(errors.len() / 2);
+    assert_eq!(malformed, unknown);
 }
 
 #[test]
-fn work_that_comes_with_input_that_does_not_fit_is_kept_and_named() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    let plan = works::created(&mut agent, 1);
-    let (step, token) = works::next(&mut agent, &plan);
+fn stores_the_work_of_a_rejected_call() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let plan = fixtures::create_plan(&mut client, 1);
+    let (step, token) = fixtures::claim_step(&mut client, &plan);
     let work = json!({
         "stepId": step,
         "claimToken": token,
         "resultSummary": "Forty-two",
         "confidence": "high",
     });
-    let refused = agent.refused("submit_step_result", work.clone());
-    assert_eq!(refused.paths(), ["confidence"]);
-    let kept = refused.error["details"]["keptArtifactId"].clone();
-    assert!(kept.is_string(), "{}", refused.error);
-    // Kept once, however often it is sent, and without what would let a reader finish the step.
-    let again = agent.refused("submit_step_result", work);
-    assert_eq!(again.error, refused.error);
-    let exported = place.json(&["export", &plan]);
+    let rejected = client.call_rejected("submit_step_result", work.clone());
+    assert_eq!(rejected.paths(), ["confidence"]);
+    let kept = rejected.error["details"]["keptArtifactId"].clone();
+    assert!(kept.is_string(), "{}", rejected.error);
+    // Stored once per content, without the claim token.
+    let again = client.call_rejected("submit_step_result", work);
+    assert_eq!(again.error, rejected.error);
+    let exported = dir.json(&["export", &plan]);
     let artifacts = exported["artifacts"].as_array().unwrap();
     assert_eq!(artifacts.len(), 1, "{exported}");
     assert_eq!(artifacts[0]["artifactId"], kept, "{exported}");
     let content = artifacts[0]["content"].as_str().unwrap();
     assert!(content.contains("Forty-two") && !content.contains(&token));
-    // Also where no step is named that there is.
+    // Also if the step does not exist.
     for (tool, field) in [
         ("submit_step_result", "resultSummary"),
         ("request_user_review", "summary"),
         ("report_step_progress", "note"),
     ] {
-        let refused = agent.refused(tool, json!({ "stepId": "nonsense", field: "Work" }));
-        assert_eq!(refused.code, "step_not_found", "{tool}");
-        let kept = &refused.error["details"]["keptArtifactId"];
-        assert!(kept.is_string(), "{tool}: {}", refused.error);
+        let rejected = client.call_rejected(tool, json!({ "stepId": "nonsense", field: "Work" }));
+        assert_eq!(rejected.code, "step_not_found", "{tool}");
+        let kept = &rejected.error["details"]["keptArtifactId"];
+        assert!(kept.is_string(), "{tool}: {}", rejected.error);
     }
-    // The plan replays, with what was kept in its trail.
-    place.run(&["doctor"]);
+    // The audit trail is still consistent.
+    dir.run(&["doctor"]);
 }
 
 #[test]
-fn a_field_that_belongs_to_another_action_is_refused() {
-    let place = Place::file();
-    let mut agent = Agent::start(&place, Era::Handshake);
-    let plan = works::created(&mut agent, 2);
+fn rejects_fields_of_another_action() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let plan = fixtures::create_plan(&mut client, 2);
     let modify = |fields: Value| {
         let mut input = json!({ "planId": plan });
         let all = input.as_object_mut().unwrap();
         all.extend(fields.as_object().unwrap().clone());
         input
     };
-    let refused = agent.refused(
+    let rejected = client.call_rejected(
         "modify_plan",
         modify(json!({ "action": "add_steps", "stepId": "x" })),
     );
-    assert_eq!(refused.paths(), ["steps", "stepId"]);
+    assert_eq!(rejected.paths(), ["steps", "stepId"]);
     let steps = json!([{ "stepType": "search", "instruction": "Do" }]);
-    let refused = agent.refused(
+    let rejected = client.call_rejected(
         "modify_plan",
         modify(json!({ "action": "add_steps", "steps": steps })),
     );
     assert_eq!(
-        refused.paths(),
+        rejected.paths(),
         ["steps[0].instruction", "steps[0].instructions"]
     );
     let branch = json!({
@@ -342,9 +349,55 @@ fn a_field_that_belongs_to_another_action_is_refused() {
         "ifTrueAction": "continue",
         "actionParams": { "reason": "no" },
     });
-    let refused = agent.refused(
+    let rejected = client.call_rejected(
         "modify_plan",
         modify(json!({ "action": "add_branch", "branch": branch })),
     );
-    assert_eq!(refused.paths(), ["branch.actionParams.reason"]);
+    assert_eq!(rejected.paths(), ["branch.actionParams.reason"]);
+}
+
+/// The limits in the schema are not stricter or looser than those of the engine.
+#[test]
+fn accepts_values_at_the_limits() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let text = |length: usize| "x".repeat(length);
+    let mut plan = fixtures::plan(1);
+    plan["name"] = json!(text(200));
+    plan["researchQuestion"] = json!(text(10_000));
+    plan["planDesignRationale"] = json!(text(10_000));
+    plan["outputFormattingNotes"] = json!(text(10_000));
+    plan["idempotencyKey"] = json!(text(200));
+    plan["stallThresholdMs"] = json!(31_536_000_000_u64);
+    plan["steps"][0]["instructions"] = json!(text(100_000));
+    plan["steps"][0]["title"] = json!(text(200));
+    plan["steps"][0]["maxAttempts"] = json!(100);
+    let plan = client.call("create_research_plan", plan)["planId"].clone();
+    let artifact = json!({
+        "title": text(500), "content": text(1024 * 1024), "sourceUrl": text(4_000),
+    });
+    client.call("store_research", artifact);
+    let output = json!({
+        "planId": plan, "title": text(500), "content": "x", "mediaType": text(200),
+    });
+    client.call("store_research_output", output);
+    let feedback = json!({ "planId": plan, "rating": 5, "comment": text(10_000) });
+    client.call("submit_feedback", feedback);
+    let skill = json!({ "skillName": text(200), "status": "started" });
+    client.call("log_skill_execution", skill);
+    client.call(
+        "search_sources",
+        json!({ "query": text(1_000), "limit": 50 }),
+    );
+    let (step, _) = fixtures::claim_step(&mut client, plan.as_str().unwrap());
+    let progress = json!({ "stepId": step, "note": text(10_000), "percent": 100 });
+    client.call("report_step_progress", progress);
+    let review = json!({
+        "stepId": step,
+        "summary": text(20_000),
+        "questions": vec![text(10_000); 50],
+    });
+    client.call("request_user_review", review);
+    let decision = json!({ "stepId": step, "decision": "approve", "feedback": text(10_000) });
+    client.call("submit_user_decision", decision);
 }

@@ -1,29 +1,29 @@
-//! `onward mcp` as agents use it: the real binary, over its standard input and output.
+//! `onward mcp` end to end: the real binary over standard input and output.
 //!
-//! `agent.rs` is a client of our own that sends what it likes, in either era of the protocol;
-//! `whole_plan.rs` does the same with the official one. `ONWARD_BLESS=1 cargo test -p onward --test
-//! mcp` writes `docs/tools.md` anew.
+//! `client.rs` is a low-level client for both protocol eras; `whole_plan.rs` uses the official one.
+//! `ONWARD_BLESS=1 cargo test -p onward --test mcp document` regenerates `docs/tools.md`.
 
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that cannot run the binary must fail"
+    reason = "a broken precondition fails the test"
 )]
 
-mod agent;
-mod answers;
+mod client;
 mod cost;
+mod descriptions;
 mod document;
+mod fake_model;
+mod fixtures;
 mod inputs;
-mod lines;
-mod model;
-mod models;
-mod place;
-mod product;
+mod model_tools;
+mod release_build;
 mod resources;
+mod responses;
 mod reviews;
+mod stdio;
 mod subscriptions;
+mod test_dir;
 mod whole_plan;
-mod works;

@@ -1,21 +1,21 @@
-//! The official client works through a whole plan, in both eras and on both databases: branches, a
-//! review, a step that falls silent and is taken over, a result that comes too late.
+//! The official client completes a whole plan in both eras on both databases, with branches, a
+//! review, a takeover and a late result.
 
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 
-use crate::agent::{ERAS, Era};
-use crate::place::Place;
+use crate::client::{ERAS, Era};
+use crate::test_dir::TestDir;
 
 struct Client(RunningService<RoleClient, ClientConfig>);
 
 impl Client {
-    async fn start(place: &Place, era: Era) -> Self {
-        let mut command = tokio::process::Command::from(place.onward());
+    async fn start(dir: &TestDir, era: Era) -> Self {
+        let mut command = tokio::process::Command::from(dir.onward());
         command.arg("mcp");
-        let process = TokioChildProcess::new(command).expect("the binary starts");
+        let process = TokioChildProcess::new(command).expect("binary starts");
         let lifecycle = match era {
             Era::Handshake => ClientLifecycleMode::Initialize,
             Era::Stateless => ClientLifecycleMode::Discover {
@@ -24,29 +24,32 @@ impl Client {
         };
         let client = ClientConfig::default();
         let running = client.serve_with_lifecycle(process, lifecycle).await;
-        Self(running.expect("they understand each other"))
+        Self(running.expect("connection is established"))
     }
 
     async fn send(&self, tool: &str, arguments: Value) -> CallToolResult {
-        let arguments = arguments.as_object().expect("an object").clone();
+        let arguments = arguments
+            .as_object()
+            .expect("arguments are an object")
+            .clone();
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let answer = self.0.call_tool(params).await;
-        answer.unwrap_or_else(|why| panic!("{tool}: {why}"))
+        let response = self.0.call_tool(params).await;
+        response.unwrap_or_else(|why| panic!("{tool}: {why}"))
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Value {
-        let answer = self.send(tool, arguments).await;
-        assert_ne!(answer.is_error, Some(true), "{tool}: {answer:?}");
-        answer.structured_content.expect("structured content")
+        let response = self.send(tool, arguments).await;
+        assert_ne!(response.is_error, Some(true), "{tool}: {response:?}");
+        response.structured_content.expect("structured content")
     }
 
-    async fn refused(&self, tool: &str, arguments: Value) -> Value {
-        let answer = self.send(tool, arguments).await;
-        assert_eq!(answer.is_error, Some(true), "{tool}: {answer:?}");
-        assert!(answer.structured_content.is_none(), "{tool}");
-        let text = answer.content[0].as_text().expect("a text");
-        let said: Value = serde_json::from_str(&text.text).expect("the text is JSON");
-        said["error"].clone()
+    async fn call_rejected(&self, tool: &str, arguments: Value) -> Value {
+        let response = self.send(tool, arguments).await;
+        assert_eq!(response.is_error, Some(true), "{tool}: {response:?}");
+        assert!(response.structured_content.is_none(), "{tool}");
+        let text = response.content[0].as_text().expect("text content");
+        let content: Value = serde_json::from_str(&text.text).expect("text is JSON");
+        content["error"].clone()
     }
 
     async fn next(&self, plan: &Value) -> Value {
@@ -56,7 +59,7 @@ impl Client {
     }
 }
 
-/// Seven steps: one is passed over by a branch, one is added by another.
+/// Five steps and two branches: one skips a step, one adds a step.
 fn plan() -> Value {
     let step =
         |kind: &str, instructions: &str| json!({ "stepType": kind, "instructions": instructions });
@@ -67,9 +70,9 @@ fn plan() -> Value {
         "outputFormattingNotes": "Short.",
         "steps": [
             step("search", "Find"),
-            step("extract", "Passed over"),
-            step("analyze", "Think"),
-            step("critique", "Doubt"),
+            step("extract", "Skipped"),
+            step("analyze", "Interpret"),
+            step("critique", "Check"),
             step("synthesize", "Write"),
         ],
         "branchingConditions": [
@@ -83,14 +86,14 @@ fn plan() -> Value {
                 "afterStepOrder": 3,
                 "conditionExpression": "confidence < 0.5",
                 "ifTrueAction": "add_steps",
-                "actionParams": { "steps": [step("search", "Look again")] },
+                "actionParams": { "steps": [step("search", "Search again")] },
             },
         ],
     })
 }
 
-async fn walk(place: &Place, era: Era) {
-    let client = Client::start(place, era).await;
+async fn complete(dir: &TestDir, era: Era) {
+    let client = Client::start(dir, era).await;
     let skill = client
         .call(
             "log_skill_execution",
@@ -102,20 +105,20 @@ async fn walk(place: &Place, era: Era) {
             }),
         )
         .await;
-    let made = client.call("create_research_plan", plan()).await;
-    assert_eq!(made["skillExecutionId"], skill["executionId"]);
-    assert_eq!(made["stepCount"], 5);
-    assert_eq!(made["firstStep"]["instructions"], "Find");
-    let plan = &made["planId"];
+    let created = client.call("create_research_plan", plan()).await;
+    assert_eq!(created["skillExecutionId"], skill["executionId"]);
+    assert_eq!(created["stepCount"], 5);
+    assert_eq!(created["firstStep"]["instructions"], "Find");
+    let plan = &created["planId"];
 
     branches(&client, plan).await;
     let late = take_over(&client, plan).await;
     review(&client, plan).await;
-    end(&client, plan, &late).await;
+    finish(&client, plan, &late).await;
 
-    client.0.cancel().await.expect("it ends");
-    let trail = place.json(&["plan", "log", plan.as_str().expect("an id")]);
-    let events = trail["events"].as_array().expect("a trail");
+    client.0.cancel().await.expect("connection closes");
+    let audit = dir.json(&["plan", "log", plan.as_str().expect("plan id")]);
+    let events = audit["events"].as_array().expect("events");
     let names: Vec<&str> = events
         .iter()
         .filter_map(|event| event["eventType"].as_str())
@@ -128,10 +131,10 @@ async fn walk(place: &Place, era: Era) {
     ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
-    place.run(&["doctor"]);
+    dir.run(&["doctor"]);
 }
 
-/// Steps 1 and 3: one branch passes over step 2, the other adds a step.
+/// Steps 1 and 3: one branch skips step 2, the other adds a step.
 async fn branches(client: &Client, plan: &Value) {
     let step = client.next(plan).await;
     let submitted = client
@@ -170,26 +173,27 @@ async fn branches(client: &Client, plan: &Value) {
     assert_eq!(added.map(Vec::len), Some(1));
 }
 
-/// Step 4 falls silent and is handed out again; the first agent's result comes too late, and is kept.
+/// Step 4 is requeued and claimed again. The first result arrives too late and is stored as an
+/// artifact.
 async fn take_over(client: &Client, plan: &Value) -> Value {
-    let silent = client.next(plan).await;
-    assert_eq!(silent["instructions"], "Look again");
-    // Nobody waits half an hour here: the step is given back by hand, as a stall would.
+    let first = client.next(plan).await;
+    assert_eq!(first["instructions"], "Search again");
+    // Instead of waiting for a stall.
     client
         .call(
             "modify_plan",
-            json!({ "planId": plan, "action": "requeue_step", "stepId": silent["stepId"] }),
+            json!({ "planId": plan, "action": "requeue_step", "stepId": first["stepId"] }),
         )
         .await;
-    let taken = client.next(plan).await;
-    assert_eq!(taken["stepId"], silent["stepId"]);
-    assert_eq!(taken["attempt"], 2);
+    let second = client.next(plan).await;
+    assert_eq!(second["stepId"], first["stepId"]);
+    assert_eq!(second["attempt"], 2);
     let late = client
-        .refused(
+        .call_rejected(
             "submit_step_result",
             json!({
-                "stepId": silent["stepId"],
-                "claimToken": silent["claimToken"],
+                "stepId": first["stepId"],
+                "claimToken": first["claimToken"],
                 "resultSummary": "Too late",
             }),
         )
@@ -197,62 +201,59 @@ async fn take_over(client: &Client, plan: &Value) -> Value {
     assert_eq!(late["code"], "claim_superseded");
     assert!(late["details"]["keptArtifactId"].is_string(), "{late}");
     let progress =
-        json!({ "stepId": taken["stepId"], "claimToken": taken["claimToken"], "percent": 50 });
+        json!({ "stepId": second["stepId"], "claimToken": second["claimToken"], "percent": 50 });
     let progress = client.call("report_step_progress", progress).await;
     assert_eq!(progress["planStatus"], "executing");
     let submission = json!({
-        "stepId": taken["stepId"],
-        "claimToken": taken["claimToken"],
+        "stepId": second["stepId"],
+        "claimToken": second["claimToken"],
         "resultSummary": "Found",
         "claimNext": true,
     });
     let once = client.call("submit_step_result", submission.clone()).await;
     let twice = client.call("submit_step_result", submission).await;
-    assert_eq!(once, twice, "the same result gets the same answer");
+    assert_eq!(once, twice, "submitting is idempotent");
     late["details"]["keptArtifactId"].clone()
 }
 
-/// Step 5 asks a person, who wants it otherwise first, and then approves.
+/// Step 5 is under review: the user requests a change, then approves.
 async fn review(client: &Client, plan: &Value) {
     let status = client
         .call("get_plan_status", json!({ "planId": plan }))
         .await;
     let step = &status["currentStep"]["stepId"];
-    let asked = json!({ "stepId": step, "summary": "Is it good?", "questions": ["Really?"] });
-    let asked = client.call("request_user_review", asked).await;
-    assert_eq!(asked["planStatus"], "awaiting_review");
-    assert!(
-        asked.get("decision").is_none(),
-        "nobody was asked in a form"
-    );
+    let review = json!({ "stepId": step, "summary": "Is it good?", "questions": ["Really?"] });
+    let review = client.call("request_user_review", review).await;
+    assert_eq!(review["planStatus"], "awaiting_review");
+    assert!(review.get("decision").is_none(), "there is no form");
     let next = client
         .call("get_next_step", json!({ "planId": plan }))
         .await;
     assert_eq!(next["status"], "awaiting_review");
-    assert_eq!(next["review"]["reviewId"], asked["reviewId"]);
+    assert_eq!(next["review"]["reviewId"], review["reviewId"]);
     let decide = |decision: &str, feedback: Value| json!({ "stepId": step, "decision": decision, "feedback": feedback });
-    let refused = client
-        .refused("submit_user_decision", decide("modify", Value::Null))
+    let rejected = client
+        .call_rejected("submit_user_decision", decide("modify", Value::Null))
         .await;
-    assert_eq!(refused["code"], "feedback_required");
+    assert_eq!(rejected["code"], "feedback_required");
     let decided = client
         .call("submit_user_decision", decide("modify", "Shorter".into()))
         .await;
     assert_eq!(decided["stepStatus"], "in_progress");
-    let instructions = decided["instructions"].as_str().expect("a text");
-    assert!(instructions.contains("User feedback:"), "{instructions}");
-    let again = client.next(plan).await;
-    assert_eq!(again["stepId"], *step, "told once of what was decided");
-    let asked = json!({ "stepId": step, "summary": "Now?" });
-    client.call("request_user_review", asked).await;
+    let instructions = decided["instructions"].as_str().expect("instructions");
+    assert!(instructions.contains("Shorter"), "{instructions}");
+    let next = client.next(plan).await;
+    assert_eq!(next["stepId"], *step, "the step is returned once");
+    let review = json!({ "stepId": step, "summary": "Now?" });
+    client.call("request_user_review", review).await;
     let decided = client
         .call("submit_user_decision", decide("approve", Value::Null))
         .await;
     assert_eq!(decided["stepStatus"], "completed");
 }
 
-/// The last step, and what remains of it all.
-async fn end(client: &Client, plan: &Value, late: &Value) {
+/// The last step, and the state of the completed plan.
+async fn finish(client: &Client, plan: &Value, late: &Value) {
     let step = client.next(plan).await;
     let submitted = client
         .call(
@@ -275,7 +276,7 @@ async fn end(client: &Client, plan: &Value, late: &Value) {
     assert!(feedback["feedbackId"].is_string());
     let context = json!({ "planId": plan, "sessionId": "second" });
     let context = client.call("get_research_context", context).await;
-    let artifacts = context["artifacts"].as_array().expect("a list");
+    let artifacts = context["artifacts"].as_array().expect("artifacts");
     assert!(
         artifacts.iter().any(|one| one["artifactId"] == *late),
         "{context}"
@@ -285,52 +286,51 @@ async fn end(client: &Client, plan: &Value, late: &Value) {
     assert_eq!(active["plans"], json!([]));
 }
 
-fn run(place: &Place, era: Era) {
+fn run(dir: &TestDir, era: Era) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime starts");
-    runtime.block_on(walk(place, era));
+        .expect("runtime starts");
+    runtime.block_on(complete(dir, era));
 }
 
 #[test]
-fn a_whole_plan_is_worked_through_on_a_file() {
+fn completes_a_plan_on_sqlite() {
     for era in ERAS {
-        run(&Place::file(), era);
+        run(&TestDir::sqlite(), era);
     }
 }
 
 #[test]
-fn a_whole_plan_is_worked_through_on_a_server() {
+fn completes_a_plan_on_postgres() {
     for era in ERAS {
-        run(&Place::server(), era);
+        run(&TestDir::postgres(), era);
     }
 }
 
-/// The sweep runs beside the agents: it marks the plan of a silent one, and whoever asks for stalled
-/// steps resumes the plan and takes over.
+/// The sweep of `onward mcp` marks the plan as stalled; `includeStalled` then takes the step over.
 #[test]
-fn a_silent_step_is_noticed_and_taken_over() {
-    let place = Place::file();
-    let mut agent = crate::agent::Agent::start(&place, Era::Handshake);
-    let mut plan = crate::works::plan(1);
+fn a_stalled_step_is_detected_and_taken_over() {
+    let dir = TestDir::sqlite();
+    let mut client = crate::client::Client::start(&dir, Era::Handshake);
+    let mut plan = crate::fixtures::plan(1);
     plan["stallThresholdMs"] = json!(1);
-    let plan = agent.call("create_research_plan", plan)["planId"].clone();
-    agent.ask("resources/subscribe", json!({ "uri": "onward://plans" }));
-    let silent = agent.call("get_next_step", json!({ "planId": plan }));
-    // Every change of a plan is told, so nobody has to look again and again.
+    let plan = client.call("create_research_plan", plan)["planId"].clone();
+    client.request("resources/subscribe", json!({ "uri": "onward://plans" }));
+    let first = client.call("get_next_step", json!({ "planId": plan }));
+    // Wait for notifications instead of polling.
     loop {
-        agent.note("notifications/resources/updated");
-        let status = agent.call("get_plan_status", json!({ "planId": plan }));
+        client.notification("notifications/resources/updated");
+        let status = client.call("get_plan_status", json!({ "planId": plan }));
         if status["status"] == "stalled" {
-            assert_eq!(status["stalledSteps"][0]["stepId"], silent["stepId"]);
+            assert_eq!(status["stalledSteps"][0]["stepId"], first["stepId"]);
             break;
         }
     }
-    let taken = agent.call(
+    let second = client.call(
         "get_next_step",
         json!({ "planId": plan, "includeStalled": true, "sessionId": "second" }),
     );
-    assert_eq!(taken["stepId"], silent["stepId"]);
-    assert_eq!(taken["attempt"], 2);
+    assert_eq!(second["stepId"], first["stepId"]);
+    assert_eq!(second["attempt"], 2);
 }

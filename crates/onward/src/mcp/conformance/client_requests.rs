@@ -1,5 +1,5 @@
-//! The suite's tools that ask the client something: by a request in 2025-11-25, by an answer that asks
-//! for more in 2026-07-28. Their state is sealed with the key that reviews are sealed with.
+//! The suite's tools that request input from the client: with a request in 2025-11-25, with an
+//! `input_required` result in 2026-07-28. Their state is sealed with the key of the review forms.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -9,7 +9,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
-use super::{made, said};
+use super::{convert, text_result};
 use crate::mcp::Setup;
 
 pub(super) async fn call(
@@ -19,10 +19,10 @@ pub(super) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let name: &str = &request.name;
     let argument = |name: &str| {
-        let given = request.arguments.as_ref().and_then(|all| all.get(name));
-        given.and_then(Value::as_str).unwrap_or_default().to_owned()
+        let value = request.arguments.as_ref().and_then(|all| all.get(name));
+        value.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let answered = match name {
+    let text = match name {
         "test_sampling" => sample(context, &argument("prompt")).await?,
         "test_elicitation" => {
             let field = json!({ "type": "string" });
@@ -40,15 +40,15 @@ pub(super) async fn call(
             let answers = request.input_responses.as_ref();
             let state = request.request_state.as_deref();
             match next_round(setup, name, &client, answers, state)? {
-                Some(more) => return Ok(CallToolResponse::InputRequired(more)),
+                Some(input) => return Ok(CallToolResponse::InputRequired(input)),
                 None => "state-ok".to_owned(),
             }
         }
     };
-    said(&answered)
+    text_result(&text)
 }
 
-/// None where the prompt has what it needs.
+/// Returns `None` if the prompt needs no further input.
 pub(super) fn prompt(
     setup: &Setup,
     request: &GetPromptRequestParams,
@@ -57,21 +57,21 @@ pub(super) fn prompt(
         request.input_responses.as_ref(),
         request.request_state.as_deref(),
     );
-    let anybody = ClientCapabilities::default();
-    next_round(setup, &request.name, &anybody, answers, state)
+    let client = ClientCapabilities::default();
+    next_round(setup, &request.name, &client, answers, state)
 }
 
-fn unanswered(why: &dyn std::fmt::Display) -> ErrorData {
+fn internal_error(why: &dyn std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(why.to_string(), None)
 }
 
-#[allow(deprecated, reason = "the suite asks for it")]
+#[allow(deprecated, reason = "the conformance suite requires it")]
 async fn sample(context: &RequestContext<RoleServer>, text: &str) -> Result<String, ErrorData> {
     let message = json!({ "role": "user", "content": { "type": "text", "text": text } });
-    let params = made(json!({ "messages": [message], "maxTokens": 100 }))?;
-    let answer = context.peer.create_message(params).await;
-    let answer = answer.map_err(|why| unanswered(&why))?;
-    serde_json::to_string(&answer).map_err(|why| unanswered(&why))
+    let params = convert(json!({ "messages": [message], "maxTokens": 100 }))?;
+    let response = context.peer.create_message(params).await;
+    let response = response.map_err(|why| internal_error(&why))?;
+    serde_json::to_string(&response).map_err(|why| internal_error(&why))
 }
 
 async fn elicit(
@@ -82,11 +82,11 @@ async fn elicit(
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: message.to_owned(),
-        requested_schema: made(schema)?,
+        requested_schema: convert(schema)?,
     };
-    let answer = context.peer.create_elicitation(params).await;
-    let answer = answer.map_err(|why| unanswered(&why))?;
-    serde_json::to_string(&answer).map_err(|why| unanswered(&why))
+    let response = context.peer.create_elicitation(params).await;
+    let response = response.map_err(|why| internal_error(&why))?;
+    serde_json::to_string(&response).map_err(|why| internal_error(&why))
 }
 
 fn defaults() -> Value {
@@ -126,7 +126,7 @@ fn choices() -> Value {
     })
 }
 
-/// What is asked in which round, by name; None where nothing is left to ask.
+/// The input requests of a round, or `None` after the last round.
 fn questions(name: &str, round: usize, client: &ClientCapabilities) -> Option<Value> {
     let form = |message: &str, field: &str| {
         let schema = json!({
@@ -155,7 +155,7 @@ fn questions(name: &str, round: usize, client: &ClientCapabilities) -> Option<Va
         }),
         (Some("multi_round"), 0) => json!({ "step1": form("What is your name?", "name") }),
         (Some("multi_round"), 1) => json!({ "step2": form("Which color?", "color") }),
-        // What the client cannot do it is not asked for.
+        // Only what the client supports.
         (Some("capabilities"), 0) if client.elicitation.is_none() => {
             json!({ "capital_question": sample("Which city?") })
         }
@@ -165,7 +165,7 @@ fn questions(name: &str, round: usize, client: &ClientCapabilities) -> Option<Va
     })
 }
 
-/// What is to be asked next: the same once more where an answer is missing or is none.
+/// The next input requests. A round is repeated if an answer is missing or invalid.
 fn next_round(
     setup: &Setup,
     name: &str,
@@ -178,23 +178,23 @@ fn next_round(
         Some(sealed) => codec
             .open_json_with(sealed, name.as_bytes())
             .map_err(|why| {
-                let message = format!("this is not the state that was given out: {why}");
+                let message = format!("not a state of this call: {why}");
                 ErrorData::invalid_params(message, None)
             })?,
         None => 0,
     };
-    let asked = questions(name, round, client).unwrap_or_default();
-    let mut asked = asked.as_object().into_iter().flat_map(|all| all.keys());
+    let pending = questions(name, round, client).unwrap_or_default();
+    let mut pending = pending.as_object().into_iter().flat_map(|all| all.keys());
     let answer = |question: &String| answers?.get(question)?.as_object();
-    if asked.all(|question| answer(question).is_some()) {
+    if pending.all(|question| answer(question).is_some()) {
         round += 1;
     }
     let Some(questions) = questions(name, round, client) else {
         return Ok(None);
     };
-    let requests: InputRequests = made(questions)?;
-    let bound = rmcp::model::SealOptions::new().associated_data(name.as_bytes());
-    let sealed = codec.seal_json_with(&round, &bound);
-    let sealed = sealed.map_err(|why| unanswered(&why))?;
+    let requests: InputRequests = convert(questions)?;
+    let options = rmcp::model::SealOptions::new().associated_data(name.as_bytes());
+    let sealed = codec.seal_json_with(&round, &options);
+    let sealed = sealed.map_err(|why| internal_error(&why))?;
     Ok(Some(InputRequiredResult::new(Some(requests), Some(sealed))))
 }

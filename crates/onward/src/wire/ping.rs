@@ -1,11 +1,11 @@
-//! The answer of `ping`.
+//! The response of `ping`.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Pong {
+pub(crate) struct PingResponse {
     message: &'static str,
     server: Server,
     tenant: String,
@@ -18,8 +18,8 @@ struct Server {
     version: &'static str,
 }
 
-impl Pong {
-    pub(crate) fn to(caller: &Caller) -> Self {
+impl PingResponse {
+    pub(crate) fn new(caller: &Caller) -> Self {
         Self {
             message: "pong",
             server: Server {

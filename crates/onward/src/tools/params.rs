@@ -1,0 +1,370 @@
+//! Parameters shared by several tools (ids, steps, branches) and their conversion to engine types.
+//!
+//! A malformed id and an id that does not exist get the same error.
+
+use std::time::Duration;
+
+use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
+use onward_core::id::{ArtifactId, ClaimToken, SessionId};
+use onward_core::policy::{
+    MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_STEPS, MAX_THRESHOLD, MAX_TITLE,
+    MIN_THRESHOLD,
+};
+use onward_core::{Code, PlanId, StepId, StepType, Timestamp};
+use onward_engine::{Caller, Engine, Error};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{ToolContext, ToolError, input, schema};
+
+/// Characters of an invalid id that an error message repeats.
+const MAX_QUOTED: usize = 100;
+/// Characters of an idempotency key. Checked by the engine as well.
+pub(super) const MAX_KEY: usize = 200;
+/// The bounds of a stall threshold in milliseconds.
+pub(super) const MIN_THRESHOLD_MS: u32 = MIN_THRESHOLD.subsec_millis();
+pub(super) const MAX_THRESHOLD_MS: u64 = MAX_THRESHOLD.as_secs() * 1_000;
+
+pub(crate) fn plan_id(id: &str) -> Result<PlanId, ToolError> {
+    id.parse()
+        .map_err(|_| Error::PlanNotFound(truncated(id)).into())
+}
+
+pub(super) fn step_id(id: &str) -> Result<StepId, ToolError> {
+    id.parse().map_err(|_| step_not_found(id, None))
+}
+
+/// Parses a step id. If it is malformed, stores the submitted work as an artifact first.
+pub(super) async fn step_id_or_store(
+    context: &ToolContext,
+    caller: &Caller,
+    id: &str,
+    work: impl FnOnce() -> Value,
+) -> Result<StepId, ToolError> {
+    match id.parse() {
+        Ok(step) => Ok(step),
+        Err(_) => {
+            let named = truncated(id);
+            let artifact =
+                context
+                    .engine
+                    .store_unparsed_result(caller, &named, work(), Code::StepNotFound);
+            Err(step_not_found(id, artifact.await.ok()))
+        }
+    }
+}
+
+fn step_not_found(id: &str, kept: Option<ArtifactId>) -> ToolError {
+    let step = truncated(id);
+    Error::StepNotFound { step, kept }.into()
+}
+
+/// Stores the work in arguments that failed validation as an artifact.
+pub(super) async fn store_rejected_input(
+    context: &ToolContext,
+    caller: &Caller,
+    arguments: &Value,
+) -> Option<ArtifactId> {
+    let mut work = arguments.as_object()?.clone();
+    // A reader of the artifact must not be able to act on the claim.
+    work.remove("claimToken");
+    let step = work.remove("stepId");
+    let named = truncated(step.as_ref().and_then(Value::as_str).unwrap_or_default());
+    if work.is_empty() {
+        return None;
+    }
+    let artifact =
+        context
+            .engine
+            .store_unparsed_result(caller, &named, work.into(), Code::InvalidInput);
+    // The call is rejected whether or not the work could be stored.
+    artifact.await.ok()
+}
+
+/// The part of an id that an error message repeats.
+pub(super) fn truncated(id: &str) -> String {
+    id.chars().take(MAX_QUOTED).collect()
+}
+
+pub(super) fn artifact_id(id: &str) -> Result<ArtifactId, ToolError> {
+    id.parse().map_err(|_| {
+        let name = truncated(id);
+        Error::NotFound {
+            kind: "artifact",
+            name,
+        }
+        .into()
+    })
+}
+
+pub(super) fn session_id(id: Option<String>) -> Option<SessionId> {
+    id.map(SessionId::new)
+}
+
+pub(super) fn claim_token(token: Option<String>) -> Option<ClaimToken> {
+    token.map(ClaimToken::new)
+}
+
+pub(super) fn timestamp(text: Option<String>, path: &str) -> Result<Option<Timestamp>, ToolError> {
+    let Some(text) = text else { return Ok(None) };
+    let at = text.parse().map(Some);
+    at.map_err(|_| {
+        ToolError::invalid(
+            path,
+            "must be an RFC 3339 time such as `2026-07-28T09:00:00Z`",
+        )
+    })
+}
+
+pub(super) fn duration(ms: Option<u64>) -> Option<Duration> {
+    ms.map(Duration::from_millis)
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ArtifactKind {
+    Note,
+    Source,
+    Data,
+    Finding,
+    Quote,
+    LateResult,
+    Other,
+}
+
+impl ArtifactKind {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            ArtifactKind::Note => "note",
+            ArtifactKind::Source => "source",
+            ArtifactKind::Data => "data",
+            ArtifactKind::Finding => "finding",
+            ArtifactKind::Quote => "quote",
+            ArtifactKind::LateResult => "late_result",
+            ArtifactKind::Other => "other",
+        }
+    }
+}
+
+/// search: find sources; extract: collect data; analyze: interpret; critique: find errors;
+/// synthesize: write up; checkpoint: pause for user review; custom: other
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StepKind {
+    Search,
+    Extract,
+    Analyze,
+    Critique,
+    Synthesize,
+    Checkpoint,
+    Custom,
+}
+
+impl From<StepKind> for StepType {
+    fn from(kind: StepKind) -> Self {
+        match kind {
+            StepKind::Search => StepType::Search,
+            StepKind::Extract => StepType::Extract,
+            StepKind::Analyze => StepType::Analyze,
+            StepKind::Critique => StepType::Critique,
+            StepKind::Synthesize => StepType::Synthesize,
+            StepKind::Checkpoint => StepType::Checkpoint,
+            StepKind::Custom => StepType::Custom,
+        }
+    }
+}
+
+// No doc comment: it would become a description of the array items in the schema.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Step {
+    step_type: StepKind,
+    /// What to do and return, self-contained
+    #[schemars(length(min = 1, max = MAX_INSTRUCTIONS))]
+    instructions: String,
+    /// Short label
+    #[schemars(length(max = MAX_TITLE))]
+    title: Option<String>,
+    /// Orders (1-based) of steps that must end first
+    depends_on: Option<Vec<u32>>,
+    /// Overrides the plan's
+    #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
+    stall_threshold_ms: Option<u64>,
+    /// Attempts before it fails; default 3
+    #[schemars(range(min = 1, max = MAX_MAX_ATTEMPTS))]
+    max_attempts: Option<u32>,
+}
+
+impl Step {
+    pub(super) fn spec(self, engine: &Engine) -> StepSpec {
+        StepSpec {
+            id: engine.new_step_id(),
+            step_type: self.step_type.into(),
+            title: self.title,
+            instructions: self.instructions,
+            depends_on: self.depends_on.unwrap_or_default(),
+            stall_threshold: duration(self.stall_threshold_ms),
+            max_attempts: self.max_attempts,
+        }
+    }
+}
+
+pub(super) fn steps(steps: Vec<Step>, engine: &Engine) -> Vec<StepSpec> {
+    steps.into_iter().map(|step| step.spec(engine)).collect()
+}
+
+/// continue: nothing; skip_to: skip the steps before the target; add_steps: insert steps here;
+/// fail: fail the plan
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Continue,
+    SkipTo,
+    AddSteps,
+    Fail,
+}
+
+// No doc comment, as for `Step`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Branch {
+    /// Order of the step to test
+    after_step_order: u32,
+    /// CEL (at most 2048 bytes) over `confidence`, `resultSummary`, `result`, `step`, `plan`, e.g.
+    /// `result.sources.size() < 3`
+    condition_expression: String,
+    if_true_action: Action,
+    /// `ifTrueAction` parameters
+    action_params: Option<ActionParams>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ActionParams {
+    /// skip_to: target order
+    target_step_order: Option<u32>,
+    /// skip_to: target id instead
+    target_step_id: Option<String>,
+    /// add_steps: like the plan's `steps`
+    #[schemars(length(min = 1, max = MAX_STEPS))]
+    steps: Option<Vec<Map<String, Value>>>,
+    /// fail: why
+    #[schemars(length(max = MAX_REMARK))]
+    reason: Option<String>,
+}
+
+impl Branch {
+    /// Converts to the engine's type. `path` is the position in the input.
+    pub(super) fn spec(self, path: &str, engine: &Engine) -> Result<BranchSpec, ToolError> {
+        let path = format!("{path}.actionParams");
+        let params = self.action_params.unwrap_or_default();
+        let (by_order, by_id) = (params.target_step_order, params.target_step_id);
+        let (steps, reason) = (params.steps, params.reason);
+        let allowed: &[&str] = match self.if_true_action {
+            Action::Continue => &[],
+            Action::SkipTo => &["targetStepOrder", "targetStepId"],
+            Action::AddSteps => &["steps"],
+            Action::Fail => &["reason"],
+        };
+        let present = [
+            ("targetStepOrder", by_order.is_some()),
+            ("targetStepId", by_id.is_some()),
+            ("steps", steps.is_some()),
+            ("reason", reason.is_some()),
+        ];
+        let misplaced = present
+            .iter()
+            .find(|(name, present)| *present && !allowed.contains(name));
+        if let Some((name, _)) = misplaced {
+            let message = "is a parameter of another `ifTrueAction`";
+            return Err(ToolError::invalid(format!("{path}.{name}"), message));
+        }
+        let action = match self.if_true_action {
+            Action::Continue => ActionSpec::Continue,
+            Action::SkipTo => ActionSpec::SkipTo(target(by_order, by_id, &path)?),
+            Action::AddSteps => {
+                let steps = steps.ok_or_else(|| {
+                    ToolError::invalid(format!("{path}.steps"), "is required for `add_steps`")
+                })?;
+                ActionSpec::AddSteps(parse_steps(steps, &format!("{path}.steps"), engine)?)
+            }
+            Action::Fail => ActionSpec::Fail { reason },
+        };
+        Ok(BranchSpec {
+            id: engine.new_branch_id(),
+            after_order: self.after_step_order,
+            condition: self.condition_expression,
+            action,
+        })
+    }
+}
+
+fn target(order: Option<u32>, id: Option<String>, path: &str) -> Result<StepRef, ToolError> {
+    match (order, id) {
+        (Some(order), None) => Ok(StepRef::Order(order)),
+        (None, Some(id)) => {
+            let path = format!("{path}.targetStepId");
+            id.parse().map(StepRef::Id).map_err(|_| {
+                let actual = format!("`{}`", truncated(&id));
+                let expected = "the id of a step in this plan".to_owned();
+                onward_core::Refusal::InvalidStepReference {
+                    path,
+                    actual,
+                    expected,
+                }
+                .into()
+            })
+        }
+        (None, None) => Err(ToolError::invalid(
+            format!("{path}.targetStepOrder"),
+            "is required for `skip_to` unless `targetStepId` is set",
+        )),
+        (Some(_), Some(_)) => Err(ToolError::invalid(
+            format!("{path}.targetStepId"),
+            "cannot be combined with `targetStepOrder`; send only one of them",
+        )),
+    }
+}
+
+/// Validates and converts a branch that the tool's schema shows as a plain object. Its schema is
+/// part of `create_research_plan`.
+pub(super) fn parse_branch(
+    branch: Map<String, Value>,
+    path: &str,
+    engine: &Engine,
+) -> Result<BranchSpec, ToolError> {
+    let mut branch = Value::Object(branch);
+    let issues = input::validate_at(&mut branch, &schema::input_schema::<Branch>(), path);
+    if !issues.is_empty() {
+        return Err(ToolError::from_issues(issues));
+    }
+    let branch = Branch::deserialize(branch).map_err(|why| ToolError::undecodable(&why))?;
+    branch.spec(path, engine)
+}
+
+/// Validates and converts steps that the tool's schema shows as plain objects. Their schema is part
+/// of `create_research_plan`.
+pub(super) fn parse_steps(
+    steps: Vec<Map<String, Value>>,
+    path: &str,
+    engine: &Engine,
+) -> Result<Vec<StepSpec>, ToolError> {
+    let schema = schema::input_schema::<Step>();
+    let (mut specs, mut issues) = (Vec::with_capacity(steps.len()), Vec::new());
+    for (index, step) in steps.into_iter().enumerate() {
+        let mut step = Value::Object(step);
+        let path = format!("{path}[{index}]");
+        let found = input::validate_at(&mut step, &schema, &path);
+        if found.is_empty() {
+            let step = Step::deserialize(step).map_err(|why| ToolError::undecodable(&why))?;
+            specs.push(step.spec(engine));
+        }
+        issues.extend(found);
+    }
+    if issues.is_empty() {
+        Ok(specs)
+    } else {
+        Err(ToolError::from_issues(issues))
+    }
+}

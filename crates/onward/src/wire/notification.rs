@@ -1,0 +1,124 @@
+//! Notifications about stalls, reviews and failures, as sent to webhooks and to the dashboard's
+//! script.
+
+use onward_core::finding::Kind;
+use onward_engine::Caller;
+use onward_engine::notification::PlanNotification;
+use serde::Serialize;
+
+use crate::output::format;
+
+/// Characters of a free text. The dashboard shows all of it.
+const MAX_TEXT: usize = 500;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Notification {
+    /// Unique per finding and stable across delivery attempts.
+    pub(crate) id: String,
+    kind: &'static str,
+    /// One sentence for the user.
+    text: String,
+    tenant: String,
+    /// When the condition began.
+    since: String,
+    found_at: String,
+    plan: Plan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<Step>,
+    /// The summary under review, or why the plan failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// The dashboard page, if the server's URL is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Plan {
+    plan_id: String,
+    name: String,
+    status: &'static str,
+    on_stall: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Step {
+    step_id: String,
+    order: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+}
+
+impl Notification {
+    pub(crate) fn new(source: &PlanNotification, tenant: &str, base_url: Option<&str>) -> Self {
+        let (notification, finding) = (&source.notification, &source.notification.finding);
+        let short = |text: &String| text.chars().take(MAX_TEXT).collect::<String>();
+        let step = source.step.as_ref().map(|(id, order, title)| Step {
+            step_id: id.to_string(),
+            order: *order,
+            title: title.clone(),
+            attempt: finding.attempt,
+        });
+        Self {
+            id: format!("{}/{}", notification.plan, finding.key),
+            kind: finding.kind.as_str(),
+            text: sentence(source),
+            tenant: tenant.to_owned(),
+            since: super::at(finding.since),
+            found_at: super::at(notification.found_at),
+            plan: Plan {
+                plan_id: notification.plan.to_string(),
+                name: source.plan_name.clone(),
+                status: source.plan_status.as_str(),
+                on_stall: source.on_stall.as_str(),
+            },
+            step,
+            note: finding.note.as_ref().map(short),
+            url: base_url.map(|base| format!("{base}{}", page(source))),
+        }
+    }
+
+    /// With a relative link, for the server's own pages.
+    pub(crate) fn for_page(source: &PlanNotification, caller: &Caller) -> Self {
+        Self::new(source, &caller.tenant, Some(""))
+    }
+}
+
+/// The path of the dashboard page.
+fn page(source: &PlanNotification) -> String {
+    let finding = &source.notification.finding;
+    match (finding.kind, finding.key.strip_prefix("review/")) {
+        (Kind::Review, Some(review)) => format!("/reviews/{review}"),
+        (Kind::Stall | Kind::Review | Kind::Failure, _) => {
+            format!("/plans/{}", source.notification.plan)
+        }
+    }
+}
+
+/// One line of text, with control characters removed.
+fn sentence(source: &PlanNotification) -> String {
+    let finding = &source.notification.finding;
+    let name = format::sanitize_line(&source.plan_name);
+    let step = match &source.step {
+        Some((_, order, Some(title))) => format!("step {order} ({})", format::sanitize_line(title)),
+        Some((_, order, None)) => format!("step {order}"),
+        None => "a step".to_owned(),
+    };
+    match finding.kind {
+        Kind::Stall => {
+            let since = format::timestamp(finding.since);
+            format!("\u{201c}{name}\u{201d}: {step} has had no activity since {since}")
+        }
+        Kind::Review => format!("\u{201c}{name}\u{201d}: {step} is waiting for your decision"),
+        Kind::Failure => {
+            let why = finding.note.as_deref().unwrap_or_default();
+            let why: String = format::sanitize_line(why).chars().take(MAX_TEXT).collect();
+            format!("\u{201c}{name}\u{201d} failed: {why}")
+        }
+    }
+}
