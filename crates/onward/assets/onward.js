@@ -1,27 +1,27 @@
-// What makes the pages live. Without it everything works; with it, one need not load them anew.
+// Live updates of the dashboard. All pages work without this script.
 //
-// A stream says which plans change. The page is then asked for once more, and its parts that are marked
-// (`data-part`) are put in place. What somebody has written, opened or is looking at stays as it is.
+// An event stream reports changed plans and sessions. The script then fetches the page again and replaces
+// the changed parts (`data-part`). User input, open details, focus and scroll position are kept.
 "use strict";
 
 (() => {
-    const SOON = 150; // What changes at once is asked for at once.
-    const OFTEN = 20_000; // Times and drawings move on without any change.
-    const AGAIN = [500, 1_000, 2_000, 5_000, 10_000];
+    const DEBOUNCE_MS = 150; // Merges changes that arrive together into one refresh.
+    const REFRESH_MS = 20_000; // Times and timelines advance without changes.
+    const RECONNECT_MS = [500, 1_000, 2_000, 5_000, 10_000];
     const topic = document.body.dataset.live;
-    const line = document.getElementById("line");
+    const connection = document.getElementById("connection");
 
-    // Times, in the words that the server uses.
+    // Relative times, in the format of the server.
     const ago = (seconds) => {
         if (seconds < 60) return "just now";
         if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
         if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
         return `${Math.floor(seconds / 86_400)} d ago`;
     };
-    const tellTimes = () => {
+    const updateTimes = () => {
         for (const time of document.querySelectorAll("time[datetime]")) {
-            const told = ago((Date.now() - Date.parse(time.dateTime)) / 1_000);
-            if (time.textContent !== told) time.textContent = told;
+            const text = ago((Date.now() - Date.parse(time.dateTime)) / 1_000);
+            if (time.textContent !== text) time.textContent = text;
         }
     };
 
@@ -33,124 +33,124 @@
         return field.value !== field.defaultValue;
     };
 
-    // What of a part is the reader's own.
-    const remember = (part) => {
+    // The user's state in a part: open details, edited fields, scroll position and focus.
+    const saveState = (part) => {
         const fields = [...part.querySelectorAll("input[id], textarea[id], select[id]")];
         const active = document.activeElement;
         const inside = part.contains(active) && active !== part;
         return {
             open: [...part.querySelectorAll("details[id][open]")].map((details) => details.id),
-            written: fields.filter(isDirty).map((field) => [field.id, field.value]),
+            edited: fields.filter(isDirty).map((field) => [field.id, field.value]),
             scrolled: part.scrollLeft,
             focus: inside ? path(part, active) : null,
             range: inside && active.selectionStart !== undefined && /^(text|search|textarea)$/.test(active.type)
                 ? [active.selectionStart, active.selectionEnd] : null,
         };
     };
-    // How to find an element in the part that takes this one's place.
+    // How to find an element again in the replacement of a part.
     const path = (part, element) => {
         if (element.id) return `#${CSS.escape(element.id)}`;
         const owner = element.closest("[id]");
         const same = [...owner.querySelectorAll(element.localName)];
-        return { owner: owner.id, name: element.localName, place: same.indexOf(element) };
+        return { owner: owner.id, name: element.localName, index: same.indexOf(element) };
     };
-    const find = (part, where) => {
-        if (typeof where === "string") return part.querySelector(where);
-        const owner = document.getElementById(where.owner);
-        return owner && owner.querySelectorAll(where.name)[where.place];
+    const find = (part, path) => {
+        if (typeof path === "string") return part.querySelector(path);
+        const owner = document.getElementById(path.owner);
+        return owner && owner.querySelectorAll(path.name)[path.index];
     };
-    const restore = (part, kept) => {
-        for (const id of kept.open) {
+    const restoreState = (part, state) => {
+        for (const id of state.open) {
             const details = document.getElementById(id);
             if (details) details.open = true;
         }
-        for (const [id, value] of kept.written) {
+        for (const [id, value] of state.edited) {
             const field = document.getElementById(id);
             if (field) field.value = value;
         }
-        part.scrollLeft = kept.scrolled;
-        if (!kept.focus) return;
-        const element = find(part, kept.focus);
+        part.scrollLeft = state.scrolled;
+        if (!state.focus) return;
+        const element = find(part, state.focus);
         if (!element) return;
         element.focus({ preventScroll: true });
-        if (kept.range) element.setSelectionRange(...kept.range);
+        if (state.range) element.setSelectionRange(...state.range);
     };
 
-    // Each part as the server wrote it last.
-    const written = new Map();
-    const parts = (of) => of.querySelectorAll("[data-part][id]");
-    // Times are told anew all the time, and change nothing.
-    const essence = (part) => part.outerHTML.replace(/<time[^>]*>[^<]*<\/time>/g, "<time>");
-    for (const part of parts(document)) written.set(part.id, essence(part));
+    // The last HTML of each part from the server.
+    const rendered = new Map();
+    const parts = (root) => root.querySelectorAll("[data-part][id]");
+    // Relative times always differ and do not count as a change.
+    const withoutTimes = (part) => part.outerHTML.replace(/<time[^>]*>[^<]*<\/time>/g, "<time>");
+    for (const part of parts(document)) rendered.set(part.id, withoutTimes(part));
 
     let loading = false;
-    let wanted = false;
+    let refreshRequested = false;
     const refresh = async () => {
-        if (!topic) return; // Nothing on it changes.
-        wanted = true;
+        if (!topic) return; // A static page.
+        refreshRequested = true;
         if (loading) return;
         loading = true;
         try {
-            while (wanted) {
-                wanted = false;
-                const address = new URL(location.href);
-                address.searchParams.delete("done");
-                const answer = await fetch(address, { headers: { accept: "text/html" }, cache: "no-store" });
-                if (answer.redirected && new URL(answer.url).pathname === "/login") {
+            while (refreshRequested) {
+                refreshRequested = false;
+                const url = new URL(location.href);
+                url.searchParams.delete("done");
+                const response = await fetch(url, { headers: { accept: "text/html" }, cache: "no-store" });
+                if (response.redirected && new URL(response.url).pathname === "/login") {
                     location.reload();
                     return;
                 }
-                if (!answer.ok) {
-                    // What one looks at is gone, or may no longer be seen.
-                    if (answer.status === 404 || answer.status === 403) location.reload();
+                if (!response.ok) {
+                    // The item was deleted, or the permission was revoked.
+                    if (response.status === 404 || response.status === 403) location.reload();
                     return;
                 }
-                const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+                const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
                 if ([...parts(document)].some((part) => !fresh.getElementById(part.id))) {
-                    // It is another page by now, as the first one is when there is a first plan.
+                    // The page has another structure, for example after the first plan was created.
                     location.reload();
                     return;
                 }
                 for (const part of parts(fresh)) {
                     const old = document.getElementById(part.id);
-                    const told = essence(part);
-                    if (!old || written.get(part.id) === told) continue;
-                    written.set(part.id, told);
-                    const kept = remember(old);
-                    const placed = document.importNode(part, true);
-                    old.replaceWith(placed);
-                    restore(placed, kept);
+                    const html = withoutTimes(part);
+                    if (!old || rendered.get(part.id) === html) continue;
+                    rendered.set(part.id, html);
+                    const state = saveState(old);
+                    const replacement = document.importNode(part, true);
+                    old.replaceWith(replacement);
+                    restoreState(replacement, state);
                 }
-                ready(document);
+                reveal(document);
             }
         } catch {
-            // The server is away; the stream says so, and asks again when it is back.
+            // The server is unreachable. The stream reports it and reconnects.
         } finally {
             loading = false;
         }
-        tellTimes();
+        updateTimes();
     };
-    let soon = null;
+    let refreshTimer = null;
     const refreshSoon = () => {
-        soon ??= setTimeout(() => { soon = null; refresh(); }, SOON);
+        refreshTimer ??= setTimeout(() => { refreshTimer = null; refresh(); }, DEBOUNCE_MS);
     };
 
-    // The stream. When it breaks, the page says so; when it is back, it catches up.
-    let tries = 0;
+    // The event stream. The page displays a lost connection and refreshes after a reconnect.
+    let attempts = 0;
     let source = null;
     const listen = () => {
         source = new EventSource("/live");
         source.addEventListener("ready", () => {
-            const broke = !line.hidden;
-            tries = 0;
-            line.hidden = true;
+            const wasLost = !connection.hidden;
+            attempts = 0;
+            connection.hidden = true;
             document.documentElement.dataset.stream = "open";
-            // What changed before the stream began is seen, too.
-            if (broke || Date.now() - opened > 1_000) refresh();
-            tellSoon();
+            // Changes before the stream was open are not reported.
+            if (wasLost || Date.now() - opened > 1_000) refresh();
+            notifySoon();
         });
         source.addEventListener("plan_changed", (event) => {
-            tellSoon();
+            notifySoon();
             const [kind, plan] = topic.split(" ");
             if (kind === "plans" || (kind === "plan" && JSON.parse(event.data).planId === plan)) refreshSoon();
             else refreshNavigation();
@@ -159,90 +159,90 @@
             const session = JSON.parse(event.data).sessionId;
             if (topic === "sessions" || topic === `session ${session}`) refreshSoon();
         });
-        source.addEventListener("missed", () => { refreshSoon(); tellSoon(); });
+        source.addEventListener("missed", () => { refreshSoon(); notifySoon(); });
         source.onerror = () => {
             source.close();
             document.documentElement.dataset.stream = "broken";
-            line.textContent = "The connection to the server is lost: what you see may be old. Trying again…";
-            line.hidden = false;
-            setTimeout(listen, AGAIN[Math.min(tries, AGAIN.length - 1)]);
-            tries += 1;
-            // It may be that one is no longer signed in: then the page leads to where one does that.
-            if (tries === 2) refreshSoon();
+            connection.textContent = "Connection lost; data may be stale. Reconnecting…";
+            connection.hidden = false;
+            setTimeout(listen, RECONNECT_MS[Math.min(attempts, RECONNECT_MS.length - 1)]);
+            attempts += 1;
+            // The session may have expired: a refresh redirects to the sign-in page.
+            if (attempts === 2) refreshSoon();
         };
     };
-    // Another plan's change may mean that a review waits; the count is not urgent.
-    let navigation = null;
+    // A change of another plan may change the number of pending reviews, which is not urgent.
+    let navigationTimer = null;
     const refreshNavigation = () => {
-        navigation ??= setTimeout(() => { navigation = null; refresh(); }, 2_000);
+        navigationTimer ??= setTimeout(() => { navigationTimer = null; refresh(); }, 2_000);
     };
 
-    // Findings on the desktop, where somebody switched that on: one for each, however many tabs there are.
+    // Desktop notifications, if the user turned them on. Each is displayed once, however many tabs are open.
     const ON = "onward.desktop";
     const CURSOR = "onward.desktop.after";
-    const SHOWN = "onward.desktop.shown";
-    const TITLES = { stall: "A step is stalled", review: "A review waits for you", failure: "A plan failed" };
-    const OVERLAP = 60_000; // Servers' clocks differ; what was shown is known by its name.
-    const canTell = "Notification" in window && isSecureContext;
-    const tells = () => canTell && Notification.permission === "granted" && localStorage.getItem(ON) === "on";
-    const alone = (work) => navigator.locks ? navigator.locks.request("onward.desktop", work) : work();
-    const asked = async (after) => {
-        const address = after === null ? "/notices" : `/notices?after=${after}`;
-        const answer = await fetch(address, { cache: "no-store" });
-        return answer.ok && !answer.redirected ? answer.json() : null;
+    const DISPLAYED = "onward.desktop.shown";
+    const TITLES = { stall: "Step stuck", review: "Review requested", failure: "Plan failed" };
+    const OVERLAP_MS = 60_000; // Tolerates clock skew between servers; ids prevent duplicates.
+    const canNotify = "Notification" in window && isSecureContext;
+    const isOn = () => canNotify && Notification.permission === "granted" && localStorage.getItem(ON) === "on";
+    const exclusively = (work) => navigator.locks ? navigator.locks.request("onward.desktop", work) : work();
+    const fetchNotifications = async (after) => {
+        const url = after === null ? "/notices" : `/notices?after=${after}`;
+        const response = await fetch(url, { cache: "no-store" });
+        return response.ok && !response.redirected ? response.json() : null;
     };
-    const tellFindings = () => alone(async () => {
+    const notify = () => exclusively(async () => {
         const cursor = Number(localStorage.getItem(CURSOR));
-        const said = await asked(cursor - OVERLAP);
-        if (!said || !tells()) return;
-        const shown = JSON.parse(localStorage.getItem(SHOWN) ?? "[]");
-        for (const finding of said.notices) {
-            if (shown.includes(finding.id) || Date.parse(finding.foundAt) < since()) continue;
-            shown.push(finding.id);
-            localStorage.setItem(SHOWN, JSON.stringify(shown.slice(-100)));
-            const told = new Notification(TITLES[finding.kind] ?? "Onward", {
-                body: finding.text, tag: finding.id, icon: "/assets/onward.svg",
+        const response = await fetchNotifications(cursor - OVERLAP_MS);
+        if (!response || !isOn()) return;
+        const displayed = JSON.parse(localStorage.getItem(DISPLAYED) ?? "[]");
+        for (const notice of response.notices) {
+            if (displayed.includes(notice.id) || Date.parse(notice.foundAt) < turnedOnAt()) continue;
+            displayed.push(notice.id);
+            localStorage.setItem(DISPLAYED, JSON.stringify(displayed.slice(-100)));
+            const notification = new Notification(TITLES[notice.kind] ?? "Onward", {
+                body: notice.text, tag: notice.id, icon: "/assets/onward.svg",
             });
-            told.onclick = () => { window.focus(); location.href = finding.url; };
+            notification.onclick = () => { window.focus(); location.href = notice.url; };
         }
-        const last = said.notices.at(-1);
+        const last = response.notices.at(-1);
         if (last) localStorage.setItem(CURSOR, Math.max(cursor, Date.parse(last.foundAt)));
     });
-    // What was found before it was switched on is no news.
-    const since = () => Number(localStorage.getItem(`${ON}.since`));
-    let telling = null;
-    const tellSoon = () => {
-        if (tells()) telling ??= setTimeout(() => { telling = null; tellFindings().catch(() => {}); }, SOON);
+    // Earlier notifications are not displayed.
+    const turnedOnAt = () => Number(localStorage.getItem(`${ON}.since`));
+    let notifyTimer = null;
+    const notifySoon = () => {
+        if (isOn()) notifyTimer ??= setTimeout(() => { notifyTimer = null; notify().catch(() => {}); }, DEBOUNCE_MS);
     };
-    const desktop = () => {
+    const renderDesktopSetting = () => {
         const button = document.querySelector("[data-desktop]");
         if (!button) return;
         const state = document.getElementById("desktop");
-        button.hidden = !canTell || Notification.permission === "denied";
-        button.textContent = tells() ? "Stop showing them" : "Show them on this desktop";
-        if (!canTell) state.textContent = "cannot show them: that takes HTTPS, or this machine";
-        else if (Notification.permission === "denied") state.textContent = "was told not to show them";
-        else state.textContent = tells() ? "shows them while a page is open" : "shows none";
+        button.hidden = !canNotify || Notification.permission === "denied";
+        button.textContent = isOn() ? "Turn off" : "Turn on";
+        if (!canNotify) state.textContent = "unavailable (requires HTTPS or localhost)";
+        else if (Notification.permission === "denied") state.textContent = "blocked by the browser";
+        else state.textContent = isOn() ? "on while a page is open" : "off";
     };
     document.addEventListener("click", async (event) => {
         if (!event.target.closest("[data-desktop]")) return;
-        if (tells()) {
+        if (isOn()) {
             localStorage.setItem(ON, "off");
         } else if (await Notification.requestPermission() === "granted") {
-            const said = await asked(null);
-            if (said) {
-                localStorage.setItem(`${ON}.since`, said.now);
-                localStorage.setItem(CURSOR, said.now);
+            const response = await fetchNotifications(null);
+            if (response) {
+                localStorage.setItem(`${ON}.since`, response.now);
+                localStorage.setItem(CURSOR, response.now);
                 localStorage.setItem(ON, "on");
                 if (!source) listen();
             }
         }
-        desktop();
+        renderDesktopSetting();
     });
 
-    // What only works with a script is shown by it.
-    const ready = (root) => {
-        desktop();
+    // Reveals controls that need JavaScript.
+    const reveal = (root) => {
+        renderDesktopSetting();
         for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
         for (const keys of root.querySelectorAll(".keys")) keys.hidden = false;
     };
@@ -254,63 +254,63 @@
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";
         } catch {
-            button.textContent = "Select it by hand";
+            button.textContent = "Copy failed; select the text manually";
         }
     });
 
-    // Reviews by keyboard.
+    // Keyboard shortcuts for reviews.
     const reviews = () => [...document.querySelectorAll(".review")];
-    const go = (by) => {
+    const focusReview = (offset) => {
         const all = reviews();
         const at = all.indexOf(document.activeElement?.closest(".review"));
-        const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + by))];
+        const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + offset))];
         next?.focus();
         next?.scrollIntoView({ block: "start" });
     };
-    const decide = (review, word) => {
+    const decide = (review, decision) => {
         const field = review.querySelector("textarea");
-        if (word === "reject") {
-            // It cannot be undone, so it asks.
+        if (decision === "reject") {
+            // Cannot be undone, so the user confirms it.
             const details = review.querySelector("details[id^=reject-]");
             if (!details) return;
             details.open = true;
             details.querySelector("button").focus();
-        } else if (word === "modify" && field.value.trim() === "") {
+        } else if (decision === "modify" && field.value.trim() === "") {
             field.focus();
         } else {
-            review.querySelector(`button[value=${word}]:not(:disabled)`)?.click();
+            review.querySelector(`button[value=${decision}]:not(:disabled)`)?.click();
         }
     };
     document.addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey) return;
         if (event.target.closest("input, textarea, select")) return;
-        const moves = { j: 1, k: -1 };
-        const words = { a: "approve", m: "modify", s: "skip", r: "reject" };
-        if (moves[event.key] && reviews().length > 0) {
+        const offsets = { j: 1, k: -1 };
+        const decisions = { a: "approve", m: "modify", s: "skip", r: "reject" };
+        if (offsets[event.key] && reviews().length > 0) {
             event.preventDefault();
-            go(moves[event.key]);
+            focusReview(offsets[event.key]);
         }
         const review = event.target.closest(".review");
-        if (review && words[event.key]) {
+        if (review && decisions[event.key]) {
             event.preventDefault();
-            decide(review, words[event.key]);
+            decide(review, decisions[event.key]);
         }
     });
 
-    // A sentence about what was done is said once.
-    const here = new URL(location.href);
-    if (here.searchParams.has("done")) {
-        here.searchParams.delete("done");
-        history.replaceState(null, "", here);
+    // A reload does not repeat the flash message.
+    const current = new URL(location.href);
+    if (current.searchParams.has("done")) {
+        current.searchParams.delete("done");
+        history.replaceState(null, "", current);
     }
 
     const opened = Date.now();
-    ready(document);
-    tellTimes();
-    setInterval(tellTimes, 10_000);
-    if (topic || tells()) {
+    reveal(document);
+    updateTimes();
+    setInterval(updateTimes, 10_000);
+    if (topic || isOn()) {
         listen();
-        setInterval(() => { if (!document.hidden) refreshSoon(); tellSoon(); }, OFTEN);
+        setInterval(() => { if (!document.hidden) refreshSoon(); notifySoon(); }, REFRESH_MS);
         document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshSoon(); });
         addEventListener("pagehide", () => source?.close());
         addEventListener("pageshow", (event) => { if (event.persisted) { listen(); refresh(); } });

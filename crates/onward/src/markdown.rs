@@ -1,7 +1,7 @@
-//! A plan for people, in Markdown: what was asked, how far it is, what came out.
+//! Markdown export of a plan: question, progress, steps, reviews, artifacts and outputs.
 //!
-//! Whatever agents wrote stands either in one escaped line or in a fence that is longer than any
-//! fence inside, so that no text can end its place in the document, open a heading or hide a link.
+//! Text from agents is written as one escaped line, or in a fence that is longer than all fences
+//! inside it. It therefore cannot end its block, add a heading or hide a link.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,33 +10,33 @@ use onward_core::event::ReviewAction;
 use onward_core::plan::PlanState;
 use onward_core::step::{Step, StepState};
 use onward_core::{Event, StepId};
-use onward_engine::transfer::Whole;
+use onward_engine::transfer::FullPlan;
 use onward_engine::{Artifact, Entry, Extraction, Output};
 
-use crate::output::words;
+use crate::output::format;
 
-/// Text up to this length, without line breaks, stands in a line of its own.
-const SHORT: usize = 300;
-/// How much of an artifact is shown.
-const EXCERPT: usize = 4_000;
+/// Longer text, and text with line breaks, is written in a fence.
+const MAX_LINE_CHARS: usize = 300;
+/// Maximum characters of an artifact or output.
+const MAX_CONTENT_CHARS: usize = 4_000;
 
-/// A question to a person, or their answer.
-type Asked<'a> = (&'a Entry, &'a ReviewAction);
+/// A review request or decision.
+type Review<'a> = (&'a Entry, &'a ReviewAction);
 
-/// The document.
-pub(crate) fn plan(whole: &Whole) -> String {
+/// The Markdown document of a plan.
+pub(crate) fn plan(whole: &FullPlan) -> String {
     let sheet = &whole.plan.sheet;
     let (head, brief) = (&sheet.head, &sheet.brief);
     let mut text = format!("# {}\n\n", escaped(&brief.name));
     text.push_str(&block(&brief.research_question));
-    let mut standing = format!("`{}`", head.status());
+    let mut status = format!("`{}`", head.status());
     match &head.state {
         PlanState::Completed { ended_at } => {
-            let _ = write!(standing, " on {}", words::instant(*ended_at));
+            let _ = write!(status, " on {}", format::timestamp(*ended_at));
         }
         PlanState::Failed { reason, ended_at } => {
-            let on = words::instant(*ended_at);
-            let _ = write!(standing, " on {on}: {}", escaped(&reason.to_string()));
+            let on = format::timestamp(*ended_at);
+            let _ = write!(status, " on {on}: {}", escaped(&reason.to_string()));
         }
         PlanState::Planning
         | PlanState::Executing
@@ -44,9 +44,9 @@ pub(crate) fn plan(whole: &Whole) -> String {
         | PlanState::Stalled { .. } => {}
     }
     let counts = &head.counts;
-    let _ = writeln!(text, "- Status: {standing}");
+    let _ = writeln!(text, "- Status: {status}");
     let done = counts.completed.saturating_add(counts.skipped);
-    let steps = words::count(counts.total(), "step", "steps");
+    let steps = format::count(counts.total(), "step", "steps");
     let _ = write!(
         text,
         "- Progress: {}%, {done} of {steps} done",
@@ -56,40 +56,44 @@ pub(crate) fn plan(whole: &Whole) -> String {
         let _ = write!(text, ", {} failed", counts.failed);
     }
     text.push('\n');
-    let _ = writeln!(text, "- Created: {}", words::instant(sheet.created_at));
-    let _ = writeln!(text, "- Changed: {}", words::instant(sheet.updated_at));
+    let _ = writeln!(text, "- Created: {}", format::timestamp(sheet.created_at));
+    let _ = writeln!(
+        text,
+        "- Last change: {}",
+        format::timestamp(sheet.updated_at)
+    );
     let _ = writeln!(text, "- Plan: `{}`\n", head.id);
-    for (name, said) in [
-        ("Why it is designed like this", &brief.design_rationale),
-        ("How the output should look", &brief.output_formatting_notes),
+    for (name, note) in [
+        ("Design rationale", &brief.design_rationale),
+        ("Output format", &brief.output_formatting_notes),
     ] {
-        if let Some(said) = said {
-            let _ = write!(text, "## {name}\n\n{}", block(said));
+        if let Some(note) = note {
+            let _ = write!(text, "## {name}\n\n{}", block(note));
         }
     }
     text.push_str("## Steps\n\n");
-    let reviews = reviews(&whole.trail);
-    for one in &whole.plan.steps {
-        let about = reviews.get(&one.id()).map_or(&[][..], Vec::as_slice);
-        step(one, about, &mut text);
+    let reviews = reviews(&whole.events);
+    for plan_step in &whole.plan.steps {
+        let reviews = reviews.get(&plan_step.id()).map_or(&[][..], Vec::as_slice);
+        step(plan_step, reviews, &mut text);
     }
     branches(whole, &mut text);
     if !whole.artifacts.is_empty() {
         text.push_str("## Artifacts\n\n");
-        for one in &whole.artifacts {
-            artifact(one, &mut text);
+        for stored in &whole.artifacts {
+            artifact(stored, &mut text);
         }
     }
     if !whole.extractions.is_empty() {
         text.push_str("## Extractions\n\n");
-        for one in &whole.extractions {
-            extraction(one, &mut text);
+        for stored in &whole.extractions {
+            extraction(stored, &mut text);
         }
     }
     if !whole.outputs.is_empty() {
         text.push_str("## Outputs\n\n");
-        for one in &whole.outputs {
-            output(one, &mut text);
+        for stored in &whole.outputs {
+            output(stored, &mut text);
         }
     }
     let end = text.trim_end().len();
@@ -98,7 +102,7 @@ pub(crate) fn plan(whole: &Whole) -> String {
     text
 }
 
-fn step(step: &Step, reviews: &[Asked<'_>], text: &mut String) {
+fn step(step: &Step, reviews: &[Review<'_>], text: &mut String) {
     let spec = &step.spec;
     let title = spec
         .title
@@ -118,28 +122,28 @@ fn step(step: &Step, reviews: &[Asked<'_>], text: &mut String) {
         StepState::Completed {
             ended_at, result, ..
         } => {
-            let _ = write!(line, ", {}", words::instant(*ended_at));
+            let _ = write!(line, ", {}", format::timestamp(*ended_at));
             if let Some(confidence) = result.confidence {
                 let _ = write!(line, ", confidence {confidence}");
             }
         }
         StepState::Skipped { ended_at, .. } => {
-            let _ = write!(line, ", {}", words::instant(*ended_at));
+            let _ = write!(line, ", {}", format::timestamp(*ended_at));
         }
         StepState::Failed {
             reason, ended_at, ..
         } => {
-            let why = escaped(&reason.to_string());
-            let _ = write!(line, ", {}: {why}", words::instant(*ended_at));
+            let reason = escaped(&reason.to_string());
+            let _ = write!(line, ", {}: {reason}", format::timestamp(*ended_at));
         }
         StepState::Pending { .. } | StepState::InProgress(_) | StepState::AwaitingInput { .. } => {}
     }
     let _ = writeln!(text, "{line}\n");
-    let _ = write!(text, "**To do**\n\n{}", block(&spec.instructions));
+    let _ = write!(text, "**Instructions**\n\n{}", block(&spec.instructions));
     if let StepState::Completed { result, .. } = &step.state {
         let _ = write!(text, "**Result**\n\n{}", block(&result.summary));
         if let Some(data) = &result.data {
-            text.push_str(&fenced(&words::pretty_json(data), "json"));
+            text.push_str(&fenced(&format::pretty_json(data), "json"));
         }
     }
     for (entry, action) in reviews {
@@ -147,10 +151,10 @@ fn step(step: &Step, reviews: &[Asked<'_>], text: &mut String) {
     }
 }
 
-/// What was asked and answered about each step, in the order in which it was.
-fn reviews(trail: &[Entry]) -> HashMap<StepId, Vec<Asked<'_>>> {
-    let mut reviews: HashMap<StepId, Vec<Asked<'_>>> = HashMap::new();
-    for entry in trail {
+/// Review requests and decisions of each step, in order.
+fn reviews(events: &[Entry]) -> HashMap<StepId, Vec<Review<'_>>> {
+    let mut reviews: HashMap<StepId, Vec<Review<'_>>> = HashMap::new();
+    for entry in events {
         if let Event::UserReviewed { step, action, .. } = &entry.event {
             reviews.entry(*step).or_default().push((entry, action));
         }
@@ -159,12 +163,16 @@ fn reviews(trail: &[Entry]) -> HashMap<StepId, Vec<Asked<'_>>> {
 }
 
 fn review(entry: &Entry, action: &ReviewAction, text: &mut String) {
-    let (at, who) = (words::instant(entry.at), escaped(&entry.author.name));
+    let (at, actor) = (format::timestamp(entry.at), escaped(&entry.author.name));
     match action {
         ReviewAction::Requested {
             summary, questions, ..
         } => {
-            let _ = write!(text, "**Review asked**, {at}, {who}\n\n{}", block(summary));
+            let _ = write!(
+                text,
+                "**Review requested**, {at}, {actor}\n\n{}",
+                block(summary)
+            );
             for question in questions {
                 let _ = writeln!(text, "- {}", escaped(question));
             }
@@ -173,7 +181,7 @@ fn review(entry: &Entry, action: &ReviewAction, text: &mut String) {
             }
         }
         ReviewAction::Decided { decision, feedback } => {
-            let _ = writeln!(text, "**Review decided**: `{decision}`, {at}, {who}\n");
+            let _ = writeln!(text, "**Decision**: `{decision}`, {at}, {actor}\n");
             if let Some(feedback) = feedback {
                 text.push_str(&block(feedback));
             }
@@ -181,7 +189,7 @@ fn review(entry: &Entry, action: &ReviewAction, text: &mut String) {
     }
 }
 
-fn branches(whole: &Whole, text: &mut String) {
+fn branches(whole: &FullPlan, text: &mut String) {
     if whole.plan.branches.is_empty() {
         return;
     }
@@ -192,7 +200,7 @@ fn branches(whole: &Whole, text: &mut String) {
             .steps
             .iter()
             .find(|step| step.id() == branch.after);
-        let after = after.map_or("a step that is gone".to_owned(), |step| {
+        let after = after.map_or("a deleted step".to_owned(), |step| {
             format!("step {}", step.order)
         });
         let condition = code(branch.condition.source());
@@ -207,21 +215,22 @@ fn artifact(artifact: &Artifact, text: &mut String) {
         text,
         "{}, {}",
         escaped(&artifact.kind),
-        words::instant(artifact.created_at)
+        format::timestamp(artifact.created_at)
     );
     if let Some(url) = &artifact.source_url {
         let _ = write!(text, ", {}", code(url));
     }
     text.push_str("\n\n");
-    beginning(&artifact.content, text);
+    content(&artifact.content, text);
 }
 
 fn extraction(extraction: &Extraction, text: &mut String) {
-    let valid = match extraction.is_valid() {
-        true => "valid",
-        false => "not valid",
+    let valid = if extraction.is_valid() {
+        "valid"
+    } else {
+        "invalid"
     };
-    let at = words::instant(extraction.created_at);
+    let at = format::timestamp(extraction.created_at);
     let _ = writeln!(text, "{valid}, by {}, {at}\n", code(&extraction.model));
     for issue in &extraction.issues {
         let _ = writeln!(text, "- {}: {}", code(&issue.path), escaped(&issue.message));
@@ -229,52 +238,52 @@ fn extraction(extraction: &Extraction, text: &mut String) {
     if !extraction.is_valid() {
         text.push('\n');
     }
-    text.push_str(&fenced(&words::pretty_json(&extraction.data), "json"));
+    text.push_str(&fenced(&format::pretty_json(&extraction.data), "json"));
 }
 
 fn output(output: &Output, text: &mut String) {
     let _ = writeln!(text, "### {}\n", escaped(&output.title));
-    let at = words::instant(output.created_at);
+    let at = format::timestamp(output.created_at);
     let (version, kind) = (output.version, escaped(&output.media_type));
     let _ = writeln!(text, "version {version}, {kind}, {at}\n");
-    beginning(&output.content, text);
+    content(&output.content, text);
 }
 
-/// A text, or as much of it as people read.
-fn beginning(content: &str, text: &mut String) {
+/// Stored content, truncated.
+fn content(content: &str, text: &mut String) {
     let length = content.chars().count();
-    if length <= EXCERPT {
+    if length <= MAX_CONTENT_CHARS {
         text.push_str(&fenced(content, "text"));
         return;
     }
-    let excerpt: String = content.chars().take(EXCERPT).collect();
+    let excerpt: String = content.chars().take(MAX_CONTENT_CHARS).collect();
     text.push_str(&fenced(&excerpt, "text"));
     let _ = writeln!(
         text,
-        "The first {EXCERPT} of {length} characters; the JSON export has all.\n"
+        "First {MAX_CONTENT_CHARS} of {length} characters; see the JSON export for the rest.\n"
     );
 }
 
-/// A text of its own: a line where it is short, or else a fence.
+/// A paragraph: one line if the text is short, otherwise a fence.
 fn block(text: &str) -> String {
     let text = text.trim();
-    if text.contains('\n') || text.chars().count() > SHORT {
+    if text.contains('\n') || text.chars().count() > MAX_LINE_CHARS {
         fenced(text, "text")
     } else {
         format!("{}\n\n", escaped(text))
     }
 }
 
-/// A fence that nothing inside can end.
+/// A fenced block. The fence is longer than all backtick runs inside.
 fn fenced(text: &str, language: &str) -> String {
-    let text = words::lines(text);
+    let text = format::sanitize(text);
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
     format!("{fence}{language}\n{text}\n{fence}\n\n")
 }
 
-/// A span of code that nothing inside can end.
+/// A code span. Its delimiter is longer than all backtick runs inside.
 fn code(text: &str) -> String {
-    let text = words::line(text);
+    let text = format::sanitize_line(text);
     let ticks = "`".repeat(longest_run(&text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() {
         " "
@@ -294,22 +303,22 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// One line in which nothing means anything to Markdown.
+/// One line with all Markdown syntax escaped.
 fn escaped(text: &str) -> String {
-    let line = words::line(text);
+    let line = format::sanitize_line(text);
     let mut safe = String::with_capacity(line.len());
-    for (place, char) in line.char_indices() {
-        // A list or a heading begins only at the beginning, an ordered list after its number.
-        let begins = matches!(char, '+' | '-' | '=') && place == 0;
+    for (index, char) in line.char_indices() {
+        // These start a list or heading at the start of a line; an ordered list has a number first.
+        let starts_block = matches!(char, '+' | '-' | '=') && index == 0;
         let ordered = matches!(char, '.' | ')')
-            && line.get(..place).is_some_and(|before| {
+            && line.get(..index).is_some_and(|before| {
                 !before.is_empty() && before.bytes().all(|byte| byte.is_ascii_digit())
             });
         let special = matches!(
             char,
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '$' | '!'
         );
-        if special || begins || ordered {
+        if special || starts_block || ordered {
             safe.push('\\');
         }
         safe.push(char);
@@ -322,14 +331,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_longer_than_any_inside() {
+    fn fences_are_longer_than_backticks_inside() {
         let text = fenced("a\n````\nb\n```", "text");
         assert!(text.starts_with("`````text\n"), "{text}");
         assert!(text.trim_end().ends_with("\n`````"), "{text}");
     }
 
     #[test]
-    fn no_line_means_anything_to_markdown() {
+    fn escapes_markdown_syntax() {
         assert_eq!(
             escaped("# a <b> [c](d) *e*"),
             "\\# a \\<b\\> \\[c\\](d) \\*e\\*"
@@ -340,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_not_ended_by_what_it_holds() {
+    fn code_spans_are_longer_than_backticks_inside() {
         assert_eq!(code("a"), "`a`");
         assert_eq!(code("a ` b"), "``a ` b``");
         assert_eq!(code("`"), "`` ` ``");

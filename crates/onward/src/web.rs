@@ -1,13 +1,13 @@
-//! `onward serve`: MCP at `/mcp`, the API at `/api/v1`, the dashboard, health and figures, over HTTP.
+//! `onward serve`: MCP at `/mcp`, the API at `/api/v1`, the dashboard, health checks and metrics.
 //!
-//! One file per thing. Every request comes through one gate (`gate.rs`), which says who asks; whether
-//! they may is decided by the engine, and what they ask for is a tool of `tools.rs`. So there is
-//! nothing here that an agent could not do, too, and no route that could forget to ask.
+//! All requests pass through one authentication middleware (`auth.rs`), which attaches a
+//! [`Caller`]. The engine checks permissions. API routes call the tools in `tools.rs`; pages call
+//! the engine.
 
 mod api;
+mod auth;
 mod events;
 mod feed;
-mod gate;
 mod health;
 mod issuer;
 mod keys;
@@ -17,8 +17,8 @@ mod mcp;
 mod metadata;
 pub(crate) mod metrics;
 mod openapi;
+pub(crate) mod origin;
 mod pages;
-pub(crate) mod place;
 mod problem;
 mod sign_in;
 mod trace;
@@ -47,49 +47,49 @@ use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::mcp::Forms;
 use crate::notify::Notifier;
-use crate::tools::{Desk, running};
+use crate::tools::{ToolContext, in_flight};
+use auth::Auth;
 use feed::Feeds;
-use gate::Gate;
 use issuer::Issuer;
 use limits::Limits;
-use mcp::Mount;
-use pages::session::Seal;
-use place::Place;
+use mcp::McpService;
+use origin::OriginPolicy;
+use pages::session::CookieSigner;
 use problem::Problem;
 
-/// How long what runs may take when the server stops.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long answers that are done have to get onto the line.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Time limit for requests that are still running when the server stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Delay before streams are closed, so that finished responses reach the network.
+const FLUSH_DELAY: Duration = Duration::from_millis(200);
 
-/// What every request needs.
+/// Shared state of all request handlers.
 struct Site {
     engine: Engine,
-    desk: Desk,
-    gate: Gate,
+    tool_context: ToolContext,
+    auth: Auth,
     limits: Limits,
-    mcp: Mount,
+    mcp: McpService,
     feeds: Feeds,
-    figures: PrometheusHandle,
-    /// What the dashboard shows of the configuration.
-    settings: pages::settings::Shown,
-    /// How many plans are where.
-    tallies: pages::tally::Tallies,
+    metrics: PrometheusHandle,
+    /// Configuration values that the dashboard displays.
+    settings: pages::settings::ConfigView,
+    /// Cached numbers of plans by status.
+    plan_counts: pages::plan_counts::PlanCounts,
     /// The server's own tenant.
     tenant: Arc<str>,
-    /// True once the server stops.
+    /// True once the server is stopping.
     stop: watch::Receiver<bool>,
 }
 
 impl Site {
-    /// Whether people reach it over a line that nobody else listens to.
+    /// Whether browsers reach the server over HTTPS, so that cookies can be `Secure`.
     fn is_secure(&self) -> bool {
-        let public = self.gate.place.public.as_deref();
+        let public = self.auth.origin_policy.public.as_deref();
         public.is_some_and(|public| public.starts_with("https://"))
     }
 }
 
-/// A server that is ready to answer.
+/// An HTTP server that is ready to run.
 pub(crate) struct Server {
     site: Arc<Site>,
     listener: TcpListener,
@@ -100,7 +100,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Prepares to answer on an address that is already taken, for the caller who started it.
+    /// Prepares a server on a bound listener. `caller` is the local user who started it.
     pub(crate) async fn new(
         engine: Engine,
         caller: Caller,
@@ -112,72 +112,78 @@ impl Server {
         let on_loopback = serve.bind.value.ip().is_loopback();
         let tenant = Arc::clone(&caller.tenant);
         let issuer = match &serve.issuer {
-            Some(issuer) => Some(Issuer::of(issuer, &tenant).map_err(|why| {
-                let message = format!("the identity provider cannot be asked: {why}");
-                Failure::failed(message, "check the authorities that this system trusts")
+            Some(issuer) => Some(Issuer::new(issuer, &tenant).map_err(|error| {
+                let message = format!("cannot create the identity provider client: {error}");
+                Failure::failed(
+                    message,
+                    "check the trusted root certificates of this system",
+                )
             })?),
             None => None,
         };
         let closed = serve.require_tokens.value || issuer.is_some();
         if !on_loopback && !closed && !has_token(&engine).await? {
-            return Err(unguarded(config));
+            return Err(missing_authentication(config));
         }
-        unsigned(config)?;
-        let figures = metrics::start().map_err(|why| {
+        require_webhook_secret(config)?;
+        let metrics = metrics::start().map_err(|error| {
             Failure::failed(
-                format!("nothing can be counted: {why}"),
-                "this is a bug of Onward",
+                format!("cannot start the metrics recorder: {error}"),
+                "report this as a bug in Onward",
             )
         })?;
         let limits = &serve.limits;
         let body = usize::try_from(limits.body_bytes.value).unwrap_or(usize::MAX);
-        let at_once = u64::from(limits.streams.value) + 2 * u64::from(limits.requests.value);
+        let connections = u64::from(limits.streams.value) + 2 * u64::from(limits.requests.value);
         let public = serve.public_url.value.clone();
-        let key = key(config)?;
-        let desk = Desk {
+        let key = signing_key(config)?;
+        let context = ToolContext {
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
-            extractor: Extractor::of(&config.extraction).map(Arc::new),
+            extractor: Extractor::from_config(&config.extraction).map(Arc::new),
         };
-        let notifier = Notifier::of(&config.notify, &engine, desk.base_url.clone());
-        let notifier = notifier.map_err(|why| {
-            let message = format!("the webhook cannot be told: {why}");
-            Failure::failed(message, "check the authorities that this system trusts")
+        let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
+        let notifier = notifier.map_err(|error| {
+            let message = format!("cannot create the webhook client: {error}");
+            Failure::failed(
+                message,
+                "check the trusted root certificates of this system",
+            )
         })?;
         let site = Arc::new(Site {
-            gate: Gate {
-                place: Place {
-                    guarded: on_loopback || public.is_some(),
+            auth: Auth {
+                origin_policy: OriginPolicy {
+                    loopback_only: on_loopback || public.is_some(),
                     public,
-                    origins: serve.allowed_origins.value.clone(),
+                    allowed_origins: serve.allowed_origins.value.clone(),
                 },
-                open: (on_loopback && !closed).then_some(caller),
+                local_user: (on_loopback && !closed).then_some(caller),
                 issuer,
-                seal: Seal::new(&key),
+                cookie_signer: CookieSigner::new(&key),
                 hasher: std::hash::RandomState::new(),
             },
-            mcp: Mount::new(desk.clone(), forms(config, key), body, stop.clone()),
-            limits: Limits::of(limits),
+            mcp: McpService::new(context.clone(), forms(config, key), body, stop.clone()),
+            limits: Limits::new(limits),
             feeds: Feeds::default(),
-            figures,
-            settings: pages::settings::Shown::of(config),
-            tallies: pages::tally::Tallies::default(),
+            metrics,
+            settings: pages::settings::ConfigView::new(config),
+            plan_counts: pages::plan_counts::PlanCounts::default(),
             tenant,
             stop: stop.clone(),
-            desk,
+            tool_context: context,
             engine,
         });
         Ok(Self {
             site,
             listener,
-            connections: usize::try_from(at_once).unwrap_or(usize::MAX),
+            connections: usize::try_from(connections).unwrap_or(usize::MAX),
             retention: config.retention(),
             notifier,
             stop,
         })
     }
 
-    /// Answers until it is told to stop. What runs then is given its time; what streams is ended.
+    /// Serves requests until `stop` is set, then waits for running requests and closes streams.
     pub(crate) async fn run(self) {
         let Self {
             site,
@@ -188,110 +194,119 @@ impl Server {
             mut stop,
         } = self;
         let engine = site.engine.clone();
-        let sweep = engine.keep_sweeping_and_tell(stop.clone(), metrics::swept);
-        let forget = engine.keep_forgetting(retention, stop.clone(), metrics::forgotten);
-        let recover = engine.keep_recovering(stop.clone());
-        let embed = engine.keep_embedding(stop.clone(), metrics::embedded);
-        let index = engine.keep_indexing(stop.clone(), metrics::indexed);
-        let heed = stop.clone();
+        let sweep = engine.run_sweeper_with(stop.clone(), metrics::record_sweep);
+        let delete_old = engine.run_retention(retention, stop.clone(), metrics::record_deletion);
+        let recover = engine.run_recovery(stop.clone());
+        let embed = engine.run_embedder(stop.clone(), metrics::record_embedding);
+        let index = engine.run_indexer(stop.clone(), metrics::record_indexing);
+        let notifier_stop = stop.clone();
         let notify = async move {
             if let Some(notifier) = notifier {
-                notifier.run(heed, metrics::notified).await;
+                notifier
+                    .run(notifier_stop, metrics::record_notification)
+                    .await;
             }
         };
-        let upkeep = tokio::spawn(metrics::keep_up(site.figures.clone()));
-        let answering = listen::listen(
+        let upkeep = tokio::spawn(metrics::run_upkeep(site.metrics.clone()));
+        let serving = listen::listen(
             listener,
             router(Arc::clone(&site)),
             connections,
             stop.clone(),
         );
-        let ending = async {
-            // Whoever could say it is gone: then it is the end, too.
+        let shutdown = async {
+            // A dropped sender counts as a stop, too.
             drop(stop.wait_for(|stop| *stop).await);
-            let deadline = tokio::time::Instant::now() + GRACE;
-            // Calls are answered on streams, too, so those end when no call runs any more.
-            drop(tokio::time::timeout(GRACE - 2 * LAST_WORDS, running::none()).await);
-            tokio::time::sleep(LAST_WORDS).await;
-            site.mcp.end();
+            let deadline = tokio::time::Instant::now() + SHUTDOWN_TIMEOUT;
+            // Tool calls can respond on streams, so streams stay open until no call is running.
+            drop(
+                tokio::time::timeout(
+                    SHUTDOWN_TIMEOUT - 2 * FLUSH_DELAY,
+                    in_flight::wait_until_idle(),
+                )
+                .await,
+            );
+            tokio::time::sleep(FLUSH_DELAY).await;
+            site.mcp.close_streams();
             tokio::time::sleep_until(deadline).await;
-            tracing::warn!("some requests did not end in time");
+            tracing::warn!("some requests did not finish before the shutdown timeout");
         };
-        let all = async { tokio::join!(answering, sweep, forget, recover, embed, index, notify) };
+        let all = async { tokio::join!(serving, sweep, delete_old, recover, embed, index, notify) };
         tokio::select! {
             _ = all => {}
-            () = ending => {}
+            () = shutdown => {}
         }
         upkeep.abort();
     }
 }
 
-/// Every route, behind the gate.
+/// All routes, with middleware.
 fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::show))
-        .route(metadata::OF_SERVER, get(metadata::show))
-        .route(metadata::OF_MCP, get(metadata::show))
-        .route("/mcp", any(mcp::answer))
+        .route(metadata::SERVER_PATH, get(metadata::show))
+        .route(metadata::MCP_PATH, get(metadata::show))
+        .route("/mcp", any(mcp::handle))
         .merge(api::router())
         .merge(pages::router())
-        .fallback(nowhere)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(Arc::clone(&site), gate::pass))
-        .layer(from_fn_with_state(Arc::clone(&site), limits::hold))
-        .layer(CatchPanicLayer::custom(broken))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(&site), auth::authenticate))
+        .layer(from_fn_with_state(Arc::clone(&site), limits::enforce))
+        .layer(CatchPanicLayer::custom(handler_panicked))
         .layer(from_fn(trace::observe))
         .with_state(site)
 }
 
-async fn nowhere(request: Request) -> Response {
+async fn not_found(request: Request) -> Response {
     let path = request.uri().path();
-    match pages::is_for_people(&request) {
-        true => pages::problem::show(Problem::no_page(path)),
-        false => Problem::nowhere(path).into_response(),
+    if pages::accepts_html(&request) {
+        pages::problem::show(Problem::page_not_found(path))
+    } else {
+        Problem::route_not_found(path).into_response()
     }
 }
 
-async fn wrong_method(request: Request) -> Response {
-    Problem::wrong_method(request.method().as_str(), request.uri().path()).into_response()
+async fn method_not_allowed(request: Request) -> Response {
+    Problem::method_not_allowed(request.method().as_str(), request.uri().path()).into_response()
 }
 
-/// A bug must not end the connection without a word.
-fn broken(_: Box<dyn Any + Send + 'static>) -> Response {
+/// Turns a panic in a handler into a response.
+fn handler_panicked(_: Box<dyn Any + Send + 'static>) -> Response {
     Problem::new(
         Code::Unavailable,
-        "the server broke off: this is a bug of Onward",
-        "ask where the plan stands, then call again",
+        "internal error: this is a bug in Onward",
+        "check the current state before you retry; the request may have taken effect",
     )
     .status(axum::http::StatusCode::INTERNAL_SERVER_ERROR)
     .into_response()
 }
 
-/// What this server signs with. Servers that share their clients share the secret: who is asked by
-/// one, or signed in at one, may answer to another.
-fn key(config: &Config) -> Result<[u8; 32]> {
+/// The key that signs cookies and forms. Servers with the same `serve.secret` accept each other's
+/// sessions and form answers; without a secret the key is random and changes at every start.
+fn signing_key(config: &Config) -> Result<[u8; 32]> {
     let mut key = [0; 32];
     match &config.serve.secret.value {
         Some(secret) => key.copy_from_slice(&Sha256::digest(secret.as_bytes())),
-        None => getrandom::fill(&mut key).map_err(|why| {
+        None => getrandom::fill(&mut key).map_err(|error| {
             Failure::failed(
-                format!("the system has no randomness: {why}"),
-                "free some resources of the system",
+                format!("cannot read random bytes from the system: {error}"),
+                "set `serve.secret` to at least 32 random characters",
             )
         })?,
     }
     Ok(key)
 }
 
-/// How people are asked in their agent's own window.
+/// Settings for MCP elicitation forms.
 fn forms(config: &Config, key: [u8; 32]) -> Forms {
     let wait = Duration::from_secs(config.form_seconds.value.into());
     Forms::new(key, wait)
 }
 
-/// Where people find the dashboard. An address that stands for all of them is no place to go to.
+/// The base URL of the dashboard, or none on an unspecified address such as `0.0.0.0`.
 fn base_url(public: Option<&str>, listener: &TcpListener) -> Option<Arc<str>> {
     if let Some(public) = public {
         return Some(Arc::from(public));
@@ -301,46 +316,46 @@ fn base_url(public: Option<&str>, listener: &TcpListener) -> Option<Arc<str>> {
     reachable.then(|| Arc::from(format!("http://{address}")))
 }
 
-/// Whether anybody at all could come in.
+/// Whether any tenant has a token that is neither revoked nor expired.
 async fn has_token(engine: &Engine) -> Result<bool> {
     let now = engine.now();
     for tenant in engine.tenants().await? {
         let operator = engine.operator(&tenant.name, "serve").await?;
         let tokens = engine.tokens(&operator).await?;
-        let opens = |token: &onward_engine::Token| {
+        let is_valid = |token: &onward_engine::Token| {
             token.revoked_at.is_none() && token.expires_at.is_none_or(|at| at > now)
         };
-        if tokens.iter().any(opens) {
+        if tokens.iter().any(is_valid) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// A webhook that cannot tell who speaks to it is not spoken to.
-fn unsigned(config: &Config) -> Result<()> {
+/// Requires a signing secret when a webhook is configured.
+fn require_webhook_secret(config: &Config) -> Result<()> {
     let notify = &config.notify;
     match (&notify.webhook.value, &notify.secret.value) {
         (Some(_), None) => Err(Failure::usage(
             format!(
-                "{}: `notify.webhook` has no secret to sign with",
-                notify.webhook.from
+                "{}: `notify.webhook` requires a signing secret",
+                notify.webhook.source
             ),
-            "set `ONWARD_NOTIFY_SECRET`, or `secret` in `[notify]`, to 32 characters of chance",
+            "set `ONWARD_NOTIFY__SECRET`, or `secret` in `[notify]`, to at least 32 random characters",
         )),
         (Some(_), Some(_)) | (None, _) => Ok(()),
     }
 }
 
-fn unguarded(config: &Config) -> Failure {
+fn missing_authentication(config: &Config) -> Failure {
     Failure::new(
-        Exit::Refused,
+        Exit::Rejected,
         Code::NotConfigured,
         format!(
-            "`{}` can be reached from other machines, and nobody would have to say who they are",
+            "refusing to listen on `{}` without authentication",
             config.serve.bind.value
         ),
-        "make a token first (`onward token create --name NAME --role ROLE`), or configure \
-         `[access.issuer]`; on `127.0.0.1` none is needed",
+        "create a token (`onward token create --name NAME --role ROLE`), configure \
+         `[access.issuer]`, or listen on `127.0.0.1`",
     )
 }

@@ -1,10 +1,9 @@
-//! `/api/v1`: the use cases for programs. One table says which method of which path is which tool, and
-//! the routes as well as their description (`openapi.rs`) are made from it.
+//! `/api/v1`: the HTTP API. One table maps methods and paths to tools; the router and the OpenAPI
+//! document (`openapi.rs`) are generated from it.
 //!
-//! A tool's arguments come from the path, and from the query where the tool only looks, else from the
-//! body: a JSON object. So a field means the same here as over MCP, and whatever is wrong with it is
-//! said in the same words. What only people and their programs do (`api/*.rs`) is written as tools,
-//! too, and is not among those that agents see.
+//! Arguments come from the path, and from the query (reads) or the JSON body (writes). Fields and
+//! validation are the same as over MCP. Operations that agents must not see (`api/*.rs`) are
+//! written as tools, too, but are not listed over MCP.
 
 mod abandon_plan;
 mod change_call;
@@ -33,36 +32,36 @@ use axum::routing::{MethodFilter, get, on};
 use axum::{Json, Router};
 use onward_core::Code;
 use onward_core::refusal::Issue;
-use onward_engine::Caller;
+use onward_engine::{Caller, Error};
 use serde_json::{Map, Value};
 
+use super::auth::TOKEN_REQUIRED;
 use super::problem::Problem;
 use super::{Site, events, openapi};
-use crate::tools::{self, Refused, Tool};
+use crate::tools::{self, Tool, ToolError};
 
-/// Where all of it stands.
+/// Path prefix of the API.
 pub(super) const BASE: &str = "/api/v1";
 
-/// Where a tool stands.
+/// An API route and its tool.
 pub(super) struct Route {
-    /// How it is asked.
     pub(super) method: Verb,
-    /// Where, behind `/api/v1`; what stands in braces is an argument.
+    /// The path after `/api/v1`; names in braces are arguments.
     pub(super) path: &'static str,
-    /// Which tool.
+    /// Name of the tool.
     pub(super) tool: &'static str,
 }
 
-/// How a route is asked.
+/// The effect of a route, which determines its HTTP method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verb {
-    /// It looks; asked with a query.
+    /// Reads; arguments in the query.
     Get,
-    /// It changes something; asked with a body.
+    /// Changes something; arguments in the body.
     Post,
-    /// It makes something.
-    Make,
-    /// It takes something away.
+    /// `POST` that creates something: 201.
+    Create,
+    /// Deletes something; arguments in the query.
     Delete,
 }
 
@@ -70,11 +69,11 @@ const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
     Route { method, path, tool }
 }
 
-/// Every route that is a tool.
+/// All routes that map to tools.
 pub(super) static ROUTES: [Route; 35] = [
     route(Verb::Get, "/ping", "ping"),
     route(Verb::Get, "/plans", "list_active_plans"),
-    route(Verb::Make, "/plans", "create_research_plan"),
+    route(Verb::Create, "/plans", "create_research_plan"),
     route(Verb::Get, "/plans/{planId}", "get_plan_status"),
     route(Verb::Delete, "/plans/{planId}", "delete_plan"),
     route(Verb::Get, "/plans/{planId}/steps", "list_plan_steps"),
@@ -89,15 +88,15 @@ pub(super) static ROUTES: [Route; 35] = [
     route(Verb::Post, "/plans/{planId}/modify", "modify_plan"),
     route(Verb::Post, "/plans/{planId}/resume", "resume_plan"),
     route(Verb::Post, "/plans/{planId}/abandon", "abandon_plan"),
-    route(Verb::Make, "/plans/{planId}/feedback", "submit_feedback"),
+    route(Verb::Create, "/plans/{planId}/feedback", "submit_feedback"),
     route(
-        Verb::Make,
+        Verb::Create,
         "/plans/{planId}/outputs",
         "store_research_output",
     ),
-    route(Verb::Make, "/artifacts", "store_research"),
+    route(Verb::Create, "/artifacts", "store_research"),
     route(Verb::Get, "/search", "search_sources"),
-    route(Verb::Make, "/extractions", "extract_data"),
+    route(Verb::Create, "/extractions", "extract_data"),
     route(Verb::Get, "/steps/{stepId}/context", "get_step_context"),
     route(Verb::Post, "/steps/{stepId}/result", "submit_step_result"),
     route(
@@ -112,7 +111,7 @@ pub(super) static ROUTES: [Route; 35] = [
         "submit_user_decision",
     ),
     route(Verb::Get, "/reviews", "list_reviews"),
-    route(Verb::Make, "/skills", "log_skill_execution"),
+    route(Verb::Create, "/skills", "log_skill_execution"),
     route(Verb::Get, "/sessions", "list_sessions"),
     route(Verb::Get, "/sessions/{sessionId}", "get_session"),
     route(
@@ -125,7 +124,7 @@ pub(super) static ROUTES: [Route; 35] = [
         "/sessions/{sessionId}/recover",
         "recover_session",
     ),
-    route(Verb::Make, "/sessions/{sessionId}/calls", "record_call"),
+    route(Verb::Create, "/sessions/{sessionId}/calls", "record_call"),
     route(
         Verb::Post,
         "/sessions/{sessionId}/calls/{turn}/{position}",
@@ -137,80 +136,81 @@ pub(super) static ROUTES: [Route; 35] = [
         "close_call",
     ),
     route(Verb::Get, "/tokens", "list_tokens"),
-    route(Verb::Make, "/tokens", "create_token"),
+    route(Verb::Create, "/tokens", "create_token"),
     route(Verb::Delete, "/tokens/{tokenId}", "revoke_token"),
 ];
 
-/// What is here and not among the tools of agents.
-static OWN: [Tool; 15] = [
-    Tool::of::<abandon_plan::AbandonPlan>(),
-    Tool::of::<change_call::ChangeCall>(),
-    Tool::of::<close_call::CloseCall>(),
-    Tool::of::<create_token::CreateToken>(),
-    Tool::of::<delete_plan::DeletePlan>(),
-    Tool::of::<export_plan::ExportPlan>(),
-    Tool::of::<get_plan_audit::GetPlanAudit>(),
-    Tool::of::<get_session::GetSession>(),
-    Tool::of::<list_reviews::ListReviews>(),
-    Tool::of::<list_sessions::ListSessions>(),
-    Tool::of::<list_tokens::ListTokens>(),
-    Tool::of::<record_call::RecordCall>(),
-    Tool::of::<recover_session::RecoverSession>(),
-    Tool::of::<resume_plan::ResumePlan>(),
-    Tool::of::<revoke_token::RevokeToken>(),
+/// Tools of the HTTP API that are not offered to agents.
+static HTTP_ONLY: [Tool; 15] = [
+    Tool::from_spec::<abandon_plan::AbandonPlan>(),
+    Tool::from_spec::<change_call::ChangeCall>(),
+    Tool::from_spec::<close_call::CloseCall>(),
+    Tool::from_spec::<create_token::CreateToken>(),
+    Tool::from_spec::<delete_plan::DeletePlan>(),
+    Tool::from_spec::<export_plan::ExportPlan>(),
+    Tool::from_spec::<get_plan_audit::GetPlanAudit>(),
+    Tool::from_spec::<get_session::GetSession>(),
+    Tool::from_spec::<list_reviews::ListReviews>(),
+    Tool::from_spec::<list_sessions::ListSessions>(),
+    Tool::from_spec::<list_tokens::ListTokens>(),
+    Tool::from_spec::<record_call::RecordCall>(),
+    Tool::from_spec::<recover_session::RecoverSession>(),
+    Tool::from_spec::<resume_plan::ResumePlan>(),
+    Tool::from_spec::<revoke_token::RevokeToken>(),
 ];
 
 impl Verb {
     fn filter(self) -> MethodFilter {
         match self {
             Verb::Get => MethodFilter::GET,
-            Verb::Post | Verb::Make => MethodFilter::POST,
+            Verb::Post | Verb::Create => MethodFilter::POST,
             Verb::Delete => MethodFilter::DELETE,
         }
     }
 
-    /// Where the arguments come from that are not in the path.
+    /// Whether arguments come from the body instead of the query.
     pub(super) fn has_body(self) -> bool {
         match self {
-            Verb::Post | Verb::Make => true,
+            Verb::Post | Verb::Create => true,
             Verb::Get | Verb::Delete => false,
         }
     }
 
-    /// How it is answered where it was done.
+    /// The status of a successful response.
     pub(super) fn status(self) -> StatusCode {
         match self {
-            Verb::Make => StatusCode::CREATED,
+            Verb::Create => StatusCode::CREATED,
             Verb::Get | Verb::Post | Verb::Delete => StatusCode::OK,
         }
     }
 }
 
 impl Route {
-    /// The tool that it is.
+    /// The tool of this route.
     pub(super) fn tool(&self) -> Option<&'static Tool> {
-        let own = OWN.iter().find(|tool| tool.name == self.tool);
-        own.or_else(|| tools::find(self.tool))
+        let http_only = HTTP_ONLY.iter().find(|tool| tool.name == self.tool);
+        http_only.or_else(|| tools::find(self.tool))
     }
 }
 
-/// The routes, from [`BASE`] on.
+/// All API routes.
 pub(super) fn router() -> Router<Arc<Site>> {
     let mut router = Router::new()
-        .route(&format!("{BASE}/events"), get(events::listen))
+        .route(&format!("{BASE}/events"), get(events::show))
         .route(&format!("{BASE}/openapi.json"), get(openapi::show));
     for route in &ROUTES {
         let Some(tool) = route.tool() else { continue };
-        let asked = move |State(site): State<Arc<Site>>, path: RawPathParams, request: Request| {
-            answer(site, route.method, tool, path, request)
-        };
+        let handler =
+            move |State(site): State<Arc<Site>>, path: RawPathParams, request: Request| {
+                handle(site, route.method, tool, path, request)
+            };
         let path = format!("{BASE}{}", route.path);
-        router = router.route(&path, on(route.method.filter(), asked));
+        router = router.route(&path, on(route.method.filter(), handler));
     }
     router
 }
 
-async fn answer(
+async fn handle(
     site: Arc<Site>,
     verb: Verb,
     tool: &'static Tool,
@@ -218,21 +218,19 @@ async fn answer(
     request: Request,
 ) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        // No route stands before the gate; one that did would be closed.
-        return Problem::new(Code::Unauthorized, "a token is needed", "send one").into_response();
+        // Unreachable: the middleware rejects requests without a caller.
+        return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
     };
-    let read = match verb.has_body() {
-        true => body(&site, request).await,
-        false => query(request.uri(), tool.input_schema()),
+    let arguments = if verb.has_body() {
+        body(&site, request).await
+    } else {
+        query(request.uri(), tool.input_schema())
     };
-    let arguments = read.and_then(|mut arguments| {
-        let named = path.iter().map(|(name, value)| {
-            let value = fitting(tool.input_schema(), name, value.to_owned());
-            (name, value)
-        });
-        for (name, value) in named {
+    let arguments = arguments.and_then(|mut arguments| {
+        for (name, value) in path.iter() {
+            let value = coerce(tool.input_schema(), name, value.to_owned());
             if arguments.insert(name.to_owned(), value).is_some() {
-                return Err(issue(name, "stands in the path already"));
+                return Err(issue(name, "is already set in the path"));
             }
         }
         Ok(arguments)
@@ -241,20 +239,21 @@ async fn answer(
         Ok(arguments) => Value::Object(arguments),
         Err(problem) => return problem.into_response(),
     };
-    match tools::call(&site.desk, &caller, tool, arguments).await {
-        Ok(answer) => (verb.status(), Json(answer)).into_response(),
-        Err(refused) => Problem::from(refused).into_response(),
+    match tools::call(&site.tool_context, &caller, tool, arguments).await {
+        Ok(output) => (verb.status(), Json(output)).into_response(),
+        Err(error) => Problem::from(error).into_response(),
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let missing = refused.missing;
-        let problem = Problem::new(refused.code, refused.message, refused.hint);
-        let problem = problem.details(refused.details);
-        match missing {
-            true => problem.status(StatusCode::NOT_FOUND),
-            false => problem,
+impl From<ToolError> for Problem {
+    fn from(error: ToolError) -> Self {
+        let not_found = error.not_found;
+        let problem = Problem::new(error.code, error.message, error.hint);
+        let problem = problem.details(error.details);
+        if not_found {
+            problem.status(StatusCode::NOT_FOUND)
+        } else {
+            problem
         }
     }
 }
@@ -266,11 +265,11 @@ fn issue(path: &str, message: &str) -> Problem {
     }])
 }
 
-/// The JSON object that a request carries; none at all is an empty one.
+/// The JSON object in the body, or an empty object for an empty body.
 async fn body(site: &Site, request: Request) -> Result<Map<String, Value>, Problem> {
     let is_json = is_json(request.headers());
     let bytes = to_bytes(request.into_body(), site.limits.body).await;
-    // Hyper's own errors end the connection; what is left is the length.
+    // Other errors close the connection, so this is the size limit.
     let bytes = bytes.map_err(|_| site.limits.too_large())?;
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -278,7 +277,7 @@ async fn body(site: &Site, request: Request) -> Result<Map<String, Value>, Probl
     if !is_json {
         return Err(Problem::new(
             Code::InvalidInput,
-            "the body is not announced as JSON",
+            "the body is not declared as JSON",
             "send `Content-Type: application/json`",
         )
         .status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
@@ -286,14 +285,11 @@ async fn body(site: &Site, request: Request) -> Result<Map<String, Value>, Probl
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(issue("body", "must be a JSON object")),
-        Err(why) => Err(issue(
-            "body",
-            &format!("is no JSON that can be read: {why}"),
-        )),
+        Err(error) => Err(issue("body", &format!("invalid JSON: {error}"))),
     }
 }
 
-/// Whether the body says that it is JSON. A page cannot send that elsewhere without being asked.
+/// Whether the body is declared as JSON. Pages cannot send this cross-origin without a preflight.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(CONTENT_TYPE)
@@ -304,9 +300,9 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// A text of an address in the kind that the schema names. What cannot be brought into it stays a
-/// text, and is refused as one.
-fn fitting(schema: &Map<String, Value>, name: &str, value: String) -> Value {
+/// Converts a path or query value to the type in the schema. A value that cannot be converted stays
+/// a string, and validation rejects it.
+fn coerce(schema: &Map<String, Value>, name: &str, value: String) -> Value {
     let kind = schema.get("properties").and_then(|fields| fields.get(name));
     let kind = kind
         .and_then(|field| field.get("type"))
@@ -321,15 +317,15 @@ fn fitting(schema: &Map<String, Value>, name: &str, value: String) -> Value {
     }
 }
 
-/// The arguments of a query, each in the kind that the schema names.
+/// The arguments in the query string.
 fn query(uri: &Uri, schema: &Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     let mut arguments = Map::new();
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
-    let pairs = pairs.map_err(|_| issue("query", "cannot be read"))?;
+    let pairs = pairs.map_err(|_| issue("query", "invalid query string"))?;
     for (name, value) in pairs.0 {
-        let value = fitting(schema, &name, value);
+        let value = coerce(schema, &name, value);
         if arguments.insert(name.clone(), value).is_some() {
-            return Err(issue(&name, "is given twice"));
+            return Err(issue(&name, "is set twice"));
         }
     }
     Ok(arguments)

@@ -1,10 +1,9 @@
-//! `/api/v1/events`: what of the caller's tenant changes, as it does (server-sent events).
+//! `/api/v1/events` and `/live`: change events of the caller's tenant (server-sent events).
 //!
-//! `ready` comes first: what changes from then on is told. `plan_changed` names a plan, and
-//! `session_changed` a session of which a turn, a step or a call has changed; where it stands is asked
-//! with the next call. Whoever reads more slowly than things change is told `missed`,
-//! and should look at all that it shows; nothing is kept for it. Comments keep the line alive. What
-//! changed just before, or twice at once, may be told once too often or once for both.
+//! The first event is `ready`; changes after it are reported. `plan_changed` names a plan,
+//! `session_changed` a session with a changed turn, step or call. The client fetches the new state
+//! itself. A client that reads too slowly gets `missed` and should reload everything. Events can be
+//! duplicated or merged. Comments keep the connection open.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,86 +21,87 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use super::Site;
-use super::feed::Listening;
+use super::auth::TOKEN_REQUIRED;
+use super::feed::Subscription;
 use super::problem::Problem;
 
-/// How often a line is written where nothing happens.
-const ALIVE: Duration = Duration::from_secs(15);
-/// For how long it is believed that somebody may still listen.
-const BELIEVED: Duration = Duration::from_secs(5);
+/// Interval of keep-alive comments.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Minimum interval between two authorization checks of an open stream.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Somebody who listens.
-struct Listener {
+/// An open event stream.
+struct EventStream {
     site: Arc<Site>,
     headers: HeaderMap,
     path: String,
     caller: Caller,
-    listening: Listening,
+    subscription: Subscription,
     stop: watch::Receiver<bool>,
     checked_at: Instant,
-    greeted: bool,
+    ready_sent: bool,
 }
 
-pub(super) async fn listen(State(site): State<Arc<Site>>, request: Request) -> Response {
+pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        return Problem::from(Error::Unauthorized("a token is needed")).into_response();
+        return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
     };
     if let Err(forbidden) = caller.allow(Permission::Read) {
         return Problem::from(Error::from(forbidden)).into_response();
     }
-    let listener = Listener {
-        listening: site.feeds.listen(&site.engine, &caller, &site.stop),
+    let stream = EventStream {
+        subscription: site.feeds.subscribe(&site.engine, &caller, &site.stop),
         stop: site.stop.clone(),
         headers: request.headers().clone(),
         path: request.uri().path().to_owned(),
         site,
         caller,
         checked_at: Instant::now(),
-        greeted: false,
+        ready_sent: false,
     };
-    let events = stream::unfold(listener, |mut listener| async move {
-        let event = listener.next().await?;
-        Some((Ok::<Event, Infallible>(event), listener))
+    let events = stream::unfold(stream, |mut stream| async move {
+        let event = stream.next().await?;
+        Some((Ok::<Event, Infallible>(event), stream))
     });
-    let alive = KeepAlive::new().interval(ALIVE);
-    Sse::new(events).keep_alive(alive).into_response()
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Sse::new(events).keep_alive(keep_alive).into_response()
 }
 
-impl Listener {
-    /// What is told next; nothing where the stream ends.
+impl EventStream {
+    /// The next event, or none at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
-        if !self.greeted {
-            self.greeted = true;
+        if !self.ready_sent {
+            self.ready_sent = true;
             return Some(Event::default().event("ready").data("{}"));
         }
-        let heard = tokio::select! {
-            heard = self.listening.changed.recv() => heard,
+        let received = tokio::select! {
+            received = self.subscription.changes.recv() => received,
             _ = self.stop.wait_for(|stop| *stop) => return None,
         };
-        match heard {
-            Ok(what) => self.may_still_listen().await.then(|| event(&what)),
+        match received {
+            Ok(subject) => self.is_still_authorized().await.then(|| event(&subject)),
             Err(RecvError::Lagged(_)) => Some(Event::default().event("missed").data("{}")),
             Err(RecvError::Closed) => None,
         }
     }
 
-    /// A token may have been revoked since the stream was opened.
-    async fn may_still_listen(&mut self) -> bool {
-        if self.checked_at.elapsed() < BELIEVED {
+    /// Checks the credentials again: a token may have been revoked since the stream was opened.
+    async fn is_still_authorized(&mut self) -> bool {
+        if self.checked_at.elapsed() < RECHECK_INTERVAL {
             return true;
         }
         self.checked_at = Instant::now();
-        let gate = &self.site.gate;
-        let who = gate.who(&self.site.engine, &self.headers, &self.path);
-        who.await.is_ok_and(|guest| {
-            guest.caller.tenant == self.caller.tenant
-                && guest.caller.allow(Permission::Read).is_ok()
+        let auth = &self.site.auth;
+        let identified = auth.identify(&self.site.engine, &self.headers, &self.path);
+        identified.await.is_ok_and(|principal| {
+            principal.caller.tenant == self.caller.tenant
+                && principal.caller.allow(Permission::Read).is_ok()
         })
     }
 }
 
-fn event(what: &Subject) -> Event {
-    let (name, data) = match what {
+fn event(subject: &Subject) -> Event {
+    let (name, data) = match subject {
         Subject::Plan(plan) => ("plan_changed", json!({ "planId": plan.to_string() })),
         Subject::Session(session) => ("session_changed", json!({ "sessionId": **session })),
     };

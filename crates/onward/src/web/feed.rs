@@ -1,5 +1,5 @@
-//! What changes, for everybody who listens: one watch for each tenant that somebody listens to, however
-//! many do. It begins with the first of them and ends with the last.
+//! Fan-out of change events: all subscribers of a tenant share one change watcher. It starts with
+//! the first subscription and stops with the last.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,16 +8,16 @@ use onward_engine::{Caller, Engine, Subject};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
-use crate::mcp::changes::Changes;
+use crate::mcp::subscriptions::ChangeStream;
 
-/// How far somebody may be behind before they are told that they missed something.
-const BEHIND: usize = 256;
+/// Buffered changes per subscriber. A slower subscriber misses changes and is notified of that.
+const CAPACITY: usize = 256;
 
-/// The watches that there are.
+/// The running feeds, by tenant.
 #[derive(Default)]
 pub(super) struct Feeds(Mutex<HashMap<Arc<str>, Weak<Feed>>>);
 
-/// The watch of one tenant.
+/// The feed of one tenant.
 pub(super) struct Feed {
     changed: broadcast::Sender<Subject>,
     task: AbortHandle,
@@ -29,45 +29,45 @@ impl Drop for Feed {
     }
 }
 
-/// Somebody who listens; while they do, there is a watch.
-pub(super) struct Listening {
-    pub(super) changed: broadcast::Receiver<Subject>,
+/// A subscription to a feed. Keeps the feed running.
+pub(super) struct Subscription {
+    pub(super) changes: broadcast::Receiver<Subject>,
     _feed: Arc<Feed>,
 }
 
 impl Feeds {
-    /// Hears of every plan and session of the caller's tenant that changes from now on.
-    pub(super) fn listen(
+    /// Subscribes to changes of plans and sessions of the caller's tenant.
+    pub(super) fn subscribe(
         &self,
         engine: &Engine,
         caller: &Caller,
         stop: &watch::Receiver<bool>,
-    ) -> Listening {
-        // Whoever panicked while holding it left it whole.
+    ) -> Subscription {
+        // A poisoned map is consistent: every use is one operation.
         let mut feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let known = feeds.get(&caller.tenant).and_then(Weak::upgrade);
-        let feed = known.unwrap_or_else(|| {
-            let changes = Changes::new(engine.clone(), caller.clone(), stop.clone());
-            let feed = Arc::new(Feed::begin(changes));
+        let running = feeds.get(&caller.tenant).and_then(Weak::upgrade);
+        let feed = running.unwrap_or_else(|| {
+            let changes = ChangeStream::new(engine.clone(), caller.clone(), stop.clone());
+            let feed = Arc::new(Feed::spawn(changes));
             feeds.insert(Arc::clone(&caller.tenant), Arc::downgrade(&feed));
             feed
         });
-        Listening {
-            changed: feed.changed.subscribe(),
+        Subscription {
+            changes: feed.changed.subscribe(),
             _feed: feed,
         }
     }
 }
 
 impl Feed {
-    fn begin(mut changes: Changes) -> Self {
-        let (changed, _) = broadcast::channel(BEHIND);
-        let told = changed.clone();
+    fn spawn(mut changes: ChangeStream) -> Self {
+        let (changed, _) = broadcast::channel(CAPACITY);
+        let sender = changed.clone();
         let task = tokio::spawn(async move {
-            while let Some(what) = changes.next().await {
-                // Whoever listened may just have gone.
-                let _ = told.send(what);
+            while let Some(subject) = changes.next().await {
+                // Fails without subscribers; the task is about to be aborted then.
+                let _ = sender.send(subject);
             }
         });
         Self {

@@ -1,7 +1,6 @@
-//! `/healthz`: the process lives. `/readyz`: the database answers, too, within a limit.
+//! `/healthz`: the process is running. `/readyz`: the database responds within a time limit, too.
 //!
-//! Both are open to everybody, for whoever watches over the process has no token; so they say no more
-//! than this.
+//! Both need no token, because monitoring systems have none, and return no details.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +15,26 @@ use serde_json::json;
 use super::Site;
 use super::problem::Problem;
 
-/// A database that takes longer is not ready.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit for the database.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn alive() -> Response {
     Json(json!({ "status": "ok" })).into_response()
 }
 
 pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
-    let asked = tokio::time::timeout(PATIENCE, site.engine.operator(LOCAL, "readiness"));
-    let why = match asked.await {
+    let query = tokio::time::timeout(TIMEOUT, site.engine.operator(LOCAL, "readiness"));
+    let error = match query.await {
         Ok(Ok(_)) => return Json(json!({ "status": "ready" })).into_response(),
-        Ok(Err(why)) => why.to_string(),
-        Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no response within {} s", TIMEOUT.as_secs()),
     };
-    // What exactly is wrong may name hosts and files, so it goes to the log alone.
-    tracing::warn!(%why, "the database does not answer");
+    // The error may name hosts and files, so it is only logged.
+    tracing::warn!(%error, "database unavailable");
     Problem::new(
         Code::Unavailable,
-        "the database does not answer",
-        "look at the server's log; it goes on by itself when the database is back",
+        "the database is unavailable",
+        "check the server log; the server recovers when the database is back",
     )
     .into_response()
 }

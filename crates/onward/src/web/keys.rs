@@ -1,9 +1,8 @@
-//! The keys of an identity provider: fetched, kept, and fetched again when a token names one that is
-//! not among them, though not more often than a burst and then once in a while. So a flood of made-up
-//! names costs the provider nothing, and a rotation is noticed at the first token that uses it.
+//! Signing keys of an identity provider.
 //!
-//! Keys that were fetched long ago are fetched again: what the provider took back must not open
-//! anything for ever. While it does not answer, those that are known go on being good for a day.
+//! Keys are cached, refreshed when they are stale, and fetched again when a token names an unknown
+//! key, which detects a key rotation. A rate limiter bounds the fetches, so tokens with made-up key
+//! ids do not reach the provider. Stale keys expire after a day if the provider stays unreachable.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,50 +14,46 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use tokio::sync::{Mutex, RwLock};
 
-/// How long the provider may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Fetched again after this long.
-const FRESH: Duration = Duration::from_secs(15 * 60);
-/// No longer believed after this long.
-const OLD: Duration = Duration::from_secs(24 * 60 * 60);
-/// So many fetches at once, and then one in this long.
-const BURST: NonZeroU32 = match NonZeroU32::new(5) {
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Age after which keys are fetched again.
+const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);
+/// Age after which keys are no longer accepted.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Fetches in a burst; afterwards one per `FETCH_INTERVAL`.
+const FETCH_BURST: NonZeroU32 = match NonZeroU32::new(5) {
     Some(burst) => burst,
     None => NonZeroU32::MIN,
 };
-const AGAIN: Duration = Duration::from_secs(10);
-/// No honest set of keys is larger.
-const LARGEST: usize = 1024 * 1024;
-/// The characters of the shortest modulus that is accepted: 2,048 bits.
-const MODULUS: usize = 342;
+const FETCH_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+/// Base64 characters of the shortest accepted RSA modulus: 2,048 bits.
+const MIN_MODULUS_CHARS: usize = 342;
 
-/// Why there is no key.
+/// Why no key is available.
 #[derive(Debug)]
-pub(super) enum Missing {
-    /// The provider has none of this name.
-    Unknown,
-    /// The provider does not answer.
-    Away,
+pub(super) enum KeyError {
+    NotFound,
+    ProviderUnreachable,
 }
 
-/// The keys of a provider.
+/// Key cache of one provider.
 pub(super) struct Keys {
     client: reqwest::Client,
     issuer: String,
     jwks_url: Option<String>,
-    held: RwLock<Held>,
+    cached: RwLock<CachedKeys>,
     fetching: Mutex<()>,
     fetches: DefaultDirectRateLimiter,
-    said: Mutex<Option<(Instant, Arc<Discovery>)>>,
+    discovery: Mutex<Option<(Instant, Arc<Discovery>)>>,
 }
 
 #[derive(Default)]
-struct Held {
+struct CachedKeys {
     keys: Vec<Jwk>,
     fetched_at: Option<Instant>,
 }
 
-/// What the provider says about itself.
+/// The provider's discovery document.
 #[derive(Deserialize)]
 pub(super) struct Discovery {
     issuer: String,
@@ -66,29 +61,31 @@ pub(super) struct Discovery {
     pub(super) authorization_endpoint: Option<String>,
     pub(super) token_endpoint: Option<String>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// How it is asked.
+    /// The HTTP client for requests to the provider.
     #[serde(skip)]
     client: reqwest::Client,
 }
 
 impl Discovery {
-    /// An address of it, where nobody else can listen.
-    pub(super) fn endpoint<'a>(&self, named: Option<&'a str>) -> Result<&'a str, String> {
-        let named = named.ok_or_else(|| "it names no such address".to_owned())?;
-        let on_this_machine = self.issuer.starts_with("http://");
-        match named.starts_with("https://") || on_this_machine {
-            true => Ok(named),
-            false => Err("it would be spoken to over an open line".to_owned()),
+    /// Checks that an endpoint is present and uses HTTPS. A provider with an `http` issuer URL,
+    /// which the configuration allows on loopback only, may use plain HTTP.
+    pub(super) fn endpoint<'a>(&self, url: Option<&'a str>) -> Result<&'a str, String> {
+        let url = url.ok_or_else(|| "a required endpoint is missing".to_owned())?;
+        let is_http_issuer = self.issuer.starts_with("http://");
+        if url.starts_with("https://") || is_http_issuer {
+            Ok(url)
+        } else {
+            Err(format!("the endpoint `{url}` does not use HTTPS"))
         }
     }
 
-    /// Whether a secret goes into the body, and not into the head as it should.
+    /// Whether the client secret must be sent in the body instead of the `Authorization` header.
     pub(super) fn takes_secret_in_body(&self) -> bool {
-        let named = |word: &str| {
+        let supports = |name: &str| {
             let methods = self.token_endpoint_auth_methods_supported.as_ref();
-            methods.is_some_and(|methods| methods.iter().any(|method| method == word))
+            methods.is_some_and(|methods| methods.iter().any(|method| method == name))
         };
-        named("client_secret_post") && !named("client_secret_basic")
+        supports("client_secret_post") && !supports("client_secret_basic")
     }
 
     pub(super) fn client(&self) -> &reqwest::Client {
@@ -97,82 +94,83 @@ impl Discovery {
 }
 
 impl Keys {
-    pub(super) fn of(issuer: &str, jwks_url: Option<&str>) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(issuer: &str, jwks_url: Option<&str>) -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("onward/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        let quota = Quota::with_period(AGAIN).unwrap_or(Quota::per_minute(NonZeroU32::MIN));
+        let quota =
+            Quota::with_period(FETCH_INTERVAL).unwrap_or(Quota::per_minute(NonZeroU32::MIN));
         Ok(Self {
             client,
             issuer: issuer.to_owned(),
             jwks_url: jwks_url.map(str::to_owned),
-            held: RwLock::default(),
+            cached: RwLock::default(),
             fetching: Mutex::new(()),
-            fetches: RateLimiter::direct(quota.allow_burst(BURST)),
-            said: Mutex::default(),
+            fetches: RateLimiter::direct(quota.allow_burst(FETCH_BURST)),
+            discovery: Mutex::default(),
         })
     }
 
-    /// The key of this name, for this kind of signature.
+    /// The key with this id, for this algorithm.
     pub(super) async fn find(
         &self,
         kid: Option<&str>,
         algorithm: Algorithm,
-    ) -> Result<DecodingKey, Missing> {
-        let (found, age) = self.known(kid, algorithm).await;
+    ) -> Result<DecodingKey, KeyError> {
+        let (found, age) = self.cached_key(kid, algorithm).await;
         if let (Some(key), Some(age)) = (&found, age)
-            && age < FRESH
+            && age < REFRESH_AFTER
         {
             return Ok(key.clone());
         }
-        let _one_at_a_time = self.fetching.lock().await;
-        // Somebody else may have fetched them while this one waited.
-        let (found, age) = self.known(kid, algorithm).await;
-        let fresh = age.is_some_and(|age| age < FRESH);
+        let _fetching = self.fetching.lock().await;
+        // Another task may have fetched the keys in the meantime.
+        let (found, age) = self.cached_key(kid, algorithm).await;
+        let fresh = age.is_some_and(|age| age < REFRESH_AFTER);
         match found {
             Some(key) if fresh => return Ok(key),
             Some(_) | None => {}
         }
-        let mut away = age.is_none();
+        let mut unreachable = age.is_none();
         if self.fetches.check().is_ok() {
             match self.fetch().await {
                 Ok(keys) => {
-                    *self.held.write().await = Held {
+                    *self.cached.write().await = CachedKeys {
                         keys,
                         fetched_at: Some(Instant::now()),
                     };
-                    away = false;
+                    unreachable = false;
                 }
-                Err(why) => {
-                    tracing::warn!(%why, "the identity provider's keys cannot be fetched");
-                    away = true;
+                Err(error) => {
+                    tracing::warn!(error, "cannot fetch the identity provider's keys");
+                    unreachable = true;
                 }
             }
         }
-        match self.known(kid, algorithm).await {
-            (Some(key), Some(age)) if age < OLD => Ok(key),
-            _ if away => Err(Missing::Away),
-            _ => Err(Missing::Unknown),
+        match self.cached_key(kid, algorithm).await {
+            (Some(key), Some(age)) if age < MAX_AGE => Ok(key),
+            _ if unreachable => Err(KeyError::ProviderUnreachable),
+            _ => Err(KeyError::NotFound),
         }
     }
 
-    /// The key, where it is known, and how old what is known is.
-    async fn known(
+    /// A cached key, and the age of the cache.
+    async fn cached_key(
         &self,
         kid: Option<&str>,
         algorithm: Algorithm,
     ) -> (Option<DecodingKey>, Option<Duration>) {
-        let held = self.held.read().await;
-        let age = held.fetched_at.map(|at| at.elapsed());
-        let fits = |key: &&Jwk| {
-            let named = kid.is_none_or(|kid| key.common.key_id.as_deref() == Some(kid));
-            named && is_for(key, algorithm)
+        let cached = self.cached.read().await;
+        let age = cached.fetched_at.map(|at| at.elapsed());
+        let matches = |key: &&Jwk| {
+            let has_id = kid.is_none_or(|kid| key.common.key_id.as_deref() == Some(kid));
+            has_id && supports(key, algorithm)
         };
-        let mut fitting = held.keys.iter().filter(fits);
-        // A token that names no key is accepted where there is only one that it can mean.
-        let key = match (fitting.next(), fitting.next()) {
+        let mut matching = cached.keys.iter().filter(matches);
+        // A token without a key id is accepted if exactly one key supports its algorithm.
+        let key = match (matching.next(), matching.next()) {
             (Some(key), None) => DecodingKey::from_jwk(key).ok(),
             _ => None,
         };
@@ -183,39 +181,39 @@ impl Keys {
         let url = match &self.jwks_url {
             Some(url) => url.clone(),
             None => {
-                let said = self.discovered().await?;
-                said.endpoint(Some(&said.jwks_uri))?.to_owned()
+                let discovery = self.fetch_discovery().await?;
+                discovery.endpoint(Some(&discovery.jwks_uri))?.to_owned()
             }
         };
-        let keys: serde_json::Value = self.read(&url).await?;
-        // One key of a kind that is not known here must not make the others useless.
+        let keys: serde_json::Value = self.get_json(&url).await?;
+        // Skip keys of unknown types.
         let keys = keys.get("keys").and_then(|keys| keys.as_array());
-        let keys = keys.ok_or_else(|| format!("`{url}` holds no `keys`"))?;
-        let read = |key: &serde_json::Value| serde_json::from_value(key.clone()).ok();
+        let keys = keys.ok_or_else(|| format!("`{url}` has no `keys`"))?;
+        let parse = |key: &serde_json::Value| serde_json::from_value(key.clone()).ok();
         let keys = JwkSet {
-            keys: keys.iter().filter_map(read).collect(),
+            keys: keys.iter().filter_map(parse).collect(),
         };
         Ok(keys.keys)
     }
 
-    /// What the provider says about itself, kept for as long as its keys are.
+    /// The discovery document, cached as long as the keys.
     pub(super) async fn discovery(&self) -> Result<Arc<Discovery>, String> {
-        let mut said = self.said.lock().await;
-        if let Some((at, known)) = &*said
-            && at.elapsed() < FRESH
+        let mut cached = self.discovery.lock().await;
+        if let Some((at, discovery)) = &*cached
+            && at.elapsed() < REFRESH_AFTER
         {
-            return Ok(Arc::clone(known));
+            return Ok(Arc::clone(discovery));
         }
-        let fresh = Arc::new(self.discovered().await?);
-        *said = Some((Instant::now(), Arc::clone(&fresh)));
+        let fresh = Arc::new(self.fetch_discovery().await?);
+        *cached = Some((Instant::now(), Arc::clone(&fresh)));
         Ok(fresh)
     }
 
-    async fn discovered(&self) -> Result<Discovery, String> {
+    async fn fetch_discovery(&self) -> Result<Discovery, String> {
         let issuer = self.issuer.trim_end_matches('/');
         let url = format!("{issuer}/.well-known/openid-configuration");
-        let mut said: Discovery = match self.read(&url).await {
-            Ok(said) => said,
+        let mut discovery: Discovery = match self.get_json(&url).await {
+            Ok(discovery) => discovery,
             Err(first) => {
                 let (scheme, rest) = issuer.split_once("://").unwrap_or(("https", issuer));
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -223,35 +221,37 @@ impl Keys {
                 let url = format!(
                     "{scheme}://{host}/.well-known/oauth-authorization-server{slash}{path}"
                 );
-                self.read(&url)
+                self.get_json(&url)
                     .await
                     .map_err(|second| format!("{first}; {second}"))?
             }
         };
-        if said.issuer.trim_end_matches('/') != issuer {
-            return Err(format!("`{url}` speaks for another issuer"));
+        if discovery.issuer.trim_end_matches('/') != issuer {
+            return Err(format!("`{url}` is the document of another issuer"));
         }
-        said.client = self.client.clone();
-        Ok(said)
+        discovery.client = self.client.clone();
+        Ok(discovery)
     }
 
-    async fn read<T: serde::de::DeserializeOwned>(&self, url: &str) -> Result<T, String> {
-        let asked = self.client.get(url).send().await;
-        let answer = asked.and_then(reqwest::Response::error_for_status);
-        let mut answer = answer.map_err(|why| why.to_string())?;
-        let mut text = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(|why| why.to_string())? {
-            text.extend_from_slice(&piece);
-            if text.len() > LARGEST {
-                return Err(format!("`{url}` answers with more than {LARGEST} bytes"));
+    async fn get_json<T: serde::de::DeserializeOwned>(&self, url: &str) -> Result<T, String> {
+        let response = self.client.get(url).send().await;
+        let response = response.and_then(reqwest::Response::error_for_status);
+        let mut response = response.map_err(|error| error.to_string())?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_RESPONSE_BYTES {
+                return Err(format!(
+                    "`{url}` returned more than {MAX_RESPONSE_BYTES} bytes"
+                ));
             }
         }
-        serde_json::from_slice(&text).map_err(|why| format!("`{url}`: {why}"))
+        serde_json::from_slice(&body).map_err(|error| format!("`{url}`: {error}"))
     }
 }
 
-/// Whether a key may check this kind of signature.
-fn is_for(key: &Jwk, algorithm: Algorithm) -> bool {
+/// Whether a key can verify signatures of this algorithm.
+fn supports(key: &Jwk, algorithm: Algorithm) -> bool {
     let signs = match &key.common.public_key_use {
         None | Some(PublicKeyUse::Signature) => true,
         Some(_) => false,
@@ -259,7 +259,7 @@ fn is_for(key: &Jwk, algorithm: Algorithm) -> bool {
     let named = key.common.key_algorithm;
     let named = named.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
     let kind = match (&key.algorithm, algorithm) {
-        (AlgorithmParameters::RSA(rsa), Algorithm::RS256) => rsa.n.len() >= MODULUS,
+        (AlgorithmParameters::RSA(rsa), Algorithm::RS256) => rsa.n.len() >= MIN_MODULUS_CHARS,
         (AlgorithmParameters::EllipticCurve(curve), Algorithm::ES256) => {
             curve.curve == jsonwebtoken::jwk::EllipticCurve::P256
         }

@@ -1,8 +1,7 @@
-//! The connections: taken in, answered, and at the end let go.
+//! Accept loop: a bounded number of connections, each with a timeout for request headers.
 //!
-//! Every connection has a time in which its request must have arrived, so that one that says nothing
-//! is not kept; there are so many at most, and one more is told to come back. When the server stops,
-//! nothing more is taken in, what is being answered is answered, and then the connection is closed.
+//! Connections over the limit get a 503 response. On shutdown the server accepts no more
+//! connections and finishes running requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,63 +18,63 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-/// How long the head of a request may take to arrive.
-const HEAD: Duration = Duration::from_secs(15);
-/// After an error in taking one in, such as too many open files, the next is not tried at once.
-const PAUSE: Duration = Duration::from_millis(50);
-/// What one connection too many is told. It is written as it is: nobody parsed its request.
-const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\n\
+/// Time limit for request headers.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Delay after a failed `accept`, for example when the process has too many open files.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// The raw response to connections over the limit.
+const TOO_MANY_CONNECTIONS: &str = "HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
     retry-after: 1\r\n\
     connection: close\r\n\
-    content-length: 212\r\n\r\n\
-    {\"type\":\"urn:onward:problem:unavailable\",\"title\":\"Not available at the moment\",\
-    \"status\":503,\"detail\":\"too many connections are open\",\"code\":\"unavailable\",\
-    \"hint\":\"wait a second, then call again; nothing was done\"}";
+    content-length: 191\r\n\r\n\
+    {\"type\":\"urn:onward:problem:unavailable\",\"title\":\"Service unavailable\",\
+    \"status\":503,\"detail\":\"too many open connections\",\"code\":\"unavailable\",\
+    \"hint\":\"retry in 1 s; the request had no effect\"}";
 
-/// Answers until it is told to stop, and then until what runs is answered.
+/// Serves connections until `stop` is set, then waits for running requests.
 pub(crate) async fn listen(
     listener: TcpListener,
     site: Router,
-    most: usize,
+    max_connections: usize,
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-    let mut open = JoinSet::new();
+    let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
+    let mut connections = JoinSet::new();
     loop {
-        let taken = tokio::select! {
-            taken = listener.accept() => taken,
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
-            // What has ended is let go of at once, not at the end.
-            Some(_) = open.join_next() => continue,
+            // Reap finished connections.
+            Some(_) = connections.join_next() => continue,
         };
-        let stream = match taken {
+        let stream = match accepted {
             Ok((stream, _)) => stream,
-            Err(why) => {
-                tracing::warn!(%why, "a connection cannot be taken in");
-                tokio::time::sleep(PAUSE).await;
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => {
                 let (site, stop) = (site.clone(), stop.clone());
-                open.spawn(async move {
-                    answer(stream, site, stop).await;
-                    drop(place);
+                connections.spawn(async move {
+                    serve(stream, site, stop).await;
+                    drop(permit);
                 });
             }
             Err(_) => {
-                open.spawn(refuse(stream));
+                connections.spawn(reject(stream));
             }
         }
     }
     drop(listener);
-    while open.join_next().await.is_some() {}
+    while connections.join_next().await.is_some() {}
 }
 
-async fn answer(stream: TcpStream, site: Router, mut stop: watch::Receiver<bool>) {
-    // Without this, an answer in two pieces waits for the other side's delayed acknowledgement.
+async fn serve(stream: TcpStream, site: Router, mut stop: watch::Receiver<bool>) {
+    // Without this, a response in two segments waits for the peer's delayed ACK.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(
         site.map_request(|request: hyper::Request<hyper::body::Incoming>| {
@@ -86,7 +85,7 @@ async fn answer(stream: TcpStream, site: Router, mut stop: watch::Receiver<bool>
     );
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let stopped = tokio::select! {
@@ -100,30 +99,32 @@ async fn answer(stream: TcpStream, site: Router, mut stop: watch::Receiver<bool>
         }
         Err(ended) => ended,
     };
-    if let Err(why) = ended {
-        // Somebody who hangs up in the middle is everyday life.
-        tracing::debug!(%why, "a connection broke off");
+    if let Err(error) = ended {
+        // Usually the client disconnected.
+        tracing::debug!(%error, "connection closed with an error");
     }
 }
 
-async fn refuse(mut stream: TcpStream) {
-    let told = tokio::time::timeout(HEAD, async {
-        stream.write_all(FULL.as_bytes()).await?;
+async fn reject(mut stream: TcpStream) {
+    let write = tokio::time::timeout(HEADER_TIMEOUT, async {
+        stream.write_all(TOO_MANY_CONNECTIONS.as_bytes()).await?;
         stream.shutdown().await
     });
-    // Whoever does not wait for the answer does not need it.
-    drop(told.await);
+    drop(write.await);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FULL;
+    use super::TOO_MANY_CONNECTIONS;
 
     #[test]
-    fn the_refusal_of_one_too_many_is_as_long_as_it_says() {
-        let (head, body) = FULL.split_once("\r\n\r\n").expect("a head and a body");
-        let said = head.split("content-length: ").nth(1).expect("a length");
-        assert_eq!(said.parse(), Ok(body.len()));
+    fn the_raw_response_has_a_correct_content_length() {
+        let (head, body) = TOO_MANY_CONNECTIONS
+            .split_once("\r\n\r\n")
+            .expect("response has headers and a body");
+        let length = head.split("content-length: ").nth(1);
+        let length = length.expect("response has a content length");
+        assert_eq!(length.parse(), Ok(body.len()));
         assert!(serde_json::from_str::<serde_json::Value>(body).is_ok());
     }
 }

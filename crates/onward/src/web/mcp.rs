@@ -1,9 +1,9 @@
-//! `/mcp`: the tools for agents, over streamable HTTP, in both eras.
+//! `/mcp`: MCP over streamable HTTP, with and without sessions.
 //!
-//! The gate has checked host and origin and said who asks; the handler finds the [`Caller`] with each
-//! request. Clients of 2026-07-28 bring everything along. The sessions of those before live in this
-//! process, for hours, since agents think long; there are so many at most, and each belongs to whoever
-//! began it: to everybody else it does not exist. A stream ends soon after its token was revoked.
+//! The middleware has authenticated the request; the handler reads the [`Caller`] from it. Clients
+//! of 2026-07-28 and later use no sessions. Sessions of older clients live in this process for
+//! hours, because agents can be inactive for long. Their number is limited, and each is visible to
+//! its owner only. A stream ends soon after its token is revoked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,43 +17,42 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use onward_core::Code;
-use onward_engine::Caller;
+use onward_engine::{Caller, Error};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::Site;
-use super::gate::Refused;
+use super::auth::{AuthError, TOKEN_REQUIRED};
 use super::problem::Problem;
-use crate::mcp::{Forms, Offered, Server, Setup};
+use crate::mcp::{Forms, Server, Setup, ToolSet};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The first version without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
-/// A session ends after so long without a word.
-const SILENCE: Duration = Duration::from_secs(8 * 60 * 60);
-/// For how long it is believed that somebody may still have their stream.
-const BELIEVED: Duration = Duration::from_secs(5);
-/// How many sessions there are at most.
-const MOST: usize = 5_000;
+/// Idle timeout of a session.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(8 * 60 * 60);
+/// Interval between two authorization checks of an open stream.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
+const MAX_SESSIONS: usize = 5_000;
 
-/// MCP over HTTP.
-pub(super) struct Mount {
+/// The MCP endpoint.
+pub(super) struct McpService {
     service: StreamableHttpService<Server, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     owners: Mutex<HashMap<String, Owner>>,
-    end: Box<dyn Fn() + Send + Sync>,
+    cancel: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Whose a session is.
+/// The owner of a session.
 #[derive(Clone, PartialEq)]
 struct Owner {
     tenant: Arc<str>,
     name: String,
 }
 
-impl Owner {
-    fn of(caller: &Caller) -> Self {
+impl From<&Caller> for Owner {
+    fn from(caller: &Caller) -> Self {
         Self {
             tenant: Arc::clone(&caller.tenant),
             name: caller.name.clone(),
@@ -61,22 +60,24 @@ impl Owner {
     }
 }
 
-impl Mount {
+impl McpService {
     pub(super) fn new(
-        desk: crate::tools::Desk,
+        context: crate::tools::ToolContext,
         forms: Forms,
         body: usize,
         closing: tokio::sync::watch::Receiver<bool>,
     ) -> Self {
         let setup = Setup {
-            desk,
-            offered: Offered::All,
-            who: Arc::new(|extensions| extensions.get::<Parts>()?.extensions.get().cloned()),
+            tool_context: context,
+            tool_set: ToolSet::All,
+            resolve_caller: Arc::new(|extensions| {
+                extensions.get::<Parts>()?.extensions.get().cloned()
+            }),
             forms,
             closing,
         };
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(SILENCE);
+        sessions.session_config.keep_alive = Some(SESSION_TIMEOUT);
         let sessions = Arc::new(sessions);
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
@@ -92,57 +93,56 @@ impl Mount {
             ),
             sessions,
             owners: Mutex::default(),
-            end: Box::new(move || cancel.cancel()),
+            cancel: Box::new(move || cancel.cancel()),
         }
     }
 
-    /// Ends what streams.
-    pub(super) fn end(&self) {
-        (self.end)();
+    pub(super) fn close_streams(&self) {
+        (self.cancel)();
     }
 
-    /// Whether the request may have the session that it names, or begin one.
-    async fn admit(
+    /// Checks that the request may use its session, or start a new one.
+    async fn check_session(
         &self,
         method: &Method,
         headers: &HeaderMap,
         owner: &Owner,
     ) -> Result<(), Problem> {
         match text(headers, &SESSION) {
-            // To anybody else it is as one that never was.
-            Some(session) => match self.owned().get(session) {
-                Some(whose) if whose == owner => Ok(()),
+            // A session of another owner is reported as not found.
+            Some(session) => match self.lock_owners().get(session) {
+                Some(session_owner) if session_owner == owner => Ok(()),
                 Some(_) | None => Err(Problem::new(
                     Code::InvalidInput,
-                    "there is no such session",
-                    "begin a new one with `initialize`",
+                    "session not found",
+                    "start a new session with `initialize`",
                 )
                 .status(StatusCode::NOT_FOUND)),
             },
             None if method == Method::POST
                 && text(headers, &VERSION) != Some(WITHOUT_SESSIONS)
-                && self.sessions.sessions.read().await.len() >= MOST =>
+                && self.sessions.sessions.read().await.len() >= MAX_SESSIONS =>
             {
                 Err(Problem::new(
                     Code::Unavailable,
-                    "too many sessions are open",
-                    "end one with `DELETE`, speak a version of MCP without them, or try again later",
+                    "too many open sessions",
+                    "close a session with `DELETE`, use an MCP version without sessions, or retry later",
                 ))
             }
             None => Ok(()),
         }
     }
 
-    /// Remembers whose a session is that has just begun, and forgets those that are over.
-    async fn remember(&self, session: String, owner: Owner) {
+    /// Records the owner of a new session and drops the owners of closed sessions.
+    async fn record_owner(&self, session: String, owner: Owner) {
         let open = self.sessions.sessions.read().await;
-        let mut owners = self.owned();
+        let mut owners = self.lock_owners();
         owners.retain(|session, _| open.contains_key(session.as_str()));
         owners.entry(session).or_insert(owner);
     }
 
-    fn owned(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owner>> {
-        // Whoever panicked while holding it left it whole: every use is one operation.
+    fn lock_owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owner>> {
+        // A poisoned map is consistent: every use is one operation.
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -155,43 +155,45 @@ fn is_stream(headers: &HeaderMap) -> bool {
     text(headers, &CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Waits until whoever opened a stream may not have it any more. A database that is away turns nobody
-/// away.
-async fn turned_away(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
+/// Completes when the caller of a stream is no longer authorized. Database errors do not count.
+async fn access_revoked(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
     loop {
-        tokio::time::sleep(BELIEVED).await;
-        match site.gate.who(&site.engine, &headers, "/mcp").await {
-            Ok(guest) if Owner::of(&guest.caller) == owner => {}
-            Err(Refused::Failed(_)) => {}
-            Ok(_) | Err(Refused::Nobody | Refused::Wrong(_) | Refused::Scope(_)) => return,
+        tokio::time::sleep(RECHECK_INTERVAL).await;
+        match site.auth.identify(&site.engine, &headers, "/mcp").await {
+            Ok(principal) if Owner::from(&principal.caller) == owner => {}
+            Err(AuthError::Failed(_)) => {}
+            Ok(_)
+            | Err(AuthError::Missing | AuthError::Invalid(_) | AuthError::InsufficientScope(_)) => {
+                return;
+            }
         }
     }
 }
 
-pub(super) async fn answer(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let Some(owner) = request.extensions().get().map(Owner::of) else {
-        // No route stands before the gate; one that did would be closed.
-        return Problem::new(Code::Unauthorized, "a token is needed", "send one").into_response();
+pub(super) async fn handle(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let Some(owner) = request.extensions().get::<Caller>().map(Owner::from) else {
+        // Unreachable: the middleware rejects requests without a caller.
+        return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
     };
     if let Err(problem) = site
         .mcp
-        .admit(request.method(), request.headers(), &owner)
+        .check_session(request.method(), request.headers(), &owner)
         .await
     {
         return problem.into_response();
     }
-    let named = request.headers().contains_key(SESSION);
+    let has_session = request.headers().contains_key(SESSION);
     let headers = request.headers().clone();
-    let answered = site.mcp.service.handle(request).await;
-    let mut response = answered.map(Body::new);
+    let response = site.mcp.service.handle(request).await;
+    let mut response = response.map(Body::new);
     if is_stream(response.headers()) {
-        let turned_away = turned_away(Arc::clone(&site), headers, owner.clone());
+        let revoked = access_revoked(Arc::clone(&site), headers, owner.clone());
         response =
-            response.map(|body| Body::from_stream(body.into_data_stream().take_until(turned_away)));
+            response.map(|body| Body::from_stream(body.into_data_stream().take_until(revoked)));
     }
-    let begun = text(response.headers(), &SESSION).map(str::to_owned);
-    if let Some(session) = begun.filter(|_| !named) {
-        site.mcp.remember(session, owner).await;
+    let started = text(response.headers(), &SESSION).map(str::to_owned);
+    if let Some(session) = started.filter(|_| !has_session) {
+        site.mcp.record_owner(session, owner).await;
     }
     response
 }

@@ -1,5 +1,5 @@
-//! What an OAuth client needs to know before it can sign in (RFC 9728): which resource this is, and
-//! who issues tokens for it. We issue none for OAuth ourselves.
+//! OAuth protected resource metadata (RFC 9728): the resource and its authorization servers. Onward
+//! itself issues no OAuth tokens.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use super::Site;
 
-/// About the server as a whole.
-pub(super) const OF_SERVER: &str = "/.well-known/oauth-protected-resource";
-/// About MCP.
-pub(super) const OF_MCP: &str = "/.well-known/oauth-protected-resource/mcp";
+/// Metadata of the whole server.
+pub(super) const SERVER_PATH: &str = "/.well-known/oauth-protected-resource";
+/// Metadata of the MCP endpoint.
+pub(super) const MCP_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// Where it is described what stands at a path.
+/// The metadata path of a resource.
 pub(super) fn path_for(path: &str) -> &'static str {
     match path {
-        "/mcp" => OF_MCP,
-        _ => OF_SERVER,
+        "/mcp" => MCP_PATH,
+        _ => SERVER_PATH,
     }
 }
 
@@ -35,12 +35,12 @@ struct Metadata {
 }
 
 pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let base = site.gate.place.base(&request);
+    let base = site.auth.origin_policy.base(&request);
     let resource = match request.uri().path() {
-        OF_MCP => format!("{base}/mcp"),
+        MCP_PATH => format!("{base}/mcp"),
         _ => base,
     };
-    let issuer = site.gate.issuer.as_ref();
+    let issuer = site.auth.issuer.as_ref();
     Json(Metadata {
         resource,
         resource_name: "Onward",

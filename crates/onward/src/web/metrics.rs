@@ -1,7 +1,7 @@
-//! `/metrics`: what happened, counted, in the text format of Prometheus.
+//! `/metrics`: counters, histograms and gauges in the Prometheus text format.
 //!
-//! The figures are about the whole server, so they are for whoever runs it: the user of this machine,
-//! or a token of the server's own tenant. No label names a tenant, a plan or a person.
+//! The metrics cover the whole server, so only the local user and tokens of the server's own tenant
+//! can read them. No label contains a tenant, plan or user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use onward_core::Code;
 use onward_core::finding::Kind;
 use onward_engine::embed::{EmbedError, EmbedRound};
-use onward_engine::retention::Forgotten;
-use onward_engine::sweep::Round;
+use onward_engine::retention::RetentionReport;
+use onward_engine::sweep::SweepRound;
 use onward_engine::{Caller, Error, Indexed};
 
 use super::Site;
 use super::problem::Problem;
 use crate::notify::Outcome;
 
-/// The text format, as Prometheus asks for it.
+/// Content type of the Prometheus text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// How often what was observed is brought together, so that it does not pile up.
-const UPKEEP: Duration = Duration::from_secs(5);
-/// Seconds that durations are sorted by.
+/// Interval at which recorded samples are merged, which bounds memory.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// Histogram buckets, in seconds.
 const SECONDS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
 ];
 
-/// Counts from now on, for the whole process.
+/// Installs the process-wide recorder.
 pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
@@ -39,52 +39,49 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     describe_counter!("onward_tool_calls_total", "Tool calls, by tool and outcome");
     describe_histogram!(
         "onward_tool_call_seconds",
-        "How long a tool call took, by tool"
+        "Duration of tool calls, by tool"
     );
     describe_counter!(
         "onward_http_requests_total",
-        "Requests, by route, method and status"
+        "HTTP requests, by route, method and status"
     );
     describe_histogram!(
         "onward_http_request_seconds",
-        "Until a request was answered, by route"
+        "Time to the response headers, by route"
     );
-    describe_gauge!("onward_open_streams", "Streams that are open");
+    describe_gauge!("onward_open_streams", "Open streams");
     describe_gauge!(
         "onward_plans",
         "Plans of the server's own tenant, by status"
     );
     describe_counter!(
         "onward_chunks_embedded_total",
-        "Chunks that can be found by what they mean"
+        "Chunks embedded for semantic search"
     );
     describe_counter!(
         "onward_chunks_refused_total",
-        "Chunks that the embedding model does not take"
+        "Chunks rejected by the embedding model"
     );
     describe_counter!(
         "onward_embedding_failures_total",
-        "Rounds in which the embedding model did not answer"
+        "Embedding rounds that failed because the model was unavailable"
     );
-    describe_counter!(
-        "onward_sweep_rounds_total",
-        "Rounds of the sweep, by outcome"
-    );
+    describe_counter!("onward_sweep_rounds_total", "Sweep rounds, by outcome");
     describe_counter!(
         "onward_sweep_plans_looked_at_total",
-        "Plans that the sweep looked at"
+        "Plans checked by the sweep"
     );
     describe_counter!(
         "onward_sweep_plans_acted_on_total",
-        "Plans whose stalls the sweep acted on"
+        "Plans with a stall that the sweep handled"
     );
     describe_counter!(
         "onward_sweep_plans_failed_total",
-        "Plans that could not be looked at"
+        "Plans that the sweep could not check"
     );
     describe_counter!(
         "onward_notices_total",
-        "Tries to tell people of a finding, by kind and outcome"
+        "Attempts to send a notification, by kind and outcome"
     );
     gauge!("onward_open_streams").set(0);
     for kind in Kind::ALL {
@@ -109,83 +106,83 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     Ok(handle)
 }
 
-/// Keeps memory bounded where nobody asks for the figures.
-pub(super) async fn keep_up(figures: PrometheusHandle) {
-    let mut tick = tokio::time::interval(UPKEEP);
+/// Merges samples periodically, also when the metrics are never scraped.
+pub(super) async fn run_upkeep(metrics: PrometheusHandle) {
+    let mut tick = tokio::time::interval(UPKEEP_INTERVAL);
     loop {
         tick.tick().await;
-        figures.run_upkeep();
+        metrics.run_upkeep();
     }
 }
 
-/// Counts a round of the sweep, and tells the log about what it could not do.
-pub(crate) fn swept(round: &Result<Round, Error>) {
-    let count = |list: usize| u64::try_from(list).unwrap_or(u64::MAX);
+/// Counts a sweep round and logs its findings and errors.
+pub(crate) fn record_sweep(round: &Result<SweepRound, Error>) {
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     match round {
         Ok(round) => {
             counter!("onward_sweep_rounds_total", "outcome" => "ok").increment(1);
-            counter!("onward_sweep_plans_looked_at_total").increment(count(round.looked_at));
-            counter!("onward_sweep_plans_acted_on_total").increment(count(round.acted_on.len()));
+            counter!("onward_sweep_plans_looked_at_total").increment(count(round.checked));
+            counter!("onward_sweep_plans_acted_on_total").increment(count(round.changed.len()));
             counter!("onward_sweep_plans_failed_total").increment(count(round.failed.len()));
-            for (tenant, plan, why) in &round.failed {
-                tracing::error!(%tenant, %plan, %why, "a plan cannot be looked at");
+            for (tenant, plan, error) in &round.failed {
+                tracing::error!(%tenant, %plan, %error, "cannot check a plan");
             }
             for (due, calls) in &round.calls.sessions {
                 let (tenant, session) = (&due.tenant, &due.session);
-                tracing::info!(%tenant, %session, calls, "the sweep gave up calls past their time");
+                tracing::info!(%tenant, %session, calls, "interrupted calls past their deadline");
             }
-            for (due, why) in &round.calls.failed {
+            for (due, error) in &round.calls.failed {
                 let (tenant, session) = (&due.tenant, &due.session);
-                tracing::error!(%tenant, %session, %why, "a session cannot be looked at");
+                tracing::error!(%tenant, %session, %error, "cannot check a session");
             }
-            for (tenant, plan) in &round.acted_on {
-                tracing::info!(%tenant, %plan, "the sweep acted on a stall");
+            for (tenant, plan) in &round.changed {
+                tracing::info!(%tenant, %plan, "handled a stall");
             }
         }
-        Err(why) => {
+        Err(error) => {
             counter!("onward_sweep_rounds_total", "outcome" => "failed").increment(1);
-            tracing::warn!(%why, "the sweep cannot work");
+            tracing::warn!(%error, "sweep failed");
         }
     }
 }
 
-/// Counts a round of asking the model what chunks mean, and tells the log where it does not answer.
-pub(super) fn embedded(round: &Result<EmbedRound, EmbedError>) {
+/// Counts an embedding round and logs rejected chunks and errors.
+pub(super) fn record_embedding(round: &Result<EmbedRound, EmbedError>) {
     match round {
         Ok(round) => {
             counter!("onward_chunks_embedded_total").increment(round.embedded);
-            counter!("onward_chunks_refused_total").increment(round.refused);
-            if round.refused > 0 {
+            counter!("onward_chunks_refused_total").increment(round.rejected);
+            if round.rejected > 0 {
                 tracing::warn!(
-                    chunks = round.refused,
-                    "the embedding model refuses some chunks"
+                    chunks = round.rejected,
+                    "the embedding model rejected some chunks"
                 );
             }
         }
-        Err(why) => {
+        Err(error) => {
             counter!("onward_embedding_failures_total").increment(1);
-            tracing::warn!(%why, "what is stored cannot be embedded");
+            tracing::warn!(%error, "cannot embed chunks");
         }
     }
 }
 
-/// Tells the log of indexes that were built or dropped.
-pub(super) fn indexed(done: &Result<Indexed, Error>) {
-    match done {
+/// Logs vector indexes that were built or dropped.
+pub(super) fn record_indexing(indexed: &Result<Indexed, Error>) {
+    match indexed {
         Ok(Indexed {
             made: 0,
             dropped: 0,
         }) => {}
         Ok(Indexed { made, dropped }) => {
-            tracing::info!(made, dropped, "indexes of what chunks mean");
+            tracing::info!(made, dropped, "updated vector indexes");
         }
-        Err(why) => tracing::warn!(%why, "the index of what chunks mean cannot be built"),
+        Err(error) => tracing::warn!(%error, "cannot update vector indexes"),
     }
 }
 
-/// Counts a try to tell people of a finding, and tells the log where it came to nothing.
-pub(super) fn notified(tried: &Result<Outcome, Error>) {
-    match tried {
+/// Counts an attempt to send a notification and logs failures.
+pub(super) fn record_notification(outcome: &Result<Outcome, Error>) {
+    match outcome {
         Ok(Outcome {
             kind,
             delivery,
@@ -194,10 +191,10 @@ pub(super) fn notified(tried: &Result<Outcome, Error>) {
             let labels = [("kind", kind.as_str()), ("outcome", delivery.as_str())];
             counter!("onward_notices_total", &labels).increment(1);
             if let Some(why) = why {
-                tracing::warn!(%kind, outcome = %delivery, why, "a finding could not be told");
+                tracing::warn!(%kind, outcome = %delivery, error = why, "cannot send a notification");
             }
         }
-        Err(why) => tracing::warn!(%why, "nobody can be told of findings"),
+        Err(error) => tracing::warn!(%error, "cannot send notifications"),
     }
 }
 
@@ -206,8 +203,8 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
     let Some(caller) = caller.filter(|caller| *caller.tenant == *site.tenant) else {
         return Problem::new(
             Code::Forbidden,
-            "the figures are about the whole server",
-            format!("ask with a token of the tenant `{}`", site.tenant),
+            "metrics cover the whole server",
+            format!("use a token of the tenant `{}`", site.tenant),
         )
         .into_response();
     };
@@ -216,27 +213,27 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
             for status in onward_core::PlanStatus::ALL {
                 let of_status = counts.iter().filter(|counted| counted.status == status);
                 let plans: u64 = of_status.map(|counted| counted.plans).sum();
-                #[allow(clippy::cast_precision_loss, reason = "a gauge is a float")]
+                #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
                 gauge!("onward_plans", "status" => status.as_str()).set(plans as f64);
             }
         }
-        Err(why) => tracing::warn!(%why, "plans cannot be counted"),
+        Err(error) => tracing::warn!(%error, "cannot count plans"),
     }
-    ([(CONTENT_TYPE, TEXT)], site.figures.render()).into_response()
+    ([(CONTENT_TYPE, TEXT)], site.metrics.render()).into_response()
 }
 
-/// Tells the log what was forgotten.
-pub(super) fn forgotten(tenant: &str, forgotten: Result<Forgotten, Error>) {
-    match forgotten {
-        Ok(forgotten) if forgotten == Forgotten::default() => {}
-        Ok(forgotten) => tracing::info!(
+/// Logs data deleted by retention.
+pub(super) fn record_deletion(tenant: &str, report: Result<RetentionReport, Error>) {
+    match report {
+        Ok(report) if report == RetentionReport::default() => {}
+        Ok(report) => tracing::info!(
             tenant,
-            plans = forgotten.plans.len(),
-            tool_calls = forgotten.tool_calls,
-            extractions = forgotten.extractions,
-            sessions = forgotten.sessions,
-            "forgot what is older than `[retention]` says"
+            plans = report.plans.len(),
+            tool_calls = report.tool_calls,
+            extractions = report.extractions,
+            sessions = report.sessions,
+            "deleted data older than the `[retention]` settings"
         ),
-        Err(why) => tracing::warn!(tenant, %why, "nothing could be forgotten"),
+        Err(error) => tracing::warn!(tenant, %error, "cannot delete old data"),
     }
 }

@@ -1,7 +1,7 @@
-//! `/api/v1/openapi.json`: what the API is, made from the table of routes and the schemas of the tools.
+//! `/api/v1/openapi.json`: the API description, generated from the routes and the tool schemas.
 //!
-//! OpenAPI 3.1 speaks JSON Schema, so what a tool's schema says is said here in the same words; only
-//! what stands in the path or in the query is taken out of it, field by field.
+//! OpenAPI 3.1 uses JSON Schema, so tool schemas are included unchanged, except that path and query
+//! parameters are moved out of the body schema.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,6 @@ pub(super) async fn show() -> Response {
     Json(document()).into_response()
 }
 
-/// The whole description.
 fn document() -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for route in &ROUTES {
@@ -30,14 +29,14 @@ fn document() -> Value {
         }
     }
     add(&mut paths, "/events", "get", events());
-    add(&mut paths, "/openapi.json", "get", this());
+    add(&mut paths, "/openapi.json", "get", describe());
     json!({
         "openapi": "3.1.1",
         "info": {
             "title": "Onward",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Durable plans for agents' work, and a watch for what has stopped. \
-                The same use cases as the MCP tools at `/mcp`.",
+            "description": "Durable plans for AI agents, with stall detection. \
+                The same operations as the MCP tools at `/mcp`.",
         },
         "servers": [{ "url": BASE }],
         "security": [{ "token": [] }, {}],
@@ -46,7 +45,7 @@ fn document() -> Value {
             "schemas": { "Problem": problem_schema() },
             "responses": {
                 "Problem": {
-                    "description": "Why it was not done, and what to do next",
+                    "description": "Error, with the next action in `hint`",
                     "content": content(MEDIA_TYPE, json!({ "$ref": "#/components/schemas/Problem" })),
                 },
             },
@@ -54,8 +53,8 @@ fn document() -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of `onward token create`, or one of the identity \
-                        provider. On loopback none is needed, unless the configuration says so.",
+                    "description": "A token from `onward token create` or from the identity provider. \
+                        On loopback no token is required unless the server is configured to require one.",
                 },
             },
         },
@@ -72,7 +71,7 @@ fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Valu
 fn method(verb: Verb) -> &'static str {
     match verb {
         Verb::Get => "get",
-        Verb::Post | Verb::Make => "post",
+        Verb::Post | Verb::Create => "post",
         Verb::Delete => "delete",
     }
 }
@@ -80,8 +79,9 @@ fn method(verb: Verb) -> &'static str {
 fn operation(route: &Route, tool: &Tool) -> Value {
     let mut input = (**tool.input_schema()).clone();
     let mut parameters = Vec::new();
-    for name in in_path(route.path) {
-        let schema = take(&mut input, name).map_or_else(|| json!({}), |(schema, _)| schema);
+    for name in path_parameters(route.path) {
+        let field = remove_field(&mut input, name);
+        let schema = field.map_or_else(|| json!({}), |(schema, _)| schema);
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
     let mut operation = json!({
@@ -90,7 +90,7 @@ fn operation(route: &Route, tool: &Tool) -> Value {
         "description": tool.description,
         "responses": {
             route.method.status().as_str(): {
-                "description": "Done",
+                "description": "Success",
                 "content": content("application/json", Value::Object((**tool.output_schema()).clone())),
             },
             "default": { "$ref": "#/components/responses/Problem" },
@@ -104,14 +104,14 @@ fn operation(route: &Route, tool: &Tool) -> Value {
         });
     } else {
         for name in fields(&input) {
-            if let Some((mut schema, required)) = take(&mut input, &name) {
-                let said = schema
+            if let Some((mut schema, required)) = remove_field(&mut input, &name) {
+                let description = schema
                     .as_object_mut()
                     .and_then(|schema| schema.remove("description"));
                 let mut parameter =
                     json!({ "name": name, "in": "query", "required": required, "schema": schema });
-                if let Some(said) = said {
-                    parameter["description"] = said;
+                if let Some(description) = description {
+                    parameter["description"] = description;
                 }
                 parameters.push(parameter);
             }
@@ -126,14 +126,14 @@ fn operation(route: &Route, tool: &Tool) -> Value {
 fn events() -> Value {
     json!({
         "operationId": "listen",
-        "summary": "Hear of changes",
-        "description": "Server-sent events: `ready` first, then `plan_changed` with `{\"planId\"}` \
-            for every plan of the tenant that changes, `session_changed` with `{\"sessionId\"}` \
-            for every session of which a turn, a step or a call does, and `missed` where you read too slowly: then \
-            look at everything again.",
+        "summary": "Stream change events",
+        "description": "Server-sent events. `ready` comes first, then `plan_changed` with `{\"planId\"}` \
+            for every changed plan of the tenant, `session_changed` with `{\"sessionId\"}` \
+            for every session with a changed turn, step or call, and `missed` if the client reads too \
+            slowly: reload everything then.",
         "responses": {
             "200": {
-                "description": "Events, until one side ends it",
+                "description": "Event stream without an end",
                 "content": content("text/event-stream", json!({ "type": "string" })),
             },
             "default": { "$ref": "#/components/responses/Problem" },
@@ -141,7 +141,7 @@ fn events() -> Value {
     })
 }
 
-fn this() -> Value {
+fn describe() -> Value {
     json!({
         "operationId": "describe",
         "summary": "Describe the API",
@@ -159,8 +159,8 @@ fn content(kind: &str, schema: Value) -> Value {
     json!({ kind: { "schema": schema } })
 }
 
-/// What stands in braces.
-fn in_path(path: &str) -> impl Iterator<Item = &str> {
+/// The names in braces.
+fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
@@ -170,14 +170,14 @@ fn fields(schema: &Map<String, Value>) -> Vec<String> {
     fields.into_iter().flat_map(Map::keys).cloned().collect()
 }
 
-/// Takes a field out of a schema; and whether it must be given.
-fn take(schema: &mut Map<String, Value>, name: &str) -> Option<(Value, bool)> {
+/// Removes a field from a schema. Returns its schema and whether it is required.
+fn remove_field(schema: &mut Map<String, Value>, name: &str) -> Option<(Value, bool)> {
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
     let field = fields.and_then(|fields| fields.remove(name))?;
     let mut required = false;
     if let Some(Value::Array(names)) = schema.get_mut("required") {
         let all = names.len();
-        names.retain(|given| given != name);
+        names.retain(|required| required != name);
         required = names.len() < all;
         if names.is_empty() {
             schema.remove("required");
@@ -192,12 +192,12 @@ fn problem_schema() -> Value {
     settings.meta_schema = None;
     let schema = settings
         .into_generator()
-        .into_root_schema_for::<problem::Wire>();
+        .into_root_schema_for::<problem::ProblemBody>();
     let mut schema = schema.to_value();
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
     for field in fields.into_iter().flat_map(Map::values_mut) {
         if let Some(field) = field.as_object_mut() {
-            // Of `uint16` clients only warn.
+            // Generators warn about the unknown format `uint16`.
             field.remove("format");
         }
     }

@@ -1,31 +1,31 @@
-//! The dashboard: pages for people, rendered here, one file per page.
+//! The dashboard: server-rendered pages, one file per page.
 //!
-//! Every page works without its script, which only makes it live: `onward.js` hears of changes at
-//! `/live`, asks for the page anew, and puts the parts in place that are marked. What people wrote or
-//! agents sent is data: templates escape it, and `show.rs` takes out what would turn text around.
-//! Every form carries a mark (`session.rs`) beside the gate's look at `Origin`; whether somebody may
-//! is decided by the engine, and asked here a second time only to say so before they try.
+//! All pages work without JavaScript. `onward.js` only makes them live: it listens to `/live`,
+//! fetches the page again and replaces the marked parts. Text from agents and users is data:
+//! templates escape it, and `format.rs` removes control characters. Every form carries a CSRF token
+//! (`session.rs`), in addition to the origin check of the middleware. The engine checks
+//! permissions; pages check them only to hide or disable buttons.
 
-mod acts;
+mod actions;
 mod assets;
 mod export;
-mod frame;
+mod format;
+mod layout;
 mod login;
-mod notices;
+mod markdown_html;
+mod notifications;
 mod plan;
+pub(super) mod plan_counts;
 mod plans;
 pub(super) mod problem;
-mod prose;
 mod provider;
 mod reviews;
 mod search;
 pub(super) mod session;
 mod sessions;
 pub(super) mod settings;
-mod show;
 mod skills;
 mod step;
-pub(super) mod tally;
 mod text;
 mod timeline;
 
@@ -46,18 +46,19 @@ use onward_core::Code;
 use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 
+use super::auth::TOKEN_REQUIRED;
 use super::problem::Problem;
 use super::sign_in::CALLBACK;
 use super::{Site, events};
-use crate::tools::running;
+use crate::tools::in_flight;
 
-/// What a page may load and where its forms may go: nothing but from here, and nothing inline.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-                      connect-src 'self'; form-action 'self'; base-uri 'none'; \
-                      frame-ancestors 'none'";
+/// Content security policy: own resources only, nothing inline.
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                   connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                   frame-ancestors 'none'";
 
-/// What is for programs and agents, and never a page.
-const OTHERS: [&str; 6] = [
+/// Path prefixes that are not part of the dashboard.
+const NON_PAGE_PREFIXES: [&str; 6] = [
     "/api/",
     "/mcp",
     "/metrics",
@@ -66,64 +67,68 @@ const OTHERS: [&str; 6] = [
     "/.well-known/",
 ];
 
-/// Whether a path leads to a page, or to something that a page needs.
+/// Whether a path belongs to the dashboard.
 pub(super) fn is_page(path: &str) -> bool {
-    !OTHERS.iter().any(|other| path.starts_with(other))
+    !NON_PAGE_PREFIXES
+        .iter()
+        .any(|prefix| path.starts_with(prefix))
 }
 
-/// What everybody may see who comes from a place that may: how to sign in, and how it looks.
-pub(super) fn is_open(path: &str) -> bool {
+/// Dashboard paths that need no authentication: sign-in and assets.
+pub(super) fn is_public(path: &str) -> bool {
     path == "/login" || path.starts_with("/login/") || path.starts_with("/assets/")
 }
 
-/// Whether a person in front of a browser will read the answer.
-pub(super) fn is_for_people(request: &Request) -> bool {
-    let accepts = request.headers().get(ACCEPT);
-    let accepts = accepts.and_then(|accepts| accepts.to_str().ok());
-    is_page(request.uri().path()) && accepts.is_some_and(|kinds| kinds.contains("text/html"))
+/// Whether the request comes from a browser that expects a page.
+pub(super) fn accepts_html(request: &Request) -> bool {
+    let accept = request.headers().get(ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    is_page(request.uri().path()) && accept.is_some_and(|kinds| kinds.contains("text/html"))
 }
 
-/// Leads somebody to where they sign in, and back from there.
-pub(super) fn sign_in(site: &Site, request: &Request) -> Response {
+/// Redirects to the sign-in page, which returns to the requested page afterwards.
+pub(super) fn redirect_to_login(site: &Site, request: &Request) -> Response {
     let back = match request.method() {
         &Method::GET => request.uri().path_and_query().map(|path| path.as_str()),
         _ => None,
     };
-    let place = login::address(back.unwrap_or("/"));
-    let mut response = to(&place);
-    if session::cookie(request.headers()).is_some() && site.gate.open.is_none() {
-        // It is over, or of a token that is no longer good.
-        if let Ok(unset) = HeaderValue::try_from(session::unset()) {
-            response.headers_mut().insert(SET_COOKIE, unset);
+    let mut response = redirect(&login::login_url(back.unwrap_or("/")));
+    if session::session_cookie(request.headers()).is_some() && site.auth.local_user.is_none() {
+        // The session has expired or its token was revoked.
+        if let Ok(cookie) = HeaderValue::try_from(session::clear_cookie()) {
+            response.headers_mut().insert(SET_COOKIE, cookie);
         }
     }
     response
 }
 
-/// The pages, and what they need.
+/// All dashboard routes.
 pub(super) fn router() -> Router<Arc<Site>> {
     Router::new()
-        .route("/", get(|| async { to("/plans") }))
+        .route("/", get(|| async { redirect("/plans") }))
         .route("/assets/{name}", get(assets::show))
-        .route("/live", get(events::listen))
-        .route("/login", get(login::show).post(login::enter))
-        .route("/login/provider", get(provider::leave_for))
-        .route(CALLBACK, get(provider::come_back))
-        .route("/logout", post(login::leave))
-        .route("/notices", get(notices::show))
+        .route("/live", get(events::show))
+        .route("/login", get(login::show).post(login::sign_in))
+        .route("/login/provider", get(provider::start))
+        .route(CALLBACK, get(provider::callback))
+        .route("/logout", post(login::sign_out))
+        .route("/notices", get(notifications::show))
         .route("/plans", get(plans::show))
         .route("/plans/sample", post(plans::sample))
         .route("/plans/{plan}", get(plan::show))
-        .route("/plans/{plan}/resume", post(acts::resume))
-        .route("/plans/{plan}/steps", post(acts::add))
-        .route("/plans/{plan}/abandon", post(acts::abandon))
+        .route("/plans/{plan}/resume", post(actions::resume))
+        .route("/plans/{plan}/steps", post(actions::add))
+        .route("/plans/{plan}/abandon", post(actions::abandon))
         .route("/plans/{plan}/export.json", get(export::json))
         .route("/plans/{plan}/export.md", get(export::markdown))
         .route("/plans/{plan}/steps/{step}", get(step::show))
-        .route("/plans/{plan}/steps/{step}/requeue", post(acts::requeue))
-        .route("/plans/{plan}/steps/{step}/fail", post(acts::fail))
-        .route("/plans/{plan}/steps/{step}/instruct", post(acts::instruct))
-        .route("/plans/{plan}/steps/{step}/move", post(acts::move_to))
+        .route("/plans/{plan}/steps/{step}/requeue", post(actions::requeue))
+        .route("/plans/{plan}/steps/{step}/fail", post(actions::fail))
+        .route(
+            "/plans/{plan}/steps/{step}/instruct",
+            post(actions::edit_instructions),
+        )
+        .route("/plans/{plan}/steps/{step}/move", post(actions::move_to))
         .route("/reviews", get(reviews::show))
         .route("/reviews/{id}", get(reviews::show_one))
         .route("/reviews/{id}/decide", post(reviews::decide))
@@ -141,159 +146,155 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/settings", get(settings::show))
         .route("/settings/tokens", post(settings::create_token))
         .route("/settings/tokens/{token}/revoke", post(settings::revoke))
-        .layer(from_fn(guarded))
+        .layer(from_fn(with_security_headers))
 }
 
-/// What browsers are told about every page.
-async fn guarded(request: Request, next: Next) -> Response {
+async fn with_security_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    guard(response.headers_mut());
+    add_security_headers(response.headers_mut());
     response
 }
 
-/// Says to a browser what a page may do: nothing that does not stand in it.
-fn guard(headers: &mut HeaderMap) {
+fn add_security_headers(headers: &mut HeaderMap) {
     for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, CSP),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // Not `no-referrer`: with that, browsers hide the `Origin` of a form from its own server.
+        // Not `no-referrer`: browsers would send `Origin: null` with forms.
         (REFERRER_POLICY, "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    let kept = headers.entry(CACHE_CONTROL);
-    kept.or_insert(HeaderValue::from_static("no-store"));
+    let cache_control = headers.entry(CACHE_CONTROL);
+    cache_control.or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// Leads on to another page.
-fn to(place: &str) -> Response {
-    let place = HeaderValue::try_from(place).unwrap_or(HeaderValue::from_static("/"));
-    (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response()
+fn redirect(url: &str) -> Response {
+    let url = HeaderValue::try_from(url).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, url)]).into_response()
 }
 
-/// Why there is no page, as a page.
-struct Failed(Problem);
+/// An error that is rendered as a page.
+struct PageError(Problem);
 
-impl<E: Into<Problem>> From<E> for Failed {
-    fn from(why: E) -> Self {
-        Self(why.into())
+impl<E: Into<Problem>> From<E> for PageError {
+    fn from(error: E) -> Self {
+        Self(error.into())
     }
 }
 
-impl IntoResponse for Failed {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         problem::show(self.0)
     }
 }
 
-type Page = Result<Response, Failed>;
+type PageResult = Result<Response, PageError>;
 
-/// What was written behind a `?`, or into a form.
+/// Fields of a query string or a form.
 #[derive(Debug, Default, Clone)]
 struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    fn of(uri: &Uri) -> Self {
+    fn from_query(uri: &Uri) -> Self {
         let fields = Query::<Vec<(String, String)>>::try_from_uri(uri);
         fields.map_or_else(|_| Self::default(), |fields| Self(fields.0))
     }
 
-    /// A field that says something.
+    /// A field that is not blank, trimmed.
     fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(field, _)| field == name);
         let text = found.map(|(_, text)| text.trim());
         text.filter(|text| !text.is_empty())
     }
 
-    /// A field as its type; one that does not fit is as good as none.
+    /// A parsed field. An invalid value counts as missing.
     fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.get(name)?.parse().ok()
     }
 }
 
-/// Somebody who looks at a page.
+/// An authenticated request for a page.
 struct Visit {
     site: Arc<Site>,
     caller: Caller,
-    /// Whether they signed in with a cookie, and so can sign out.
+    /// Whether the session comes from a cookie, so that signing out is possible.
     signed_in: bool,
     fields: Fields,
 }
 
 impl FromRequestParts<Arc<Site>> for Visit {
-    type Rejection = Failed;
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Failed> {
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, PageError> {
         let caller = parts.extensions.get::<Caller>().cloned();
-        let caller = caller.ok_or(Error::Unauthorized("a token is needed"))?;
+        let caller = caller.ok_or(Error::Unauthorized(TOKEN_REQUIRED))?;
         caller.allow(Permission::Read).map_err(Error::from)?;
         Ok(Self {
-            signed_in: site.gate.open.is_none() && session::cookie(&parts.headers).is_some(),
+            signed_in: site.auth.local_user.is_none()
+                && session::session_cookie(&parts.headers).is_some(),
             site: Arc::clone(site),
             caller,
-            fields: Fields::of(&parts.uri),
+            fields: Fields::from_query(&parts.uri),
         })
     }
 }
 
-/// Somebody who sent a form that they were shown.
-struct Posted {
+/// A submitted form with a valid CSRF token.
+struct FormPost {
     visit: Visit,
     fields: Fields,
 }
 
-impl FromRequest<Arc<Site>> for Posted {
-    type Rejection = Failed;
+impl FromRequest<Arc<Site>> for FormPost {
+    type Rejection = PageError;
 
-    async fn from_request(request: Request, site: &Arc<Site>) -> Result<Self, Failed> {
+    async fn from_request(request: Request, site: &Arc<Site>) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, site).await?;
         let fields = form(Request::from_parts(parts, body), site).await?;
-        let mark = fields.get("mark").unwrap_or_default();
-        if !site.gate.seal.is_marked(&visit.caller, mark) {
-            return Err(unmarked().into());
+        let token = fields.get("csrf_token").unwrap_or_default();
+        if !site.auth.cookie_signer.verify_csrf(&visit.caller, token) {
+            return Err(invalid_csrf_token().into());
         }
         Ok(Self { visit, fields })
     }
 }
 
-/// The fields of a form.
-async fn form(request: Request, site: &Arc<Site>) -> Result<Fields, Failed> {
-    let read = Form::<Vec<(String, String)>>::from_request(request, site).await;
-    let fields = read.map_err(|why| {
-        let status = why.status();
-        let said = Problem::new(
+async fn form(request: Request, site: &Arc<Site>) -> Result<Fields, PageError> {
+    let fields = Form::<Vec<(String, String)>>::from_request(request, site).await;
+    let fields = fields.map_err(|rejection| {
+        Problem::new(
             Code::InvalidInput,
-            "the form cannot be read",
-            "go back, and send it from its page",
-        );
-        said.status(status)
+            "cannot read the form",
+            "go back and submit the form again",
+        )
+        .status(rejection.status())
     })?;
     Ok(Fields(fields.0))
 }
 
-fn unmarked() -> Problem {
+fn invalid_csrf_token() -> Problem {
     Problem::new(
         Code::Forbidden,
-        "the form is not from a page of this server, or from before it started",
-        "go back, load the page anew, and send it again; nothing was done",
+        "the form is not from this server, or the server has restarted since",
+        "go back, reload the page and submit the form again; nothing was changed",
     )
 }
 
-/// Does something that is not left half done when the browser goes away.
-async fn done<T: Send + 'static>(
-    what: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Failed> {
+/// Runs an operation in a task, so that it completes even if the browser disconnects.
+async fn run_to_completion<T: Send + 'static>(
+    operation: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, PageError> {
     let task = tokio::spawn(async move {
-        let _running = running::begin();
-        what.await
+        let _running = in_flight::track();
+        operation.await
     });
-    let broke = |_| {
+    let panicked = |_| {
         Problem::new(
             Code::Unavailable,
-            "it broke off: this is a bug of Onward",
-            "look at what was done, then try again",
+            "internal error: this is a bug in Onward",
+            "check the current state before you retry; the change may have taken effect",
         )
     };
-    Ok(task.await.map_err(broke)??)
+    Ok(task.await.map_err(panicked)??)
 }

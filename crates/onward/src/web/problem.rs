@@ -1,8 +1,7 @@
-//! Why a request was not answered as asked: problem details (RFC 9457), with the code, the hint and
-//! the details that every surface shares.
+//! HTTP error responses: problem details (RFC 9457) with Onward's error code, hint and details.
 //!
-//! Which code is which status stands here and nowhere else. `/mcp` answers with these only where a
-//! request does not reach the protocol; what a tool refuses is a result there.
+//! The only mapping from error codes to statuses and titles. `/mcp` uses these responses only for
+//! requests that fail before the protocol handler; tool errors are MCP results.
 
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
@@ -15,10 +14,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// What such an answer says it is.
+/// Content type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Why not.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -29,23 +28,23 @@ pub(crate) struct Problem {
     headers: Vec<(HeaderName, String)>,
 }
 
-/// The same on the wire.
+/// The response body.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
-pub(crate) struct Wire {
-    /// The kind of problem, as a name
+pub(crate) struct ProblemBody {
+    /// URI of the problem type
     r#type: String,
-    /// The kind of problem, in words
+    /// Short summary of the problem type
     title: String,
-    /// The HTTP status
+    /// HTTP status
     status: u16,
-    /// What is wrong
+    /// What failed in this request
     detail: String,
-    /// The stable name of the kind
+    /// Stable error code
     code: String,
-    /// What to do next
+    /// Next action
     hint: String,
-    /// What a program may want to know beyond that
+    /// Machine-readable details
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     details: Option<Value>,
@@ -63,7 +62,7 @@ impl Problem {
         }
     }
 
-    /// With another status than the code's own.
+    /// Overrides the status of the code.
     pub(crate) fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
@@ -79,53 +78,57 @@ impl Problem {
         self
     }
 
-    /// The kind of problem.
+    /// The error code.
     pub(crate) fn code(&self) -> Code {
         self.code
     }
 
-    /// The same for people: the status, the kind in words, what is wrong, what to do next.
-    pub(crate) fn told(&self) -> (StatusCode, &'static str, &str, &str) {
-        // What is not there is just that to people, whichever code programs are given.
-        let title = match (self.status, self.code) {
-            (StatusCode::NOT_FOUND, Code::InvalidInput) => "There is nothing here",
-            (_, code) => title(code),
+    /// Status, title, detail and hint for an HTML page.
+    pub(crate) fn page_text(&self) -> (StatusCode, &'static str, &str, &str) {
+        let (title, hint) = match (self.status, self.code) {
+            // The API has no code for other missing items.
+            (StatusCode::NOT_FOUND, Code::InvalidInput) => ("Not found", self.hint.as_str()),
+            // The API's hint names tools, which users of the dashboard do not call.
+            (_, code @ (Code::PlanNotFound | Code::StepNotFound)) => (
+                title(code),
+                "it may have been deleted, or it belongs to another tenant",
+            ),
+            (_, code) => (title(code), self.hint.as_str()),
         };
-        (self.status, title, &self.detail, &self.hint)
+        (self.status, title, &self.detail, hint)
     }
 
-    /// The input does not fit, at these places.
+    /// Invalid input, with one message per field.
     pub(crate) fn issues(issues: Vec<Issue>) -> Self {
         Self::from(Error::from(Refusal::InvalidInput(issues)))
     }
 
-    /// Nothing is there.
-    pub(crate) fn nowhere(path: &str) -> Self {
+    /// Unknown path outside of the dashboard.
+    pub(crate) fn route_not_found(path: &str) -> Self {
         Self::new(
             Code::InvalidInput,
-            format!("there is nothing at `{path}`"),
-            "agents speak MCP at `/mcp`; programs find the API at `/api/v1`, described in \
-             `/api/v1/openapi.json`",
+            format!("no route for `{path}`"),
+            "use MCP at `/mcp` or the API at `/api/v1`, described in `/api/v1/openapi.json`",
         )
         .status(StatusCode::NOT_FOUND)
     }
 
-    /// The same for people.
-    pub(crate) fn no_page(path: &str) -> Self {
+    /// Unknown path, for browsers.
+    pub(crate) fn page_not_found(path: &str) -> Self {
         Self::new(
             Code::InvalidInput,
-            format!("there is no page at `{path}`"),
-            "the address may be mistyped, or what it led to is gone",
+            format!("no page at `{path}`"),
+            "check the address; the item may have been deleted",
         )
         .status(StatusCode::NOT_FOUND)
     }
 
-    /// Something is there, and cannot be asked this way.
-    pub(crate) fn wrong_method(method: &str, path: &str) -> Self {
+    /// Known path, unsupported method.
+    pub(crate) fn method_not_allowed(method: &str, path: &str) -> Self {
         Self::new(
             Code::InvalidInput,
-            format!("`{path}` does not answer to `{method}`"),
-            "`/api/v1/openapi.json` says which methods there are",
+            format!("`{path}` does not support `{method}`"),
+            "see `/api/v1/openapi.json` for the supported methods",
         )
         .status(StatusCode::METHOD_NOT_ALLOWED)
     }
@@ -134,7 +137,7 @@ impl Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let mut details = Map::new();
-        if let Error::Refused {
+        if let Error::Rejected {
             refusal: Refusal::InvalidInput(issues),
             ..
         } = &error
@@ -150,7 +153,7 @@ impl From<Error> for Problem {
         let problem = problem.details((!details.is_empty()).then_some(Value::Object(details)));
         match error {
             Error::NotFound { .. } => problem.status(StatusCode::NOT_FOUND),
-            Error::Refused { .. }
+            Error::Rejected { .. }
             | Error::PlanNotFound(_)
             | Error::StepNotFound { .. }
             | Error::Ambiguous(_)
@@ -164,7 +167,7 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let wire = Wire {
+        let wire = ProblemBody {
             r#type: format!("urn:onward:problem:{}", self.code),
             title: title(self.code).to_owned(),
             status: self.status.as_u16(),
@@ -212,25 +215,25 @@ fn status(code: Code) -> StatusCode {
 
 fn title(code: Code) -> &'static str {
     match code {
-        Code::InvalidInput => "The request does not fit",
-        Code::InvalidCondition => "The condition cannot be used",
-        Code::InvalidDependency => "The dependency cannot be",
-        Code::InvalidStepReference => "There is no such step to refer to",
-        Code::PlanNotFound => "There is no such plan",
-        Code::StepNotFound => "There is no such step",
-        Code::IllegalTransition => "Not in this state",
-        Code::PlanNotModifiable => "The plan cannot be modified",
-        Code::PlanIsTerminal => "The plan is over",
-        Code::StepNotRemovable => "The step cannot be removed",
-        Code::IncompleteStepList => "The list of steps is not complete",
-        Code::ClaimSuperseded => "Somebody else has the step",
-        Code::FeedbackRequired => "Feedback is needed",
-        Code::LimitExceeded => "Too large",
-        Code::Unauthorized => "Who is it?",
-        Code::Forbidden => "Not allowed",
-        Code::RateLimited => "Too many calls",
-        Code::Conflict => "Something is in the way",
-        Code::Unavailable => "Not available at the moment",
+        Code::InvalidInput => "Invalid request",
+        Code::InvalidCondition => "Invalid condition",
+        Code::InvalidDependency => "Invalid dependency",
+        Code::InvalidStepReference => "Invalid step reference",
+        Code::PlanNotFound => "Plan not found",
+        Code::StepNotFound => "Step not found",
+        Code::IllegalTransition => "Invalid state transition",
+        Code::PlanNotModifiable => "Plan not modifiable",
+        Code::PlanIsTerminal => "Plan already finished",
+        Code::StepNotRemovable => "Step not removable",
+        Code::IncompleteStepList => "Incomplete step list",
+        Code::ClaimSuperseded => "Claim superseded",
+        Code::FeedbackRequired => "Feedback required",
+        Code::LimitExceeded => "Limit exceeded",
+        Code::Unauthorized => "Authentication required",
+        Code::Forbidden => "Permission denied",
+        Code::RateLimited => "Too many requests",
+        Code::Conflict => "Conflict",
+        Code::Unavailable => "Service unavailable",
         Code::NotConfigured => "Not configured",
     }
 }

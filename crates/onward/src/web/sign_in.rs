@@ -1,10 +1,9 @@
-//! Signing people in through the identity provider: the authorization code flow of OpenID Connect, with
-//! PKCE, a state that is bound to the browser, and a nonce.
+//! OpenID Connect sign-in: the authorization code flow with PKCE, `state` and `nonce`.
 //!
-//! Nothing is kept here between the two halves: the state is chance, signed into a cookie of the browser
-//! that began; the verifier and the nonce are made from it with the server's own key, so they are never
-//! shown. What comes back counts only with that cookie, once, and for ten minutes. Who it is, is said by
-//! an id token that is checked like any other token of the provider, and for our client.
+//! The server keeps no state between redirect and callback. The random `state` is signed into a
+//! cookie of the browser; the code verifier and the nonce are derived from it with the server's
+//! key. A callback is accepted only with this cookie, and for ten minutes. The id token is
+//! validated like every other token of the provider (`issuer.rs`), with our client as audience.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -18,115 +17,116 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::keys::Discovery;
-use super::pages::session::Seal;
+use super::pages::session::CookieSigner;
 use super::problem::Problem;
 use crate::config;
 
-/// Where the provider leads people back to.
+/// Redirect URI path.
 pub(super) const CALLBACK: &str = "/login/callback";
-/// How long somebody may take at the provider.
-pub(super) const LASTS: Duration = Duration::from_secs(600);
-/// So many codes are brought to the provider in a second; nobody signs in more often than that.
-const OFTEN: NonZeroU32 = match NonZeroU32::new(10) {
-    Some(often) => often,
+/// Lifetime of a sign-in attempt.
+pub(super) const ATTEMPT_LIFETIME: Duration = Duration::from_secs(600);
+/// Code exchanges per second. Bounds the requests that unauthenticated callers can trigger.
+const EXCHANGES_PER_SECOND: NonZeroU32 = match NonZeroU32::new(10) {
+    Some(number) => number,
     None => NonZeroU32::MIN,
 };
-/// No honest answer is larger.
-const LARGEST: usize = 256 * 1024;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+/// Separates signatures of sign-in cookies from other signatures of the server's key.
+const COOKIE_PURPOSE: &str = "sign-in";
 
-/// The client that the provider knows us as.
+/// Our OAuth client at the identity provider.
 pub(super) struct Client {
     id: String,
     secret: Option<String>,
-    codes: DefaultDirectRateLimiter,
+    exchanges: DefaultDirectRateLimiter,
 }
 
-/// Somebody who is on the way to the provider and back.
+/// A sign-in attempt, from the redirect to the callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Journey {
-    /// Chance, by which the way back is known.
+pub(super) struct SignInAttempt {
+    /// The random `state` parameter.
     pub(super) state: String,
-    /// The page that they wanted.
+    /// The page to return to.
     pub(super) back: String,
 }
 
-/// What the provider gives for a code.
+/// The provider's response to a code exchange.
 #[derive(Deserialize)]
-pub(super) struct Given {
+pub(super) struct TokenResponse {
     pub(super) id_token: String,
-    /// What was granted, where that is not what was asked for.
+    /// The granted scopes, if they differ from the requested ones.
     pub(super) scope: Option<String>,
 }
 
 impl Client {
-    /// The client of the configuration, where it names one.
-    pub(super) fn of(issuer: &config::Issuer) -> Option<Self> {
+    /// The configured client, if there is one.
+    pub(super) fn from_config(issuer: &config::Issuer) -> Option<Self> {
         Some(Self {
             id: issuer.client_id.value.clone()?,
             secret: issuer.client_secret.value.clone(),
-            codes: RateLimiter::direct(Quota::per_second(OFTEN)),
+            exchanges: RateLimiter::direct(Quota::per_second(EXCHANGES_PER_SECOND)),
         })
     }
 
-    /// Whom an id token must be for.
+    /// The client id, which is the audience of id tokens.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where somebody is sent to sign in.
-    pub(super) fn way_there(
+    /// The URL of the provider's sign-in page.
+    pub(super) fn authorization_url(
         &self,
         provider: &Discovery,
         scopes: &[String],
         base: &str,
-        journey: &Journey,
-        seal: &Seal,
+        attempt: &SignInAttempt,
+        signer: &CookieSigner,
     ) -> Result<String, Problem> {
         let endpoint = provider.endpoint(provider.authorization_endpoint.as_deref());
-        let endpoint = endpoint.map_err(|why| unusable(&why))?;
+        let endpoint = endpoint.map_err(|reason| provider_unusable(&reason))?;
         let mut url = endpoint
             .parse::<Url>()
-            .map_err(|why| unusable(&why.to_string()))?;
+            .map_err(|error| provider_unusable(&error.to_string()))?;
         let mut scope = vec!["openid"];
         scope.extend(
             scopes
                 .iter()
                 .map(String::as_str)
-                .filter(|one| *one != "openid"),
+                .filter(|scope| *scope != "openid"),
         );
-        let challenge = Sha256::digest(verifier(seal, &journey.state).as_bytes());
+        let challenge = Sha256::digest(code_verifier(signer, &attempt.state).as_bytes());
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.id)
             .append_pair("redirect_uri", &format!("{base}{CALLBACK}"))
             .append_pair("scope", &scope.join(" "))
-            .append_pair("state", &journey.state)
-            .append_pair("nonce", &nonce(seal, &journey.state))
+            .append_pair("state", &attempt.state)
+            .append_pair("nonce", &nonce(signer, &attempt.state))
             .append_pair("code_challenge", &BASE64_URL_SAFE_NO_PAD.encode(challenge))
             .append_pair("code_challenge_method", "S256");
         Ok(url.into())
     }
 
-    /// Brings a code to the provider.
-    pub(super) async fn redeem(
+    /// Exchanges an authorization code for an id token.
+    pub(super) async fn exchange_code(
         &self,
         provider: &Discovery,
         code: &str,
         base: &str,
         state: &str,
-        seal: &Seal,
-    ) -> Result<Given, Problem> {
-        if self.codes.check().is_err() {
+        signer: &CookieSigner,
+    ) -> Result<TokenResponse, Problem> {
+        if self.exchanges.check().is_err() {
             return Err(Problem::new(
                 Code::RateLimited,
-                "too many people sign in at once",
-                "try again in a few seconds",
+                "too many sign-ins at the same time",
+                "retry in a few seconds",
             ));
         }
         let endpoint = provider.endpoint(provider.token_endpoint.as_deref());
-        let endpoint = endpoint.map_err(|why| unusable(&why))?;
+        let endpoint = endpoint.map_err(|reason| provider_unusable(&reason))?;
         let redirect = format!("{base}{CALLBACK}");
-        let verifier = verifier(seal, state);
+        let verifier = code_verifier(signer, state);
         let mut fields = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -134,67 +134,72 @@ impl Client {
             ("client_id", &self.id),
             ("code_verifier", &verifier),
         ];
-        let mut asked = provider.client().post(endpoint);
+        let mut request = provider.client().post(endpoint);
         match &self.secret {
             Some(secret) if provider.takes_secret_in_body() => {
                 fields.push(("client_secret", secret));
             }
-            Some(secret) => asked = asked.basic_auth(coded(&self.id), Some(coded(secret))),
+            Some(secret) => {
+                let (id, secret) = (urlencode(&self.id), urlencode(secret));
+                request = request.basic_auth(id, Some(secret));
+            }
             None => {}
         }
-        let asked = asked
+        let request = request
             .header("content-type", "application/x-www-form-urlencoded")
             .header("accept", "application/json")
-            .body(form(&fields));
-        let answer = asked.send().await.map_err(|why| {
-            tracing::warn!(%why, "the identity provider takes no code");
-            away()
+            .body(encode_form(&fields));
+        let response = request.send().await.map_err(|error| {
+            tracing::warn!(%error, "code exchange with the identity provider failed");
+            provider_unreachable()
         })?;
-        let status = answer.status();
-        let text = read(answer).await?;
+        let status = response.status();
+        let body = read_body(response).await?;
         if !status.is_success() {
-            // What it says is for whoever runs the server; a person can only begin again.
-            let said = String::from_utf8_lossy(&text)
+            // Logged for the operator. The user can only sign in again.
+            let body = String::from_utf8_lossy(&body)
                 .chars()
                 .take(300)
                 .collect::<String>();
-            tracing::warn!(%status, said, "the identity provider refuses a code");
-            return Err(again("the identity provider does not accept what it gave"));
+            tracing::warn!(%status, body, "the identity provider rejected a code");
+            return Err(sign_in_failed(
+                "the identity provider rejected the authorization code",
+            ));
         }
-        serde_json::from_slice(&text).map_err(|why| {
-            tracing::warn!(%why, "the identity provider gives no id token");
-            unusable("it gives no id token")
+        serde_json::from_slice(&body).map_err(|error| {
+            tracing::warn!(%error, "the identity provider returned no id token");
+            provider_unusable("it returned no id token")
         })
     }
 }
 
-/// The verifier of PKCE: only this server can know it.
-fn verifier(seal: &Seal, state: &str) -> String {
-    seal.sign("code verifier", &[state])
+/// The PKCE code verifier, derived from `state` with the server's key.
+fn code_verifier(signer: &CookieSigner, state: &str) -> String {
+    signer.sign("code verifier", &[state])
 }
 
-/// What an id token must say that was made for this journey.
-pub(super) fn nonce(seal: &Seal, state: &str) -> String {
-    seal.sign("nonce", &[state])
+/// The nonce that the id token of this attempt must have.
+pub(super) fn nonce(signer: &CookieSigner, state: &str) -> String {
+    signer.sign("nonce", &[state])
 }
 
-impl Journey {
-    /// What the cookie of the browser that began says.
-    pub(super) fn write(&self, seal: &Seal, now: Timestamp) -> String {
-        let until = now.checked_add(LASTS).unwrap_or(now).as_millis();
+impl SignInAttempt {
+    /// The signed cookie value.
+    pub(super) fn write(&self, signer: &CookieSigner, now: Timestamp) -> String {
+        let until = now.checked_add(ATTEMPT_LIFETIME).unwrap_or(now).as_millis();
         let back = BASE64_URL_SAFE_NO_PAD.encode(&self.back);
-        let said = format!("{}.{back}.{until}", self.state);
-        let signature = seal.sign("journey", &[&said]);
-        format!("{said}.{signature}")
+        let payload = format!("{}.{back}.{until}", self.state);
+        let signature = signer.sign(COOKIE_PURPOSE, &[&payload]);
+        format!("{payload}.{signature}")
     }
 
-    /// The journey that a cookie is about, unless it took too long or somebody made it up.
-    pub(super) fn read(seal: &Seal, cookie: &str, now: Timestamp) -> Option<Self> {
-        let (said, signature) = cookie.rsplit_once('.')?;
-        if !seal.is_signed("journey", &[said], signature) {
+    /// Reads a cookie value, unless it is expired or not signed by this server.
+    pub(super) fn read(signer: &CookieSigner, cookie: &str, now: Timestamp) -> Option<Self> {
+        let (payload, signature) = cookie.rsplit_once('.')?;
+        if !signer.is_signed(COOKIE_PURPOSE, &[payload], signature) {
             return None;
         }
-        let (rest, until) = said.rsplit_once('.')?;
+        let (rest, until) = payload.rsplit_once('.')?;
         let (state, back) = rest.split_once('.')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
         let back = BASE64_URL_SAFE_NO_PAD.decode(back).ok()?;
@@ -205,9 +210,9 @@ impl Journey {
     }
 }
 
-/// Fields as a form holds them.
-fn form(fields: &[(&str, &str)]) -> String {
-    // The rules are those of a query.
+/// Encodes fields as `application/x-www-form-urlencoded`.
+fn encode_form(fields: &[(&str, &str)]) -> String {
+    // A query string has the same encoding.
     let Ok(mut url) = "http://localhost/".parse::<Url>() else {
         return String::new();
     };
@@ -215,45 +220,46 @@ fn form(fields: &[(&str, &str)]) -> String {
     url.query().unwrap_or_default().to_owned()
 }
 
-/// A text as `Authorization: Basic` of OAuth holds it.
-fn coded(text: &str) -> String {
-    form(&[("", text)]).trim_start_matches('=').to_owned()
+/// Encodes one value, as HTTP basic authentication of OAuth clients requires (RFC 6749, 2.3.1).
+fn urlencode(text: &str) -> String {
+    encode_form(&[("", text)])
+        .trim_start_matches('=')
+        .to_owned()
 }
 
-async fn read(mut answer: reqwest::Response) -> Result<Vec<u8>, Problem> {
-    let mut text = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(|_| away())? {
-        text.extend_from_slice(&piece);
-        if text.len() > LARGEST {
-            return Err(unusable("its answer is too long"));
+async fn read_body(mut response: reqwest::Response) -> Result<Vec<u8>, Problem> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| provider_unreachable())? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_RESPONSE_BYTES {
+            return Err(provider_unusable("its response is too large"));
         }
     }
-    Ok(text)
+    Ok(body)
 }
 
-pub(super) fn away() -> Problem {
+pub(super) fn provider_unreachable() -> Problem {
     Problem::new(
         Code::Unavailable,
-        "the identity provider does not answer",
-        "try again in a few seconds; a token of Onward's own works meanwhile",
+        "the identity provider is unavailable",
+        "retry in a few seconds, or sign in with an Onward token",
     )
 }
 
-/// What the provider says cannot be worked with.
-fn unusable(why: &str) -> Problem {
+fn provider_unusable(reason: &str) -> Problem {
     Problem::new(
         Code::Unavailable,
-        format!("nobody can sign in through the identity provider: {why}"),
-        "whoever runs the server should look at `[access.issuer]`",
+        format!("cannot sign in through the identity provider: {reason}"),
+        "ask the operator of this server to check `[access.issuer]`",
     )
 }
 
-/// Something is wrong with this journey; the next one may go well.
-pub(super) fn again(why: impl Into<String>) -> Problem {
+/// This attempt failed; a new one may succeed.
+pub(super) fn sign_in_failed(reason: impl Into<String>) -> Problem {
     Problem::new(
         Code::Unauthorized,
-        why,
-        "go to the page where one signs in, and begin again",
+        reason,
+        "go to the sign-in page and try again",
     )
 }
 
@@ -264,40 +270,41 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
     #[test]
-    fn a_journey_is_of_one_browser_and_ends() {
-        let seal = Seal::new(&[7; 32]);
-        let journey = Journey {
+    fn an_attempt_expires_and_cannot_be_forged() {
+        let signer = CookieSigner::new(&[7; 32]);
+        let attempt = SignInAttempt {
             state: "abc".to_owned(),
             back: "/plans?q=a.b".to_owned(),
         };
-        let cookie = journey.write(&seal, NOW);
-        assert_eq!(Journey::read(&seal, &cookie, NOW), Some(journey));
-        let late = NOW.checked_add(LASTS).unwrap();
-        assert_eq!(Journey::read(&seal, &cookie, late), None);
-        assert_eq!(Journey::read(&Seal::new(&[8; 32]), &cookie, NOW), None);
+        let cookie = attempt.write(&signer, NOW);
+        assert_eq!(SignInAttempt::read(&signer, &cookie, NOW), Some(attempt));
+        let late = NOW.checked_add(ATTEMPT_LIFETIME).unwrap();
+        assert_eq!(SignInAttempt::read(&signer, &cookie, late), None);
+        let other_signer = CookieSigner::new(&[8; 32]);
+        assert_eq!(SignInAttempt::read(&other_signer, &cookie, NOW), None);
         for (at, _) in cookie.char_indices() {
             let mut other = cookie.clone().into_bytes();
             other[at] = if other[at] == b'1' { b'2' } else { b'1' };
             let other = String::from_utf8(other).unwrap();
-            assert_eq!(Journey::read(&seal, &other, NOW), None, "{other}");
+            assert_eq!(SignInAttempt::read(&signer, &other, NOW), None, "{other}");
         }
     }
 
     #[test]
-    fn a_verifier_is_long_enough_and_no_nonce() {
-        let seal = Seal::new(&[7; 32]);
-        let made = verifier(&seal, "abc");
-        assert!((43..=128).contains(&made.len()));
-        assert_ne!(made, nonce(&seal, "abc"));
-        assert_ne!(made, verifier(&seal, "abd"));
+    fn verifiers_have_a_valid_length_and_differ_from_nonces() {
+        let signer = CookieSigner::new(&[7; 32]);
+        let verifier = code_verifier(&signer, "abc");
+        assert!((43..=128).contains(&verifier.len()));
+        assert_ne!(verifier, nonce(&signer, "abc"));
+        assert_ne!(verifier, code_verifier(&signer, "abd"));
     }
 
     #[test]
-    fn what_is_put_into_a_form_stays_in_its_field() {
+    fn form_values_are_escaped() {
         assert_eq!(
-            form(&[("a", "b&c=d"), ("e", "é +")]),
+            encode_form(&[("a", "b&c=d"), ("e", "é +")]),
             "a=b%26c%3Dd&e=%C3%A9+%2B"
         );
-        assert_eq!(coded("a:b c"), "a%3Ab+c");
+        assert_eq!(urlencode("a:b c"), "a%3Ab+c");
     }
 }

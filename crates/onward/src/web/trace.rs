@@ -1,6 +1,5 @@
-//! What the log and the figures say about a request: its method, its route as it is written down
-//! (never the ids in it), its status, and how long it took. Headers and bodies are not in it, and so
-//! no secret is.
+//! Logs and counts requests by method, route pattern, status and duration. Ids, headers and bodies
+//! are not recorded.
 
 use std::time::Instant;
 
@@ -11,24 +10,24 @@ use axum::response::Response;
 use metrics::{counter, histogram};
 use tracing::Instrument;
 
-/// Routes that nobody wrote down are counted as one.
-const ELSEWHERE: &str = "elsewhere";
+/// The `route` label of requests that match no route.
+const UNMATCHED: &str = "unmatched";
 
 pub(super) async fn observe(request: Request, next: Next) -> Response {
-    let began = Instant::now();
+    let started = Instant::now();
     let route = request.extensions().get::<MatchedPath>();
-    let route = route.map_or_else(|| ELSEWHERE.to_owned(), |route| route.as_str().to_owned());
-    let method = method(request.method());
+    let route = route.map_or_else(|| UNMATCHED.to_owned(), |route| route.as_str().to_owned());
+    let method = method_label(request.method());
     let span = tracing::info_span!("request", method, route, status = tracing::field::Empty);
     let response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
-    let took = began.elapsed();
+    let took = started.elapsed();
     span.record("status", status);
     span.in_scope(|| {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match status {
-            500.. => tracing::warn!(status, ms, "answered"),
-            _ => tracing::debug!(status, ms, "answered"),
+            500.. => tracing::warn!(status, ms, "request finished"),
+            _ => tracing::debug!(status, ms, "request finished"),
         }
     });
     counter!(
@@ -40,8 +39,8 @@ pub(super) async fn observe(request: Request, next: Next) -> Response {
     response
 }
 
-/// A method as it is counted: one that somebody made up must not be a label of its own.
-fn method(method: &Method) -> &'static str {
+/// The `method` label. Unknown methods share one value, which bounds the number of time series.
+fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "POST" => "POST",

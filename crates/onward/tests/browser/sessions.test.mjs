@@ -1,52 +1,52 @@
-// Agents' sessions in a real browser: what a harness tells appears by itself, what one opens stays open,
-// and a call is given up by hand.
+// Session pages in a real browser: reported calls appear, open details stay open, and a call can be
+// marked as dead.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { House, browse, isLive, isSame, open } from "./house.mjs";
+import { TestServer, launchBrowser, waitForStream, wasNotReloaded, open } from "./test-server.mjs";
 
 let browser;
-before(async () => { browser = await browse(); });
+before(async () => { browser = await launchBrowser(); });
 after(() => browser.close());
 
-async function inHouse(work) {
-    const house = await House.open();
+async function withServer(work) {
+    const server = await TestServer.start();
     const context = await browser.newContext();
     try {
-        await work(house, context);
+        await work(server, context);
     } finally {
         await context.close();
-        await house.close();
+        await server.close();
     }
 }
 
-test("a call and what becomes of it appear on an open page", () => inHouse(async (house, context) => {
-    const at = "/sessions/s-1/calls";
-    await house.post(at, { tool: "Bash", input: { command: "make" }, status: "running" });
-    const page = await open(context, `${house.url}/sessions/s-1`);
-    await isLive(page);
+test("calls and their state changes appear on an open page", () => withServer(async (server, context) => {
+    const calls = "/sessions/s-1/calls";
+    await server.post(calls, { tool: "Bash", input: { command: "make" }, status: "running" });
+    const page = await open(context, `${server.url}/sessions/s-1`);
+    await waitForStream(page);
     await page.waitForSelector(".call .badge.running");
-    await house.post(at, { tool: "Read", input: { command: "notes" } });
+    await server.post(calls, { tool: "Read", input: { command: "notes" } });
     await page.waitForSelector(".call .badge.requested");
     await page.click(".call summary >> nth=0");
-    await house.post(`${at}/1/2`, { change: "fail", result: "no such file" });
+    await server.post(`${calls}/1/2`, { change: "fail", result: "no such file" });
     await page.waitForSelector(".call .badge.failed");
-    assert.ok(await page.locator(".call details[open]").count(), "what was open stays open");
-    assert.ok(await isSame(page), "it was loaded anew");
-    await page.click("text=It will not answer: close it");
-    await page.waitForSelector("text=The call was given up");
+    assert.ok(await page.locator(".call details[open]").count(), "open details stay open");
+    assert.ok(await wasNotReloaded(page), "the page was reloaded");
+    await page.click("form[action$='/close'] button");
+    await page.waitForSelector(".flash");
     await page.waitForSelector(".call .badge.interrupted");
-    await page.waitForSelector("#lost >> text=A call was interrupted");
-    assert.deepEqual(page.complaints, []);
+    await page.waitForSelector("#interrupted-title");
+    assert.deepEqual(page.consoleErrors, []);
 }));
 
-test("the list of sessions is live", () => inHouse(async (house, context) => {
-    const page = await open(context, `${house.url}/sessions`);
-    await isLive(page);
-    await page.waitForSelector("text=No agent has told of a session yet");
-    await house.post("/sessions/s-1/calls", { tool: "Bash", agent: "my-harness" });
+test("the list of sessions updates", () => withServer(async (server, context) => {
+    const page = await open(context, `${server.url}/sessions`);
+    await waitForStream(page);
+    await page.waitForSelector("#no-sessions");
+    await server.post("/sessions/s-1/calls", { tool: "Bash", agent: "my-harness" });
     await page.waitForSelector("#sessions >> text=my-harness");
-    assert.ok(await isSame(page), "it was loaded anew");
-    assert.deepEqual(page.complaints, []);
+    assert.ok(await wasNotReloaded(page), "the page was reloaded");
+    assert.deepEqual(page.consoleErrors, []);
 }));

@@ -1,4 +1,5 @@
-//! A browser without a script: it asks for pages, keeps the cookie, and fills in forms.
+//! An HTTP client that acts like a browser without JavaScript: it keeps the cookie and submits
+//! forms.
 
 use std::sync::Mutex;
 
@@ -6,72 +7,71 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::house::Server;
+use crate::test_server::RunningServer;
 
-/// Somebody in front of a browser.
 pub(crate) struct Browser {
     base: String,
     client: Client,
     cookie: Mutex<Option<String>>,
 }
 
-/// What they see.
+/// A response to a page request.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct PageResponse {
     pub(crate) status: StatusCode,
-    /// Where they are led on to.
-    pub(crate) to: String,
+    /// The redirect target.
+    pub(crate) location: String,
     pub(crate) cookie: String,
     pub(crate) headers: reqwest::header::HeaderMap,
     pub(crate) html: String,
 }
 
-impl Seen {
+impl PageResponse {
     #[track_caller]
-    pub(crate) fn shows(&self, text: &str) {
+    pub(crate) fn assert_contains(&self, text: &str) {
         assert!(self.html.contains(text), "no `{text}` in: {self:?}");
     }
 
     #[track_caller]
-    pub(crate) fn hides(&self, text: &str) {
+    pub(crate) fn assert_lacks(&self, text: &str) {
         assert!(!self.html.contains(text), "`{text}` in: {self:?}");
     }
 
-    /// The mark that the forms of this page carry.
+    /// The CSRF token of the forms on this page.
     #[track_caller]
-    pub(crate) fn mark(&self) -> String {
-        let rest = self.html.split("name=\"mark\" value=\"").nth(1);
-        let rest = rest.unwrap_or_else(|| panic!("no form: {self:?}"));
+    pub(crate) fn csrf_token(&self) -> String {
+        let rest = self.html.split("name=\"csrf_token\" value=\"").nth(1);
+        let rest = rest.unwrap_or_else(|| panic!("page has no form: {self:?}"));
         rest.split('"').next().unwrap().to_owned()
     }
 }
 
 impl Browser {
-    pub(crate) fn at(server: &Server) -> Self {
+    pub(crate) fn new(server: &RunningServer) -> Self {
         let client = Client::builder().redirect(Policy::none()).build();
         Self {
             base: server.url.clone(),
-            client: client.expect("a client"),
+            client: client.expect("client created"),
             cookie: Mutex::new(None),
         }
     }
 
-    /// Somebody who signed in.
-    pub(crate) async fn signed_in(server: &Server, token: &str) -> Self {
-        let browser = Self::at(server);
-        let mark = browser.get("/login").await.mark();
-        let fields = [("token", token), ("mark", &mark)];
-        let seen = browser.post("/login", &fields).await;
-        assert_eq!(seen.status, StatusCode::SEE_OTHER, "{seen:?}");
+    /// A browser with a session.
+    pub(crate) async fn signed_in(server: &RunningServer, token: &str) -> Self {
+        let browser = Self::new(server);
+        let csrf_token = browser.get("/login").await.csrf_token();
+        let fields = [("token", token), ("csrf_token", &csrf_token)];
+        let response = browser.post("/login", &fields).await;
+        assert_eq!(response.status, StatusCode::SEE_OTHER, "{response:?}");
         browser
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Seen {
+    pub(crate) async fn get(&self, path: &str) -> PageResponse {
         self.send(self.client.get(format!("{}{path}", self.base)))
             .await
     }
 
-    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Seen {
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> PageResponse {
         let form: Vec<String> = fields
             .iter()
             .map(|(name, value)| format!("{name}={}", escaped(value)))
@@ -85,26 +85,31 @@ impl Browser {
         self.send(request).await
     }
 
-    /// Fills in a form of a page and sends it.
-    pub(crate) async fn fill(&self, page: &str, to: &str, fields: &[(&str, &str)]) -> Seen {
-        let shown = self.get(page).await;
-        shown.shows(&format!("action=\"{to}\""));
-        let mark = shown.mark();
-        let mut all = vec![("mark", mark.as_str())];
+    /// Submits a form of a page with its CSRF token.
+    pub(crate) async fn submit(
+        &self,
+        page: &str,
+        to: &str,
+        fields: &[(&str, &str)],
+    ) -> PageResponse {
+        let form = self.get(page).await;
+        form.assert_contains(&format!("action=\"{to}\""));
+        let csrf_token = form.csrf_token();
+        let mut all = vec![("csrf_token", csrf_token.as_str())];
         all.extend_from_slice(fields);
         self.post(to, &all).await
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Seen {
+    async fn send(&self, request: reqwest::RequestBuilder) -> PageResponse {
         let cookie = self.cookie.lock().unwrap().clone();
         let request = match cookie {
             Some(cookie) => request.header("cookie", cookie),
             None => request,
         };
-        let answer = request.header("accept", "text/html,*/*").send().await;
-        let answer = answer.expect("it answers");
+        let response = request.header("accept", "text/html,*/*").send().await;
+        let response = response.expect("server responded");
         let header = |name: &str| {
-            let value = answer.headers().get(name);
+            let value = response.headers().get(name);
             value.map_or(String::new(), |value| value.to_str().unwrap().to_owned())
         };
         let cookie = header("set-cookie");
@@ -112,12 +117,12 @@ impl Browser {
             let ended = cookie.contains("Max-Age=0");
             *self.cookie.lock().unwrap() = (!ended).then(|| pair.to_owned());
         }
-        Seen {
-            status: answer.status(),
-            to: header("location"),
+        PageResponse {
+            status: response.status(),
+            location: header("location"),
             cookie,
-            headers: answer.headers().clone(),
-            html: answer.text().await.expect("it can be read"),
+            headers: response.headers().clone(),
+            html: response.text().await.expect("body read"),
         }
     }
 }
@@ -126,7 +131,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// A plan with these steps, named by their instructions.
+/// Input for a plan with these steps.
 pub(crate) fn plan(name: &str, steps: &[&str]) -> Value {
     let steps: Vec<Value> = steps
         .iter()
@@ -135,7 +140,7 @@ pub(crate) fn plan(name: &str, steps: &[&str]) -> Value {
     json!({ "name": name, "researchQuestion": "Why?", "steps": steps })
 }
 
-/// What a field of an answer says.
+/// A string field of a response.
 #[track_caller]
 pub(crate) fn text(value: &Value, field: &str) -> String {
     let text = value[field].as_str();

@@ -1,4 +1,4 @@
-//! What people do, without a script: decide, hand out again, fail, resume, abandon, change.
+//! Form actions: decide a review; release, fail or edit a step; resume or cancel a plan.
 
 use std::time::Duration;
 
@@ -6,218 +6,238 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, plan, text};
-use crate::house::{House, Server};
+use crate::test_server::{RunningServer, TestServer};
 
-async fn start(server: &Server, plan: &str) -> String {
+async fn start(server: &RunningServer, plan: &str) -> String {
     let next = format!("/api/v1/plans/{plan}/next");
-    let started = server.post(&next, json!({ "sessionId": "s" })).await.done();
+    let started = server
+        .post(&next, json!({ "sessionId": "s" }))
+        .await
+        .expect_success();
     text(&started, "stepId")
 }
 
-async fn status(server: &Server, plan: &str) -> Value {
-    server.get(&format!("/api/v1/plans/{plan}")).await.done()
+async fn status(server: &RunningServer, plan: &str) -> Value {
+    server
+        .get(&format!("/api/v1/plans/{plan}"))
+        .await
+        .expect_success()
 }
 
-/// Longer than a sweep takes to look.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for the sweep.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A plan whose only step in progress is past its threshold from the first instant on.
-async fn stalled(server: &Server) -> (String, String) {
-    let mut made = plan("Boats", &["Offers", "Write"]);
-    made["stallThresholdMs"] = json!(1);
-    let made = server.post("/api/v1/plans", made).await.done();
-    let id = text(&made, "planId");
+/// Creates a plan with a stalled step.
+async fn stalled_plan(server: &RunningServer) -> (String, String) {
+    let mut created = plan("Boats", &["Offers", "Write"]);
+    created["stallThresholdMs"] = json!(1);
+    let created = server.post("/api/v1/plans", created).await.expect_success();
+    let id = text(&created, "planId");
     let step = start(server, &id).await;
-    // The sweep marks it, as soon as it looks.
     let marked = async {
         while status(server, &id).await["status"] != "stalled" {
             tokio::task::yield_now().await;
         }
     };
-    let marked = tokio::time::timeout(PATIENCE, marked).await;
-    assert!(marked.is_ok(), "the sweep never marks it");
+    let marked = tokio::time::timeout(TIMEOUT, marked).await;
+    assert!(marked.is_ok(), "the sweep did not mark the plan");
     (id, step)
 }
 
 #[tokio::test]
-async fn a_stall_is_on_top_and_the_step_is_handed_out_again() {
-    let server = House::new("pages-stall").serve();
-    let (plan, step) = stalled(&server).await;
-    let browser = Browser::at(&server);
+async fn a_stall_is_at_the_top_and_its_step_can_be_released() {
+    let server = TestServer::new("pages-stall").serve();
+    let (plan, step) = stalled_plan(&server).await;
+    let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
-    let seen = browser.get(&page).await;
-    seen.shows("Step 1: <bdi>Offers</bdi>");
+    let response = browser.get(&page).await;
+    response.assert_contains("Step 1: <bdi>Offers</bdi>");
     let (warning, name) = (
-        seen.html.find("has been silent for"),
-        seen.html.find("<h1>"),
+        response.html.find("id=\"stall-title\""),
+        response.html.find("<h1>"),
     );
-    assert!(warning.unwrap() < name.unwrap(), "it is not on top");
+    assert!(warning.unwrap() < name.unwrap(), "the stall is at the top");
     let to = format!("{page}/steps/{step}/requeue");
-    let led = browser.fill(&page, &to, &[]).await;
-    assert_eq!(led.to, format!("{page}?done=requeued"));
-    browser.get(&led.to).await.shows("will be handed out again");
+    let redirect = browser.submit(&page, &to, &[]).await;
+    assert_eq!(redirect.location, format!("{page}?done=requeued"));
+    browser
+        .get(&redirect.location)
+        .await
+        .assert_contains("class=\"flash\"");
     let now = status(&server, &plan).await;
     assert_eq!(now["status"], "executing");
     assert_eq!(now["counts"]["pending"], 2);
 }
 
 #[tokio::test]
-async fn a_stalled_step_is_failed_and_the_reason_kept() {
-    let server = House::new("pages-fail").serve();
-    let (plan, step) = stalled(&server).await;
-    let browser = Browser::at(&server);
+async fn fails_a_stalled_step_with_a_reason() {
+    let server = TestServer::new("pages-fail").serve();
+    let (plan, step) = stalled_plan(&server).await;
+    let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
     let to = format!("{page}/steps/{step}/fail");
-    let led = browser
-        .fill(&page, &to, &[("reason", "out of reach")])
+    let redirect = browser
+        .submit(&page, &to, &[("reason", "out of reach")])
         .await;
-    assert_eq!(led.to, format!("{page}?done=failed"));
-    let seen = browser.get(&format!("{page}/steps/{step}")).await;
-    seen.shows("out of reach");
+    assert_eq!(redirect.location, format!("{page}?done=failed"));
+    let response = browser.get(&format!("{page}/steps/{step}")).await;
+    response.assert_contains("out of reach");
     assert_eq!(status(&server, &plan).await["counts"]["failed"], 1);
 }
 
 #[tokio::test]
-async fn a_stalled_plan_goes_on_or_is_abandoned() {
-    let server = House::new("pages-resume").serve();
-    let (plan, _) = stalled(&server).await;
-    let browser = Browser::at(&server);
+async fn resumes_and_cancels_a_stalled_plan() {
+    let server = TestServer::new("pages-resume").serve();
+    let (plan, _) = stalled_plan(&server).await;
+    let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
     let to = format!("{page}/resume");
-    let led = browser.fill(&page, &to, &[]).await;
-    assert_eq!(led.status, StatusCode::SEE_OTHER, "{led:?}");
+    let redirect = browser.submit(&page, &to, &[]).await;
+    assert_eq!(redirect.status, StatusCode::SEE_OTHER, "{redirect:?}");
     assert_eq!(status(&server, &plan).await["status"], "executing");
     let to = format!("{page}/abandon");
-    browser.fill(&page, &to, &[("reason", "no wind")]).await;
-    let seen = browser.get(&page).await;
-    seen.shows("no wind");
-    seen.shows("<button disabled aria-describedby=\"why-not-modify\">Abandon the plan…</button>");
-    let mark = browser.get("/settings").await.mark();
-    let again = browser.post(&to, &[("mark", &mark)]).await;
+    browser.submit(&page, &to, &[("reason", "no wind")]).await;
+    let response = browser.get(&page).await;
+    response.assert_contains("no wind");
+    response.assert_contains(
+        "<button disabled aria-describedby=\"modify-blocked\">Cancel plan…</button>",
+    );
+    let csrf_token = browser.get("/settings").await.csrf_token();
+    let again = browser.post(&to, &[("csrf_token", &csrf_token)]).await;
     assert_eq!(again.status, StatusCode::CONFLICT);
-    again.shows("The plan is over");
+    again.assert_contains("data-code=\"plan_is_terminal\"");
 }
 
 #[tokio::test]
-async fn instructions_are_changed_to_the_letter() {
-    let server = House::new("pages-instruct").serve();
-    let made = server
+async fn instructions_are_saved_verbatim() {
+    let server = TestServer::new("pages-instruct").serve();
+    let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await
-        .done();
+        .expect_success();
     let page = format!(
         "/plans/{}/steps/{}",
-        text(&made, "planId"),
-        text(&made["firstStep"], "stepId")
+        text(&created, "planId"),
+        text(&created["firstStep"], "stepId")
     );
-    let browser = Browser::at(&server);
+    let browser = Browser::new(&server);
     let fields = [("instructions", "One\r\n  two"), ("back", "step")];
-    let led = browser
-        .fill(&page, &format!("{page}/instruct"), &fields)
+    let redirect = browser
+        .submit(&page, &format!("{page}/instruct"), &fields)
         .await;
-    assert_eq!(led.to, format!("{page}?done=instructed"));
-    browser.get(&page).await.shows("One\n  two");
+    assert_eq!(redirect.location, format!("{page}?done=instructed"));
+    browser.get(&page).await.assert_contains("One\n  two");
 }
 
-async fn in_review(server: &Server) -> (String, String, Value) {
-    let made = server
+async fn plan_in_review(server: &RunningServer) -> (String, String, Value) {
+    let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers", "Write"]))
         .await;
-    let id = text(&made.done(), "planId");
+    let id = text(&created.expect_success(), "planId");
     let step = start(server, &id).await;
-    let asked = json!({ "summary": "Two remain.", "questions": ["Is red fine?"] });
+    let request = json!({ "summary": "Two remain.", "questions": ["Is red fine?"] });
     let at = format!("/api/v1/steps/{step}/review");
-    let review = server.post(&at, asked).await.done();
+    let review = server.post(&at, request).await.expect_success();
     (id, step, review)
 }
 
 #[tokio::test]
-async fn the_link_of_a_review_leads_to_it_until_it_is_decided() {
-    let server = House::new("pages-review").serve();
-    let (plan, step, review) = in_review(&server).await;
+async fn the_link_of_a_review_works_until_it_is_decided() {
+    let server = TestServer::new("pages-review").serve();
+    let (plan, step, review) = plan_in_review(&server).await;
     let link = text(&review, "url");
     let path = link
         .strip_prefix(&server.url)
-        .expect("it leads here")
+        .expect("link to this server")
         .to_owned();
-    let browser = Browser::at(&server);
+    let browser = Browser::new(&server);
     for page in [path.as_str(), "/reviews"] {
-        let seen = browser.get(page).await;
-        seen.shows("Two remain.");
-        seen.shows("Is red fine?");
-        seen.shows("Offers");
+        let response = browser.get(page).await;
+        response.assert_contains("Two remain.");
+        response.assert_contains("Is red fine?");
+        response.assert_contains("Offers");
     }
     browser
         .get("/plans")
         .await
-        .shows("1<span class=\"unseen\"> waiting");
+        .assert_contains("<span class=\"count\">1<");
     let to = format!("/reviews/{step}/decide");
-    let led = browser.fill(&path, &to, &[("decision", "approve")]).await;
-    assert_eq!(led.to, "/reviews?done=approve");
-    browser.get(&led.to).await.shows("Nothing waits for you");
+    let redirect = browser.submit(&path, &to, &[("decision", "approve")]).await;
+    assert_eq!(redirect.location, "/reviews?done=approve");
+    browser
+        .get(&redirect.location)
+        .await
+        .assert_contains("id=\"no-reviews\"");
     assert_eq!(browser.get(&path).await.status, StatusCode::NOT_FOUND);
     assert_eq!(status(&server, &plan).await["counts"]["completed"], 1);
 }
 
 #[tokio::test]
-async fn a_decision_that_is_refused_keeps_what_was_written() {
-    let server = House::new("pages-modify").serve();
-    let (plan, step, _) = in_review(&server).await;
-    let browser = Browser::at(&server);
+async fn a_rejected_decision_keeps_the_form() {
+    let server = TestServer::new("pages-modify").serve();
+    let (plan, step, _) = plan_in_review(&server).await;
+    let browser = Browser::new(&server);
     let to = format!("/reviews/{step}/decide");
-    let refused = browser
-        .fill("/reviews", &to, &[("decision", "modify")])
+    let rejected = browser
+        .submit("/reviews", &to, &[("decision", "modify")])
         .await;
-    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-    refused.shows("role=\"alert\"");
-    refused.shows("Say what should be different.");
-    refused.shows("Two remain.");
+    assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
+    rejected.assert_contains("role=\"alert\"");
+    rejected.assert_contains("Two remain.");
     let fields = [("decision", "modify"), ("feedback", "Only red ones.")];
-    let led = browser.fill("/reviews", &to, &fields).await;
-    assert_eq!(led.to, "/reviews?done=modify");
+    let redirect = browser.submit("/reviews", &to, &fields).await;
+    assert_eq!(redirect.location, "/reviews?done=modify");
     let page = format!("/plans/{plan}/steps/{step}");
-    browser.get(&page).await.shows("Only red ones.");
+    browser.get(&page).await.assert_contains("Only red ones.");
     assert_eq!(status(&server, &plan).await["status"], "executing");
 }
 
 #[tokio::test]
 async fn a_rejected_review_fails_the_plan_and_a_skipped_one_does_not() {
-    let server = House::new("pages-reject").serve();
-    let browser = Browser::at(&server);
+    let server = TestServer::new("pages-reject").serve();
+    let browser = Browser::new(&server);
     for (decision, expected) in [("reject", "failed"), ("skip", "executing")] {
-        let (plan, step, _) = in_review(&server).await;
+        let (plan, step, _) = plan_in_review(&server).await;
         let to = format!("/reviews/{step}/decide");
         browser
-            .fill("/reviews", &to, &[("decision", decision)])
+            .submit("/reviews", &to, &[("decision", decision)])
             .await;
         assert_eq!(status(&server, &plan).await["status"], expected);
     }
-    let (_, step, _) = in_review(&server).await;
+    let (_, step, _) = plan_in_review(&server).await;
     let to = format!("/reviews/{step}/decide");
-    let seen = browser.fill("/reviews", &to, &[("decision", "burn")]).await;
-    assert_eq!(seen.status, StatusCode::BAD_REQUEST);
+    let response = browser
+        .submit("/reviews", &to, &[("decision", "burn")])
+        .await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]
-async fn the_audit_is_filtered_and_paged() {
-    let server = House::new("pages-audit").serve();
-    let made = server
+async fn the_audit_trail_is_filtered_and_paginated() {
+    let server = TestServer::new("pages-audit").serve();
+    let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await
-        .done();
-    let id = text(&made, "planId");
+        .expect_success();
+    let id = text(&created, "planId");
     let step = start(&server, &id).await;
     for _ in 0..60 {
         let at = format!("/api/v1/steps/{step}/progress");
-        server.post(&at, json!({ "note": "rowing" })).await.done();
+        server
+            .post(&at, json!({ "note": "rowing" }))
+            .await
+            .expect_success();
     }
-    let browser = Browser::at(&server);
+    let browser = Browser::new(&server);
     let page = format!("/plans/{id}?tab=audit");
-    let seen = browser.get(&page).await;
-    assert_eq!(seen.html.matches("<summary>step_progressed").count(), 50);
+    let response = browser.get(&page).await;
+    assert_eq!(
+        response.html.matches("<summary>step_progressed").count(),
+        50
+    );
     let older = browser.get(&format!("{page}&from=12")).await;
-    older.shows("<summary>plan_modified");
+    older.assert_contains("<summary>plan_modified");
     let started = browser.get(&format!("{page}&event=step_started")).await;
     assert_eq!(started.html.matches("<details id=\"event-").count(), 1);
-    started.hides("<summary>step_progressed");
+    started.assert_lacks("<summary>step_progressed");
 }

@@ -1,26 +1,25 @@
-//! The dashboard of the real binary, asked as a browser without a script asks it: every page, every
-//! role, every form, other tenants, and text that means harm. What the script adds is tried in a real
-//! browser by `script/browser`.
+//! Dashboard tests against the real binary, as a browser without JavaScript: all pages, roles and
+//! forms, tenant isolation, and hostile text. `script/browser` tests the script in a real browser.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that cannot reach the server must fail"
+    reason = "a test fails if its setup fails"
 )]
 
 mod access;
-mod arrange;
 mod browser;
 mod forms;
-#[path = "../serve/house.rs"]
-#[allow(dead_code, reason = "shared with the tests of the API")]
-mod house;
-mod looks;
-#[path = "../mcp/model.rs"]
+mod long_lists;
+mod markdown;
+#[path = "../mcp/fake_model.rs"]
 mod model;
-mod overfull;
-mod prose;
+mod rendering;
+mod reorder;
 mod search;
 mod sessions;
 mod skills;
+#[path = "../serve/test_server.rs"]
+#[allow(dead_code, reason = "shared with the API tests")]
+mod test_server;

@@ -1,4 +1,4 @@
-//! The page of the search: three rankings beside each other, how much is indexed, and what it leads to.
+//! The search page: three rankings, the state of the index, and the pages of the results.
 
 use std::time::{Duration, Instant};
 
@@ -6,144 +6,168 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
-use crate::house::House;
 use crate::model;
+use crate::test_server::TestServer;
 
-/// Text that means harm, if it becomes part of a page.
-const HARM: &str = "<script>alert(1)</script>\"'&\u{202e}";
+/// Text that breaks a page without escaping.
+const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}";
+
+/// All chunks are embedded.
+const NOTHING_PENDING: &str = "id=\"index-pending\">0<";
 
 #[tokio::test]
-async fn three_rankings_stand_beside_each_other() {
+async fn displays_text_semantic_and_combined_results() {
     let url = model::start();
-    let house = House::new("pages-search")
-        .configured(&format!("[embeddings]\nurl = \"{url}\"\nmodel = \"small\""));
-    let server = house.serve();
+    let setup = TestServer::new("pages-search")
+        .with_config(&format!("[embeddings]\nurl = \"{url}\"\nmodel = \"small\""));
+    let server = setup.serve();
     for (title, content) in [("Sea", "An orca hunts."), ("Land", "A loaf of bread.")] {
         let body = json!({ "title": title, "content": content });
-        server.post("/api/v1/artifacts", body).await.done();
+        server
+            .post("/api/v1/artifacts", body)
+            .await
+            .expect_success();
     }
-    let browser = Browser::at(&server);
-    let began = Instant::now();
-    let seen = loop {
-        let seen = browser.get("/search?q=orca").await;
-        // Both are embedded and found, and the figures of the index are as new.
-        let waiting = "Waiting</dt><dd class=\"figures\">";
-        if seen.html.contains(&format!("{waiting}0<")) && seen.html.contains("meaning 2") {
-            break seen;
+    let browser = Browser::new(&server);
+    let started = Instant::now();
+    let response = loop {
+        let response = browser.get("/search?q=orca").await;
+        // Both artifacts are embedded and found.
+        if response.html.contains(NOTHING_PENDING) && response.html.contains("semantic rank 2") {
+            break response;
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "{}", seen.html);
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{}",
+            response.html
+        );
         tokio::task::yield_now().await;
     };
-    seen.shows("by words and by meaning");
+    response.assert_contains("data-mode=\"hybrid\"");
     let column = |id: &str| {
-        let from = seen
+        let from = response
             .html
             .split(&format!("id=\"{id}\""))
             .nth(1)
-            .expect("a column");
-        from.split("</section>").next().expect("its end").to_owned()
+            .expect("column");
+        from.split("</section>")
+            .next()
+            .expect("end of the column")
+            .to_owned()
     };
-    let (words, meaning, both) = (column("keyword"), column("semantic"), column("fused"));
-    assert!(words.contains("Sea") && !words.contains("Land"), "{words}");
-    let (sea, land) = (meaning.find("Sea"), meaning.find("Land"));
-    assert!(sea.is_some() && sea < land, "{meaning}");
+    let (keyword, semantic, fused) = (column("keyword"), column("semantic"), column("fused"));
     assert!(
-        both.contains("score 0.0328 · words 1 · meaning 1"),
-        "{both}"
+        keyword.contains("Sea") && !keyword.contains("Land"),
+        "{keyword}"
     );
-    assert!(both.contains("· words – · meaning 2"), "{both}");
-    seen.shows("<code><bdi>small</bdi></code>");
-    let health = column("health");
+    let (sea, land) = (semantic.find("Sea"), semantic.find("Land"));
+    assert!(sea.is_some() && sea < land, "{semantic}");
     assert!(
-        health.contains("Waiting</dt><dd class=\"figures\">0<"),
-        "{health}"
+        fused.contains("score 0.0328 · text rank 1 · semantic rank 1"),
+        "{fused}"
     );
+    assert!(fused.contains("· text rank – · semantic rank 2"), "{fused}");
+    response.assert_contains("<code><bdi>small</bdi></code>");
+    let index = column("index");
+    assert!(index.contains(NOTHING_PENDING), "{index}");
 }
 
 #[tokio::test]
-async fn a_model_that_is_away_is_named_and_words_are_found() {
-    let house = House::new("pages-search-away")
-        .configured("[embeddings]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"gone\"");
-    let server = house.serve();
+async fn text_search_works_without_the_model() {
+    let setup = TestServer::new("pages-search-away")
+        .with_config("[embeddings]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"gone\"");
+    let server = setup.serve();
     let body = json!({ "title": "Sea", "content": "An orca hunts." });
-    server.post("/api/v1/artifacts", body).await.done();
-    let browser = Browser::at(&server);
-    let seen = browser.get("/search?q=orca").await;
-    seen.shows("by words alone");
-    seen.shows("The model does not answer:");
-    seen.shows("Last error");
-    seen.shows(">Sea<");
+    server
+        .post("/api/v1/artifacts", body)
+        .await
+        .expect_success();
+    let browser = Browser::new(&server);
+    let response = browser.get("/search?q=orca").await;
+    response.assert_contains("data-mode=\"keyword\"");
+    response.assert_contains("id=\"index-error\"><span class=\"error\">");
+    response.assert_contains(">Sea<");
 }
 
 #[tokio::test]
-async fn what_is_found_opens_and_stays_text() {
-    let server = House::new("pages-texts").serve();
-    let made = server
+async fn results_link_to_escaped_text() {
+    let server = TestServer::new("pages-texts").serve();
+    let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await
-        .done();
-    let id = text(&made, "planId");
+        .expect_success();
+    let id = text(&created, "planId");
     let body = json!({
-        "title": HARM, "content": format!("boats {HARM}\nsecond line"), "planId": id,
+        "title": HOSTILE, "content": format!("boats {HOSTILE}\nsecond line"), "planId": id,
         "sourceUrl": "javascript:alert(1)",
     });
     let artifact = text(
-        &server.post("/api/v1/artifacts", body).await.done(),
+        &server
+            .post("/api/v1/artifacts", body)
+            .await
+            .expect_success(),
         "artifactId",
     );
     let path = format!("/api/v1/plans/{id}/outputs");
-    for words in ["first", "boats at last"] {
-        let body = json!({ "title": "Answer", "content": words });
-        server.post(&path, body).await.done();
+    for content in ["first", "boats at last"] {
+        let body = json!({ "title": "Answer", "content": content });
+        server.post(&path, body).await.expect_success();
     }
-    let browser = Browser::at(&server);
+    let browser = Browser::new(&server);
     let found = browser.get("/search?q=boats").await;
-    found.shows("No model is configured");
-    found.shows(&format!("href=\"/artifacts/{artifact}\""));
-    found.hides("<script>alert");
+    found.assert_contains("data-mode=\"keyword\"");
+    found.assert_contains(&format!("href=\"/artifacts/{artifact}\""));
+    found.assert_lacks("<script>alert");
     browser
         .get("/search?q=boats&type=quote")
         .await
-        .shows("Nothing that is stored");
-    let seen = browser.get(&format!("/artifacts/{artifact}")).await;
-    seen.shows("second line");
-    seen.shows(&format!("/plans/{id}?tab=artifacts"));
-    seen.hides("<script>alert");
-    seen.hides("href=\"javascript:");
+        .assert_lacks("class=\"hits\"");
+    let response = browser.get(&format!("/artifacts/{artifact}")).await;
+    response.assert_contains("second line");
+    response.assert_contains(&format!("/plans/{id}?tab=artifacts"));
+    response.assert_lacks("<script>alert");
+    response.assert_lacks("href=\"javascript:");
     let tab = browser.get(&format!("/plans/{id}?tab=outputs")).await;
-    tab.shows("version 2");
-    tab.hides(">first<");
-    let output = tab.html.split("/outputs/").nth(1).expect("a link");
-    let output = output.split('"').next().expect("an id");
-    let seen = browser.get(&format!("/outputs/{output}")).await;
-    seen.shows("boats at last");
-    for nowhere in [
+    tab.assert_contains("version 2");
+    tab.assert_lacks(">first<");
+    let output = tab
+        .html
+        .split("/outputs/")
+        .nth(1)
+        .expect("link to the output");
+    let output = output.split('"').next().expect("output id");
+    let response = browser.get(&format!("/outputs/{output}")).await;
+    response.assert_contains("boats at last");
+    for missing in [
         "/artifacts/x",
         "/outputs/x",
         "/artifacts/00000000-0000-4000-8000-000000000000",
     ] {
         assert_ne!(
-            browser.get(nowhere).await.status,
+            browser.get(missing).await.status,
             StatusCode::OK,
-            "{nowhere}"
+            "{missing}"
         );
     }
 }
 
 #[tokio::test]
-async fn what_was_extracted_stands_on_its_tab() {
+async fn extractions_are_on_their_tab() {
     let url = model::start();
-    let house = House::new("pages-extractions")
-        .configured(&format!("[extraction]\nurl = \"{url}\"\nmodel = \"small\""));
-    let server = house.serve();
-    let made = server
+    let setup = TestServer::new("pages-extractions")
+        .with_config(&format!("[extraction]\nurl = \"{url}\"\nmodel = \"small\""));
+    let server = setup.serve();
+    let created = server
         .post("/api/v1/plans", plan("Moons", &["Count"]))
         .await
-        .done();
-    let id = text(&made, "planId");
+        .expect_success();
+    let id = text(&created, "planId");
     let body = json!({ "title": "Moons", "content": "Io and Europa", "planId": id });
     let artifact = text(
-        &server.post("/api/v1/artifacts", body).await.done(),
+        &server
+            .post("/api/v1/artifacts", body)
+            .await
+            .expect_success(),
         "artifactId",
     );
     for schema in [
@@ -151,14 +175,17 @@ async fn what_was_extracted_stands_on_its_tab() {
         json!({ "required": ["planets"] }),
     ] {
         let body = json!({ "schema": schema, "artifactId": artifact });
-        server.post("/api/v1/extractions", body).await.done();
+        server
+            .post("/api/v1/extractions", body)
+            .await
+            .expect_success();
     }
-    let browser = Browser::at(&server);
-    let seen = browser.get(&format!("/plans/{id}?tab=extractions")).await;
-    seen.shows("&#34;moons&#34;: 2");
-    seen.shows("not valid");
-    seen.shows("> valid<");
-    seen.shows(&format!("/artifacts/{artifact}"));
+    let browser = Browser::new(&server);
+    let response = browser.get(&format!("/plans/{id}?tab=extractions")).await;
+    response.assert_contains("&#34;moons&#34;: 2");
+    response.assert_contains("class=\"badge failed\"");
+    response.assert_contains("class=\"badge completed\"");
+    response.assert_contains(&format!("/artifacts/{artifact}"));
     let markdown = browser.get(&format!("/plans/{id}/export.md")).await;
-    markdown.shows("## Extractions");
+    markdown.assert_contains("## Extractions");
 }

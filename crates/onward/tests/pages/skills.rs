@@ -1,14 +1,14 @@
-//! What agents' skills did, as people see it.
+//! Skill pages: statistics, list, filters, pagination, and one run.
 
 use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::browser::{Browser, text};
-use crate::house::{House, Server};
+use crate::test_server::{RunningServer, TestServer};
 
-async fn log(server: &Server, skill: &str, end: Option<&str>) -> String {
+async fn log(server: &RunningServer, skill: &str, end: Option<&str>) -> String {
     let start = json!({ "skillName": skill, "status": "started", "sessionId": "desk" });
-    let started = server.post("/api/v1/skills", start).await.done();
+    let started = server.post("/api/v1/skills", start).await.expect_success();
     let id = text(&started, "executionId");
     if let Some(end) = end {
         let mut ended = json!({
@@ -20,27 +20,30 @@ async fn log(server: &Server, skill: &str, end: Option<&str>) -> String {
         if end == "failed" {
             ended["errorMessage"] = json!("no <wind>");
         }
-        server.post("/api/v1/skills", ended).await.done();
+        server.post("/api/v1/skills", ended).await.expect_success();
     }
     id
 }
 
 #[tokio::test]
-async fn skills_are_counted_listed_filtered_and_shown() {
-    let server = House::new("pages-skills").serve();
-    let browser = Browser::at(&server);
-    browser.get("/skills").await.shows("log_skill_execution");
+async fn skill_runs_are_counted_listed_and_filtered() {
+    let server = TestServer::new("pages-skills").serve();
+    let browser = Browser::new(&server);
+    browser
+        .get("/skills")
+        .await
+        .assert_contains("id=\"first-run\"");
     let failed = log(&server, "sail & row", Some("failed")).await;
     log(&server, "survey", Some("completed")).await;
     log(&server, "survey", Some("completed")).await;
     log(&server, "survey", None).await;
-    let seen = browser.get("/skills").await;
-    seen.shows("<span class=\"number\">4</span> Executions");
-    seen.shows("<span class=\"number\">67%</span> Completion rate");
-    seen.shows("<span class=\"number\">1</span> Failed in 24 h");
-    seen.shows("no &#60;wind&#62;");
+    let response = browser.get("/skills").await;
+    response.assert_contains("<span class=\"number\">4</span> Runs");
+    response.assert_contains("<span class=\"number\">67%</span> Completion rate");
+    response.assert_contains("<span class=\"number\">1</span> Failed in 24 h");
+    response.assert_contains("no &#60;wind&#62;");
     let rows = |html: &str| html.matches("<a href=\"/skills/").count();
-    assert_eq!(rows(&seen.html), 4);
+    assert_eq!(rows(&response.html), 4);
     let found = browser.get("/skills?status=failed").await;
     assert_eq!(rows(&found.html), 1);
     let found = browser.get("/skills?skill=survey&status=completed").await;
@@ -48,12 +51,12 @@ async fn skills_are_counted_listed_filtered_and_shown() {
     browser
         .get("/skills?skill=surv")
         .await
-        .shows("No execution fits");
-    let one = browser.get(&format!("/skills/{failed}")).await;
-    one.shows("sail &#38; row");
-    one.shows("no &#60;wind&#62;");
-    one.shows("text/&#60;b&#62;");
-    one.shows("href=\"/skills?skill=sail%20%26%20row\"");
+        .assert_contains("id=\"no-matches\"");
+    let run = browser.get(&format!("/skills/{failed}")).await;
+    run.assert_contains("sail &#38; row");
+    run.assert_contains("no &#60;wind&#62;");
+    run.assert_contains("text/&#60;b&#62;");
+    run.assert_contains("href=\"/skills?skill=sail%20%26%20row\"");
     let same = browser.get("/skills?skill=sail%20%26%20row").await;
     assert_eq!(rows(&same.html), 1);
     for missing in ["/skills/x", "/skills/00000000-0000-7000-8000-000000000001"] {
@@ -62,22 +65,18 @@ async fn skills_are_counted_listed_filtered_and_shown() {
 }
 
 #[tokio::test]
-async fn executions_come_a_page_at_a_time() {
-    let server = House::new("pages-skills-paged").serve();
+async fn skill_runs_are_paginated() {
+    let server = TestServer::new("pages-skills-paged").serve();
     for _ in 0..25 {
         log(&server, "survey", None).await;
     }
-    let browser = Browser::at(&server);
+    let browser = Browser::new(&server);
     let first = browser.get("/skills?skill=survey").await;
     let rows = |html: &str| html.matches("<a href=\"/skills/").count();
     assert_eq!(rows(&first.html), 20);
-    let next = first
-        .html
-        .split("<a href=\"/skills?behind=")
-        .nth(1)
-        .unwrap();
+    let next = first.html.split("<a href=\"/skills?after=").nth(1).unwrap();
     let next = next.split('"').next().unwrap().replace("&#38;", "&");
-    let second = browser.get(&format!("/skills?behind={next}")).await;
+    let second = browser.get(&format!("/skills?after={next}")).await;
     assert_eq!(rows(&second.html), 5);
-    second.hides("rel=\"next\"");
+    second.assert_lacks("rel=\"next\"");
 }

@@ -1,11 +1,11 @@
-//! `abandon_plan`: a person gives a plan up. It stays where it is, failed, with the reason.
+//! `abandon_plan`: cancels a plan. The plan is kept, as failed, with the reason.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec, given};
-use crate::wire::plan::Changed;
+use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::plan::ChangedPlan;
 
 pub(super) struct AbandonPlan;
 
@@ -19,11 +19,11 @@ pub(super) struct Input {
 
 impl Spec for AbandonPlan {
     type Input = Input;
-    type Output = Changed;
+    type Output = ChangedPlan;
 
     const NAME: &'static str = "abandon_plan";
     const TITLE: &'static str = "Abandon a plan";
-    const DESCRIPTION: &'static str = "Give a plan up: it becomes failed, and stays readable.";
+    const DESCRIPTION: &'static str = "Cancel a plan. It becomes failed and stays readable.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
@@ -31,11 +31,18 @@ impl Spec for AbandonPlan {
     };
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Changed, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let status = desk.engine.abandon_plan(caller, plan, input.reason).await?;
-        let sheet = desk.engine.sheet(caller, plan).await?;
-        Ok(Changed {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<ChangedPlan, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let status = context
+            .engine
+            .abandon_plan(caller, plan, input.reason)
+            .await?;
+        let sheet = context.engine.sheet(caller, plan).await?;
+        Ok(ChangedPlan {
             plan_id: plan.to_string(),
             name: sheet.brief.name,
             status: status.as_str(),

@@ -1,14 +1,14 @@
-//! `change_call`: a harness of one's own tells what became of a call.
+//! `change_call`: records a state change of a tool call, reported by a custom harness.
 //!
-//! A result is taken also after the call was given up: it is kept and shown in place of what the model
-//! was told, and is no second answer to it.
+//! A result is accepted even after the call was interrupted. It is stored and displayed instead of
+//! the synthetic result, but is not sent to the model again.
 
-use onward_engine::ledger::Change;
+use onward_engine::tool_calls::Change;
 use onward_engine::{CallKey, Caller};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::call::Call;
 
 pub(super) struct ChangeCall;
@@ -21,11 +21,11 @@ pub(super) struct Input {
     turn: u32,
     #[schemars(range(min = 1))]
     position: u32,
-    /// Which subagent; left out for the agent itself
+    /// Subagent; omit for the main agent
     subagent: Option<String>,
     /// What happened
     change: Kind,
-    /// The result or the error; only a short beginning without secrets is kept
+    /// Result or error. Only a redacted prefix is stored
     result: Option<String>,
 }
 
@@ -47,16 +47,17 @@ impl Spec for ChangeCall {
     type Output = Call;
 
     const NAME: &'static str = "change_call";
-    const TITLE: &'static str = "Change a call";
-    const DESCRIPTION: &'static str = "Tell what became of a call: it began, a person is asked, it gave a sign of life, it ended.";
-    const HINTS: Hints = Hints::ADDS;
+    const TITLE: &'static str = "Update a tool call";
+    const DESCRIPTION: &'static str = "Record a state change of a tool call: started, approval \
+        requested, approved, denied, cancelled, progress, completed or failed.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Call, Refused> {
-        let ends = matches!(input.change, Kind::Complete | Kind::Fail);
-        if input.result.is_some() && !ends {
-            let why = "goes with `complete` and `fail` alone";
-            return Err(Refused::invalid("result", why));
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Call, ToolError> {
+        let has_result = matches!(input.change, Kind::Complete | Kind::Fail);
+        if input.result.is_some() && !has_result {
+            let message = "is only valid with `complete` and `fail`";
+            return Err(ToolError::invalid("result", message));
         }
         let result = input.result.unwrap_or_default();
         let change = match input.change {
@@ -74,7 +75,7 @@ impl Spec for ChangeCall {
             turn: input.turn,
             position: input.position,
         };
-        let record = desk.engine.change_call(caller, key, change).await?;
-        Ok(Call::of(&record, desk.engine.now()))
+        let record = context.engine.change_call(caller, key, change).await?;
+        Ok(Call::new(&record, context.engine.now()))
     }
 }

@@ -1,10 +1,10 @@
-//! `close_call`: a person gives up a call that will not answer.
+//! `close_call`: marks a tool call as interrupted on behalf of a user.
 
 use onward_engine::{CallKey, Caller};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::call::Call;
 
 pub(super) struct CloseCall;
@@ -17,7 +17,7 @@ pub(super) struct Input {
     turn: u32,
     #[schemars(range(min = 1))]
     position: u32,
-    /// Which subagent; left out for the agent itself
+    /// Subagent; omit for the main agent
     subagent: Option<String>,
 }
 
@@ -26,20 +26,20 @@ impl Spec for CloseCall {
     type Output = Call;
 
     const NAME: &'static str = "close_call";
-    const TITLE: &'static str = "Close a call";
-    const DESCRIPTION: &'static str =
-        "Give up a call that will not answer. Its own result is still kept where it comes.";
-    const HINTS: Hints = Hints::ADDS;
+    const TITLE: &'static str = "Interrupt a tool call";
+    const DESCRIPTION: &'static str = "Mark a tool call that will not return as interrupted. A late \
+        result is still stored.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Call, Refused> {
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Call, ToolError> {
         let key = CallKey {
             session: input.session_id,
             agent: input.subagent.unwrap_or_default(),
             turn: input.turn,
             position: input.position,
         };
-        let record = desk.engine.close_call(caller, key).await?;
-        Ok(Call::of(&record, desk.engine.now()))
+        let record = context.engine.interrupt_call(caller, key).await?;
+        Ok(Call::new(&record, context.engine.now()))
     }
 }

@@ -1,5 +1,5 @@
-//! `create_token`: a token for a program. It is in this one answer and nowhere else, so the call is not
-//! in the log of calls; the tenant's own log says who made it.
+//! `create_token`: creates an access token. The secret is in this response only, so the call is not
+//! in the request log; the tenant's audit log records who created it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::token::Token;
 
 pub(super) struct CreateToken;
@@ -18,15 +18,15 @@ pub(super) struct CreateToken;
 pub(super) struct Input {
     #[schemars(length(min = 1, max = 100))]
     name: String,
-    role: Word,
-    /// For ever without it
+    role: RoleName,
+    /// Default: no expiry
     #[schemars(range(min = 1, max = 315_360_000))]
     expires_in_seconds: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+enum RoleName {
     Owner,
     Admin,
     Member,
@@ -40,30 +40,31 @@ impl Spec for CreateToken {
 
     const NAME: &'static str = "create_token";
     const TITLE: &'static str = "Create a token";
-    const DESCRIPTION: &'static str = "Make a token for a program. It is shown this once.";
-    const HINTS: Hints = Hints::ADDS;
+    const DESCRIPTION: &'static str = "Create an access token. The secret is returned only once.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
     const LOGGED: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Token, Refused> {
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Token, ToolError> {
         let role = match input.role {
-            Word::Owner => Role::Owner,
-            Word::Admin => Role::Admin,
-            Word::Member => Role::Member,
-            Word::Agent => Role::Agent,
-            Word::Viewer => Role::Viewer,
+            RoleName::Owner => Role::Owner,
+            RoleName::Admin => Role::Admin,
+            RoleName::Member => Role::Member,
+            RoleName::Agent => Role::Agent,
+            RoleName::Viewer => Role::Viewer,
         };
-        let now = desk.engine.now();
+        let now = context.engine.now();
         let expires_at = match input.expires_in_seconds.map(Duration::from_secs) {
-            Some(span) => Some(now.checked_add(span).ok_or_else(|| {
-                Refused::invalid("expiresInSeconds", "is longer than there is time")
-            })?),
+            Some(span) => Some(
+                now.checked_add(span)
+                    .ok_or_else(|| ToolError::invalid("expiresInSeconds", "is too large"))?,
+            ),
             None => None,
         };
-        let made = desk
+        let created = context
             .engine
             .create_token(caller, &input.name, role, expires_at);
-        let (secret, token) = made.await?;
-        Ok(Token::of(&token, Some(secret)))
+        let (secret, token) = created.await?;
+        Ok(Token::new(&token, Some(secret)))
     }
 }

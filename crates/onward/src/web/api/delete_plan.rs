@@ -1,12 +1,12 @@
-//! `delete_plan`: an owner deletes a plan with its trail. Its artifacts stay, and the tenant's log says
-//! that it was there.
+//! `delete_plan`: deletes a plan with its audit trail. Its artifacts are kept, and the tenant's
+//! audit log records the deletion.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec, given};
-use crate::wire::plan::Changed;
+use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::plan::ChangedPlan;
 
 pub(super) struct DeletePlan;
 
@@ -18,12 +18,12 @@ pub(super) struct Input {
 
 impl Spec for DeletePlan {
     type Input = Input;
-    type Output = Changed;
+    type Output = ChangedPlan;
 
     const NAME: &'static str = "delete_plan";
     const TITLE: &'static str = "Delete a plan";
-    const DESCRIPTION: &'static str = "Delete a plan with its steps and its audit trail, for ever. \
-        Answers with how it stood.";
+    const DESCRIPTION: &'static str = "Permanently delete a plan with its steps and its audit trail. \
+        Returns its last status.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
@@ -31,10 +31,14 @@ impl Spec for DeletePlan {
     };
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Changed, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let sheet = desk.engine.delete_plan(caller, plan).await?;
-        Ok(Changed {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<ChangedPlan, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let sheet = context.engine.delete_plan(caller, plan).await?;
+        Ok(ChangedPlan {
             plan_id: plan.to_string(),
             status: sheet.head.status().as_str(),
             name: sheet.brief.name,

@@ -1,11 +1,11 @@
-//! `export_plan`: a plan as one document, which `onward import` takes in elsewhere.
+//! `export_plan`: a plan as one JSON document for `onward import`.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tools::{Desk, Hints, Refused, Spec, given};
+use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
 
 pub(super) struct ExportPlan;
 
@@ -15,7 +15,7 @@ pub(super) struct Input {
     plan_id: String,
 }
 
-/// The document, whose form is the business of whoever imports it.
+/// The exported document. Its format is not part of the API schema.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(super) struct Document(#[schemars(with = "Map<String, Value>")] Value);
@@ -27,12 +27,16 @@ impl Spec for ExportPlan {
     const NAME: &'static str = "export_plan";
     const TITLE: &'static str = "Export a plan";
     const DESCRIPTION: &'static str =
-        "The whole plan with its audit trail, as a document for `onward import`.";
-    const HINTS: Hints = Hints::READS;
+        "The complete plan with its audit trail, as a document for `onward import`.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Document, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        Ok(Document(desk.engine.export(caller, plan).await?))
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<Document, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        Ok(Document(context.engine.export(caller, plan).await?))
     }
 }

@@ -1,14 +1,13 @@
-//! `get_plan_audit`: what happened to a plan, oldest first, a page at a time.
+//! `get_plan_audit`: the audit trail of a plan, oldest event first, paginated.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec, given};
+use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::event::Audit;
 
-/// How much is shown where nobody says how much.
-const PAGE: u32 = 1_000;
+const DEFAULT_LIMIT: u32 = 1_000;
 
 pub(super) struct GetPlanAudit;
 
@@ -16,10 +15,10 @@ pub(super) struct GetPlanAudit;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
     plan_id: String,
-    /// Only what came after this `seq`
+    /// Only events after this `seq`
     #[schemars(range(min = 0))]
     after: Option<u64>,
-    /// 1000 without it
+    /// Default: 1000
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
@@ -30,15 +29,21 @@ impl Spec for GetPlanAudit {
 
     const NAME: &'static str = "get_plan_audit";
     const TITLE: &'static str = "Get a plan's audit trail";
-    const DESCRIPTION: &'static str = "Everything that happened to a plan, oldest first. Ask again \
-        with `after` as the last `seq`, until there is nothing more.";
-    const HINTS: Hints = Hints::READS;
+    const DESCRIPTION: &'static str = "All events of a plan, oldest first. For the next page, set \
+        `after` to the last `seq`, until a page is empty.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Audit, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let (after, limit) = (input.after.unwrap_or(0), input.limit.unwrap_or(PAGE));
-        let trail = desk.engine.trail(caller, plan, after, limit).await?;
-        Ok(Audit::of(plan, trail))
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Audit, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let (after, limit) = (
+            input.after.unwrap_or(0),
+            input.limit.unwrap_or(DEFAULT_LIMIT),
+        );
+        let events = context
+            .engine
+            .audit_trail(caller, plan, after, limit)
+            .await?;
+        Ok(Audit::new(plan, events))
     }
 }

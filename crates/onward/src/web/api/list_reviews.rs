@@ -1,21 +1,20 @@
-//! `list_reviews`: what waits for a person, the longest waiting first.
+//! `list_reviews`: pending reviews, oldest first.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::review::Review;
 
-/// How many are shown where nobody says how many.
-const SHOWN: u32 = 100;
+const DEFAULT_LIMIT: u32 = 100;
 
 pub(super) struct ListReviews;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// 100 without it
+    /// Default: 100
     #[schemars(range(min = 1, max = 500))]
     limit: Option<u32>,
 }
@@ -30,19 +29,22 @@ impl Spec for ListReviews {
     type Output = Reviews;
 
     const NAME: &'static str = "list_reviews";
-    const TITLE: &'static str = "List open reviews";
-    const DESCRIPTION: &'static str =
-        "What waits for a person's decision, the longest waiting first.";
-    const HINTS: Hints = Hints::READS;
+    const TITLE: &'static str = "List pending reviews";
+    const DESCRIPTION: &'static str = "Pending reviews, oldest first.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Reviews, Refused> {
-        let limit = input.limit.unwrap_or(SHOWN);
-        let open = desk.engine.open_reviews(caller, limit).await?;
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<Reviews, ToolError> {
+        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
+        let open = context.engine.open_reviews(caller, limit).await?;
         let mut reviews = Vec::new();
         for review in &open {
-            let sheet = desk.engine.sheet(caller, review.plan).await?;
-            reviews.push(Review::listed(review, &sheet.brief.name));
+            let sheet = context.engine.sheet(caller, review.plan).await?;
+            reviews.push(Review::list_entry(review, &sheet.brief.name));
         }
         Ok(Reviews { reviews })
     }

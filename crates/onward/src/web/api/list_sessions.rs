@@ -1,21 +1,20 @@
-//! `list_sessions`: agents' sessions, those that were heard of last first.
+//! `list_sessions`: agent sessions, most recent activity first.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::session::Sessions;
 
-/// How many, where nobody says otherwise.
-const PAGE: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 pub(super) struct ListSessions;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// Default 20
+    /// Default: 20
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
@@ -26,13 +25,17 @@ impl Spec for ListSessions {
 
     const NAME: &'static str = "list_sessions";
     const TITLE: &'static str = "List sessions";
-    const DESCRIPTION: &'static str = "Agents' sessions, those that were heard of last first.";
-    const HINTS: Hints = Hints::READS;
+    const DESCRIPTION: &'static str = "Agent sessions, most recent activity first.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Sessions, Refused> {
-        let limit = input.limit.unwrap_or(PAGE);
-        let sessions = desk.engine.list_sessions(caller, limit).await?;
-        Ok(Sessions::of(&sessions))
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<Sessions, ToolError> {
+        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
+        let sessions = context.engine.list_sessions(caller, limit).await?;
+        Ok(Sessions::new(&sessions))
     }
 }

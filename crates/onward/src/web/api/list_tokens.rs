@@ -1,10 +1,10 @@
-//! `list_tokens`: the tenant's tokens, each by how it begins.
+//! `list_tokens`: the tenant's tokens, each with its prefix, without secrets.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::token::Token;
 
 pub(super) struct ListTokens;
@@ -24,13 +24,13 @@ impl Spec for ListTokens {
 
     const NAME: &'static str = "list_tokens";
     const TITLE: &'static str = "List tokens";
-    const DESCRIPTION: &'static str = "The tokens of the tenant, the oldest first.";
-    const HINTS: Hints = Hints::READS;
+    const DESCRIPTION: &'static str = "The tokens of the tenant, oldest first.";
+    const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, _: Input) -> Result<Tokens, Refused> {
-        let tokens = desk.engine.tokens(caller).await?;
-        let tokens = tokens.iter().map(|token| Token::of(token, None)).collect();
+    async fn run(context: &ToolContext, caller: &Caller, _: Input) -> Result<Tokens, ToolError> {
+        let tokens = context.engine.tokens(caller).await?;
+        let tokens = tokens.iter().map(|token| Token::new(token, None)).collect();
         Ok(Tokens { tokens })
     }
 }

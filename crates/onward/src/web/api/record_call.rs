@@ -1,17 +1,17 @@
-//! `record_call`: a harness of one's own tells of a call before it makes it.
+//! `record_call`: records a tool call of a custom harness before it runs.
 //!
-//! The process that runs the tool is what makes a death certain: without it there is only the clock. A
-//! process without a host is one of the machine that this server runs on.
+//! With an owner process, Onward can detect that the call died; without one, only the timeout
+//! applies. A process without a host runs on the machine of this server.
 
-use onward_core::call::{Limit, Owner as Runs};
-use onward_engine::ledger::{Begins, NewCall};
-use onward_engine::session::Heard;
+use onward_core::call::{Limit, Owner as CallOwner};
+use onward_engine::session::HookSource;
+use onward_engine::tool_calls::{InitialState, NewCall};
 use onward_engine::{Caller, machine};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::call::Call;
 
 pub(super) struct RecordCall;
@@ -19,33 +19,33 @@ pub(super) struct RecordCall;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The session's id, which you give; it begins with its first call
+    /// Session id, chosen by the caller. The first call creates the session
     #[schemars(length(min = 1, max = 200))]
     session_id: String,
-    /// Which agent; default `api`
+    /// Agent name; default: `api`
     agent: Option<String>,
-    /// Where it works
+    /// Working directory
     directory: Option<String>,
-    /// Which subagent; left out for the agent itself
+    /// Subagent; omit for the main agent
     subagent: Option<String>,
-    /// The turn, from 1; left out: the one that is going on. A turn that is not known begins
+    /// Turn number, from 1; default: the current turn. A new number starts a turn
     #[schemars(range(min = 1, max = 1_000_000_000))]
     turn: Option<u32>,
-    /// The model's id of the call; it may repeat
+    /// The model's id of the call; not necessarily unique
     call_id: Option<String>,
-    /// Calls of one model response share this number; left out: it is alone
+    /// Number shared by all calls of one model response; default: a separate batch
     #[schemars(range(min = 0, max = 1_000_000_000))]
     batch: Option<u32>,
     #[schemars(length(min = 1, max = 200))]
     tool: String,
-    /// Only a digest and a short beginning without secrets are kept
+    /// Tool input. Only a digest and a redacted prefix are stored
     input: Option<Value>,
-    /// How it stands; default `requested`
+    /// Initial state; default: `requested`
     status: Option<Status>,
-    /// The timeout that applies to this very call; left out: told from tool and input, else 120 s
+    /// Timeout of this call; default: derived from tool and input, otherwise 120 s
     #[schemars(range(min = 1, max = 31_536_000_000_u64))]
     timeout_ms: Option<u64>,
-    /// It waits for a person or another agent, and has no timeout
+    /// The call waits for a user or another agent and has no timeout
     no_timeout: Option<bool>,
     /// The process that runs the tool
     owner: Option<Owner>,
@@ -62,12 +62,12 @@ enum Status {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Owner {
-    /// Where the process id means something; left out: the machine of this server
+    /// Host of the process; default: the machine of this server
     host: Option<String>,
-    /// Which run of the host
+    /// Boot id of the host
     boot_id: Option<String>,
     process_id: u32,
-    /// When the process started, as the host counts
+    /// Start time of the process, in the host's units
     process_start: Option<u64>,
 }
 
@@ -76,23 +76,23 @@ impl Spec for RecordCall {
     type Output = Call;
 
     const NAME: &'static str = "record_call";
-    const TITLE: &'static str = "Record a call";
-    const DESCRIPTION: &'static str = "Tell of a tool call before its effect begins.";
-    const HINTS: Hints = Hints::ADDS;
+    const TITLE: &'static str = "Record a tool call";
+    const DESCRIPTION: &'static str = "Record a tool call before it runs.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Call, Refused> {
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Call, ToolError> {
         let tool_input = input.input.unwrap_or(Value::Null);
         let limit = match (input.no_timeout, input.timeout_ms) {
             (Some(true), Some(_)) => {
-                let why = "does not go with `noTimeout`";
-                return Err(Refused::invalid("timeoutMs", why));
+                let message = "cannot be combined with `noTimeout`";
+                return Err(ToolError::invalid("timeoutMs", message));
             }
             (Some(true), None) => Limit::Never,
             (_, Some(millis)) => Limit::After(std::time::Duration::from_millis(millis)),
-            (_, None) => Limit::of_call(&input.tool, &tool_input),
+            (_, None) => Limit::for_call(&input.tool, &tool_input),
         };
-        let heard = Heard {
+        let source = HookSource {
             session: input.session_id,
             agent: input.agent.unwrap_or_else(|| "api".to_owned()),
             directory: input.directory,
@@ -107,31 +107,31 @@ impl Spec for RecordCall {
             owner: input.owner.map(owner).transpose()?,
             batch: input.batch,
         };
-        let begins = match input.status {
-            Some(Status::Running) => Begins::Running,
-            Some(Status::AwaitingApproval) => Begins::AwaitingApproval,
-            Some(Status::Requested) | None => Begins::Requested,
+        let initial = match input.status {
+            Some(Status::Running) => InitialState::Running,
+            Some(Status::AwaitingApproval) => InitialState::AwaitingApproval,
+            Some(Status::Requested) | None => InitialState::Requested,
         };
-        let record = desk
+        let record = context
             .engine
-            .record_call(caller, heard, input.turn, call, begins)
+            .record_call(caller, source, input.turn, call, initial)
             .await?;
-        Ok(Call::of(&record, desk.engine.now()))
+        Ok(Call::new(&record, context.engine.now()))
     }
 }
 
-fn owner(given: Owner) -> Result<Runs, Refused> {
-    match given.host {
-        Some(host) if host.is_empty() => Err(Refused::invalid("owner.host", "is empty")),
-        Some(host) => Ok(Runs {
+fn owner(owner: Owner) -> Result<CallOwner, ToolError> {
+    match owner.host {
+        Some(host) if host.is_empty() => Err(ToolError::invalid("owner.host", "must not be empty")),
+        Some(host) => Ok(CallOwner {
             host,
-            boot: given.boot_id,
-            process: given.process_id,
-            process_started: given.process_start,
+            boot: owner.boot_id,
+            process: owner.process_id,
+            process_started: owner.process_start,
         }),
-        None => machine::owner(given.process_id).ok_or_else(|| {
-            let why = "is no process of this machine that lives; name its `host`, or no owner";
-            Refused::invalid("owner.processId", why)
+        None => machine::owner(owner.process_id).ok_or_else(|| {
+            let message = "is not a running process on this machine; set `host` or omit `owner`";
+            ToolError::invalid("owner.processId", message)
         }),
     }
 }

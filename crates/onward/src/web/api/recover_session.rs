@@ -1,11 +1,11 @@
-//! `recover_session`: gives up what will not answer any more, when a harness starts again.
+//! `recover_session`: interrupts dead tool calls of a session, for a harness that restarts.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
-use crate::wire::call::GivenUp;
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
+use crate::wire::call::InterruptedCalls;
 
 pub(super) struct RecoverSession;
 
@@ -17,20 +17,24 @@ pub(super) struct Input {
 
 impl Spec for RecoverSession {
     type Input = Input;
-    type Output = GivenUp;
+    type Output = InterruptedCalls;
 
     const NAME: &'static str = "recover_session";
     const TITLE: &'static str = "Recover a session";
     const DESCRIPTION: &'static str =
-        "Give up the calls whose owner is dead or that are past their time; each gets one result.";
-    const HINTS: Hints = Hints::ADDS;
+        "Interrupt the tool calls whose owner process has exited or that exceeded their timeout.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<GivenUp, Refused> {
-        let given_up = desk
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<InterruptedCalls, ToolError> {
+        let given_up = context
             .engine
             .recover_session(caller, &input.session_id)
             .await?;
-        Ok(GivenUp::of(&given_up, desk.engine.now()))
+        Ok(InterruptedCalls::new(&given_up, context.engine.now()))
     }
 }

@@ -1,11 +1,12 @@
-//! `resume_plan`: a person goes on with a stalled plan.
+//! `resume_plan`: clears the stalled status of a plan. Its steps are not changed, and the same
+//! stall does not mark the plan again.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec, given};
-use crate::wire::plan::Changed;
+use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::plan::ChangedPlan;
 
 pub(super) struct ResumePlan;
 
@@ -17,19 +18,24 @@ pub(super) struct Input {
 
 impl Spec for ResumePlan {
     type Input = Input;
-    type Output = Changed;
+    type Output = ChangedPlan;
 
     const NAME: &'static str = "resume_plan";
     const TITLE: &'static str = "Resume a plan";
-    const DESCRIPTION: &'static str = "Go on with a plan that is marked stalled.";
-    const HINTS: Hints = Hints::ADDS;
+    const DESCRIPTION: &'static str =
+        "Clear the stalled status of a plan. Its steps are not changed.";
+    const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Changed, Refused> {
-        let plan = given::plan(&input.plan_id)?;
-        let status = desk.engine.resume_plan(caller, plan).await?;
-        let sheet = desk.engine.sheet(caller, plan).await?;
-        Ok(Changed {
+    async fn run(
+        context: &ToolContext,
+        caller: &Caller,
+        input: Input,
+    ) -> Result<ChangedPlan, ToolError> {
+        let plan = params::plan_id(&input.plan_id)?;
+        let status = context.engine.resume_plan(caller, plan).await?;
+        let sheet = context.engine.sheet(caller, plan).await?;
+        Ok(ChangedPlan {
             plan_id: plan.to_string(),
             name: sheet.brief.name,
             status: status.as_str(),

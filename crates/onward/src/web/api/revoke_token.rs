@@ -1,14 +1,14 @@
-//! `revoke_token`: takes a token back. It stays in the list.
+//! `revoke_token`: revokes a token. It stays in the list.
 
 use onward_engine::{Caller, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{Desk, Hints, Refused, Spec};
+use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::token::Token;
 
-/// The characters of a whole id: a shorter one could name a token that nobody meant.
-const WHOLE: usize = 36;
+/// Length of a complete id. Prefixes are rejected, because they could match another token.
+const ID_LENGTH: usize = 36;
 
 pub(super) struct RevokeToken;
 
@@ -24,7 +24,7 @@ impl Spec for RevokeToken {
 
     const NAME: &'static str = "revoke_token";
     const TITLE: &'static str = "Revoke a token";
-    const DESCRIPTION: &'static str = "Take a token back: from now on it opens nothing.";
+    const DESCRIPTION: &'static str = "Revoke a token. It is rejected from now on.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
@@ -32,13 +32,13 @@ impl Spec for RevokeToken {
     };
     const IN_CORE: bool = false;
 
-    async fn run(desk: &Desk, caller: &Caller, input: Input) -> Result<Token, Refused> {
-        if input.token_id.len() != WHOLE {
-            let name = input.token_id.chars().take(WHOLE).collect();
+    async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Token, ToolError> {
+        if input.token_id.len() != ID_LENGTH {
+            let name = input.token_id.chars().take(ID_LENGTH).collect();
             let what = "token";
-            return Err(Error::NotFound { what, name }.into());
+            return Err(Error::NotFound { kind: what, name }.into());
         }
-        let token = desk.engine.revoke_token(caller, &input.token_id).await?;
-        Ok(Token::of(&token, None))
+        let token = context.engine.revoke_token(caller, &input.token_id).await?;
+        Ok(Token::new(&token, None))
     }
 }

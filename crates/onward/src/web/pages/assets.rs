@@ -1,5 +1,5 @@
-//! `/assets`: the one stylesheet, the one script and the icon of the dashboard. They are in the binary;
-//! a browser asks again and is told that nothing changed.
+//! `/assets`: stylesheet, script and icon of the dashboard, embedded in the binary and served with
+//! an `ETag`.
 
 use std::sync::LazyLock;
 
@@ -35,25 +35,25 @@ static ASSETS: [Asset; 3] = [
     },
 ];
 
-/// One mark for all of them: they change together, with the binary.
-static MARK: LazyLock<String> = LazyLock::new(|| {
+/// One `ETag` for all assets, because they change with the binary.
+static ASSETS_ETAG: LazyLock<String> = LazyLock::new(|| {
     let mut digest = Sha256::new();
     for asset in &ASSETS {
         digest.update(asset.text.as_bytes());
     }
     let digest = digest.finalize();
-    let mark = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
-    format!("\"{}\"", mark.collect::<String>())
+    let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
+    format!("\"{}\"", hex.collect::<String>())
 });
 
 pub(super) async fn show(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
-        return Problem::nowhere(&format!("/assets/{name}")).into_response();
+        return Problem::route_not_found(&format!("/assets/{name}")).into_response();
     };
-    let kept = [(ETAG, MARK.as_str()), (CACHE_CONTROL, "no-cache")];
-    let known = headers.get(IF_NONE_MATCH);
-    if known.is_some_and(|known| known.as_bytes() == MARK.as_bytes()) {
-        return (StatusCode::NOT_MODIFIED, kept).into_response();
+    let caching = [(ETAG, ASSETS_ETAG.as_str()), (CACHE_CONTROL, "no-cache")];
+    let if_none_match = headers.get(IF_NONE_MATCH);
+    if if_none_match.is_some_and(|etag| etag.as_bytes() == ASSETS_ETAG.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, caching).into_response();
     }
-    (kept, [(CONTENT_TYPE, asset.kind)], asset.text).into_response()
+    (caching, [(CONTENT_TYPE, asset.kind)], asset.text).into_response()
 }

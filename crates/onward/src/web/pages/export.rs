@@ -1,32 +1,35 @@
-//! A plan to take away: as JSON for `onward import`, as Markdown for people.
+//! Plan downloads: JSON for `onward import`, and Markdown.
 
 use axum::extract::Path;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 
-use super::plan::named;
-use super::{Page, Visit};
+use super::plan::find_plan;
+use super::{PageResult, Visit};
 use crate::markdown;
-use crate::output::words;
+use crate::output::format;
 
-pub(super) async fn json(visit: Visit, Path(id): Path<String>) -> Page {
-    let plan = named(&visit, &id).await?;
+pub(super) async fn json(visit: Visit, Path(id): Path<String>) -> PageResult {
+    let plan = find_plan(&visit, &id).await?;
     let document = visit.site.engine.export(&visit.caller, plan).await?;
-    let text = words::pretty_json(&document);
+    let text = format::pretty_json(&document);
     Ok(file(&format!("{plan}.json"), "application/json", text))
 }
 
-pub(super) async fn markdown(visit: Visit, Path(id): Path<String>) -> Page {
-    let plan = named(&visit, &id).await?;
-    let whole = visit.site.engine.whole_plan(&visit.caller, plan).await?;
+pub(super) async fn markdown(visit: Visit, Path(id): Path<String>) -> PageResult {
+    let plan = find_plan(&visit, &id).await?;
+    let whole = visit.site.engine.full_plan(&visit.caller, plan).await?;
     let text = markdown::plan(&whole);
     let kind = "text/markdown; charset=utf-8";
     Ok(file(&format!("{plan}.md"), kind, text))
 }
 
-/// A file that a browser keeps and does not show: nothing in it is run here.
+/// A download. Browsers do not render attachments, so scripts in the content never run.
 fn file(name: &str, kind: &'static str, text: String) -> axum::response::Response {
-    let kept = format!("attachment; filename=\"{name}\"");
-    let headers = [(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, kept)];
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let headers = [
+        (CONTENT_TYPE, kind.to_owned()),
+        (CONTENT_DISPOSITION, disposition),
+    ];
     (headers, text).into_response()
 }

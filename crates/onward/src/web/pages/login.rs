@@ -1,5 +1,5 @@
-//! `/login`, where tokens are required: a token comes in, a cookie goes out. `/logout` takes it back.
-//! The way through an identity provider stands in `provider.rs`.
+//! `/login`: exchanges a token for a session cookie. `/logout` clears it. Sign-in through an
+//! identity provider is in `provider.rs`.
 
 use std::sync::Arc;
 
@@ -9,108 +9,106 @@ use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::frame::{Frame, render};
-use super::session::{Session, unset};
-use super::{Fields, Page, Posted, form, to, unmarked};
+use super::layout::{Layout, render};
+use super::session::{Session, clear_cookie};
+use super::{Fields, FormPost, PageResult, form, invalid_csrf_token, redirect};
 use crate::web::Site;
 
 #[derive(Template)]
 #[template(path = "login.html")]
 struct Login {
-    frame: Frame,
+    layout: Layout,
     back: String,
-    /// The identity provider, where one can sign in through it.
+    /// Host of the identity provider, if users can sign in through one.
     provider: Option<String>,
-    wrong: Option<&'static str>,
+    error: Option<&'static str>,
 }
 
-/// Where one signs in, to be led back to a page afterwards.
-pub(super) fn address(back: &str) -> String {
-    match inside(back) {
+/// The URL of the sign-in page, with the page to return to.
+pub(super) fn login_url(back: &str) -> String {
+    match local_path(back) {
         "/" => "/login".to_owned(),
-        back => {
-            let back = askama::filters::urlencode(back);
-            match back {
-                Ok(back) => format!("/login?back={back}"),
-                Err(_) => "/login".to_owned(),
-            }
-        }
+        back => match askama::filters::urlencode(back) {
+            Ok(back) => format!("/login?back={back}"),
+            Err(_) => "/login".to_owned(),
+        },
     }
 }
 
-/// A path on this server, or the first page: an address from elsewhere leads nowhere else.
-pub(super) fn inside(back: &str) -> &str {
+/// A path on this server, or `/` for anything else, which prevents open redirects.
+pub(super) fn local_path(back: &str) -> &str {
     let plain = back.bytes().all(|byte| byte.is_ascii_graphic());
     let is_path = back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
-    match plain && is_path && !back.starts_with("/login") {
-        true => back,
-        false => "/",
+    if plain && is_path && !back.starts_with("/login") {
+        back
+    } else {
+        "/"
     }
 }
 
-pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Page {
-    let fields = Fields::of(request.uri());
-    page(&site, fields.get("back").unwrap_or("/"), None)
+pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> PageResult {
+    let fields = Fields::from_query(request.uri());
+    login_page(&site, fields.get("back").unwrap_or("/"), None)
 }
 
-fn page(site: &Site, back: &str, wrong: Option<&'static str>) -> Page {
-    if site.gate.open.is_some() {
-        // On this machine nobody has to say who they are.
-        return Ok(to("/plans"));
+fn login_page(site: &Site, back: &str, error: Option<&'static str>) -> PageResult {
+    if site.auth.local_user.is_some() {
+        // No authentication required.
+        return Ok(redirect("/plans"));
     }
-    let mut frame = Frame::bare("Sign in");
-    frame.mark = site.gate.seal.stranger_mark();
-    frame.leads_on = false;
-    let back = inside(back).to_owned();
-    let issuer = site.gate.issuer.as_ref();
+    let mut layout = Layout::anonymous("Sign in");
+    layout.csrf_token = site.auth.cookie_signer.sign_in_csrf_token();
+    layout.has_navigation = false;
+    let back = local_path(back).to_owned();
+    let issuer = site.auth.issuer.as_ref();
     let issuer = issuer.filter(|issuer| issuer.client.is_some());
     let provider = issuer.map(|issuer| {
         let url = issuer.url.split_once("://");
         url.map_or(issuer.url.clone(), |(_, rest)| rest.to_owned())
     });
     let page = Login {
-        frame,
+        layout,
         back,
         provider,
-        wrong,
+        error,
     };
     let mut response = render(&page)?;
-    if wrong.is_some() {
+    if error.is_some() {
         *response.status_mut() = StatusCode::UNAUTHORIZED;
     }
     Ok(response)
 }
 
-pub(super) async fn enter(State(site): State<Arc<Site>>, request: Request) -> Page {
+pub(super) async fn sign_in(State(site): State<Arc<Site>>, request: Request) -> PageResult {
     let fields = form(request, &site).await?;
-    let mark = fields.get("mark").unwrap_or_default();
-    if !site.gate.seal.is_stranger_marked(mark) {
-        return Err(unmarked().into());
+    let csrf_token = fields.get("csrf_token").unwrap_or_default();
+    if !site.auth.cookie_signer.verify_sign_in_csrf(csrf_token) {
+        return Err(invalid_csrf_token().into());
     }
     let back = fields.get("back").unwrap_or("/");
     let token = fields.get("token").unwrap_or_default();
-    let known = async {
-        let (tenant, token) = site.engine.token_of(token).await?;
-        site.engine.caller_of_token(&tenant, token).await?;
+    let session = async {
+        let (tenant, token) = site.engine.find_token(token).await?;
+        site.engine.caller_for_token(&tenant, token).await?;
         Ok(Session::Token { tenant, token })
     };
-    let session = match known.await {
+    let session = match session.await {
         Ok(session) => session,
         Err(onward_engine::Error::Unauthorized(_)) => {
-            let wrong = "This token is unknown, expired or revoked. Ask an owner or admin for one.";
-            return page(&site, back, Some(wrong));
+            let error = "Invalid, expired or revoked token. Ask an owner or admin for a new one.";
+            return login_page(&site, back, Some(error));
         }
-        Err(why) => return Err(why.into()),
+        Err(error) => return Err(error.into()),
     };
     let cookie = site
-        .gate
-        .seal
-        .set(&session, site.engine.now(), site.is_secure());
-    Ok(with_cookie(to(inside(back)), &cookie))
+        .auth
+        .cookie_signer
+        .set_cookie(&session, site.engine.now(), site.is_secure());
+    Ok(with_cookie(redirect(local_path(back)), &cookie))
 }
 
-pub(super) async fn leave(_: Posted) -> Page {
-    Ok(with_cookie(to("/login"), &unset()))
+pub(super) async fn sign_out(_: FormPost) -> PageResult {
+    Ok(with_cookie(redirect("/login"), &clear_cookie()))
 }
 
 fn with_cookie(response: Response, cookie: &str) -> Response {
@@ -125,9 +123,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_led_back_to_this_server_alone() {
-        assert_eq!(inside("/plans/1?tab=audit"), "/plans/1?tab=audit");
-        for elsewhere in [
+    fn returns_to_paths_on_this_server_only() {
+        assert_eq!(local_path("/plans/1?tab=audit"), "/plans/1?tab=audit");
+        for foreign in [
             "//evil.example",
             "/\\evil.example",
             "https://evil.example",
@@ -136,9 +134,9 @@ mod tests {
             "/login?back=/login",
             "/a\r\nSet-Cookie: a",
         ] {
-            assert_eq!(inside(elsewhere), "/", "{elsewhere}");
+            assert_eq!(local_path(foreign), "/", "{foreign}");
         }
-        assert_eq!(address("/plans?q=a&b"), "/login?back=/plans%3Fq%3Da%26b");
-        assert_eq!(address("/"), "/login");
+        assert_eq!(login_url("/plans?q=a&b"), "/login?back=/plans%3Fq%3Da%26b");
+        assert_eq!(login_url("/"), "/login");
     }
 }

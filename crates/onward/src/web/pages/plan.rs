@@ -1,5 +1,5 @@
-//! `/plans/{id}`: where a plan stands, what stopped and what helps, the steps against time, and a tab
-//! for everything else there is to know. Long lists are shown a window at a time.
+//! `/plans/{id}`: status, stuck steps, actions, and one tab per kind of data. Long lists are
+//! paginated.
 
 mod tabs;
 
@@ -13,23 +13,22 @@ use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType, Timestamp}
 use onward_engine::StepLine;
 use onward_engine::status::{StalledStep, Status};
 
-use super::frame::{Frame, Section, render};
-use super::show::{Badge, When, gist, text};
-use super::{Failed, Page, Visit};
-use crate::output::words;
+use super::format::{Badge, RelativeTime, multiline, one_line};
+use super::layout::{Layout, Section, render};
+use super::{PageError, PageResult, Visit};
+use crate::output::format;
 use tabs::{Tab, Tabs};
 
-/// How much of a question is shown.
-const QUESTION: usize = 2_000;
-/// How many silent steps are told of before one asks for the rest.
-const FIRST: usize = 3;
-/// How many steps in progress are looked up by name.
-const WORKING: u32 = 100;
+const MAX_QUESTION_CHARS: usize = 2_000;
+/// Stuck steps that are displayed without expanding the list.
+const VISIBLE_STUCK_STEPS: usize = 3;
+/// Maximum number of steps in progress whose names are loaded.
+const MAX_IN_PROGRESS: u32 = 100;
 
 #[derive(Template)]
 #[template(path = "plan.html")]
 struct Plan {
-    frame: Frame,
+    layout: Layout,
     id: String,
     name: String,
     question: String,
@@ -40,33 +39,35 @@ struct Plan {
     done: u32,
     total: u32,
     failed: u32,
-    created: When,
-    updated: When,
-    ended: Option<When>,
+    created: RelativeTime,
+    updated: RelativeTime,
+    ended: Option<RelativeTime>,
     session: Option<String>,
     review: Option<String>,
     stall: Option<Stall>,
-    acts: Acts,
-    kinds: [StepType; 7],
-    links: Vec<Link>,
+    actions: PlanActions,
+    step_types: [StepType; 7],
+    links: Vec<TabLink>,
     tabs: Tabs,
 }
 
-struct Link {
+struct TabLink {
     name: &'static str,
-    word: &'static str,
-    chosen: bool,
+    slug: &'static str,
+    selected: bool,
 }
 
-/// What stopped.
+/// The stall of a plan.
 struct Stall {
-    steps: Vec<Silent>,
+    steps: Vec<StuckStep>,
+    /// Whether the list of steps is truncated.
     more: bool,
-    marked: Option<When>,
+    /// RelativeTime the plan was marked as stalled.
+    marked: Option<RelativeTime>,
 }
 
-/// A step that nobody hears of.
-struct Silent {
+/// A step in progress past its threshold.
+struct StuckStep {
     id: String,
     order: u32,
     name: String,
@@ -76,74 +77,76 @@ struct Silent {
     since: String,
 }
 
-/// What can be done, and why not.
-pub(super) struct Acts {
-    /// Why this reader may not: then there is no button, and this is said once.
-    pub(super) may_not_modify: Option<String>,
-    pub(super) may_not_abandon: Option<String>,
-    /// Why nobody can at the moment: then the button is there, and this beside it.
-    pub(super) why_not_resume: Option<String>,
-    pub(super) why_not_abandon: Option<String>,
-    pub(super) why_not_modify: Option<String>,
+/// Why actions are unavailable.
+pub(super) struct PlanActions {
+    /// The caller lacks the permission: the button is not rendered.
+    pub(super) modify_denied: Option<String>,
+    pub(super) cancel_denied: Option<String>,
+    /// The plan's state does not allow it: the button is disabled, with this reason.
+    pub(super) resume_blocked: Option<String>,
+    pub(super) cancel_blocked: Option<String>,
+    pub(super) modify_blocked: Option<String>,
 }
 
-impl Acts {
-    pub(super) fn of(visit: &Visit, head: &PlanHead) -> Self {
+impl PlanActions {
+    pub(super) fn new(visit: &Visit, head: &PlanHead) -> Self {
         let status = head.status();
-        let over = || {
-            let word = status.as_str();
-            status.is_terminal().then(|| format!("the plan is {word}"))
+        let finished = || {
+            let is_finished = status.is_terminal();
+            is_finished.then(|| format!("The plan is already {status}."))
         };
         let not_stalled =
-            || (status != PlanStatus::Stalled).then(|| "the plan is not stalled".to_owned());
+            || (status != PlanStatus::Stalled).then(|| "The plan is not stuck.".to_owned());
         let in_review = || {
-            let waits = status == PlanStatus::AwaitingReview;
-            waits.then(|| "the plan waits for a review: decide that first".to_owned())
+            let in_review = status == PlanStatus::AwaitingReview;
+            in_review.then(|| "Decide the open review first.".to_owned())
         };
         Self {
-            may_not_modify: visit.why_not(Permission::Intervene),
-            may_not_abandon: visit.why_not(Permission::AbandonPlan),
-            why_not_resume: not_stalled(),
-            why_not_abandon: over(),
-            why_not_modify: over().or_else(in_review),
+            modify_denied: visit.denial(Permission::Intervene),
+            cancel_denied: visit.denial(Permission::AbandonPlan),
+            resume_blocked: not_stalled(),
+            cancel_blocked: finished(),
+            modify_blocked: finished().or_else(in_review),
         }
     }
 }
 
-/// The plan that an address names; one that cannot be an id is not found either.
-pub(super) async fn named(visit: &Visit, id: &str) -> Result<PlanId, Failed> {
+/// The plan with the id, or unique id prefix, in the URL.
+pub(super) async fn find_plan(visit: &Visit, id: &str) -> Result<PlanId, PageError> {
     Ok(visit.site.engine.find_plan(&visit.caller, id).await?)
 }
 
-pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> Page {
+pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
-    let id = named(&visit, &id).await?;
+    let id = find_plan(&visit, &id).await?;
     let status = engine.status(&visit.caller, id, None).await?;
     let now = engine.now();
     let (sheet, head) = (&status.sheet, &status.sheet.head);
-    let in_progress = Some(StepStatus::InProgress);
-    let working = match status.stalled.is_empty() {
-        true => Vec::new(),
-        false => {
-            let working = engine.list_steps(&visit.caller, id, in_progress, 0, WORKING);
-            working.await?.steps
-        }
+    let working = if status.stalled.is_empty() {
+        Vec::new()
+    } else {
+        let in_progress = Some(StepStatus::InProgress);
+        let steps = engine.list_steps(&visit.caller, id, in_progress, 0, MAX_IN_PROGRESS);
+        steps.await?.steps
     };
-    let tab = Tab::of(&visit.fields);
+    let tab = Tab::from_fields(&visit.fields);
     let stored = head.status();
     let mut reason = None;
-    if let PlanState::Failed { reason: why, .. } = &head.state {
-        reason = Some(text(&why.to_string(), QUESTION));
+    if let PlanState::Failed {
+        reason: failure, ..
+    } = &head.state
+    {
+        reason = Some(multiline(&failure.to_string(), MAX_QUESTION_CHARS));
     }
     let mut review = None;
-    if let PlanState::AwaitingReview { review: asked, .. } = &head.state {
-        review = Some(asked.to_string());
+    if let PlanState::AwaitingReview { review: id, .. } = &head.state {
+        review = Some(id.to_string());
     }
     render(&Plan {
-        frame: visit.frame(&sheet.brief.name, Section::Plans).await?,
+        layout: visit.layout(&sheet.brief.name, Section::Plans).await?,
         id: id.to_string(),
-        name: words::line(&sheet.brief.name),
-        question: text(&sheet.brief.research_question, QUESTION),
+        name: format::sanitize_line(&sheet.brief.name),
+        question: multiline(&sheet.brief.research_question, MAX_QUESTION_CHARS),
         badge: Badge::plan(stored),
         derived: (status.derived != stored && !stored.is_terminal())
             .then(|| Badge::plan(status.derived)),
@@ -152,50 +155,53 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> Page {
         done: head.counts.completed.saturating_add(head.counts.skipped),
         total: head.counts.total(),
         failed: head.counts.failed,
-        created: When::new(sheet.created_at, now),
-        updated: When::new(sheet.updated_at, now),
-        ended: ended_at(&head.state).map(|at| When::new(at, now)),
-        session: head.last_session.as_ref().map(|id| gist(id.as_str(), 60)),
+        created: RelativeTime::new(sheet.created_at, now),
+        updated: RelativeTime::new(sheet.updated_at, now),
+        ended: ended_at(&head.state).map(|at| RelativeTime::new(at, now)),
+        session: head
+            .last_session
+            .as_ref()
+            .map(|id| one_line(id.as_str(), 60)),
         review,
         stall: stall(&status, &working, now),
-        acts: Acts::of(&visit, head),
-        kinds: StepType::ALL,
+        actions: PlanActions::new(&visit, head),
+        step_types: StepType::ALL,
         links: tab.links(),
-        tabs: tabs::read(&visit, tab, &status).await?,
+        tabs: tabs::load(&visit, tab, &status).await?,
     })
 }
 
 fn stall(status: &Status, working: &[StepLine], now: Timestamp) -> Option<Stall> {
     let mut marked = None;
     if let PlanState::Stalled { marked_at } = &status.sheet.head.state {
-        marked = Some(When::new(*marked_at, now));
+        marked = Some(RelativeTime::new(*marked_at, now));
     }
     if status.stalled.is_empty() && marked.is_none() {
         return None;
     }
-    let silent = |stalled: &StalledStep| {
+    let stuck_step = |stalled: &StalledStep| {
         let line = working.iter().find(|line| line.id == stalled.step);
-        let name = line.map_or_else(String::new, name_of);
+        let name = line.map_or_else(String::new, step_name);
         let session = line.and_then(|line| line.session.as_ref());
-        Silent {
+        StuckStep {
             id: stalled.step.to_string(),
             order: stalled.order,
             name,
-            session: session.map(|id| gist(id.as_str(), 60)),
-            elapsed: words::span(stalled.elapsed),
-            threshold: words::span(whole(stalled.threshold)),
-            since: words::instant(stalled.since),
+            session: session.map(|id| one_line(id.as_str(), 60)),
+            elapsed: format::duration(stalled.elapsed),
+            threshold: format::duration(whole_seconds(stalled.threshold)),
+            since: format::timestamp(stalled.since),
         }
     };
-    let most = usize::try_from(onward_engine::status::SHOWN).unwrap_or(usize::MAX);
+    let limit = usize::try_from(onward_engine::status::MAX_LISTED).unwrap_or(usize::MAX);
     Some(Stall {
-        steps: status.stalled.iter().map(silent).collect(),
-        more: status.stalled.len() >= most,
+        steps: status.stalled.iter().map(stuck_step).collect(),
+        more: status.stalled.len() >= limit,
         marked,
     })
 }
 
-/// When a plan ended, if it has.
+/// RelativeTime the plan ended, if it has.
 fn ended_at(state: &PlanState) -> Option<Timestamp> {
     match state {
         PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => Some(*ended_at),
@@ -206,16 +212,16 @@ fn ended_at(state: &PlanState) -> Option<Timestamp> {
     }
 }
 
-/// A threshold as one would say it.
-fn whole(span: Duration) -> Duration {
+/// Drops fractions of a second.
+fn whole_seconds(span: Duration) -> Duration {
     match span.as_secs() {
         0 => span,
         seconds => Duration::from_secs(seconds),
     }
 }
 
-/// What people call a step.
-pub(super) fn name_of(line: &StepLine) -> String {
+/// The title of a step, or its type.
+pub(super) fn step_name(line: &StepLine) -> String {
     let name = line.title.as_deref().unwrap_or(line.step_type.as_str());
-    gist(name, 100)
+    one_line(name, 100)
 }

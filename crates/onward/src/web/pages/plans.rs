@@ -1,5 +1,5 @@
-//! `/plans`: all plans, newest change first, with how many are where; filtered by status, searched by
-//! words, a page at a time. Where there are none yet, how to connect an agent.
+//! `/plans`: all plans, most recent change first, with the number of plans by status, filters and
+//! pagination. Without plans: how to connect an agent.
 
 use askama::Template;
 use onward_core::role::Permission;
@@ -8,30 +8,29 @@ use onward_engine::list::PlanQuery;
 use onward_engine::{Listed, PlanCount, PlanCursor};
 use serde_json::json;
 
-use super::frame::{Frame, Section, render};
+use super::format::{Badge, RelativeTime, one_line, status_label};
+use super::layout::{Layout, Section, render};
 use super::settings::{Snippet, snippets};
-use super::show::{Badge, When, gist};
-use super::{Failed, Page, Posted, Visit, to};
-use crate::output::words;
+use super::{FormPost, PageResult, Visit, redirect};
+use crate::output::format;
 use crate::tools;
 use crate::web::problem::Problem;
 
-/// How many plans a page holds.
-const SHOWN: u32 = 20;
+const PAGE_SIZE: u32 = 20;
 
 #[derive(Template)]
 #[template(path = "plans.html")]
 struct Plans {
-    frame: Frame,
+    layout: Layout,
     cards: Vec<Card>,
     choices: Vec<Choice>,
-    words: String,
-    chosen: String,
+    query: String,
+    status: String,
     rows: Vec<Row>,
     next: Option<String>,
     is_later: bool,
-    /// How to begin, where there is nothing yet.
-    begin: Option<Begin>,
+    /// Displayed instead of the list if there are no plans.
+    first_run: Option<FirstRun>,
 }
 
 struct Card {
@@ -44,7 +43,7 @@ struct Card {
 struct Choice {
     value: &'static str,
     name: String,
-    chosen: bool,
+    selected: bool,
 }
 
 struct Row {
@@ -56,36 +55,36 @@ struct Row {
     progress: u32,
     done: u32,
     total: u32,
-    updated: When,
+    updated: RelativeTime,
 }
 
-struct Begin {
+struct FirstRun {
     snippets: Vec<Snippet>,
-    why_no_sample: Option<String>,
+    sample_denied: Option<String>,
 }
 
-pub(super) async fn show(visit: Visit) -> Page {
+pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
-    let chosen = visit.fields.get("status").unwrap_or_default().to_owned();
+    let status = visit.fields.get("status").unwrap_or_default().to_owned();
     let text = visit.fields.get("q").map(str::to_owned);
-    let behind = visit.fields.get("behind").and_then(cursor);
-    let counts = visit.site.tallies.count(engine, &visit.caller).await?;
+    let after = visit.fields.get("after").and_then(cursor);
+    let counts = visit.site.plan_counts.count(engine, &visit.caller).await?;
     let query = PlanQuery {
-        limit: SHOWN,
-        behind,
-        finished: chosen != "active",
-        status: chosen.parse().ok(),
+        limit: PAGE_SIZE,
+        after,
+        finished: status != "active",
+        status: status.parse().ok(),
         text: text.clone(),
     };
     let page = engine.list_plans(&visit.caller, query).await?;
     let now = engine.now();
     let next = page.next.map(|next| {
         let mut query = vec![format!(
-            "behind={}.{}",
+            "after={}.{}",
             next.updated_at.as_millis(),
             next.plan
         )];
-        for (name, value) in [("status", Some(chosen.as_str())), ("q", text.as_deref())] {
+        for (name, value) in [("status", Some(status.as_str())), ("q", text.as_deref())] {
             let value = value.filter(|value| !value.is_empty());
             let value = value.and_then(|value| askama::filters::urlencode_strict(value).ok());
             query.extend(value.map(|value| format!("{name}={value}")));
@@ -94,17 +93,17 @@ pub(super) async fn show(visit: Visit) -> Page {
     });
     let is_empty = page.plans.is_empty() && counts.iter().all(|count| count.plans == 0);
     render(&Plans {
-        frame: visit.frame("Plans", Section::Plans).await?,
+        layout: visit.layout("Plans", Section::Plans).await?,
         cards: cards(&counts),
-        choices: choices(&chosen),
-        words: text.unwrap_or_default(),
-        chosen,
+        choices: choices(&status),
+        query: text.unwrap_or_default(),
+        status,
         rows: page.plans.iter().map(|plan| row(plan, now)).collect(),
         next,
-        is_later: behind.is_some(),
-        begin: is_empty.then(|| Begin {
+        is_later: after.is_some(),
+        first_run: is_empty.then(|| FirstRun {
             snippets: snippets(&visit),
-            why_no_sample: visit.why_not(Permission::CreatePlan),
+            sample_denied: visit.denial(Permission::CreatePlan),
         }),
     })
 }
@@ -118,16 +117,16 @@ fn cursor(text: &str) -> Option<PlanCursor> {
 }
 
 fn cards(counts: &[PlanCount]) -> Vec<Card> {
-    let of = |wanted: &dyn Fn(PlanStatus) -> bool| -> u64 {
-        let counts = counts.iter().filter(|count| wanted(count.status));
+    let count = |matches: &dyn Fn(PlanStatus) -> bool| -> u64 {
+        let counts = counts.iter().filter(|count| matches(count.status));
         counts.map(|count| count.plans).sum()
     };
-    // What is not there needs no colour.
-    let card = |name, link, class, wanted: &dyn Fn(PlanStatus) -> bool| Card {
+    // A zero is not highlighted.
+    let card = |name, link, class, matches: &dyn Fn(PlanStatus) -> bool| Card {
         name,
-        number: of(wanted).to_string(),
+        number: count(matches).to_string(),
         link: Some(link),
-        class: if of(wanted) == 0 { "" } else { class },
+        class: if count(matches) == 0 { "" } else { class },
     };
     let (plans, steps) = counts.iter().fold((0, 0), |(plans, steps), count| {
         (plans + count.plans, steps + count.steps)
@@ -136,7 +135,7 @@ fn cards(counts: &[PlanCount]) -> Vec<Card> {
         card("Active", "/plans?status=active", "", &|status| {
             !status.is_terminal()
         }),
-        card("Stalled", "/plans?status=stalled", "stalled", &|status| {
+        card("Stuck", "/plans?status=stalled", "stalled", &|status| {
             status == PlanStatus::Stalled
         }),
         card(
@@ -163,7 +162,7 @@ fn cards(counts: &[PlanCount]) -> Vec<Card> {
     ]
 }
 
-/// So many steps for each plan, to a tenth.
+/// The average number of steps per plan, with one decimal.
 fn average(plans: u64, steps: u64) -> String {
     let Some(tenths) = steps.saturating_mul(10).checked_div(plans) else {
         return "–".to_owned();
@@ -171,23 +170,23 @@ fn average(plans: u64, steps: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-fn choices(chosen: &str) -> Vec<Choice> {
+fn choices(selected: &str) -> Vec<Choice> {
     let mut choices = vec![
         Choice {
             value: "",
             name: "any status".to_owned(),
-            chosen: chosen.is_empty(),
+            selected: selected.is_empty(),
         },
         Choice {
             value: "active",
             name: "active".to_owned(),
-            chosen: chosen == "active",
+            selected: selected == "active",
         },
     ];
     choices.extend(PlanStatus::ALL.map(|status| Choice {
         value: status.as_str(),
-        name: status.as_str().replace('_', " "),
-        chosen: chosen == status.as_str(),
+        name: status_label(status.as_str()),
+        selected: selected == status.as_str(),
     }));
     choices
 }
@@ -196,42 +195,38 @@ fn row(listed: &Listed, now: Timestamp) -> Row {
     let (sheet, head) = (&listed.sheet, &listed.sheet.head);
     Row {
         link: format!("/plans/{}", head.id),
-        name: words::line(&sheet.brief.name),
-        question: gist(&sheet.brief.research_question, 160),
+        name: format::sanitize_line(&sheet.brief.name),
+        question: one_line(&sheet.brief.research_question, 160),
         badge: Badge::plan(head.status()),
         is_stalled: listed.stalled && head.status() != PlanStatus::Stalled,
         progress: head.counts.progress(),
         done: head.counts.completed.saturating_add(head.counts.skipped),
         total: head.counts.total(),
-        updated: When::new(sheet.updated_at, now),
+        updated: RelativeTime::new(sheet.updated_at, now),
     }
 }
 
-/// Makes a plan to look at.
-pub(super) async fn sample(posted: Posted) -> Page {
-    let visit = posted.visit;
+/// Creates a sample plan.
+pub(super) async fn sample(post: FormPost) -> PageResult {
+    let visit = post.visit;
     let plan = json!({
-        "name": "Sample: which heat pump for an old house?",
-        "researchQuestion": "Which heat pump fits a house of 1965 with radiators, and what does it cost over 20 years?",
+        "name": "Sample: heat pump for an old house",
+        "researchQuestion": "Which heat pump fits a house built in 1965 with radiators, and what does it cost over 20 years?",
         "steps": [
             { "stepType": "search", "title": "Find tests", "instructions": "Find three independent tests of heat pumps in existing houses." },
-            { "stepType": "extract", "title": "Collect figures", "instructions": "Collect efficiency, noise and price from each test.", "dependsOn": [1] },
-            { "stepType": "analyze", "title": "Costs over 20 years", "instructions": "Work out the costs over 20 years for each candidate.", "dependsOn": [2] },
-            { "stepType": "checkpoint", "title": "Ask which matter", "instructions": "Ask a person which of the candidates are worth a closer look.", "dependsOn": [3] },
-            { "stepType": "synthesize", "title": "Recommend", "instructions": "Write a recommendation of one page.", "dependsOn": [4] },
+            { "stepType": "extract", "title": "Collect data", "instructions": "Collect efficiency, noise and price from each test.", "dependsOn": [1] },
+            { "stepType": "analyze", "title": "Compare costs", "instructions": "Calculate the costs over 20 years for each candidate.", "dependsOn": [2] },
+            { "stepType": "checkpoint", "title": "Select candidates", "instructions": "Ask the user which candidates to examine further.", "dependsOn": [3] },
+            { "stepType": "synthesize", "title": "Recommend", "instructions": "Write a one-page recommendation.", "dependsOn": [4] },
         ],
     });
     let Some(tool) = tools::find("create_research_plan") else {
-        return Err(missing());
+        return Err(Problem::route_not_found("/plans/sample").into());
     };
-    let made = tools::call(&visit.site.desk, &visit.caller, tool, plan).await;
-    let made = made.map_err(Problem::from)?;
-    let id = made.get("planId").and_then(serde_json::Value::as_str);
-    Ok(to(&format!("/plans/{}", id.unwrap_or_default())))
-}
-
-fn missing() -> Failed {
-    Problem::nowhere("/plans/sample").into()
+    let created = tools::call(&visit.site.tool_context, &visit.caller, tool, plan).await;
+    let created = created.map_err(Problem::from)?;
+    let id = created.get("planId").and_then(serde_json::Value::as_str);
+    Ok(redirect(&format!("/plans/{}", id.unwrap_or_default())))
 }
 
 #[cfg(test)]
@@ -239,14 +234,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_average_is_to_a_tenth_and_of_nothing_it_is_none() {
+    fn the_average_has_one_decimal() {
         assert_eq!(average(0, 0), "–");
         assert_eq!(average(4, 10), "2.5");
         assert_eq!(average(3, 10), "3.3");
     }
 
     #[test]
-    fn a_page_begins_where_the_address_says_or_at_the_front() {
+    fn parses_cursors_and_ignores_invalid_ones() {
         let id = "00000000-0000-7000-8000-000000000001";
         let read = cursor(&format!("12.{id}")).unwrap();
         assert_eq!(read.updated_at.as_millis(), 12);

@@ -1,55 +1,59 @@
-//! Why something was not shown or done, as a page: what is wrong, and what to do next.
+//! Error page: title, detail and hint of a problem.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
 
-use super::frame::Frame;
-use super::guard;
-use crate::output::words;
+use super::add_security_headers;
+use super::layout::Layout;
+use crate::output::format;
 use crate::web::problem::Problem;
 
 #[derive(Template)]
 #[template(path = "problem.html")]
-struct Shown {
-    frame: Frame,
+struct ProblemPage {
+    layout: Layout,
+    /// Error code, for tests and scripts.
+    code: &'static str,
     title: &'static str,
     detail: String,
     hint: String,
 }
 
-/// The problem as a page.
+/// Renders a problem as a page.
 pub(crate) fn show(problem: Problem) -> Response {
-    let (status, title, detail, hint) = problem.told();
-    let page = Shown {
-        frame: Frame::bare(title),
+    let (status, title, detail, hint) = problem.page_text();
+    let page = ProblemPage {
+        layout: Layout::anonymous(title),
+        code: problem.code().as_str(),
         title,
         detail: sentence(detail),
         hint: sentence(hint),
     };
     match page.render() {
         Ok(text) => {
-            // It may be shown where no page was found, and so none is guarded.
+            // Error responses of the fallback route do not pass the dashboard's middleware.
             let mut response = (status, Html(text)).into_response();
-            guard(response.headers_mut());
+            add_security_headers(response.headers_mut());
             response
         }
         Err(_) => problem.into_response(),
     }
 }
 
-/// What every surface says in a clause, as a sentence. A name that it begins with stays as it is.
-pub(super) fn sentence(clause: &str) -> String {
-    let clause = words::line(clause);
-    let is_name = clause.starts_with('`');
-    let clause = clause.replace('`', "");
-    let mut chars = clause.chars();
-    let sentence: String = match (is_name, chars.next()) {
+/// Turns a message into a sentence without backticks. A leading name keeps its case.
+pub(super) fn sentence(message: &str) -> String {
+    let message = format::sanitize_line(message);
+    let starts_with_name = message.starts_with('`');
+    let message = message.replace('`', "");
+    let mut chars = message.chars();
+    let sentence: String = match (starts_with_name, chars.next()) {
         (false, Some(first)) => first.to_uppercase().chain(chars).collect(),
-        (true, _) | (_, None) => clause,
+        (true, _) | (_, None) => message,
     };
-    match sentence.ends_with(['.', '?', '!', '…']) || sentence.is_empty() {
-        true => sentence,
-        false => format!("{sentence}."),
+    if sentence.ends_with(['.', '?', '!', '…']) || sentence.is_empty() {
+        sentence
+    } else {
+        format!("{sentence}.")
     }
 }
 
@@ -58,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_told_in_sentences() {
+    fn messages_become_sentences() {
         assert_eq!(sentence("no plan `x`"), "No plan x.");
         assert_eq!(sentence("überhaupt?"), "Überhaupt?");
         assert_eq!(sentence("`planId` is empty"), "planId is empty.");

@@ -1,7 +1,7 @@
-//! `/login/provider` and `/login/callback`: to the identity provider, and back from it.
+//! `/login/provider` and `/login/callback`: sign-in through the identity provider.
 //!
-//! The way back ends on a page and not in another redirect: a browser that comes from elsewhere sends
-//! no cookie that is `SameSite=Strict` along, and the page's own next step is no longer from elsewhere.
+//! The callback responds with a page, not with another redirect: browsers do not send the
+//! `SameSite=Strict` session cookie on a redirect chain that started at another site.
 
 use std::sync::Arc;
 
@@ -12,77 +12,82 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use onward_core::Code;
 
-use super::frame::{Frame, render};
-use super::login::inside;
-use super::session::{Session, named};
-use super::{Failed, Fields, Page, to};
-use crate::output::words;
+use super::layout::{Layout, render};
+use super::login::local_path;
+use super::session::{Session, find_cookie};
+use super::{Fields, PageError, PageResult, redirect};
+use crate::output::format;
 use crate::web::Site;
-use crate::web::gate::Refused;
+use crate::web::auth::AuthError;
 use crate::web::issuer::Issuer;
 use crate::web::keys::Discovery;
 use crate::web::problem::Problem;
-use crate::web::sign_in::{self, Client, Journey};
+use crate::web::sign_in::{self, Client, SignInAttempt};
 
-/// The cookie of the browser that began.
-const NAME: &str = "onward_sign_in";
-/// Characters of what the provider says.
-const LONGEST: usize = 300;
+/// The cookie of the sign-in attempt.
+const COOKIE_NAME: &str = "onward_sign_in";
+/// Maximum characters of the provider's error message.
+const MAX_ERROR_CHARS: usize = 300;
 
 #[derive(Template)]
 #[template(path = "signed_in.html")]
 struct SignedIn {
-    frame: Frame,
-    who: String,
+    layout: Layout,
+    user: String,
     back: String,
 }
 
-/// The provider, where people can sign in through one.
+/// The provider, if users can sign in through one.
 fn provider(site: &Site) -> Result<(&Issuer, &Client), Problem> {
-    let issuer = site.gate.issuer.as_ref();
+    let issuer = site.auth.issuer.as_ref();
     let client = issuer.and_then(|issuer| Some((issuer, issuer.client.as_ref()?)));
     client.ok_or_else(|| {
         Problem::new(
             Code::NotConfigured,
-            "nobody signs in through an identity provider here",
-            "sign in with a token; `client_id` in `[access.issuer]` would allow the other",
+            "sign-in through an identity provider is not configured",
+            "sign in with a token, or set `client_id` in `[access.issuer]`",
         )
     })
 }
 
-async fn discovered(issuer: &Issuer) -> Result<Arc<Discovery>, Problem> {
-    issuer.keys.discovery().await.map_err(|why| {
-        tracing::warn!(why, "the identity provider says nothing about itself");
-        sign_in::away()
+async fn discovery(issuer: &Issuer) -> Result<Arc<Discovery>, Problem> {
+    issuer.keys.discovery().await.map_err(|error| {
+        tracing::warn!(
+            error,
+            "cannot fetch the identity provider's discovery document"
+        );
+        sign_in::provider_unreachable()
     })
 }
 
-/// By which name people reach the server. A name that anybody may claim is none to be led back to.
+/// The base URL of the server. An unchecked `Host` header must not determine the redirect URI.
 fn base<B>(site: &Site, request: &axum::http::Request<B>) -> Result<String, Problem> {
-    let place = &site.gate.place;
-    match place.public.is_some() || place.guarded {
-        true => Ok(place.base(request)),
-        false => Err(Problem::new(
+    let policy = &site.auth.origin_policy;
+    if policy.public.is_some() || policy.loopback_only {
+        Ok(policy.base(request))
+    } else {
+        Err(Problem::new(
             Code::NotConfigured,
-            "the server does not know by which name it is reached",
-            "whoever runs it should set `serve.public_url`",
-        )),
+            "the public URL of the server is not configured",
+            "ask the operator of this server to set `serve.public_url`",
+        ))
     }
 }
 
-/// The header that sets the cookie of a journey, or takes it back.
-fn cookie(site: &Site, journey: Option<&Journey>) -> Option<HeaderValue> {
-    let value = journey.map(|journey| journey.write(&site.gate.seal, site.engine.now()));
+/// The `Set-Cookie` header that stores a sign-in attempt, or clears it.
+fn cookie(site: &Site, attempt: Option<&SignInAttempt>) -> Option<HeaderValue> {
+    let value = attempt.map(|attempt| attempt.write(&site.auth.cookie_signer, site.engine.now()));
     let seconds = if value.is_some() {
-        sign_in::LASTS.as_secs()
+        sign_in::ATTEMPT_LIFETIME.as_secs()
     } else {
         0
     };
     let secure = if site.is_secure() { "; Secure" } else { "" };
     let value = value.unwrap_or_default();
-    // `Lax`: the way back is a navigation that comes from elsewhere.
-    let text =
-        format!("{NAME}={value}; Path=/login; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    // `Lax`, because the callback is a cross-site navigation.
+    let text = format!(
+        "{COOKIE_NAME}={value}; Path=/login; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}"
+    );
     HeaderValue::try_from(text).ok()
 }
 
@@ -92,101 +97,108 @@ fn append(response: &mut Response, cookie: Option<HeaderValue>) {
     }
 }
 
-/// Leads somebody to the provider.
-pub(super) async fn leave_for(State(site): State<Arc<Site>>, request: Request) -> Page {
+/// Redirects to the provider.
+pub(super) async fn start(State(site): State<Arc<Site>>, request: Request) -> PageResult {
     let (issuer, client) = provider(&site)?;
     let base = base(&site, &request)?;
-    let fields = Fields::of(request.uri());
+    let fields = Fields::from_query(request.uri());
     let mut state = [0; 32];
-    getrandom::fill(&mut state).map_err(|_| sign_in::away())?;
-    let journey = Journey {
+    getrandom::fill(&mut state).map_err(|_| sign_in::provider_unreachable())?;
+    let attempt = SignInAttempt {
         state: super::session::hex(&state),
-        back: inside(fields.get("back").unwrap_or("/")).to_owned(),
+        back: local_path(fields.get("back").unwrap_or("/")).to_owned(),
     };
-    let discovered = discovered(issuer).await?;
-    let seal = &site.gate.seal;
-    let there = client.way_there(&discovered, &issuer.scopes, &base, &journey, seal)?;
-    let mut response = to(&there);
-    append(&mut response, cookie(&site, Some(&journey)));
+    let discovery = discovery(issuer).await?;
+    let signer = &site.auth.cookie_signer;
+    let url = client.authorization_url(&discovery, &issuer.scopes, &base, &attempt, signer)?;
+    let mut response = redirect(&url);
+    append(&mut response, cookie(&site, Some(&attempt)));
     Ok(response)
 }
 
-/// Takes in somebody who comes back from the provider.
-pub(super) async fn come_back(State(site): State<Arc<Site>>, request: Request) -> Response {
+/// Handles the provider's redirect back.
+pub(super) async fn callback(State(site): State<Arc<Site>>, request: Request) -> Response {
     let (head, _) = request.into_parts();
-    let came = come(&site, &axum::http::Request::from_parts(head, ())).await;
-    let mut response = match came {
+    let result = complete_sign_in(&site, &axum::http::Request::from_parts(head, ())).await;
+    let mut response = match result {
         Ok(response) => response,
-        Err(failed) => axum::response::IntoResponse::into_response(failed),
+        Err(error) => axum::response::IntoResponse::into_response(error),
     };
-    // It counts once, however it ended.
+    // An attempt can be used once, whatever its result.
     append(&mut response, cookie(&site, None));
     response
 }
 
-async fn come(site: &Arc<Site>, request: &axum::http::Request<()>) -> Page {
+async fn complete_sign_in(site: &Arc<Site>, request: &axum::http::Request<()>) -> PageResult {
     let (issuer, client) = provider(site)?;
     let base = base(site, request)?;
-    let fields = Fields::of(request.uri());
-    let journey = journey(site, request.headers(), &fields)?;
-    let wrong_issuer = |named: &str| named != issuer.url;
-    if fields.get("iss").is_some_and(wrong_issuer) {
-        return Err(sign_in::again("another identity provider answered").into());
+    let fields = Fields::from_query(request.uri());
+    let attempt = attempt(site, request.headers(), &fields)?;
+    if fields.get("iss").is_some_and(|iss| iss != issuer.url) {
+        return Err(sign_in::sign_in_failed("response of another identity provider").into());
     }
     if let Some(error) = fields.get("error") {
-        let why = fields.get("error_description").unwrap_or(error);
-        let why: String = words::line(why).chars().take(LONGEST).collect();
-        return Err(sign_in::again(format!("the identity provider says: {why}")).into());
+        let error = fields.get("error_description").unwrap_or(error);
+        let error: String = format::sanitize_line(error)
+            .chars()
+            .take(MAX_ERROR_CHARS)
+            .collect();
+        let message = format!("the identity provider returned an error: {error}");
+        return Err(sign_in::sign_in_failed(message).into());
     }
-    let code = fields.get("code");
-    let code = code.ok_or_else(|| sign_in::again("the identity provider gave no code"))?;
-    let discovered = discovered(issuer).await?;
-    let seal = &site.gate.seal;
-    let given = client.redeem(&discovered, code, &base, &journey.state, seal);
-    let given = given.await?;
-    let nonce = sign_in::nonce(seal, &journey.state);
-    let person = issuer.person(&site.engine, &given, client.id(), &nonce);
-    let caller = person.await.map_err(refused)?;
-    site.engine.note_sign_in(&caller).await?;
+    let code = fields.get("code").ok_or_else(|| {
+        sign_in::sign_in_failed("the identity provider returned no authorization code")
+    })?;
+    let discovery = discovery(issuer).await?;
+    let signer = &site.auth.cookie_signer;
+    let response = client.exchange_code(&discovery, code, &base, &attempt.state, signer);
+    let response = response.await?;
+    let nonce = sign_in::nonce(signer, &attempt.state);
+    let caller = issuer.signed_in_user(&site.engine, &response, client.id(), &nonce);
+    let caller = caller.await.map_err(sign_in_problem)?;
+    site.engine.record_sign_in(&caller).await?;
     let subject = caller.name.strip_prefix("user:").unwrap_or(&caller.name);
-    let session = Session::Person {
+    let session = Session::User {
         tenant: Arc::clone(&caller.tenant),
         subject: subject.to_owned(),
         role: caller.role,
     };
     let mut response = render(&SignedIn {
-        frame: Frame::bare("Signed in"),
-        who: words::line(&caller.name),
-        back: inside(&journey.back).to_owned(),
+        layout: Layout::anonymous("Signed in"),
+        user: format::sanitize_line(subject),
+        back: local_path(&attempt.back).to_owned(),
     })?;
-    let cookie = seal.set(&session, site.engine.now(), site.is_secure());
+    let cookie = signer.set_cookie(&session, site.engine.now(), site.is_secure());
     append(&mut response, HeaderValue::try_from(cookie).ok());
     Ok(response)
 }
 
-/// The journey that ends here, where this browser began it.
-fn journey(site: &Site, headers: &HeaderMap, fields: &Fields) -> Result<Journey, Failed> {
-    let journey = named(headers, NAME);
-    let journey = journey.and_then(|said| Journey::read(&site.gate.seal, said, site.engine.now()));
+/// The sign-in attempt of this browser, if it has the state of the callback.
+fn attempt(site: &Site, headers: &HeaderMap, fields: &Fields) -> Result<SignInAttempt, PageError> {
+    let signer = &site.auth.cookie_signer;
+    let attempt = find_cookie(headers, COOKIE_NAME);
+    let attempt = attempt.and_then(|value| SignInAttempt::read(signer, value, site.engine.now()));
     let state = fields.get("state").unwrap_or_default();
-    let journey = journey.filter(|journey| journey.state == state);
-    let strange = "this browser did not begin to sign in here, or took longer than ten minutes";
-    Ok(journey.ok_or_else(|| sign_in::again(strange))?)
+    let attempt = attempt.filter(|attempt| attempt.state == state);
+    let message = "this browser did not start a sign-in in the last ten minutes";
+    Ok(attempt.ok_or_else(|| sign_in::sign_in_failed(message))?)
 }
 
-/// Why somebody whom the provider knows does not come in.
-fn refused(refused: Refused) -> Problem {
-    match refused {
-        Refused::Failed(problem) => problem,
-        Refused::Nobody => sign_in::again("the identity provider does not say who you are"),
-        Refused::Wrong(why) => sign_in::again(why.replace("token", "identity")),
-        Refused::Scope(missing) => Problem::new(
+/// Why a user of the provider cannot sign in.
+fn sign_in_problem(error: AuthError) -> Problem {
+    match error {
+        AuthError::Failed(problem) => problem,
+        AuthError::Missing => sign_in::sign_in_failed("the identity provider returned no user"),
+        AuthError::Invalid(reason) => {
+            sign_in::sign_in_failed(reason.replace("the token", "the id token"))
+        }
+        AuthError::InsufficientScope(missing) => Problem::new(
             Code::Forbidden,
             format!(
-                "the identity provider did not grant `{}`",
+                "the identity provider did not grant the scope `{}`",
                 missing.join(" ")
             ),
-            "ask whoever runs it, then sign in again",
+            "ask the administrator of the identity provider for it, then sign in again",
         ),
     }
 }

@@ -1,8 +1,7 @@
-//! `/reviews`: what waits for a person, the longest waiting first, each with what the agent says, what
-//! it asks, and what the step is about; and the person's decision.
+//! `/reviews`: pending reviews, oldest first, with the agent's summary and questions, the context
+//! of the step, and a decision form. `/reviews/{id}` displays one review; agents link to it.
 //!
-//! `/reviews/{id}` is one of them: where the link leads that an agent shows. A decision that is refused
-//! is told beside its form, with what was written still in it.
+//! A rejected decision is displayed next to its form, which keeps the entered text.
 
 use askama::Template;
 use axum::extract::Path;
@@ -12,33 +11,32 @@ use onward_core::role::Permission;
 use onward_core::{Code, StepId};
 use onward_engine::list::OpenReview;
 
-use super::acts::step_of;
-use super::frame::{Frame, Section, render};
+use super::actions::find_step;
+use super::format::{RelativeTime, one_line};
+use super::layout::{Layout, Section, render};
+use super::markdown_html::MarkdownHtml;
 use super::problem::sentence;
-use super::prose::Prose;
-use super::show::{When, gist};
-use super::{Failed, Page, Posted, Visit, done, to};
-use crate::output::words;
+use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
+use crate::output::format;
 use crate::web::problem::Problem;
 
-/// How many are shown.
-const SHOWN: usize = 20;
-/// How many are looked through.
-const LOOKED_AT: u32 = 500;
-/// How much of the step's context is shown, in characters.
-const CONTEXT: usize = 6_000;
-/// How much of a text is shown.
-const LONGEST: usize = 20_000;
+const PAGE_SIZE: usize = 20;
+/// Maximum number of pending reviews that are loaded.
+const MAX_REVIEWS: u32 = 500;
+/// Maximum characters of the step's context.
+const MAX_CONTEXT_CHARS: usize = 6_000;
+const MAX_CHARS: usize = 20_000;
 
 #[derive(Template)]
 #[template(path = "reviews.html")]
 struct Reviews {
-    frame: Frame,
+    layout: Layout,
     rows: Vec<Row>,
-    /// How many wait that are not shown.
+    /// Number of pending reviews that are not displayed.
     more: usize,
-    is_one: bool,
-    why_not: Option<String>,
+    /// Whether the page displays a single review.
+    is_single: bool,
+    denied: Option<String>,
 }
 
 struct Row {
@@ -49,52 +47,52 @@ struct Row {
     title: String,
     plan_link: String,
     plan_name: String,
-    asked: When,
-    summary: Prose,
-    questions: Vec<Prose>,
-    instructions: Prose,
-    results: Vec<Earlier>,
-    refused: Option<Refused>,
+    requested: RelativeTime,
+    summary: MarkdownHtml,
+    questions: Vec<MarkdownHtml>,
+    instructions: MarkdownHtml,
+    results: Vec<EarlierResult>,
+    error: Option<FormError>,
 }
 
-/// What came out of a step before.
-struct Earlier {
+/// The result of an earlier step.
+struct EarlierResult {
     order: u32,
     name: String,
-    summary: Prose,
+    summary: MarkdownHtml,
 }
 
-/// A decision that was not accepted.
+/// A rejected decision.
 #[derive(Clone)]
-struct Refused {
-    why: String,
+struct FormError {
+    message: String,
     feedback: String,
 }
 
-pub(super) async fn show(visit: Visit) -> Page {
-    let open = visit.site.engine.open_reviews(&visit.caller, LOOKED_AT);
+pub(super) async fn show(visit: Visit) -> PageResult {
+    let open = visit.site.engine.open_reviews(&visit.caller, MAX_REVIEWS);
     let open = open.await?;
     page(&visit, &open, false, None).await
 }
 
-pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> Page {
-    let open = visit.site.engine.open_reviews(&visit.caller, LOOKED_AT);
+pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult {
+    let open = visit.site.engine.open_reviews(&visit.caller, MAX_REVIEWS);
     let open = open.await?;
-    let one: Vec<OpenReview> = open
+    let review: Vec<OpenReview> = open
         .into_iter()
         .filter(|open| open.id.to_string() == id)
         .collect();
-    if one.is_empty() {
-        return Err(decided().into());
+    if review.is_empty() {
+        return Err(not_pending().into());
     }
-    page(&visit, &one, true, None).await
+    page(&visit, &review, true, None).await
 }
 
-fn decided() -> Problem {
+fn not_pending() -> Problem {
     Problem::new(
         Code::InvalidInput,
-        "this review does not wait any more, or there never was one",
-        "all that wait are under Reviews; what was decided is on the plan's page",
+        "this review has already been decided, or it does not exist",
+        "see Reviews for pending reviews, or the plan's page for decisions",
     )
     .status(StatusCode::NOT_FOUND)
 }
@@ -102,40 +100,39 @@ fn decided() -> Problem {
 async fn page(
     visit: &Visit,
     open: &[OpenReview],
-    is_one: bool,
-    refused: Option<(StepId, Refused)>,
-) -> Page {
+    is_single: bool,
+    error: Option<(StepId, FormError)>,
+) -> PageResult {
     let mut rows = Vec::new();
-    for review in open.iter().take(SHOWN) {
-        let of_this = refused.as_ref().filter(|(step, _)| *step == review.step);
-        let of_this = of_this.map(|(_, refused)| refused.clone());
-        rows.push(row(visit, review, of_this).await?);
+    for review in open.iter().take(PAGE_SIZE) {
+        let own_error = error.as_ref().filter(|(step, _)| *step == review.step);
+        let own_error = own_error.map(|(_, error)| error.clone());
+        rows.push(row(visit, review, own_error).await?);
     }
-    let is_refused = refused.is_some();
     let mut response = render(&Reviews {
-        frame: visit.frame("Reviews", Section::Reviews).await?,
+        layout: visit.layout("Reviews", Section::Reviews).await?,
         more: open.len().saturating_sub(rows.len()),
         rows,
-        is_one,
-        why_not: visit.why_not(Permission::DecideReview),
+        is_single,
+        denied: visit.denial(Permission::DecideReview),
     })?;
-    if is_refused {
+    if error.is_some() {
         *response.status_mut() = StatusCode::BAD_REQUEST;
     }
     Ok(response)
 }
 
-async fn row(visit: &Visit, open: &OpenReview, refused: Option<Refused>) -> Result<Row, Failed> {
+async fn row(visit: &Visit, open: &OpenReview, error: Option<FormError>) -> Result<Row, PageError> {
     let engine = &visit.site.engine;
-    let context = engine.step_context(&visit.caller, open.step, Some(CONTEXT));
+    let context = engine.step_context(&visit.caller, open.step, Some(MAX_CONTEXT_CHARS));
     let context = context.await?;
-    let results = context.results.iter().filter_map(|told| {
-        let summary = told.summary.as_deref()?;
-        let step = &told.step;
-        Some(Earlier {
+    let results = context.results.iter().filter_map(|result| {
+        let summary = result.summary.as_deref()?;
+        let step = &result.step;
+        Some(EarlierResult {
             order: step.order,
-            name: gist(step.title.as_deref().unwrap_or(step.step_type.as_str()), 80),
-            summary: Prose::of(summary, LONGEST),
+            name: one_line(step.title.as_deref().unwrap_or(step.step_type.as_str()), 80),
+            summary: MarkdownHtml::render(summary, MAX_CHARS),
         })
     });
     Ok(Row {
@@ -143,27 +140,27 @@ async fn row(visit: &Visit, open: &OpenReview, refused: Option<Refused>) -> Resu
         step: open.step.to_string(),
         step_link: format!("/plans/{}/steps/{}", open.plan, open.step),
         order: open.order,
-        title: gist(open.title.as_deref().unwrap_or_default(), 120),
+        title: one_line(open.title.as_deref().unwrap_or_default(), 120),
         plan_link: format!("/plans/{}", open.plan),
-        plan_name: words::line(&context.name),
-        asked: When::new(open.review.requested_at, engine.now()),
-        summary: Prose::of(&open.review.summary, LONGEST),
+        plan_name: format::sanitize_line(&context.name),
+        requested: RelativeTime::new(open.review.requested_at, engine.now()),
+        summary: MarkdownHtml::render(&open.review.summary, MAX_CHARS),
         questions: open
             .review
             .questions
             .iter()
-            .map(|question| Prose::of(question, LONGEST))
+            .map(|question| MarkdownHtml::render(question, MAX_CHARS))
             .collect(),
-        instructions: Prose::of(&context.step.instructions, LONGEST),
+        instructions: MarkdownHtml::render(&context.step.instructions, MAX_CHARS),
         results: results.collect(),
-        refused,
+        error,
     })
 }
 
-pub(super) async fn decide(Path(id): Path<String>, posted: Posted) -> Page {
-    let Posted { visit, fields } = posted;
-    let step = step_of(&visit, &id).await?;
-    let word = fields.get("decision").unwrap_or_default();
+pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let step = find_step(&visit, &id).await?;
+    let name = fields.get("decision").unwrap_or_default();
     let decision = [
         Decision::Approve,
         Decision::Reject,
@@ -171,12 +168,12 @@ pub(super) async fn decide(Path(id): Path<String>, posted: Posted) -> Page {
         Decision::Skip,
     ]
     .into_iter()
-    .find(|decision| decision.to_string() == word);
+    .find(|decision| decision.to_string() == name);
     let Some(decision) = decision else {
         return Err(Problem::new(
             Code::InvalidInput,
-            format!("`{word}` is no decision"),
-            "go back, and choose one of the buttons",
+            format!("invalid decision `{name}`"),
+            "go back and use one of the buttons",
         )
         .into());
     };
@@ -184,26 +181,30 @@ pub(super) async fn decide(Path(id): Path<String>, posted: Posted) -> Page {
         .get("feedback")
         .map(|text| text.replace("\r\n", "\n"));
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    let said = feedback.clone();
-    let answer = done(async move { engine.decide_review(&caller, step, decision, said).await });
-    match answer.await {
-        Ok(_) => Ok(to(&format!("/reviews?done={decision}"))),
-        Err(Failed(problem)) => {
-            let open = visit.site.engine.open_reviews(&visit.caller, LOOKED_AT);
+    let comment = feedback.clone();
+    let decided =
+        run_to_completion(
+            async move { engine.decide_review(&caller, step, decision, comment).await },
+        );
+    match decided.await {
+        Ok(_) => Ok(redirect(&format!("/reviews?done={decision}"))),
+        Err(PageError(problem)) => {
+            let open = visit.site.engine.open_reviews(&visit.caller, MAX_REVIEWS);
             let open = open.await?;
             let is_open = open.iter().any(|open| open.step == step);
-            let (status, _, why, _) = problem.told();
+            let (status, _, detail, _) = problem.page_text();
             if !is_open || status != StatusCode::BAD_REQUEST {
-                return Err(Failed(problem));
+                return Err(PageError(problem));
             }
-            let refused = Refused {
-                why: match problem.code() == Code::FeedbackRequired {
-                    true => "Say what should be different.".to_owned(),
-                    false => sentence(why),
+            let error = FormError {
+                message: if problem.code() == Code::FeedbackRequired {
+                    "Describe what the agent should change.".to_owned()
+                } else {
+                    sentence(detail)
                 },
                 feedback: feedback.unwrap_or_default(),
             };
-            page(&visit, &open, false, Some((step, refused))).await
+            page(&visit, &open, false, Some((step, error))).await
         }
     }
 }

@@ -1,32 +1,32 @@
-//! `/search`: what was stored, by words, by what it means, and by both, side by side; and how much of it
-//! can be found by what.
+//! `/search`: full-text, semantic and combined results side by side, and the state of the index.
 
 use std::time::Instant;
 
 use askama::Template;
-use onward_engine::search::{Found, Mode, Searched, Wanted};
+use onward_engine::search::{Mode, SearchRequest, SearchResult, SearchResults};
 use onward_engine::{Artifact, Source};
 
-use super::frame::{Frame, Section, render};
-use super::show::{When, gist};
-use super::{Page, Visit};
-use crate::output::words;
+use super::format::{RelativeTime, one_line};
+use super::layout::{Layout, Section, render};
+use super::{PageResult, Visit};
+use crate::output::format;
 
-/// How many a column shows.
-const SHOWN: usize = 20;
+/// Maximum results per column.
+const MAX_RESULTS: usize = 20;
 
 #[derive(Template)]
 #[template(path = "search.html")]
 struct Search {
-    frame: Frame,
-    words: String,
+    layout: Layout,
+    query: String,
     kinds: Vec<(&'static str, bool)>,
-    answer: Option<Answer>,
-    health: Health,
+    results: Option<Results>,
+    index: IndexState,
 }
 
-struct Answer {
-    told: String,
+struct Results {
+    mode: &'static str,
+    summary: String,
     columns: [Column; 3],
 }
 
@@ -34,7 +34,7 @@ struct Column {
     id: &'static str,
     name: &'static str,
     rows: Vec<Row>,
-    nothing: String,
+    empty: String,
 }
 
 struct Row {
@@ -46,65 +46,69 @@ struct Row {
     figures: String,
 }
 
-struct Health {
+struct IndexState {
     chunks: u64,
     embedded: u64,
-    waiting: u64,
-    refused: u64,
+    pending: u64,
+    rejected: u64,
     model: Option<String>,
-    trouble: Option<(When, String)>,
+    last_error: Option<(RelativeTime, String)>,
 }
 
-pub(super) async fn show(visit: Visit) -> Page {
+pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
     let query = visit.fields.get("q").unwrap_or_default().to_owned();
     let kind = visit.fields.get("type").map(str::to_owned);
     let kind = kind.filter(|kind| Artifact::KINDS.contains(&kind.as_str()));
-    let began = Instant::now();
-    let searched = match query.is_empty() {
-        true => None,
-        false => {
-            let wanted = Wanted {
-                query: query.clone(),
-                kind: kind.clone(),
-                ..Wanted::default()
-            };
-            Some(engine.search_both(&visit.caller, wanted).await?)
-        }
+    let started = Instant::now();
+    let searched = if query.is_empty() {
+        None
+    } else {
+        let wanted = SearchRequest {
+            query: query.clone(),
+            kind: kind.clone(),
+            ..SearchRequest::default()
+        };
+        Some(engine.search_all_candidates(&visit.caller, wanted).await?)
     };
-    let took = words::span(began.elapsed());
-    // Asked after the search, which may have found out that the model is away.
+    let duration = format::duration(started.elapsed());
+    // Read after the search, which may have recorded a model error.
     let health = engine.search_health(&visit.caller).await?;
     let now = engine.now();
-    let health = Health {
+    let index = IndexState {
         chunks: health.index.chunks,
         embedded: health.index.embedded,
-        waiting: health.index.waiting,
-        refused: health.index.refused,
-        model: health.model.map(|model| gist(&model, 100)),
-        trouble: health
-            .trouble
-            .map(|trouble| (When::new(trouble.at, now), gist(&trouble.why, 300))),
+        pending: health.index.waiting,
+        rejected: health.index.refused,
+        model: health.model.map(|model| one_line(&model, 100)),
+        last_error: health.last_failure.map(|trouble| {
+            (
+                RelativeTime::new(trouble.at, now),
+                one_line(&trouble.error, 300),
+            )
+        }),
     };
     render(&Search {
-        frame: visit.frame("Search", Section::Search).await?,
-        words: query,
+        layout: visit.layout("Search", Section::Search).await?,
+        query,
         kinds: Artifact::KINDS
             .iter()
-            .map(|one| (*one, kind.as_deref() == Some(*one)))
+            .map(|name| (*name, kind.as_deref() == Some(*name)))
             .collect(),
-        answer: searched.map(|searched| answer(searched, &took, &health)),
-        health,
+        results: searched.map(|searched| results(searched, &duration, &index)),
+        index,
     })
 }
 
-fn answer(searched: Searched, took: &str, health: &Health) -> Answer {
-    let by = match searched.mode {
-        Mode::Hybrid => "by words and by meaning",
-        Mode::Keyword => "by words alone",
+fn results(searched: SearchResults, duration: &str, index: &IndexState) -> Results {
+    let number = u64::try_from(searched.results.len()).unwrap_or(u64::MAX);
+    let number = format::count(number, "result", "results");
+    let (mode, description) = match searched.mode {
+        Mode::Hybrid => ("hybrid", "text and semantic search"),
+        Mode::Keyword => ("keyword", "text search only"),
     };
-    let told = format!("{} found {by}, in {took}.", searched.found.len());
-    let found = &searched.found;
+    let summary = format!("{number}, {description} ({duration})");
+    let found = &searched.results;
     let keyword = ranked(
         found,
         |found| found.keyword_rank,
@@ -113,63 +117,68 @@ fn answer(searched: Searched, took: &str, health: &Health) -> Answer {
     let semantic = ranked(
         found,
         |found| found.semantic_rank,
-        |found, _| format!("likeness {:.3}", found.likeness.unwrap_or_default()),
+        |found, _| format!("similarity {:.3}", found.similarity.unwrap_or_default()),
     );
-    let place = |found: &Found| {
+    let position = |found: &SearchResult| {
         (1u32..)
-            .zip(&searched.found)
+            .zip(&searched.results)
             .find(|(_, other)| *other == found)
     };
     let fused = ranked(
         found,
-        |found| place(found).map(|(rank, _)| rank),
+        |found| position(found).map(|(rank, _)| rank),
         |found, _| {
             let rank = |rank: Option<u32>| rank.map_or("–".to_owned(), |rank| rank.to_string());
             format!(
-                "score {:.4} · words {} · meaning {}",
+                "score {:.4} · text rank {} · semantic rank {}",
                 found.score,
                 rank(found.keyword_rank),
                 rank(found.semantic_rank)
             )
         },
     );
-    let nothing = "Nothing that is stored holds these words.".to_owned();
-    let unmeant = match (searched.mode, &health.model, &health.trouble) {
+    let no_matches = "No matches.".to_owned();
+    let no_semantic_matches = match (searched.mode, &index.model, &index.last_error) {
         (Mode::Keyword, None, _) => {
-            "No model is configured: `[embeddings]` in `onward.toml` names one.".to_owned()
+            "Semantic search is off. Set [embeddings] in onward.toml.".to_owned()
         }
-        (Mode::Keyword, Some(_), Some((_, why))) => format!("The model does not answer: {why}."),
-        (Mode::Keyword, Some(_), None) => "The model made nothing of these words.".to_owned(),
+        (Mode::Keyword, Some(_), Some((_, error))) => {
+            format!("The embedding model is unavailable: {error}.")
+        }
+        (Mode::Keyword, Some(_), None) => {
+            "The model returned no embedding for this query.".to_owned()
+        }
         (Mode::Hybrid, ..) => "Nothing is embedded yet.".to_owned(),
     };
-    let column = |id, name, rows, nothing: &str| Column {
+    let column = |id, name, rows, empty: &str| Column {
         id,
         name,
         rows,
-        nothing: nothing.to_owned(),
+        empty: empty.to_owned(),
     };
-    Answer {
-        told,
+    Results {
+        mode,
+        summary,
         columns: [
-            column("keyword", "By words", keyword, &nothing),
-            column("semantic", "By meaning", semantic, &unmeant),
-            column("fused", "Both", fused, &nothing),
+            column("keyword", "Text", keyword, &no_matches),
+            column("semantic", "Semantic", semantic, &no_semantic_matches),
+            column("fused", "Combined", fused, &no_matches),
         ],
     }
 }
 
-/// What has a place in a ranking, in its order.
+/// The results that have a rank, in rank order.
 fn ranked(
-    found: &[Found],
-    rank: impl Fn(&Found) -> Option<u32>,
-    figures: impl Fn(&Found, u32) -> String,
+    found: &[SearchResult],
+    rank: impl Fn(&SearchResult) -> Option<u32>,
+    figures: impl Fn(&SearchResult, u32) -> String,
 ) -> Vec<Row> {
-    let mut ranked: Vec<(u32, &Found)> = found
+    let mut ranked: Vec<(u32, &SearchResult)> = found
         .iter()
         .filter_map(|found| Some((rank(found)?, found)))
         .collect();
     ranked.sort_by_key(|(rank, _)| *rank);
-    let row = |(rank, found): (u32, &Found)| {
+    let row = |(rank, found): (u32, &SearchResult)| {
         let (link, kind) = match found.hit.source {
             Source::Artifact(id) => (
                 format!("/artifacts/{id}"),
@@ -180,11 +189,11 @@ fn ranked(
         Row {
             rank,
             link,
-            title: gist(&found.hit.title, 120),
+            title: one_line(&found.hit.title, 120),
             kind: kind.replace('_', " "),
-            snippet: gist(&found.snippet, 300),
+            snippet: one_line(&found.snippet, 300),
             figures: figures(found, rank),
         }
     };
-    ranked.into_iter().take(SHOWN).map(row).collect()
+    ranked.into_iter().take(MAX_RESULTS).map(row).collect()
 }

@@ -1,9 +1,8 @@
-//! Who is signed in: a cookie that is signed and names a token, or a person whom the identity provider
-//! knows; and the mark that every form carries.
+//! Session cookies and CSRF tokens, both signed with the server's key.
 //!
-//! The cookie holds no secret of the token, only which one it is; whether that is still good is asked
-//! with every request, so a revoked token ends its sessions at once. The mark in a form can be known
-//! only to who was shown the form: a page elsewhere can send one, but not read one.
+//! The cookie contains the id of the token, not the token itself. The token is checked with every
+//! request, so revoking it ends its sessions. A CSRF token is bound to the caller; a foreign page
+//! can submit a form but cannot read the token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +15,27 @@ use onward_engine::Caller;
 use onward_engine::access::TokenId;
 use sha2::Sha256;
 
-const NAME: &str = "onward_session";
-/// How long somebody stays signed in.
-pub(crate) const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How long somebody stays signed in whom the identity provider knows.
-const DAY: Duration = Duration::from_secs(8 * 60 * 60);
-/// How a cookie says that it is about such a person: no token's id begins like this.
-const PERSON: &str = "user~";
+const COOKIE_NAME: &str = "onward_session";
+/// Lifetime of a session with a token.
+pub(crate) const TOKEN_SESSION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Lifetime of a session of an identity provider user. The role is not checked again in
+/// between, so the lifetime is a working day.
+const USER_SESSION_LIFETIME: Duration = Duration::from_secs(8 * 60 * 60);
+/// Marks cookies of identity provider users. No token id starts with it.
+const USER_PREFIX: &str = "user~";
 
-/// What the server signs with.
-pub(crate) struct Seal {
+/// Signs cookies and forms with HMAC-SHA-256.
+pub(crate) struct CookieSigner {
     key: [u8; 32],
 }
 
-/// Somebody who signed in.
+/// A signed-in caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Session {
-    /// With a token.
+    /// Signed in with a token.
     Token { tenant: Arc<str>, token: TokenId },
-    /// Through the identity provider, which said what they may.
-    Person {
+    /// Signed in through the identity provider, which determined the role.
+    User {
         tenant: Arc<str>,
         subject: String,
         role: Role,
@@ -43,24 +43,22 @@ pub(crate) enum Session {
 }
 
 impl Session {
-    /// How long they stay signed in. What the provider said cannot be asked again, so it is believed
-    /// for a working day.
-    fn lasts(&self) -> Duration {
+    fn lifetime(&self) -> Duration {
         match self {
-            Session::Token { .. } => LASTS,
-            Session::Person { .. } => DAY,
+            Session::Token { .. } => TOKEN_SESSION_LIFETIME,
+            Session::User { .. } => USER_SESSION_LIFETIME,
         }
     }
 }
 
-impl Seal {
+impl CookieSigner {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         Self { key: *key }
     }
 
-    /// A mark over some texts, for one purpose.
+    /// The MAC of some texts. The purpose separates signatures of different kinds.
     fn mac(&self, purpose: &str, texts: &[&str]) -> Option<Hmac<Sha256>> {
-        // A key of any length will do; there is no way for this to fail.
+        // HMAC accepts keys of any length, so this never fails.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
         mac.update(purpose.as_bytes());
         for text in texts {
@@ -76,48 +74,51 @@ impl Seal {
     }
 
     pub(crate) fn is_signed(&self, purpose: &str, texts: &[&str], signature: &str) -> bool {
-        let (Some(mac), Some(given)) = (self.mac(purpose, texts), unhex(signature)) else {
+        let (Some(mac), Some(expected)) = (self.mac(purpose, texts), unhex(signature)) else {
             return false;
         };
-        mac.verify_slice(&given).is_ok()
+        mac.verify_slice(&expected).is_ok()
     }
 
-    /// What the cookie of a session says.
+    /// The cookie value of a session.
     fn write(&self, session: &Session, now: Timestamp) -> String {
-        let until = now.checked_add(session.lasts()).unwrap_or(now).as_millis();
-        let said = match session {
+        let until = now
+            .checked_add(session.lifetime())
+            .unwrap_or(now)
+            .as_millis();
+        let payload = match session {
             Session::Token { tenant, token } => format!("{tenant}.{token}.{until}"),
-            Session::Person {
+            Session::User {
                 tenant,
                 subject,
                 role,
             } => {
                 let subject = hex(subject.as_bytes());
-                format!("{tenant}.{PERSON}{role}~{subject}.{until}")
+                format!("{tenant}.{USER_PREFIX}{role}~{subject}.{until}")
             }
         };
-        let signature = self.sign("session", &[&said]);
-        format!("{said}.{signature}")
+        let signature = self.sign("session", &[&payload]);
+        format!("{payload}.{signature}")
     }
 
-    /// The session that a cookie is about, unless it is over or somebody made it up.
+    /// The session in a cookie value, unless it is expired or not signed by this server.
     pub(crate) fn read(&self, cookie: &str, now: Timestamp) -> Option<Session> {
-        let (said, signature) = cookie.rsplit_once('.')?;
-        if !self.is_signed("session", &[said], signature) {
+        let (payload, signature) = cookie.rsplit_once('.')?;
+        if !self.is_signed("session", &[payload], signature) {
             return None;
         }
-        let (rest, until) = said.rsplit_once('.')?;
-        let (tenant, who) = rest.rsplit_once('.')?;
+        let (rest, until) = payload.rsplit_once('.')?;
+        let (tenant, id) = rest.rsplit_once('.')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
         let tenant = Arc::from(tenant);
-        let session = match who.strip_prefix(PERSON) {
+        let session = match id.strip_prefix(USER_PREFIX) {
             None => Session::Token {
                 tenant,
-                token: who.parse().ok()?,
+                token: id.parse().ok()?,
             },
-            Some(person) => {
-                let (role, subject) = person.split_once('~')?;
-                Session::Person {
+            Some(user) => {
+                let (role, subject) = user.split_once('~')?;
+                Session::User {
                     tenant,
                     subject: String::from_utf8(unhex(subject)?).ok()?,
                     role: role.parse().ok()?,
@@ -127,52 +128,53 @@ impl Seal {
         (now < until).then_some(session)
     }
 
-    /// The header that signs somebody in.
-    pub(crate) fn set(&self, session: &Session, now: Timestamp, is_secure: bool) -> String {
+    /// The `Set-Cookie` value that starts a session.
+    pub(crate) fn set_cookie(&self, session: &Session, now: Timestamp, is_secure: bool) -> String {
         let value = self.write(session, now);
         let secure = if is_secure { "; Secure" } else { "" };
-        let seconds = session.lasts().as_secs();
-        format!("{NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+        let seconds = session.lifetime().as_secs();
+        format!(
+            "{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
+        )
     }
 
-    /// The mark that the forms of a caller carry.
-    pub(crate) fn mark(&self, caller: &Caller) -> String {
+    /// The CSRF token for the forms of a caller.
+    pub(crate) fn csrf_token(&self, caller: &Caller) -> String {
         self.sign("form", &[&caller.tenant, &caller.name])
     }
 
-    /// Whether a form came from a page that this caller was shown.
-    pub(crate) fn is_marked(&self, caller: &Caller, mark: &str) -> bool {
-        self.is_signed("form", &[&caller.tenant, &caller.name], mark)
+    pub(crate) fn verify_csrf(&self, caller: &Caller, token: &str) -> bool {
+        self.is_signed("form", &[&caller.tenant, &caller.name], token)
     }
 
-    /// The mark of the one form that is shown to nobody in particular.
-    pub(crate) fn stranger_mark(&self) -> String {
-        self.sign("form of a stranger", &[])
+    /// The CSRF token of the sign-in form, which has no caller.
+    pub(crate) fn sign_in_csrf_token(&self) -> String {
+        self.sign("sign-in form", &[])
     }
 
-    pub(crate) fn is_stranger_marked(&self, mark: &str) -> bool {
-        self.is_signed("form of a stranger", &[], mark)
+    pub(crate) fn verify_sign_in_csrf(&self, token: &str) -> bool {
+        self.is_signed("sign-in form", &[], token)
     }
 }
 
-/// The header that signs somebody out.
-pub(crate) fn unset() -> String {
-    format!("{NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
+/// The `Set-Cookie` value that ends a session.
+pub(crate) fn clear_cookie() -> String {
+    format!("{COOKIE_NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
 }
 
-/// The session's cookie, if there is one.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
-    named(headers, NAME)
+/// The value of the session cookie.
+pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
+    find_cookie(headers, COOKIE_NAME)
 }
 
-/// The cookie of this name, if there is one.
-pub(crate) fn named<'a>(headers: &'a HeaderMap, cookie: &str) -> Option<&'a str> {
-    let said = headers.get_all(COOKIE).iter();
-    let pairs = said.filter_map(|line| line.to_str().ok());
-    pairs
+/// The value of the cookie with this name.
+pub(crate) fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    lines
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find_map(|(name, value)| (name == cookie).then_some(value))
+        .find_map(|(key, value)| (key == name).then_some(value))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
@@ -207,17 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_says_who_it_is_until_it_is_over() {
-        let seal = Seal::new(&[7; 32]);
-        let cookie = seal.write(&session(), NOW);
-        assert_eq!(seal.read(&cookie, NOW), Some(session()));
-        let last = NOW.checked_add(LASTS).unwrap();
-        assert_eq!(seal.read(&cookie, last), None);
-        assert_eq!(Seal::new(&[8; 32]).read(&cookie, NOW), None);
+    fn sessions_expire_and_need_the_same_key() {
+        let signer = CookieSigner::new(&[7; 32]);
+        let cookie = signer.write(&session(), NOW);
+        assert_eq!(signer.read(&cookie, NOW), Some(session()));
+        let end = NOW.checked_add(TOKEN_SESSION_LIFETIME).unwrap();
+        assert_eq!(signer.read(&cookie, end), None);
+        assert_eq!(CookieSigner::new(&[8; 32]).read(&cookie, NOW), None);
     }
 
-    fn person() -> Session {
-        Session::Person {
+    fn user_session() -> Session {
+        Session::User {
             tenant: Arc::from("acme"),
             subject: "auth0|ann.é~1".to_owned(),
             role: Role::Member,
@@ -225,45 +227,46 @@ mod tests {
     }
 
     #[test]
-    fn whom_the_provider_knows_is_believed_for_a_working_day() {
-        let seal = Seal::new(&[7; 32]);
-        let cookie = seal.write(&person(), NOW);
-        assert_eq!(seal.read(&cookie, NOW), Some(person()));
-        assert_eq!(seal.read(&cookie, NOW.checked_add(DAY).unwrap()), None);
+    fn user_sessions_expire_after_eight_hours() {
+        let signer = CookieSigner::new(&[7; 32]);
+        let cookie = signer.write(&user_session(), NOW);
+        assert_eq!(signer.read(&cookie, NOW), Some(user_session()));
+        let end = NOW.checked_add(USER_SESSION_LIFETIME).unwrap();
+        assert_eq!(signer.read(&cookie, end), None);
     }
 
     #[test]
-    fn no_part_of_a_cookie_can_be_changed() {
-        let seal = Seal::new(&[7; 32]);
-        for session in [session(), person()] {
-            let cookie = seal.write(&session, NOW);
+    fn rejects_cookies_with_any_changed_character() {
+        let signer = CookieSigner::new(&[7; 32]);
+        for session in [session(), user_session()] {
+            let cookie = signer.write(&session, NOW);
             for (at, _) in cookie.char_indices() {
                 let mut other = cookie.clone().into_bytes();
                 other[at] = if other[at] == b'1' { b'2' } else { b'1' };
                 let other = String::from_utf8(other).unwrap();
-                assert_eq!(seal.read(&other, NOW), None, "{other}");
+                assert_eq!(signer.read(&other, NOW), None, "{other}");
             }
         }
         for wrong in ["", ".", "...", "a.b.c.d", "é.é"] {
-            assert_eq!(seal.read(wrong, NOW), None, "{wrong}");
+            assert_eq!(signer.read(wrong, NOW), None, "{wrong}");
         }
     }
 
     #[test]
-    fn a_mark_is_of_one_caller() {
-        let seal = Seal::new(&[7; 32]);
+    fn csrf_tokens_are_bound_to_the_caller() {
+        let signer = CookieSigner::new(&[7; 32]);
         let (ann, bob) = (Caller::local("ann"), Caller::local("bob"));
-        assert!(seal.is_marked(&ann, &seal.mark(&ann)));
-        assert!(!seal.is_marked(&bob, &seal.mark(&ann)));
-        assert!(!seal.is_marked(&ann, &seal.stranger_mark()));
-        assert!(!seal.is_marked(&ann, ""));
+        assert!(signer.verify_csrf(&ann, &signer.csrf_token(&ann)));
+        assert!(!signer.verify_csrf(&bob, &signer.csrf_token(&ann)));
+        assert!(!signer.verify_csrf(&ann, &signer.sign_in_csrf_token()));
+        assert!(!signer.verify_csrf(&ann, ""));
     }
 
     #[test]
-    fn the_cookie_is_found_among_others() {
+    fn finds_the_session_cookie_among_others() {
         let mut headers = HeaderMap::new();
-        assert_eq!(cookie(&headers), None);
+        assert_eq!(session_cookie(&headers), None);
         headers.insert(COOKIE, "a=b; onward_session=x.y; c=d".parse().unwrap());
-        assert_eq!(cookie(&headers), Some("x.y"));
+        assert_eq!(session_cookie(&headers), Some("x.y"));
     }
 }

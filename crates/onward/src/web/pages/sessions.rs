@@ -1,35 +1,31 @@
-//! `/sessions` and `/sessions/{id}`: agents' sessions, as their hooks or a harness tell of them. Each turn
-//! with its idle steps against the threshold, its steps, and its calls as chips; what will not answer any
-//! more can be closed by hand.
+//! `/sessions` and `/sessions/{id}`: agent sessions reported by hooks, the proxy or the API, with
+//! turns, steps and tool calls. Open calls can be marked as dead.
 
 use askama::Template;
 use axum::extract::Path;
 use onward_core::Timestamp;
 use onward_core::call::CallStatus;
 use onward_core::role::Permission;
-use onward_core::turn::Judgement;
+use onward_core::turn::{Judgement, TurnEnd};
 use onward_engine::{CallKey, CallRecord, SessionLine, Turn, TurnStep};
 
-use super::frame::{Frame, Section, render};
-use super::show::{Badge, When, gist, text};
-use super::{Failed, Page, Posted, Visit, done, to};
+use super::format::{Badge, RelativeTime, multiline, one_line, status_label};
+use super::layout::{Layout, Section, render};
+use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
 use crate::output::call;
 
-/// How many sessions are listed.
-const LISTED: u32 = 100;
-/// How many turns of a session are shown.
-const TURNS: u32 = 20;
-/// How many steps of each.
-const STEPS: u32 = 50;
-/// How many interrupted calls are told of before one asks for the rest.
-const LOST: usize = 3;
+const MAX_SESSIONS: u32 = 100;
+const MAX_TURNS: u32 = 20;
+const MAX_STEPS_PER_TURN: u32 = 50;
+/// Interrupted calls that are displayed without expanding the list.
+const VISIBLE_INTERRUPTED: usize = 3;
 
 #[derive(Template)]
 #[template(path = "sessions.html")]
 struct Sessions {
-    frame: Frame,
+    layout: Layout,
     rows: Vec<Row>,
-    /// Whether there may be more than are shown.
+    /// Whether there may be more sessions.
     more: bool,
 }
 
@@ -39,131 +35,133 @@ struct Row {
     agent: String,
     directory: String,
     turns: u64,
-    held: u64,
+    stuck: u64,
     off: bool,
     ended: bool,
-    seen: When,
+    seen: RelativeTime,
 }
 
 #[derive(Template)]
 #[template(path = "session.html")]
 struct Session {
-    frame: Frame,
+    layout: Layout,
     id: String,
     agent: String,
     directory: Option<String>,
-    started: When,
-    seen: When,
-    ended: Option<When>,
+    started: RelativeTime,
+    seen: RelativeTime,
+    ended: Option<RelativeTime>,
     off: bool,
-    lost: Vec<Chip>,
-    turns: Vec<Shown>,
-    why_not_close: Option<String>,
+    interrupted: Vec<CallView>,
+    turns: Vec<TurnView>,
+    close_denied: Option<String>,
 }
 
-/// A turn.
-struct Shown {
-    /// Its place on the page: turns of subagents have numbers of their own.
-    place: usize,
+struct TurnView {
+    /// Index on the page. Turn numbers are not unique, because subagents have their own.
+    index: usize,
     number: u32,
     subagent: Option<String>,
-    began: When,
-    word: String,
+    started: RelativeTime,
+    state: String,
     is_stuck: bool,
     steps: u32,
     idle: u32,
     threshold: u32,
-    refusals: u32,
-    last: Vec<Step>,
+    rejections: u32,
+    last_steps: Vec<StepView>,
+    /// Number of earlier steps that are not displayed.
     more: u32,
-    chips: Vec<Chip>,
+    calls: Vec<CallView>,
 }
 
-/// A step of a turn.
-struct Step {
+/// A step of a turn: one model response and its calls.
+struct StepView {
     number: u32,
-    verdict: &'static str,
-    why: String,
+    judgement: &'static str,
+    reason: String,
     calls: Vec<(String, String)>,
 }
 
-/// A call.
-struct Chip {
+/// A tool call.
+struct CallView {
     id: String,
     badge: Badge,
     tool: String,
     input: String,
-    standing: String,
+    state: String,
     is_open: bool,
-    is_lost: bool,
-    close: String,
+    is_interrupted: bool,
+    /// URL of the form that marks the call as dead.
+    close_url: String,
     subagent: String,
-    grounds: Option<String>,
-    told: Option<String>,
+    /// Why Onward interrupted the call.
+    reason: Option<String>,
+    /// The result that the model received instead of a real one.
+    synthetic_result: Option<String>,
     result: Option<String>,
 }
 
-pub(super) async fn show(visit: Visit) -> Page {
+pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
-    let sessions = engine.list_sessions(&visit.caller, LISTED).await?;
+    let sessions = engine.list_sessions(&visit.caller, MAX_SESSIONS).await?;
     let now = engine.now();
     render(&Sessions {
-        frame: visit.frame("Sessions", Section::Sessions).await?,
-        more: sessions.len() >= usize::try_from(LISTED).unwrap_or(usize::MAX),
-        rows: sessions.iter().map(|line| Row::of(line, now)).collect(),
+        layout: visit.layout("Sessions", Section::Sessions).await?,
+        more: sessions.len() >= usize::try_from(MAX_SESSIONS).unwrap_or(usize::MAX),
+        rows: sessions.iter().map(|line| Row::new(line, now)).collect(),
     })
 }
 
-pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> Page {
+pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
     let view = engine
-        .show_session(&visit.caller, &id, TURNS, STEPS)
+        .show_session(&visit.caller, &id, MAX_TURNS, MAX_STEPS_PER_TURN)
         .await?;
     let now = engine.now();
     let session = &view.session;
-    let chips = |turn: &Turn| {
+    let calls = |turn: &Turn| {
         let of_turn = view
             .calls
             .iter()
             .filter(|record| record.key.turn == turn.number && record.key.agent == turn.agent);
-        of_turn.map(|record| Chip::of(record, now)).collect()
+        of_turn.map(|record| CallView::new(record, now)).collect()
     };
-    // What is going on stands on top.
-    let turns = view.turns.iter().rev();
-    let turns = turns.enumerate();
-    let turns = turns.map(|(place, (turn, steps))| Shown {
-        place,
-        ..Shown::of(turn, steps, chips(turn), now)
-    });
-    let lost = view
+    // Newest turn first.
+    let turns = view.turns.iter().rev().enumerate();
+    let turns =
+        turns.map(|(index, (turn, steps))| TurnView::new(index, turn, steps, calls(turn), now));
+    let interrupted = view
         .calls
         .iter()
         .rev()
         .filter(|record| record.status() == CallStatus::Interrupted);
     render(&Session {
-        frame: visit
-            .frame(&format!("Session {}", session.id), Section::Sessions)
+        layout: visit
+            .layout(&format!("Session {}", session.id), Section::Sessions)
             .await?,
-        id: gist(&session.id, 200),
-        agent: gist(&session.agent, 60),
-        directory: session.directory.as_deref().map(|path| gist(path, 300)),
-        started: When::new(session.started_at, now),
-        seen: When::new(session.last_seen_at, now),
-        ended: session.ended_at.map(|at| When::new(at, now)),
+        id: one_line(&session.id, 200),
+        agent: one_line(&session.agent, 60),
+        directory: session.directory.as_deref().map(|path| one_line(path, 300)),
+        started: RelativeTime::new(session.started_at, now),
+        seen: RelativeTime::new(session.last_seen_at, now),
+        ended: session.ended_at.map(|at| RelativeTime::new(at, now)),
         off: session.switched_off,
-        lost: lost.map(|record| Chip::of(record, now)).collect(),
+        interrupted: interrupted
+            .map(|record| CallView::new(record, now))
+            .collect(),
         turns: turns.collect(),
-        why_not_close: visit.why_not(Permission::Intervene),
+        close_denied: visit.denial(Permission::Intervene),
     })
 }
 
-/// Gives up a call by hand.
+/// Marks a call as interrupted.
 pub(super) async fn close(
     Path((id, turn, position)): Path<(String, u32, u32)>,
-    posted: Posted,
-) -> Page {
-    let (visit, fields) = (posted.visit, posted.fields);
-    let session = named(&visit, &id).await?;
+    post: FormPost,
+) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let session = find_session(&visit, &id).await?;
     let key = CallKey {
         session: session.clone(),
         agent: fields.get("subagent").unwrap_or_default().to_owned(),
@@ -171,17 +169,17 @@ pub(super) async fn close(
         position,
     };
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    done(async move { engine.close_call(&caller, key).await }).await?;
-    Ok(to(&format!("{}?done=closed", address(&session))))
+    run_to_completion(async move { engine.interrupt_call(&caller, key).await }).await?;
+    Ok(redirect(&format!("{}?done=closed", session_url(&session))))
 }
 
-async fn named(visit: &Visit, id: &str) -> Result<String, Failed> {
+async fn find_session(visit: &Visit, id: &str) -> Result<String, PageError> {
     let found = visit.site.engine.find_session(&visit.caller, id).await?;
     Ok(found.id)
 }
 
-/// Where a session is shown. Its id is the agent's, and may hold anything.
-fn address(session: &str) -> String {
+/// The URL of a session page. Agents choose session ids, so all special characters are escaped.
+fn session_url(session: &str) -> String {
     let mut path = String::from("/sessions/");
     for byte in session.bytes() {
         match byte {
@@ -195,69 +193,97 @@ fn address(session: &str) -> String {
 }
 
 impl Row {
-    fn of(line: &SessionLine, now: Timestamp) -> Self {
+    fn new(line: &SessionLine, now: Timestamp) -> Self {
         let session = &line.session;
         Self {
-            link: address(&session.id),
-            name: gist(&session.id, 40),
-            agent: gist(&session.agent, 60),
-            directory: gist(session.directory.as_deref().unwrap_or_default(), 100),
+            link: session_url(&session.id),
+            name: one_line(&session.id, 40),
+            agent: one_line(&session.agent, 60),
+            directory: one_line(session.directory.as_deref().unwrap_or_default(), 100),
             turns: line.turns,
-            held: line.held,
+            stuck: line.held,
             off: session.switched_off,
             ended: session.ended_at.is_some(),
-            seen: When::new(session.last_seen_at, now),
+            seen: RelativeTime::new(session.last_seen_at, now),
         }
     }
 }
 
-impl Shown {
-    fn of(turn: &Turn, steps: &[TurnStep], chips: Vec<Chip>, now: Timestamp) -> Self {
-        let held = turn.standing.held.map(|held| held.as_str());
-        let word = match (turn.ended, held) {
-            (None, None) => "under way".to_owned(),
-            (None, Some(held)) => held.to_owned(),
-            (Some((_, why)), None) => why.as_str().to_owned(),
-            (Some((_, why)), Some(held)) => format!("{held}, {why}"),
+impl TurnView {
+    fn new(
+        index: usize,
+        turn: &Turn,
+        steps: &[TurnStep],
+        calls: Vec<CallView>,
+        now: Timestamp,
+    ) -> Self {
+        let held = turn
+            .standing
+            .text_only
+            .map(|held| status_label(held.as_str()));
+        let is_stuck = held.is_some();
+        let end = turn.ended.map(|(_, end)| end_label(end).to_owned());
+        let state: Vec<String> = held.into_iter().chain(end).collect();
+        let state = if state.is_empty() {
+            "in progress".to_owned()
+        } else {
+            state.join(", ")
         };
-        let shown = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+        let displayed = u32::try_from(steps.len()).unwrap_or(u32::MAX);
         Self {
-            place: 0,
+            index,
             number: turn.number,
-            subagent: (!turn.agent.is_empty()).then(|| gist(&turn.agent, 60)),
-            began: When::new(turn.began_at, now),
-            word: word.replace('_', " "),
-            is_stuck: held.is_some(),
+            subagent: (!turn.agent.is_empty()).then(|| one_line(&turn.agent, 60)),
+            started: RelativeTime::new(turn.began_at, now),
+            state,
+            is_stuck,
             steps: turn.standing.steps,
             idle: turn.standing.idle_steps,
             threshold: turn.threshold,
-            refusals: turn.standing.refusals,
-            last: steps.iter().map(Step::of).collect(),
-            more: turn.standing.steps.saturating_sub(shown),
-            chips,
+            rejections: turn.standing.rejections,
+            last_steps: steps.iter().map(StepView::new).collect(),
+            more: turn.standing.steps.saturating_sub(displayed),
+            calls,
         }
     }
 }
 
-impl Step {
-    fn of(step: &TurnStep) -> Self {
-        let why = match (step.judgement, &step.why) {
-            (Judgement::Progress, Some(why)) => gist(why, 100),
-            (Judgement::Idle | Judgement::Stalled, _) => format!("idle {}", step.idle_steps),
+fn end_label(end: TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Answered => "answered",
+        TurnEnd::NextPrompt => "ended by the next prompt",
+        TurnEnd::Stopped => "stopped",
+        TurnEnd::SessionEnded => "ended with the session",
+    }
+}
+
+impl StepView {
+    fn new(step: &TurnStep) -> Self {
+        let reason = match (step.judgement, &step.why) {
+            (Judgement::Progress, Some(reason)) => one_line(reason, 100),
+            (Judgement::Idle | Judgement::Stalled, _) => {
+                format!("{} in a row", step.idle_steps)
+            }
             (Judgement::Progress | Judgement::Unjudged, _) => String::new(),
         };
-        let call = |call: &onward_engine::CallLine| (gist(&call.tool, 60), gist(&call.input, 120));
+        let call =
+            |call: &onward_engine::CallLine| (one_line(&call.tool, 60), one_line(&call.input, 120));
         Self {
             number: step.number,
-            verdict: step.judgement.as_str(),
-            why,
+            judgement: match step.judgement {
+                Judgement::Progress => "progress",
+                Judgement::Idle => "no progress",
+                Judgement::Stalled => "stuck",
+                Judgement::Unjudged => "not judged",
+            },
+            reason,
             calls: step.calls.iter().map(call).collect(),
         }
     }
 }
 
-impl Chip {
-    fn of(record: &CallRecord, now: Timestamp) -> Self {
+impl CallView {
+    fn new(record: &CallRecord, now: Timestamp) -> Self {
         let CallKey {
             session,
             agent,
@@ -268,16 +294,20 @@ impl Chip {
         Self {
             id: format!("{turn}-{position}"),
             badge: Badge::call(record.status()),
-            tool: gist(&record.tool, 60),
-            input: gist(&record.input, 200),
-            standing: call::standing(record, now),
+            tool: one_line(&record.tool, 60),
+            input: one_line(&record.input, 200),
+            state: call::describe(record, now),
             is_open: record.status().is_open(),
-            is_lost: record.status() == CallStatus::Interrupted,
-            close: format!("{}/calls/{turn}/{position}/close", address(session)),
+            is_interrupted: record.status() == CallStatus::Interrupted,
+            close_url: format!("{}/calls/{turn}/{position}/close", session_url(session)),
             subagent: agent.clone(),
-            grounds: synthetic.map(|said| text(&said.to_operator, 1_000).replace('`', "")),
-            told: synthetic.map(|said| text(&said.to_model, 1_000)),
-            result: record.result.as_deref().map(|result| text(result, 1_000)),
+            reason: synthetic
+                .map(|synthetic| multiline(&synthetic.to_operator, 1_000).replace('`', "")),
+            synthetic_result: synthetic.map(|synthetic| multiline(&synthetic.to_model, 1_000)),
+            result: record
+                .result
+                .as_deref()
+                .map(|result| multiline(result, 1_000)),
         }
     }
 }
@@ -287,9 +317,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_holds_anything_stays_one_part_of_an_address() {
-        assert_eq!(address("7d0c-1f"), "/sessions/7d0c-1f");
-        assert_eq!(address("a/../b?c"), "/sessions/a%2F..%2Fb%3Fc");
-        assert_eq!(address("ü"), "/sessions/%C3%BC");
+    fn session_ids_are_escaped_in_urls() {
+        assert_eq!(session_url("7d0c-1f"), "/sessions/7d0c-1f");
+        assert_eq!(session_url("a/../b?c"), "/sessions/a%2F..%2Fb%3Fc");
+        assert_eq!(session_url("ü"), "/sessions/%C3%BC");
     }
 }

@@ -1,7 +1,6 @@
-//! `/settings`: how to connect each agent, tokens, members, who is told of findings, and what holds:
-//! thresholds, retention.
+//! `/settings`: agent setup, tokens, members, notifications, thresholds and retention.
 //!
-//! A token is on the one page that answers to its making, and nowhere else.
+//! The secret of a new token is displayed once, in the response to its creation.
 
 use std::time::Duration;
 
@@ -12,48 +11,48 @@ use onward_core::turn::OnStall;
 use onward_core::{
     Code, DEFAULT_CALL_TIMEOUT, DEFAULT_STALL_THRESHOLD, Role, STALE_GRACE, Timestamp,
 };
-use onward_engine::{Delivery, Entrance, Member, Notice, Token};
+use onward_engine::{Delivery, Member, Notice, SignInMethod, Token};
 
-use super::frame::{Frame, Section, render};
-use super::show::{When, gist};
-use super::{Page, Posted, Visit, done, to};
+use super::format::{RelativeTime, one_line};
+use super::layout::{Layout, Section, render};
+use super::{FormPost, PageResult, Visit, redirect, run_to_completion};
 use crate::config::{Config, loop_control};
-use crate::output::words;
+use crate::output::format;
 use crate::web::problem::Problem;
 
-const DAY: u64 = 24 * 60 * 60;
-/// How many of the last findings are looked at.
-const NOTICES: u32 = 50;
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+/// Number of recent notifications in the statistics.
+const MAX_NOTIFICATIONS: u32 = 50;
 
-/// What the configuration says, for people.
-pub(crate) struct Shown {
+/// Configuration values, formatted for display.
+pub(crate) struct ConfigView {
     pub(super) stall_threshold: String,
     pub(super) finished_plans: String,
     pub(super) tool_calls: String,
     pub(super) sessions: String,
-    /// When a turn goes round in circles, and what is done then.
+    /// RelativeTime a turn counts as stuck, and the response to it.
     pub(super) turns: String,
-    /// When a call is given up that says nothing of its own.
+    /// Default time limit of a call without output.
     pub(super) calls: String,
-    /// The webhook, as far as it may be shown, and what it is told.
+    /// The webhook URL without secrets, and the kinds of notifications it receives.
     pub(super) webhook: Option<(String, String)>,
 }
 
-impl Shown {
-    pub(crate) fn of(config: &Config) -> Self {
-        let kept = |days: Option<u32>| {
-            days.map_or("for ever".to_owned(), |days| {
-                words::count(days, "day", "days")
+impl ConfigView {
+    pub(crate) fn new(config: &Config) -> Self {
+        let retention = |days: Option<u32>| {
+            days.map_or("forever".to_owned(), |days| {
+                format::count(days, "day", "days")
             })
         };
         Self {
-            stall_threshold: words::span(DEFAULT_STALL_THRESHOLD),
-            finished_plans: kept(config.finished_plans_days.value),
-            tool_calls: kept(config.tool_calls_days.value),
-            sessions: kept(config.sessions_days.value),
+            stall_threshold: format::duration(DEFAULT_STALL_THRESHOLD),
+            finished_plans: retention(config.finished_plans_days.value),
+            tool_calls: retention(config.tool_calls_days.value),
+            sessions: retention(config.sessions_days.value),
             turns: turns(&config.loop_control),
-            calls: words::span(DEFAULT_CALL_TIMEOUT + STALE_GRACE),
-            webhook: config.notify.shown().map(|url| {
+            calls: format::duration(DEFAULT_CALL_TIMEOUT + STALE_GRACE),
+            webhook: config.notify.display_webhook().map(|url| {
                 let kinds = config.notify.kinds.value.iter();
                 let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
                 (url, kinds.join(", "))
@@ -63,24 +62,28 @@ impl Shown {
 }
 
 fn turns(control: &loop_control::Settings) -> String {
-    let (threshold, most) = (
+    let (threshold, max_steps) = (
         control.progress_stall_threshold.value,
         control.max_steps_per_turn.value,
     );
-    let idle = words::count(threshold, "idle step", "idle steps");
-    let done = match control.on_stall.value {
-        OnStall::TextOnly => "it is reminded, then it may only answer in text",
-        OnStall::Nudge => "it is reminded",
-        OnStall::Warn => "its person is told",
-        OnStall::Off => "nothing is done",
+    let idle = format::count(
+        threshold,
+        "response without progress",
+        "responses in a row without progress",
+    );
+    let action = match control.on_stall.value {
+        OnStall::TextOnly => "reminder, then text answers only",
+        OnStall::Nudge => "reminder",
+        OnStall::Warn => "warning to the user",
+        OnStall::Off => "no action",
     };
-    match most {
-        0 => format!("{idle}: {done}"),
-        most => format!("{idle}, or {most} steps: {done}"),
+    match max_steps {
+        0 => format!("{idle}: {action}"),
+        max_steps => format!("{idle}, or {max_steps} responses: {action}"),
     }
 }
 
-/// How an agent is connected.
+/// Setup instructions for an agent.
 pub(super) struct Snippet {
     pub(super) id: &'static str,
     pub(super) agent: &'static str,
@@ -90,97 +93,100 @@ pub(super) struct Snippet {
 #[derive(Template)]
 #[template(path = "settings.html")]
 struct Settings<'a> {
-    frame: Frame,
-    settings: &'a Shown,
+    layout: Layout,
+    settings: &'a ConfigView,
     tenant: String,
-    made: Option<Made>,
-    tokens: Vec<Row>,
-    /// Who may see it sees who belongs to the tenant.
+    created: Option<NewToken>,
+    tokens: Vec<TokenRow>,
     members: Vec<MemberRow>,
-    why_no_members: Option<String>,
-    why_not: Option<String>,
+    members_denied: Option<String>,
+    tokens_denied: Option<String>,
     roles: Vec<&'static str>,
     snippets: Vec<Snippet>,
-    notices: Notices,
+    webhook_stats: WebhookStats,
 }
 
-/// How the telling of findings goes.
-struct Notices {
-    /// Those that were told, of the last ones.
+/// Delivery statistics of recent notifications.
+struct WebhookStats {
     sent: usize,
-    /// Those that wait for another try.
-    waiting: usize,
-    given_up: usize,
-    /// The last one that could not be told: when it was found, and why.
-    trouble: Option<(When, String)>,
+    queued: usize,
+    failed: usize,
+    /// The most recent undelivered notification with an error.
+    last_error: Option<(RelativeTime, String)>,
 }
 
-impl Notices {
-    fn of(notices: &[Notice], now: Timestamp) -> Self {
-        let count = |which: Delivery| {
-            let are = notices.iter().filter(|notice| notice.delivery == which);
-            are.count()
+impl WebhookStats {
+    fn new(notices: &[Notice], now: Timestamp) -> Self {
+        let count = |delivery: Delivery| {
+            let notices = notices.iter().filter(|notice| notice.delivery == delivery);
+            notices.count()
         };
-        let in_trouble = |notice: &&Notice| match notice.delivery {
+        let has_error = |notice: &&Notice| match notice.delivery {
             Delivery::Waiting | Delivery::GivenUp => notice.last_error.is_some(),
             Delivery::Sent | Delivery::Unwanted => false,
         };
-        let trouble = notices.iter().find(in_trouble);
+        let last_error = notices.iter().find(has_error);
         Self {
             sent: count(Delivery::Sent),
-            waiting: count(Delivery::Waiting),
-            given_up: count(Delivery::GivenUp),
-            trouble: trouble.map(|notice| {
-                let why = notice.last_error.as_deref().unwrap_or_default();
-                (When::new(notice.found_at, now), gist(why, 300))
+            queued: count(Delivery::Waiting),
+            failed: count(Delivery::GivenUp),
+            last_error: last_error.map(|notice| {
+                let error = notice.last_error.as_deref().unwrap_or_default();
+                (
+                    RelativeTime::new(notice.found_at, now),
+                    one_line(error, 300),
+                )
             }),
         }
     }
 }
 
-/// A token that was just made.
-struct Made {
+/// A token that was just created.
+struct NewToken {
     name: String,
     secret: String,
 }
 
-struct Row {
+struct TokenRow {
     id: String,
     name: String,
     prefix: String,
     role: &'static str,
-    created: When,
-    used: Option<When>,
+    created: RelativeTime,
+    used: Option<RelativeTime>,
     expires: String,
     is_expired: bool,
-    revoked: Option<When>,
-    why_not_revoke: Option<String>,
+    revoked: Option<RelativeTime>,
+    revoke_denied: Option<String>,
 }
 
 struct MemberRow {
     name: String,
     role: &'static str,
-    by: &'static str,
-    seen: Option<When>,
-    is_me: bool,
+    signs_in_with: &'static str,
+    seen: Option<RelativeTime>,
+    is_self: bool,
 }
 
-/// How each agent is connected to this server.
+/// Commands that connect agents to this server.
 pub(super) fn snippets(visit: &Visit) -> Vec<Snippet> {
-    let base = visit.site.desk.base_url.as_deref();
+    let base = visit.site.tool_context.base_url.as_deref();
     let url = format!("{}/mcp", base.unwrap_or("http://localhost:7171"));
-    let closed = visit.site.gate.open.is_none();
-    let header = match closed {
-        true => " --header \"Authorization: Bearer $ONWARD_TOKEN\"",
-        false => "",
+    let needs_token = visit.site.auth.local_user.is_none();
+    let header = if needs_token {
+        " --header \"Authorization: Bearer $ONWARD_TOKEN\""
+    } else {
+        ""
     };
-    let codex = match closed {
-        true => " --bearer-token-env-var ONWARD_TOKEN",
-        false => "",
+    let codex = if needs_token {
+        " --bearer-token-env-var ONWARD_TOKEN"
+    } else {
+        ""
     };
-    let cursor = match closed {
-        true => ", \"headers\": { \"Authorization\": \"Bearer ${env:ONWARD_TOKEN}\" }",
-        false => "",
+    let cursor = if needs_token {
+        ", \"headers\": { \"Authorization\": \"Bearer ${env:ONWARD_TOKEN}\" }"
+    } else {
+        ""
     };
     let snippet = |id, agent, text| Snippet { id, agent, text };
     vec![
@@ -211,135 +217,144 @@ pub(super) fn snippets(visit: &Visit) -> Vec<Snippet> {
         ),
         snippet(
             "other",
-            "Any other MCP client, on the machine of the database",
+            "Other MCP clients, on the machine with the database",
             "onward mcp".to_owned(),
         ),
     ]
 }
 
-pub(super) async fn show(visit: Visit) -> Page {
+pub(super) async fn show(visit: Visit) -> PageResult {
     page(&visit, None).await
 }
 
-async fn page(visit: &Visit, made: Option<Made>) -> Page {
+async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
     let engine = &visit.site.engine;
-    let why_not = visit.why_not(Permission::ManageTokens);
+    let tokens_denied = visit.denial(Permission::ManageTokens);
     let now = engine.now();
-    let tokens = match why_not {
+    let tokens = match tokens_denied {
         None => engine.tokens(&visit.caller).await?,
         Some(_) => Vec::new(),
     };
-    let why_no_members = visit.why_not(Permission::ManageMembers);
-    let members = match why_no_members {
+    let members_denied = visit.denial(Permission::ManageMembers);
+    let members = match members_denied {
         None => members(visit, &engine.members(&visit.caller).await?, now),
         Some(_) => Vec::new(),
     };
-    let may_make_owners = visit.why_not(Permission::ManageTenant).is_none();
+    let may_create_owners = visit.denial(Permission::ManageTenant).is_none();
     let roles = Role::ALL
         .iter()
-        .filter(|role| **role != Role::Owner || may_make_owners);
+        .filter(|role| **role != Role::Owner || may_create_owners);
     render(&Settings {
-        frame: visit.frame("Settings", Section::Settings).await?,
+        layout: visit.layout("Settings", Section::Settings).await?,
         settings: &visit.site.settings,
-        tenant: words::line(&visit.caller.tenant),
-        made,
-        tokens: tokens.iter().map(|token| row(visit, token, now)).collect(),
+        tenant: format::sanitize_line(&visit.caller.tenant),
+        created,
+        tokens: tokens
+            .iter()
+            .map(|token| token_row(visit, token, now))
+            .collect(),
         members,
-        why_no_members,
-        why_not,
+        members_denied,
+        tokens_denied,
         roles: roles.map(|role| role.as_str()).collect(),
         snippets: snippets(visit),
-        notices: Notices::of(&engine.notices(&visit.caller, NOTICES).await?, now),
+        webhook_stats: WebhookStats::new(
+            &engine
+                .notifications(&visit.caller, MAX_NOTIFICATIONS)
+                .await?,
+            now,
+        ),
     })
 }
 
-/// Those who are known, and whoever looks: on their own machine nobody says who they are.
-fn members(visit: &Visit, known: &[Member], now: Timestamp) -> Vec<MemberRow> {
-    let me = &visit.caller;
-    let mut rows: Vec<MemberRow> = known
+/// The recorded members, and the local user if no authentication is required.
+fn members(visit: &Visit, members: &[Member], now: Timestamp) -> Vec<MemberRow> {
+    let caller = &visit.caller;
+    let mut rows: Vec<MemberRow> = members
         .iter()
         .map(|member| MemberRow {
-            name: gist(&member.name, 100),
+            name: one_line(&member.name, 100),
             role: member.role.as_str(),
-            by: match member.by {
-                Entrance::Token => "token",
-                Entrance::Provider => "identity provider",
+            signs_in_with: match member.sign_in_method {
+                SignInMethod::Token => "token",
+                SignInMethod::Provider => "identity provider",
             },
-            seen: member.last_seen_at.map(|at| When::new(at, now)),
-            is_me: member.name == me.name,
+            seen: member.last_seen_at.map(|at| RelativeTime::new(at, now)),
+            is_self: member.name == caller.name,
         })
         .collect();
-    if visit.site.gate.open.is_some() {
-        let on_this_machine = MemberRow {
-            name: gist(&me.name, 100),
-            role: me.role.as_str(),
-            by: "this machine",
-            seen: Some(When::new(now, now)),
-            is_me: true,
+    if visit.site.auth.local_user.is_some() {
+        let local_user = MemberRow {
+            name: one_line(&caller.name, 100),
+            role: caller.role.as_str(),
+            signs_in_with: "local user",
+            seen: Some(RelativeTime::new(now, now)),
+            is_self: true,
         };
-        rows.insert(0, on_this_machine);
+        rows.insert(0, local_user);
     }
     rows
 }
 
-fn row(visit: &Visit, token: &Token, now: Timestamp) -> Row {
-    let owner = token.role == Role::Owner;
-    Row {
+fn token_row(visit: &Visit, token: &Token, now: Timestamp) -> TokenRow {
+    let is_owner = token.role == Role::Owner;
+    TokenRow {
         id: token.id.to_string(),
-        name: gist(&token.name, 100),
+        name: one_line(&token.name, 100),
         prefix: token.prefix.clone(),
         role: token.role.as_str(),
-        created: When::new(token.created_at, now),
-        used: token.last_used_at.map(|at| When::new(at, now)),
-        expires: token.expires_at.map_or("never".to_owned(), words::day),
+        created: RelativeTime::new(token.created_at, now),
+        used: token.last_used_at.map(|at| RelativeTime::new(at, now)),
+        expires: token.expires_at.map_or("never".to_owned(), format::date),
         is_expired: token.expires_at.is_some_and(|at| at <= now),
-        revoked: token.revoked_at.map(|at| When::new(at, now)),
-        why_not_revoke: match owner {
-            true => visit.why_not(Permission::ManageTenant),
-            false => None,
+        revoked: token.revoked_at.map(|at| RelativeTime::new(at, now)),
+        revoke_denied: if is_owner {
+            visit.denial(Permission::ManageTenant)
+        } else {
+            None
         },
     }
 }
 
-pub(super) async fn create_token(posted: Posted) -> Page {
-    let Posted { visit, fields } = posted;
+pub(super) async fn create_token(post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
     let name = fields.get("name").unwrap_or_default().to_owned();
     let role = fields.parsed::<Role>("role").ok_or_else(|| {
         Problem::new(
             Code::InvalidInput,
-            "a token needs a role",
-            "go back, and choose one",
+            "a token requires a role",
+            "go back and select one",
         )
     })?;
     let engine = visit.site.engine.clone();
     let expires_at = match fields.get("days") {
         Some(days) => {
             let days = days.parse::<u32>().ok().filter(|days| *days > 0);
-            let span = days.map(|days| Duration::from_secs(u64::from(days) * DAY));
+            let span = days.map(|days| Duration::from_secs(u64::from(days) * DAY_SECONDS));
             let at = span.and_then(|span| engine.now().checked_add(span));
             Some(at.ok_or_else(|| {
                 Problem::new(
                     Code::InvalidInput,
-                    "the days that a token is good for are no number of days",
-                    "go back, and write a number, or nothing",
+                    "invalid number of days",
+                    "go back and enter a positive number, or leave the field empty for no expiry",
                 )
             })?)
         }
         None => None,
     };
     let caller = visit.caller.clone();
-    let made = done(async move {
-        let made = engine.create_token(&caller, &name, role, expires_at);
-        made.await
-    });
-    let (secret, token) = made.await?;
-    let name = gist(&token.name, 100);
-    page(&visit, Some(Made { name, secret })).await
+    let created =
+        run_to_completion(
+            async move { engine.create_token(&caller, &name, role, expires_at).await },
+        );
+    let (secret, token) = created.await?;
+    let name = one_line(&token.name, 100);
+    page(&visit, Some(NewToken { name, secret })).await
 }
 
-pub(super) async fn revoke(Path(id): Path<String>, posted: Posted) -> Page {
-    let visit = posted.visit;
+pub(super) async fn revoke(Path(id): Path<String>, post: FormPost) -> PageResult {
+    let visit = post.visit;
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    done(async move { engine.revoke_token(&caller, &id).await }).await?;
-    Ok(to("/settings?done=revoked"))
+    run_to_completion(async move { engine.revoke_token(&caller, &id).await }).await?;
+    Ok(redirect("/settings?done=revoked"))
 }

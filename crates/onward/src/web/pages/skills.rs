@@ -1,28 +1,26 @@
-//! `/skills`: what agents' skills did: how they went on the whole, and each execution, the last one
-//! first, filtered by status and by skill. `/skills/{id}` is one of them.
+//! `/skills`: statistics and runs of agents' skills, most recent first, filtered by status and
+//! skill. `/skills/{id}`: one run.
 
 use askama::Template;
 use axum::extract::Path;
 use onward_core::Timestamp;
 use onward_core::id::SkillExecutionId;
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
-use onward_engine::skill::{SkillFigures, SkillQuery};
+use onward_engine::skill::{SkillQuery, SkillStats};
 use onward_engine::{Error, SkillCursor};
 
-use super::frame::{Frame, Section, render};
-use super::show::{Badge, When, gist, text};
-use super::{Page, Visit};
-use crate::output::words;
+use super::format::{Badge, RelativeTime, multiline, one_line};
+use super::layout::{Layout, Section, render};
+use super::{PageResult, Visit};
+use crate::output::format;
 
-/// How many executions a page holds.
-const SHOWN: u32 = 20;
-/// How much of a text is shown.
-const LONGEST: usize = 20_000;
+const PAGE_SIZE: u32 = 20;
+const MAX_CHARS: usize = 20_000;
 
 #[derive(Template)]
 #[template(path = "skills.html")]
 struct Skills {
-    frame: Frame,
+    layout: Layout,
     cards: Vec<Card>,
     choices: Vec<Choice>,
     skill: String,
@@ -41,41 +39,42 @@ struct Card {
 
 struct Choice {
     value: &'static str,
-    chosen: bool,
+    selected: bool,
 }
 
 struct Row {
     link: String,
     name: String,
-    same: String,
+    /// URL of all runs of the same skill.
+    same_skill: String,
     badge: Badge,
     plan: Option<String>,
     session: String,
-    started: When,
-    took: String,
+    started: RelativeTime,
+    duration: String,
     error: String,
 }
 
 #[derive(Template)]
 #[template(path = "skill.html")]
 struct Skill {
-    frame: Frame,
+    layout: Layout,
     row: Row,
     id: String,
-    updated: When,
-    ended: Option<When>,
+    updated: RelativeTime,
+    ended: Option<RelativeTime>,
     error: Option<String>,
     metadata: Option<String>,
 }
 
-pub(super) async fn show(visit: Visit) -> Page {
+pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
     let status: Option<SkillStatus> = visit.fields.parsed("status");
     let skill = visit.fields.get("skill").map(str::to_owned);
-    let behind = visit.fields.get("behind").and_then(cursor);
+    let after = visit.fields.get("after").and_then(cursor);
     let query = SkillQuery {
-        limit: SHOWN,
-        behind,
+        limit: PAGE_SIZE,
+        after,
         status,
         skill: skill.clone(),
     };
@@ -84,7 +83,7 @@ pub(super) async fn show(visit: Visit) -> Page {
     let now = engine.now();
     let next = page.next.map(|next| {
         let (at, id) = (next.started_at.as_millis(), next.execution);
-        let mut query = vec![format!("behind={at}.{id}")];
+        let mut query = vec![format!("after={at}.{id}")];
         let status = status.map(SkillStatus::as_str);
         for (name, value) in [("status", status), ("skill", skill.as_deref())] {
             query.extend(value.and_then(|value| field(name, value)));
@@ -92,45 +91,47 @@ pub(super) async fn show(visit: Visit) -> Page {
         format!("/skills?{}", query.join("&"))
     });
     render(&Skills {
-        frame: visit.frame("Skills", Section::Skills).await?,
+        layout: visit.layout("Skills", Section::Skills).await?,
         cards: cards(&figures),
         choices: SkillStatus::ALL
-            .map(|one| Choice {
-                value: one.as_str(),
-                chosen: status == Some(one),
+            .map(|choice| Choice {
+                value: choice.as_str(),
+                selected: status == Some(choice),
             })
             .into(),
-        is_filtered: status.is_some() || skill.is_some() || behind.is_some(),
+        is_filtered: status.is_some() || skill.is_some() || after.is_some(),
         skill: skill.unwrap_or_default(),
-        rows: page.executions.iter().map(|one| row(one, now)).collect(),
+        rows: page.executions.iter().map(|run| row(run, now)).collect(),
         next,
         is_empty: figures.total == 0,
     })
 }
 
-pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> Page {
+pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
     let missing = || Error::NotFound {
-        what: "skill execution",
+        kind: "skill run",
         name: id.clone(),
     };
     let execution: SkillExecutionId = id.parse().map_err(|_| missing())?;
     let execution = engine.skill_execution(&visit.caller, execution).await?;
     let now = engine.now();
     let mut error = None;
-    if let SkillState::Failed { error: said, .. } = &execution.state {
-        error = said.as_deref().map(|said| text(said, LONGEST));
+    if let SkillState::Failed { error: message, .. } = &execution.state {
+        error = message
+            .as_deref()
+            .map(|message| multiline(message, MAX_CHARS));
     }
     let metadata = serde_json::Value::Object(execution.metadata.clone());
-    let is_known = !execution.metadata.is_empty();
+    let has_metadata = !execution.metadata.is_empty();
     render(&Skill {
-        frame: visit.frame(&execution.skill, Section::Skills).await?,
+        layout: visit.layout(&execution.skill, Section::Skills).await?,
         row: row(&execution, now),
         id: execution.id.to_string(),
-        updated: When::new(execution.updated_at, now),
-        ended: execution.ended_at().map(|at| When::new(at, now)),
+        updated: RelativeTime::new(execution.updated_at, now),
+        ended: execution.ended_at().map(|at| RelativeTime::new(at, now)),
         error,
-        metadata: is_known.then(|| text(&words::pretty_json(&metadata), LONGEST)),
+        metadata: has_metadata.then(|| multiline(&format::pretty_json(&metadata), MAX_CHARS)),
     })
 }
 
@@ -147,7 +148,7 @@ fn cursor(text: &str) -> Option<SkillCursor> {
     })
 }
 
-fn cards(figures: &SkillFigures) -> Vec<Card> {
+fn cards(figures: &SkillStats) -> Vec<Card> {
     let card = |name, number: String, link, class| Card {
         name,
         number,
@@ -157,25 +158,25 @@ fn cards(figures: &SkillFigures) -> Vec<Card> {
     let none = || "–".to_owned();
     let rate = figures.completion_rate();
     vec![
-        card("Executions", figures.total.to_string(), Some("/skills"), ""),
+        card("Runs", figures.total.to_string(), Some("/skills"), ""),
         card(
             "Completion rate",
             rate.map_or_else(none, |rate| format!("{rate}%")),
             Some("/skills?status=completed"),
-            // What is not there needs no colour.
+            // Not highlighted without data.
             if rate.is_none() { "" } else { "completed" },
         ),
         card(
             "Average duration",
-            figures.average.map_or_else(none, words::span),
+            figures.average.map_or_else(none, format::duration),
             None,
             "",
         ),
         card(
             "Failed in 24 h",
-            figures.failed_lately.to_string(),
+            figures.failed_recently.to_string(),
             Some("/skills?status=failed"),
-            if figures.failed_lately == 0 {
+            if figures.failed_recently == 0 {
                 ""
             } else {
                 "failed"
@@ -186,20 +187,22 @@ fn cards(figures: &SkillFigures) -> Vec<Card> {
 
 fn row(execution: &SkillExecution, now: Timestamp) -> Row {
     let mut error = String::new();
-    if let SkillState::Failed { error: said, .. } = &execution.state {
-        error = gist(said.as_deref().unwrap_or_default(), 160);
+    if let SkillState::Failed { error: message, .. } = &execution.state {
+        error = one_line(message.as_deref().unwrap_or_default(), 160);
     }
     let session = execution.session.as_ref();
-    let same = field("skill", &execution.skill).unwrap_or_default();
+    let same_skill = field("skill", &execution.skill).unwrap_or_default();
     Row {
         link: format!("/skills/{}", execution.id),
-        name: gist(&execution.skill, 100),
-        same: format!("/skills?{same}"),
+        name: one_line(&execution.skill, 100),
+        same_skill: format!("/skills?{same_skill}"),
         badge: Badge::skill(execution.status()),
         plan: execution.plan.map(|plan| format!("/plans/{plan}")),
-        session: session.map_or_else(String::new, |id| gist(id.as_str(), 40)),
-        started: When::new(execution.started_at, now),
-        took: execution.duration().map_or_else(String::new, words::span),
+        session: session.map_or_else(String::new, |id| one_line(id.as_str(), 40)),
+        started: RelativeTime::new(execution.started_at, now),
+        duration: execution
+            .duration()
+            .map_or_else(String::new, format::duration),
         error,
     }
 }
@@ -209,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_begins_where_the_address_says_or_at_the_front() {
+    fn parses_cursors_and_ignores_invalid_ones() {
         let id = "00000000-0000-7000-8000-000000000001";
         let read = cursor(&format!("12.{id}")).unwrap();
         assert_eq!(read.started_at.as_millis(), 12);

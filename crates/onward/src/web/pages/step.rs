@@ -1,4 +1,4 @@
-//! `/plans/{id}/steps/{id}`: one step: what is to do, what came out, and what can be done about it.
+//! `/plans/{id}/steps/{id}`: one step with its instructions, result and actions.
 
 use askama::Template;
 use axum::extract::Path;
@@ -6,21 +6,20 @@ use onward_core::StepStatus;
 use onward_core::step::StepState;
 use onward_engine::Error;
 
-use super::acts::step_of;
-use super::frame::{Frame, Section, render};
-use super::plan::{Acts, named};
-use super::prose::Prose;
-use super::show::{Badge, When, gist, text};
-use super::{Page, Visit};
-use crate::output::words;
+use super::actions::find_step;
+use super::format::{Badge, RelativeTime, multiline, one_line};
+use super::layout::{Layout, Section, render};
+use super::markdown_html::MarkdownHtml;
+use super::plan::{PlanActions, find_plan};
+use super::{PageResult, Visit};
+use crate::output::format;
 
-/// How much of a text is shown.
-const LONGEST: usize = 100_000;
+const MAX_CHARS: usize = 100_000;
 
 #[derive(Template)]
 #[template(path = "step.html")]
-struct Shown {
-    frame: Frame,
+struct StepPage {
+    layout: Layout,
     plan: String,
     plan_name: String,
     id: String,
@@ -30,31 +29,31 @@ struct Shown {
     badge: Badge,
     attempt: u32,
     session: Option<String>,
-    started: Option<When>,
-    ended: Option<When>,
-    /// As it is shown.
-    instructions: Prose,
-    /// As it is changed: to the letter.
-    draft: String,
-    summary: Option<Prose>,
+    started: Option<RelativeTime>,
+    ended: Option<RelativeTime>,
+    /// Rendered instructions.
+    instructions: MarkdownHtml,
+    /// Unmodified instructions, for the form.
+    instructions_source: String,
+    summary: Option<MarkdownHtml>,
     data: Option<String>,
     confidence: Option<f64>,
     reason: Option<String>,
     review: Option<String>,
-    /// Why this reader can do nothing about it.
-    may_not: Option<String>,
-    /// Why nothing can be done; else why not this or that.
-    why_not: Option<String>,
-    why_not_requeue: Option<String>,
-    why_not_fail: Option<String>,
-    why_not_move: Option<String>,
+    /// The caller may not modify the plan: no buttons.
+    denied: Option<String>,
+    /// The plan's state allows no modification: all buttons are disabled.
+    blocked: Option<String>,
+    release_blocked: Option<String>,
+    fail_blocked: Option<String>,
+    move_blocked: Option<String>,
     total: u32,
 }
 
-pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)>) -> Page {
+pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)>) -> PageResult {
     let engine = &visit.site.engine;
-    let plan = named(&visit, &plan).await?;
-    let id = step_of(&visit, &step).await?;
+    let plan = find_plan(&visit, &plan).await?;
+    let id = find_step(&visit, &step).await?;
     let (sheet, step) = engine.step(&visit.caller, id).await?;
     if sheet.head.id != plan {
         let step = id.to_string();
@@ -63,14 +62,14 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
     let now = engine.now();
     let spec = &step.spec;
     let name = spec.title.as_deref().unwrap_or(spec.step_type.as_str());
-    let name = gist(name, 200);
-    let acts = Acts::of(&visit, &sheet.head);
+    let name = one_line(name, 200);
+    let actions = PlanActions::new(&visit, &sheet.head);
     let (status, total) = (step.status(), sheet.head.counts.total());
-    let unless = |fits: bool, why: &str| (!fits).then(|| why.to_owned());
-    let mut shown = Shown {
-        frame: visit.frame(&name, Section::Plans).await?,
+    let unless = |allowed: bool, reason: &str| (!allowed).then(|| reason.to_owned());
+    let mut page = StepPage {
+        layout: visit.layout(&name, Section::Plans).await?,
         plan: plan.to_string(),
-        plan_name: words::line(&sheet.brief.name),
+        plan_name: format::sanitize_line(&sheet.brief.name),
         id: id.to_string(),
         order: step.order,
         name,
@@ -80,33 +79,33 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
         session: None,
         started: None,
         ended: None,
-        instructions: Prose::of(&spec.instructions, LONGEST),
-        draft: spec.instructions.clone(),
+        instructions: MarkdownHtml::render(&spec.instructions, MAX_CHARS),
+        instructions_source: spec.instructions.clone(),
         summary: None,
         data: None,
         confidence: None,
         reason: None,
         review: None,
-        may_not: acts.may_not_modify,
-        why_not: acts.why_not_modify,
-        why_not_requeue: unless(
+        denied: actions.modify_denied,
+        blocked: actions.modify_blocked,
+        release_blocked: unless(
             status == StepStatus::InProgress,
-            "only a step in progress can be handed out again",
+            "Only a step in progress can be released.",
         ),
-        why_not_fail: unless(
+        fail_blocked: unless(
             matches!(status, StepStatus::InProgress | StepStatus::Pending),
-            "only a step that is pending or in progress can be failed",
+            "Only a pending step or a step in progress can be failed.",
         ),
-        why_not_move: unless(total > 1, "there is no other step"),
+        move_blocked: unless(total > 1, "The plan has only one step."),
         total,
     };
-    let when = |at| Some(When::new(at, now));
+    let when = |at| Some(RelativeTime::new(at, now));
     match &step.state {
         StepState::Pending { .. } => {}
         StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
-            shown.started = when(work.started_at);
+            page.started = when(work.started_at);
             let session = work.claim.session.as_ref();
-            shown.session = session.map(|id| gist(id.as_str(), 100));
+            page.session = session.map(|id| one_line(id.as_str(), 100));
         }
         StepState::Completed {
             claim,
@@ -114,23 +113,23 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
             ended_at,
             result,
         } => {
-            (shown.started, shown.ended) = (when(*started_at), when(*ended_at));
-            shown.session = claim.session.as_ref().map(|id| gist(id.as_str(), 100));
-            shown.summary = Some(Prose::of(&result.summary, LONGEST));
+            (page.started, page.ended) = (when(*started_at), when(*ended_at));
+            page.session = claim.session.as_ref().map(|id| one_line(id.as_str(), 100));
+            page.summary = Some(MarkdownHtml::render(&result.summary, MAX_CHARS));
             let data = result.data.as_ref();
-            shown.data = data.map(|data| text(&words::pretty_json(data), LONGEST));
-            shown.confidence = result.confidence;
+            page.data = data.map(|data| multiline(&format::pretty_json(data), MAX_CHARS));
+            page.confidence = result.confidence;
         }
-        StepState::Skipped { ended_at, .. } => shown.ended = when(*ended_at),
+        StepState::Skipped { ended_at, .. } => page.ended = when(*ended_at),
         StepState::Failed {
             reason, ended_at, ..
         } => {
-            shown.ended = when(*ended_at);
-            shown.reason = Some(text(&reason.to_string(), LONGEST));
+            page.ended = when(*ended_at);
+            page.reason = Some(multiline(&reason.to_string(), MAX_CHARS));
         }
     }
     if let StepState::AwaitingInput { review, .. } = &step.state {
-        shown.review = Some(review.id.to_string());
+        page.review = Some(review.id.to_string());
     }
-    render(&shown)
+    render(&page)
 }

@@ -1,28 +1,27 @@
-//! `/artifacts/{id}` and `/outputs/{id}`: one text that was stored, with where it belongs. Markdown is
-//! shown as what it means; `?as=written` shows every text as it is.
+//! `/artifacts/{id}` and `/outputs/{id}`: one stored text. Markdown is rendered; `?as=written`
+//! displays the source.
 
 use askama::Template;
 use axum::extract::Path;
 use onward_core::PlanId;
 use onward_engine::Error;
 
-use super::frame::{Frame, Section, render};
-use super::prose::Prose;
-use super::show::{When, gist, text};
-use super::{Page, Visit};
-use crate::output::words;
+use super::format::{RelativeTime, multiline, one_line};
+use super::layout::{Layout, Section, render};
+use super::markdown_html::MarkdownHtml;
+use super::{PageResult, Visit};
+use crate::output::format;
 
-/// How much of a text is shown: no browser likes more on one page.
-const LONGEST: usize = 200_000;
+const MAX_CHARS: usize = 200_000;
 
 #[derive(Template)]
 #[template(path = "text.html")]
 struct Text {
-    frame: Frame,
+    layout: Layout,
     title: String,
     kind: String,
     id: String,
-    at: When,
+    at: RelativeTime,
     plan: Option<(String, String)>,
     source: Option<String>,
     version: Option<u32>,
@@ -30,81 +29,80 @@ struct Text {
     body: Body,
 }
 
-/// The text itself.
+/// The displayed text.
 enum Body {
-    /// As what it means.
-    Prose(Prose),
-    /// As it was written, which may mean something.
-    Written { text: String, means: bool },
+    Rendered(MarkdownHtml),
+    Source { text: String, is_markdown: bool },
 }
 
 impl Body {
-    fn of(visit: &Visit, content: &str, means: bool) -> Self {
-        match means && visit.fields.get("as") != Some("written") {
-            true => Body::Prose(Prose::of(content, LONGEST)),
-            false => Body::Written {
-                text: text(content, LONGEST),
-                means,
-            },
+    fn new(visit: &Visit, content: &str, is_markdown: bool) -> Self {
+        if is_markdown && visit.fields.get("as") != Some("written") {
+            Body::Rendered(MarkdownHtml::render(content, MAX_CHARS))
+        } else {
+            Body::Source {
+                text: multiline(content, MAX_CHARS),
+                is_markdown,
+            }
         }
     }
 }
 
-/// Whether texts of this type are Markdown, or may be written like it.
+/// Whether a media type is Markdown.
 fn is_markdown(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("text/markdown") || essence.eq_ignore_ascii_case("text/x-markdown")
 }
 
-pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> Page {
+pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
-    let unknown = || Error::NotFound {
-        what: "artifact",
-        name: gist(&id, 100),
+    let not_found = || Error::NotFound {
+        kind: "artifact",
+        name: one_line(&id, 100),
     };
-    let named = id.parse().map_err(|_| unknown())?;
-    let found = engine.artifact(&visit.caller, named).await?;
+    let artifact = id.parse().map_err(|_| not_found())?;
+    let found = engine.artifact(&visit.caller, artifact).await?;
     render(&Text {
-        frame: visit.frame(&found.title, Section::Search).await?,
-        title: words::line(&found.title),
-        kind: gist(&found.kind.replace('_', " "), 40),
+        layout: visit.layout(&found.title, Section::Search).await?,
+        title: format::sanitize_line(&found.title),
+        kind: one_line(&found.kind.replace('_', " "), 40),
         id: found.id.to_string(),
-        at: When::new(found.created_at, engine.now()),
-        plan: belongs(&visit, found.plan).await,
-        source: found.source_url.as_deref().map(words::line),
+        at: RelativeTime::new(found.created_at, engine.now()),
+        plan: plan_link(&visit, found.plan).await,
+        source: found.source_url.as_deref().map(format::sanitize_line),
         version: None,
         media_type: None,
-        body: Body::of(&visit, &found.content, true),
+        body: Body::new(&visit, &found.content, true),
     })
 }
 
-pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> Page {
+pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
-    let unknown = || Error::NotFound {
-        what: "output",
-        name: gist(&id, 100),
+    let not_found = || Error::NotFound {
+        kind: "output",
+        name: one_line(&id, 100),
     };
-    let named = id.parse().map_err(|_| unknown())?;
-    let found = engine.output(&visit.caller, named).await?;
+    let output = id.parse().map_err(|_| not_found())?;
+    let found = engine.output(&visit.caller, output).await?;
     render(&Text {
-        frame: visit.frame(&found.title, Section::Search).await?,
-        title: words::line(&found.title),
+        layout: visit.layout(&found.title, Section::Search).await?,
+        title: format::sanitize_line(&found.title),
         kind: "output".to_owned(),
         id: found.id.to_string(),
-        at: When::new(found.created_at, engine.now()),
-        plan: belongs(&visit, Some(found.plan)).await,
+        at: RelativeTime::new(found.created_at, engine.now()),
+        plan: plan_link(&visit, Some(found.plan)).await,
         source: None,
         version: Some(found.version),
-        media_type: Some(gist(&found.media_type, 100)),
-        body: Body::of(&visit, &found.content, is_markdown(&found.media_type)),
+        media_type: Some(one_line(&found.media_type, 100)),
+        body: Body::new(&visit, &found.content, is_markdown(&found.media_type)),
     })
 }
 
-/// The plan's address and name, if it is still there.
-async fn belongs(visit: &Visit, plan: Option<PlanId>) -> Option<(String, String)> {
+/// Id and name of the plan, if it still exists.
+async fn plan_link(visit: &Visit, plan: Option<PlanId>) -> Option<(String, String)> {
     let plan = plan?;
     let sheet = visit.site.engine.sheet(&visit.caller, plan).await.ok()?;
-    Some((plan.to_string(), words::line(&sheet.brief.name)))
+    Some((plan.to_string(), format::sanitize_line(&sheet.brief.name)))
 }
 
 #[cfg(test)]
@@ -112,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_is_known_by_its_type() {
+    fn recognizes_markdown_media_types() {
         for markdown in [
             "text/markdown",
             "Text/Markdown; charset=utf-8",

@@ -1,80 +1,78 @@
-//! The steps of a plan against time, drawn to scale: where each waited, was worked on, was in review,
-//! and fell silent.
+//! The timeline of a plan: per step, when it was pending, in progress, awaiting review and stalled.
 //!
-//! The trail says when a step changed; what has happened before the part of it that is looked at is
-//! taken from the step itself. All positions are thousandths of the width, so that the drawing fits any
-//! screen.
+//! Phases come from recent events of the audit trail; earlier phases are derived from the step.
+//! Positions are in thousandths of the width, so the drawing scales.
 
 use std::collections::HashMap;
 
 use onward_core::{StepId, StepStatus, Timestamp};
 use onward_engine::{Recent, StepLine};
 
-use crate::output::words;
+use crate::output::format;
 
-/// How many entries of the trail are looked at.
-pub(super) const LOOKED_AT: u32 = 2_000;
-/// What is shorter than this would not be seen.
-const THINNEST: u64 = 3;
+/// Number of recent events that are loaded.
+pub(super) const MAX_EVENTS: u32 = 2_000;
+/// Minimum width of a bar, so that it is visible.
+const MIN_BAR_WIDTH: u64 = 3;
 const WIDTH: u64 = 1_000;
-/// Of more steps than this, those that nobody took on yet are only counted.
-const WAITING: usize = 12;
+/// With more steps than this, steps that were never started are only counted.
+const MAX_UNSTARTED_ROWS: usize = 12;
 
-/// What a step was in for a while.
+/// What a step was doing during a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Waiting,
-    Working,
-    InReview,
+pub(super) enum Phase {
+    Pending,
+    InProgress,
+    AwaitingReview,
     Stalled,
 }
 
-impl Kind {
-    fn word(self) -> &'static str {
+impl Phase {
+    fn label(self) -> &'static str {
         match self {
-            Kind::Waiting => "waiting",
-            Kind::Working => "working",
-            Kind::InReview => "in review",
-            Kind::Stalled => "stalled",
+            Phase::Pending => "pending",
+            Phase::InProgress => "in progress",
+            Phase::AwaitingReview => "awaiting review",
+            Phase::Stalled => "stuck",
         }
     }
 
     fn class(self) -> &'static str {
         match self {
-            Kind::Waiting => "waiting",
-            Kind::Working => "working",
-            Kind::InReview => "in-review",
-            Kind::Stalled => "stalled",
+            Phase::Pending => "pending",
+            Phase::InProgress => "in-progress",
+            Phase::AwaitingReview => "awaiting-review",
+            Phase::Stalled => "stalled",
         }
     }
 
-    /// Where it stands in a row of 16: the kinds differ in shape, not only in colour.
-    fn place(self) -> (u64, u64) {
+    /// Offset and height in a row of 16 units. Phases differ in height, not only in colour.
+    fn offset_and_height(self) -> (u64, u64) {
         match self {
-            Kind::Waiting => (7, 2),
-            Kind::Working => (2, 12),
-            Kind::InReview => (5, 6),
-            Kind::Stalled => (1, 14),
+            Phase::Pending => (7, 2),
+            Phase::InProgress => (2, 12),
+            Phase::AwaitingReview => (5, 6),
+            Phase::Stalled => (1, 14),
         }
     }
 }
 
-/// The drawing.
+/// A drawn timeline.
 pub(super) struct Timeline {
     pub(super) rows: Vec<Row>,
     pub(super) from: String,
     pub(super) until: String,
     pub(super) span: String,
-    /// How many steps wait that are not drawn.
-    pub(super) waiting: usize,
+    /// Number of pending steps that are not drawn.
+    pub(super) pending: usize,
 }
 
 pub(super) struct Row {
     pub(super) order: u32,
     pub(super) name: String,
     pub(super) bars: Vec<Bar>,
-    /// The same in words.
-    pub(super) told: String,
+    /// Text alternative.
+    pub(super) description: String,
 }
 
 pub(super) struct Bar {
@@ -83,18 +81,18 @@ pub(super) struct Bar {
     pub(super) width: u64,
     pub(super) height: u64,
     pub(super) class: &'static str,
-    pub(super) told: String,
+    pub(super) description: String,
 }
 
-/// A while that a step was in something.
+/// A period of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
-    kind: Kind,
+struct Period {
+    phase: Phase,
     from: Timestamp,
     until: Timestamp,
 }
 
-/// Draws these steps.
+/// Draws a timeline, or none if no step was started.
 pub(super) fn draw(
     steps: &[StepLine],
     recent: &[Recent],
@@ -107,47 +105,51 @@ pub(super) fn draw(
             events.entry(step).or_default().push(event);
         }
     }
-    let rows: Vec<(&StepLine, Vec<Piece>)> = steps
+    let rows: Vec<(&StepLine, Vec<Period>)> = steps
         .iter()
         .map(|step| {
             let own = events.get(&step.id).map_or(&[][..], Vec::as_slice);
-            (step, pieces(step, own, created_at, now))
+            (step, periods(step, own, created_at, now))
         })
         .collect();
-    let worked = |piece: &&Piece| piece.kind != Kind::Waiting;
+    let is_started = |period: &&Period| period.phase != Phase::Pending;
     let count = rows.len();
-    let was_taken_on = |pieces: &[Piece]| pieces.iter().any(|piece| worked(&piece));
-    let drawn: Vec<(&StepLine, Vec<Piece>)> = rows
+    let was_started = |periods: &[Period]| periods.iter().any(|period| is_started(&period));
+    let drawn: Vec<(&StepLine, Vec<Period>)> = rows
         .into_iter()
-        .filter(|(_, pieces)| count <= WAITING || was_taken_on(pieces))
+        .filter(|(_, periods)| count <= MAX_UNSTARTED_ROWS || was_started(periods))
         .collect();
-    let all = || drawn.iter().flat_map(|(_, pieces)| pieces);
-    let from = all().filter(worked).map(|piece| piece.from).min()?;
-    let until = all().map(|piece| piece.until).max()?;
+    let all = || drawn.iter().flat_map(|(_, periods)| periods);
+    let from = all().filter(is_started).map(|period| period.from).min()?;
+    let until = all().map(|period| period.until).max()?;
     let scale = Scale { from, until };
-    let rows = drawn.into_iter().map(|(step, pieces)| {
-        let bars: Vec<Bar> = pieces.iter().filter_map(|one| scale.bar(one)).collect();
-        let told: Vec<String> = pieces.iter().map(told).collect();
+    let rows = drawn.into_iter().map(|(step, periods)| {
+        let bars: Vec<Bar> = periods
+            .iter()
+            .filter_map(|period| scale.bar(period))
+            .collect();
+        let descriptions: Vec<String> = periods.iter().map(describe).collect();
+        let name = step.title.as_deref().unwrap_or(step.step_type.as_str());
         Row {
             order: step.order,
-            name: super::show::gist(step.title.as_deref().unwrap_or(step.step_type.as_str()), 40),
+            name: super::format::one_line(name, 40),
             bars,
-            told: told.join(", "),
+            description: descriptions.join(", "),
         }
     });
     let rows: Vec<Row> = rows.collect();
     Some(Timeline {
-        waiting: count - rows.len(),
+        pending: count - rows.len(),
         rows,
-        from: words::instant(from),
-        until: words::instant(until),
-        span: words::span(until.since(from)),
+        from: format::timestamp(from),
+        until: format::timestamp(until),
+        span: format::duration(until.since(from)),
     })
 }
 
-fn told(piece: &Piece) -> String {
-    let span = words::span(piece.until.since(piece.from));
-    format!("{} {span}", piece.kind.word())
+fn describe(period: &Period) -> String {
+    let span = format::duration(period.until.since(period.from));
+    format!("{} {span}", period.phase.label())
 }
 
 struct Scale {
@@ -162,85 +164,87 @@ impl Scale {
         u64::try_from(part * u128::from(WIDTH) / whole).unwrap_or(WIDTH)
     }
 
-    fn bar(&self, piece: &Piece) -> Option<Bar> {
-        if piece.until <= self.from && piece.kind == Kind::Waiting {
+    fn bar(&self, period: &Period) -> Option<Bar> {
+        if period.until <= self.from && period.phase == Phase::Pending {
             return None;
         }
-        let (x, end) = (self.at(piece.from), self.at(piece.until));
-        let x = x.min(WIDTH - THINNEST);
-        let (y, height) = piece.kind.place();
+        let (x, end) = (self.at(period.from), self.at(period.until));
+        let x = x.min(WIDTH - MIN_BAR_WIDTH);
+        let (y, height) = period.phase.offset_and_height();
         Some(Bar {
             x,
             y,
-            width: end.saturating_sub(x).max(THINNEST),
+            width: end.saturating_sub(x).max(MIN_BAR_WIDTH),
             height,
-            class: piece.kind.class(),
-            told: told(piece),
+            class: period.phase.class(),
+            description: describe(period),
         })
     }
 }
 
-/// What a step was in, one after the other.
-fn pieces(
+/// The periods of a step, in order.
+fn periods(
     step: &StepLine,
     events: &[&Recent],
     created_at: Timestamp,
     now: Timestamp,
-) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+) -> Vec<Period> {
+    let mut periods = Vec::new();
     let mut since = created_at;
     let first = events.iter().find(|event| event.name != "step_progressed");
-    let mut kind = match (first.map(|event| event.name.as_str()), step.started_at) {
-        (Some("step_started") | None, None) | (Some("step_started"), Some(_)) => Kind::Waiting,
+    let mut phase = match (first.map(|event| event.name.as_str()), step.started_at) {
+        (Some("step_started") | None, None) | (Some("step_started"), Some(_)) => Phase::Pending,
         (_, Some(started_at)) => {
-            // What came before is too long ago to be looked at.
-            pieces.push(piece(Kind::Waiting, created_at, started_at));
+            // The start event is older than the loaded events.
+            periods.push(period(Phase::Pending, created_at, started_at));
             since = started_at;
-            Kind::Working
+            Phase::InProgress
         }
-        (Some(_), None) => Kind::Waiting,
+        (Some(_), None) => Phase::Pending,
     };
     for event in events {
-        let next = match (event.name.as_str(), kind) {
-            ("step_started", _) => Kind::Working,
-            ("user_reviewed", Kind::InReview) => Kind::Working,
-            ("user_reviewed", _) => Kind::InReview,
-            ("step_requeued", _) => Kind::Waiting,
+        let next = match (event.name.as_str(), phase) {
+            ("step_started", _) => Phase::InProgress,
+            ("user_reviewed", Phase::AwaitingReview) => Phase::InProgress,
+            ("user_reviewed", _) => Phase::AwaitingReview,
+            ("step_requeued", _) => Phase::Pending,
             ("step_completed" | "step_failed" | "step_skipped", _) => {
-                pieces.push(piece(kind, since, event.at));
-                return drawn(pieces);
+                periods.push(period(phase, since, event.at));
+                return without_empty(periods);
             }
             _ => continue,
         };
-        pieces.push(piece(kind, since, event.at));
-        (kind, since) = (next, event.at);
+        periods.push(period(phase, since, event.at));
+        (phase, since) = (next, event.at);
     }
     if let Some(ended_at) = step.ended_at {
-        pieces.push(piece(kind, since, ended_at));
-        return drawn(pieces);
+        periods.push(period(phase, since, ended_at));
+        return without_empty(periods);
     }
-    // The last piece is what the step is in.
+    // The last period is the current state.
     match (step.status, step.stalls_at) {
         (StepStatus::InProgress, Some(stalls_at)) if stalls_at < now => {
-            let silent = stalls_at.max(since);
-            pieces.push(piece(Kind::Working, since, silent));
-            pieces.push(piece(Kind::Stalled, silent, now));
+            let stalled_at = stalls_at.max(since);
+            periods.push(period(Phase::InProgress, since, stalled_at));
+            periods.push(period(Phase::Stalled, stalled_at, now));
         }
-        (StepStatus::InProgress, _) => pieces.push(piece(Kind::Working, since, now)),
-        (StepStatus::AwaitingInput, _) => pieces.push(piece(Kind::InReview, since, now)),
-        _ => pieces.push(piece(Kind::Waiting, since, now)),
+        (StepStatus::InProgress, _) => periods.push(period(Phase::InProgress, since, now)),
+        (StepStatus::AwaitingInput, _) => {
+            periods.push(period(Phase::AwaitingReview, since, now));
+        }
+        _ => periods.push(period(Phase::Pending, since, now)),
     }
-    drawn(pieces)
+    without_empty(periods)
 }
 
-fn piece(kind: Kind, from: Timestamp, until: Timestamp) -> Piece {
-    Piece { kind, from, until }
+fn period(phase: Phase, from: Timestamp, until: Timestamp) -> Period {
+    Period { phase, from, until }
 }
 
-/// Without those that took no time, unless that is all there was.
-fn drawn(mut pieces: Vec<Piece>) -> Vec<Piece> {
-    pieces.retain(|piece| piece.kind != Kind::Waiting || piece.until > piece.from);
-    pieces
+/// Drops pending periods of zero length.
+fn without_empty(mut periods: Vec<Period>) -> Vec<Period> {
+    periods.retain(|period| period.phase != Phase::Pending || period.until > period.from);
+    periods
 }
 
 #[cfg(test)]
@@ -284,16 +288,16 @@ mod tests {
         }
     }
 
-    fn of(step: &StepLine, events: &[Recent], now: i64) -> Vec<(Kind, i64, i64)> {
+    fn phases(step: &StepLine, events: &[Recent], now: i64) -> Vec<(Phase, i64, i64)> {
         let events: Vec<&Recent> = events.iter().collect();
         let second = |instant: Timestamp| instant.as_millis() / 1000;
-        let pieces = pieces(step, &events, at(0), at(now));
-        let told = |one: &Piece| (one.kind, second(one.from), second(one.until));
-        pieces.iter().map(told).collect()
+        let periods = periods(step, &events, at(0), at(now));
+        let phase = |period: &Period| (period.phase, second(period.from), second(period.until));
+        periods.iter().map(phase).collect()
     }
 
     #[test]
-    fn a_step_waits_is_worked_on_is_in_review_and_is_worked_on_again() {
+    fn a_review_interrupts_the_work_on_a_step() {
         let events = [
             event(10, "step_started"),
             event(15, "step_progressed"),
@@ -301,64 +305,64 @@ mod tests {
             event(50, "user_reviewed"),
         ];
         assert_eq!(
-            of(&step(StepStatus::InProgress), &events, 60),
+            phases(&step(StepStatus::InProgress), &events, 60),
             [
-                (Kind::Waiting, 0, 10),
-                (Kind::Working, 10, 20),
-                (Kind::InReview, 20, 50),
-                (Kind::Working, 50, 60),
+                (Phase::Pending, 0, 10),
+                (Phase::InProgress, 10, 20),
+                (Phase::AwaitingReview, 20, 50),
+                (Phase::InProgress, 50, 60),
             ]
         );
     }
 
     #[test]
-    fn who_is_past_the_threshold_is_stalled_from_then_on() {
+    fn a_step_is_stalled_from_its_threshold_on() {
         assert_eq!(
-            of(
+            phases(
                 &step(StepStatus::InProgress),
                 &[event(10, "step_started")],
                 130
             ),
             [
-                (Kind::Waiting, 0, 10),
-                (Kind::Working, 10, 100),
-                (Kind::Stalled, 100, 130),
+                (Phase::Pending, 0, 10),
+                (Phase::InProgress, 10, 100),
+                (Phase::Stalled, 100, 130),
             ]
         );
     }
 
     #[test]
-    fn what_is_not_in_the_trail_any_more_is_taken_from_the_step() {
+    fn phases_before_the_loaded_events_come_from_the_step() {
         let mut done = step(StepStatus::Completed);
         done.ended_at = Some(at(40));
-        let expected = [(Kind::Waiting, 0, 10), (Kind::Working, 10, 40)];
-        assert_eq!(of(&done, &[], 60), expected);
-        assert_eq!(of(&done, &[event(40, "step_completed")], 60), expected);
+        let expected = [(Phase::Pending, 0, 10), (Phase::InProgress, 10, 40)];
+        assert_eq!(phases(&done, &[], 60), expected);
+        assert_eq!(phases(&done, &[event(40, "step_completed")], 60), expected);
     }
 
     #[test]
-    fn a_step_that_nobody_took_on_waits() {
+    fn a_step_that_was_never_started_is_pending() {
         let mut pending = step(StepStatus::Pending);
         (pending.started_at, pending.stalls_at) = (None, None);
-        assert_eq!(of(&pending, &[], 60), [(Kind::Waiting, 0, 60)]);
+        assert_eq!(phases(&pending, &[], 60), [(Phase::Pending, 0, 60)]);
         assert!(draw(&[pending], &[], at(0), at(60)).is_none());
     }
 
     #[test]
-    fn of_many_steps_those_that_wait_are_counted() {
+    fn unstarted_steps_of_a_long_plan_are_only_counted() {
         let mut pending = step(StepStatus::Pending);
         (pending.started_at, pending.stalls_at) = (None, None);
         let mut steps = vec![step(StepStatus::InProgress)];
         steps.resize(12, pending.clone());
         let few = draw(&steps, &[], at(0), at(60)).unwrap();
-        assert_eq!((few.rows.len(), few.waiting), (12, 0));
+        assert_eq!((few.rows.len(), few.pending), (12, 0));
         steps.push(pending);
         let many = draw(&steps, &[], at(0), at(60)).unwrap();
-        assert_eq!((many.rows.len(), many.waiting), (1, 12));
+        assert_eq!((many.rows.len(), many.pending), (1, 12));
     }
 
     #[test]
-    fn the_drawing_is_to_scale() {
+    fn bars_are_to_scale() {
         let mut done = step(StepStatus::Completed);
         done.ended_at = Some(at(30));
         let working = step(StepStatus::InProgress);

@@ -1,32 +1,31 @@
-//! What stands on the tabs of a plan. Only the one that is looked at is read.
+//! The tabs of a plan page. Only the selected tab is loaded.
 
 use onward_core::branch::{Action, Branch};
 use onward_core::event::ReviewAction;
 use onward_core::{Event, StepId, Timestamp};
+use onward_engine::audit::AuditEntry;
 use onward_engine::status::Status;
-use onward_engine::trail::Shown;
 use onward_engine::{Extraction, StepLine, ToolCall};
 use serde_json::Value;
 
-use super::{Link, ended_at, name_of};
-use crate::output::words;
-use crate::web::pages::prose::{self, Prose};
-use crate::web::pages::show::{Badge, When, gist, text};
+use super::{TabLink, ended_at, step_name};
+use crate::output::format;
+use crate::web::pages::format::{Badge, RelativeTime, multiline, one_line};
+use crate::web::pages::markdown_html::{self, MarkdownHtml};
 use crate::web::pages::timeline::{self, Timeline};
-use crate::web::pages::{Failed, Fields, Visit};
+use crate::web::pages::{Fields, PageError, Visit};
 
-/// How many steps, and entries of the trail, a window holds.
-const SHOWN: u32 = 50;
-/// How many steps stand before the one that is worked on.
-const BEFORE: u32 = 10;
-/// How many artifacts are shown.
-const ARTIFACTS: u32 = 100;
-/// Among so many of the last calls those of the plan are looked for.
-const CALLS: u32 = 500;
-/// How much of a text is shown.
-const LONGEST: usize = 4_000;
+/// Number of steps or events per page.
+const PAGE_SIZE: u32 = 50;
+/// Number of steps before the current one on the first page.
+const STEPS_BEFORE_CURRENT: u32 = 10;
+/// Maximum number of artifacts, extractions or outputs.
+const MAX_ARTIFACTS: u32 = 100;
+/// Number of recent tool calls that are searched for calls of this plan.
+const MAX_CALLS: u32 = 500;
+const MAX_CHARS: usize = 4_000;
 
-/// Which tab.
+/// A tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
     Steps,
@@ -51,23 +50,23 @@ const TABS: [(Tab, &str, &str); 8] = [
 ];
 
 impl Tab {
-    pub(super) fn of(fields: &Fields) -> Self {
-        let asked = fields.get("tab").unwrap_or_default();
-        let found = TABS.iter().find(|(_, word, _)| *word == asked);
+    pub(super) fn from_fields(fields: &Fields) -> Self {
+        let selected = fields.get("tab").unwrap_or_default();
+        let found = TABS.iter().find(|(_, slug, _)| *slug == selected);
         found.map_or(Tab::Steps, |(tab, _, _)| *tab)
     }
 
-    pub(super) fn links(self) -> Vec<Link> {
-        let link = |(tab, word, name): &(Tab, &'static str, &'static str)| Link {
+    pub(super) fn links(self) -> Vec<TabLink> {
+        let link = |(tab, slug, name): &(Tab, &'static str, &'static str)| TabLink {
             name,
-            word,
-            chosen: *tab == self,
+            slug,
+            selected: *tab == self,
         };
         TABS.iter().map(link).collect()
     }
 }
 
-/// The one that is looked at.
+/// The content of the selected tab; all other tabs are empty.
 #[derive(Default)]
 pub(super) struct Tabs {
     pub(super) steps: Option<Steps>,
@@ -86,10 +85,10 @@ pub(super) struct Steps {
     pub(super) earlier: Option<u32>,
     pub(super) later: Option<u32>,
     pub(super) total: u32,
-    /// Behind which order the window begins.
-    pub(super) behind: u32,
-    /// Whether each step is shown with buttons that move it.
-    pub(super) arranges: bool,
+    /// The rows start after this step number.
+    pub(super) after: u32,
+    /// Whether buttons to move steps are displayed.
+    pub(super) reordering: bool,
 }
 
 pub(super) struct StepRow {
@@ -100,8 +99,8 @@ pub(super) struct StepRow {
     pub(super) badge: Badge,
     pub(super) attempt: u32,
     pub(super) session: String,
-    pub(super) started: Option<When>,
-    pub(super) took: String,
+    pub(super) started: Option<RelativeTime>,
+    pub(super) duration: String,
     pub(super) outcome: String,
 }
 
@@ -112,27 +111,27 @@ pub(super) struct BranchRow {
 }
 
 pub(super) struct ReviewRow {
-    pub(super) at: When,
-    pub(super) who: String,
-    pub(super) what: String,
-    pub(super) text: Option<Prose>,
-    pub(super) questions: Vec<Prose>,
+    pub(super) at: RelativeTime,
+    pub(super) actor: String,
+    pub(super) action: String,
+    pub(super) text: Option<MarkdownHtml>,
+    pub(super) questions: Vec<MarkdownHtml>,
 }
 
 pub(super) struct ArtifactRow {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) kind: String,
-    pub(super) at: When,
+    pub(super) at: RelativeTime,
     pub(super) excerpt: String,
 }
 
 pub(super) struct ExtractionRow {
     pub(super) id: String,
     pub(super) artifact: Option<String>,
-    pub(super) at: When,
+    pub(super) at: RelativeTime,
     pub(super) model: String,
-    pub(super) who: String,
+    pub(super) actor: String,
     pub(super) issues: Vec<(String, String)>,
     pub(super) data: String,
     pub(super) schema: String,
@@ -143,39 +142,39 @@ pub(super) struct OutputRow {
     pub(super) title: String,
     pub(super) version: u32,
     pub(super) media_type: String,
-    pub(super) at: When,
+    pub(super) at: RelativeTime,
     pub(super) excerpt: String,
 }
 
 pub(super) struct Audit {
     pub(super) rows: Vec<AuditRow>,
     pub(super) names: Vec<(&'static str, bool)>,
-    pub(super) chosen: String,
+    pub(super) selected: String,
     pub(super) next: Option<u64>,
     pub(super) is_later: bool,
 }
 
 pub(super) struct AuditRow {
     pub(super) seq: u64,
-    pub(super) at: When,
+    pub(super) at: RelativeTime,
     pub(super) name: &'static str,
-    pub(super) who: String,
+    pub(super) actor: String,
     pub(super) session: String,
     pub(super) details: String,
 }
 
 pub(super) struct CallRow {
-    pub(super) at: When,
+    pub(super) at: RelativeTime,
     pub(super) tool: String,
-    pub(super) who: String,
-    pub(super) took: String,
+    pub(super) actor: String,
+    pub(super) duration: String,
     pub(super) is_error: bool,
     pub(super) request: String,
     pub(super) response: String,
 }
 
-/// Reads the tab that is looked at.
-pub(super) async fn read(visit: &Visit, tab: Tab, status: &Status) -> Result<Tabs, Failed> {
+/// Loads the selected tab.
+pub(super) async fn load(visit: &Visit, tab: Tab, status: &Status) -> Result<Tabs, PageError> {
     let mut tabs = Tabs::default();
     match tab {
         Tab::Steps => tabs.steps = Some(steps(visit, status).await?),
@@ -190,96 +189,97 @@ pub(super) async fn read(visit: &Visit, tab: Tab, status: &Status) -> Result<Tab
     Ok(tabs)
 }
 
-async fn steps(visit: &Visit, status: &Status) -> Result<Steps, Failed> {
+async fn steps(visit: &Visit, status: &Status) -> Result<Steps, PageError> {
     let (engine, head) = (&visit.site.engine, &status.sheet.head);
     let total = head.counts.total();
-    // Between two steps it is the one that comes next, as far as the counts tell.
+    // Between two steps, the number of finished steps approximates the current step.
     let counts = &head.counts;
     let ended = counts.completed + counts.skipped + counts.failed;
-    let at_work = match (&status.current, ended_at(&head.state)) {
+    let current = match (&status.current, ended_at(&head.state)) {
         (Some(current), _) => current.order,
         (None, None) => ended.saturating_add(1),
         (None, Some(_)) => 0,
     };
-    let usual = match total > SHOWN {
-        true => at_work.saturating_sub(BEFORE + 1),
-        false => 0,
+    let default_after = if total > PAGE_SIZE {
+        current.saturating_sub(STEPS_BEFORE_CURRENT + 1)
+    } else {
+        0
     };
-    let behind = visit.fields.parsed("behind").unwrap_or(usual);
-    let page = engine.list_steps(&visit.caller, head.id, None, behind, SHOWN);
+    let after = visit.fields.parsed("after").unwrap_or(default_after);
+    let page = engine.list_steps(&visit.caller, head.id, None, after, PAGE_SIZE);
     let page = page.await?;
-    let arranges = visit.fields.get("arrange").is_some();
+    let reordering = visit.fields.get("reorder").is_some();
     let now = engine.now();
-    // Whoever arranges steps looks at nothing else.
-    let timeline = match arranges {
-        true => None,
-        false => {
-            let recent = engine.recent(&visit.caller, head.id, timeline::LOOKED_AT);
-            // A plan that has ended has nothing that goes on.
-            let until = ended_at(&head.state).unwrap_or(now);
-            timeline::draw(&page.steps, &recent.await?, status.sheet.created_at, until)
-        }
+    let timeline = if reordering {
+        None
+    } else {
+        let recent = engine.recent_events(&visit.caller, head.id, timeline::MAX_EVENTS);
+        // The timeline of a finished plan ends with the plan.
+        let until = ended_at(&head.state).unwrap_or(now);
+        timeline::draw(&page.steps, &recent.await?, status.sheet.created_at, until)
     };
     Ok(Steps {
         timeline,
         rows: page.steps.iter().map(|line| step(line, now)).collect(),
-        earlier: (behind > 0).then(|| behind.saturating_sub(SHOWN)),
+        earlier: (after > 0).then(|| after.saturating_sub(PAGE_SIZE)),
         later: page.next,
         total,
-        behind,
-        arranges,
+        after,
+        reordering,
     })
 }
 
 fn step(line: &StepLine, now: Timestamp) -> StepRow {
     let stalled = line.stalls_at.is_some_and(|at| at < now);
-    let took = line.started_at.map(|started_at| {
+    let duration = line.started_at.map(|started_at| {
         let until = line.ended_at.unwrap_or(now);
-        words::span(until.since(started_at))
+        format::duration(until.since(started_at))
     });
     let failure = line.failure.as_ref().map(ToString::to_string);
-    let outcome = line.result_summary.as_deref().map(prose::plain);
+    let outcome = line.result_summary.as_deref();
+    let outcome = outcome.map(markdown_html::plain_text);
     StepRow {
         id: line.id.to_string(),
         order: line.order,
-        name: name_of(line),
+        name: step_name(line),
         kind: line.step_type.as_str(),
-        badge: match stalled && line.ended_at.is_none() {
-            true => Badge::stalled(),
-            false => Badge::step(line.status),
+        badge: if stalled && line.ended_at.is_none() {
+            Badge::stalled()
+        } else {
+            Badge::step(line.status)
         },
         attempt: line.attempt,
         session: line
             .session
             .as_ref()
-            .map_or_else(String::new, |id| gist(id.as_str(), 40)),
-        started: line.started_at.map(|at| When::new(at, now)),
-        took: took.unwrap_or_default(),
-        outcome: gist(&outcome.or(failure).unwrap_or_default(), 200),
+            .map_or_else(String::new, |id| one_line(id.as_str(), 40)),
+        started: line.started_at.map(|at| RelativeTime::new(at, now)),
+        duration: duration.unwrap_or_default(),
+        outcome: one_line(&outcome.or(failure).unwrap_or_default(), 200),
     }
 }
 
-async fn branches(visit: &Visit, status: &Status) -> Result<Vec<BranchRow>, Failed> {
+async fn branches(visit: &Visit, status: &Status) -> Result<Vec<BranchRow>, PageError> {
     let engine = &visit.site.engine;
     let (branches, lines) = engine.branches(&visit.caller, status.sheet.head.id).await?;
     let name = |id: StepId| {
         let line = lines.iter().find(|line| line.id == id);
-        line.map_or("a step that is gone".to_owned(), |line| {
-            format!("step {}: {}", line.order, name_of(line))
+        line.map_or("a deleted step".to_owned(), |line| {
+            format!("step {}: {}", line.order, step_name(line))
         })
     };
     let row = |branch: &Branch| BranchRow {
         after: name(branch.after),
-        condition: text(branch.condition.source(), LONGEST),
+        condition: multiline(branch.condition.source(), MAX_CHARS),
         action: match &branch.action {
-            Action::Continue => "go on as usual".to_owned(),
+            Action::Continue => "continue".to_owned(),
             Action::SkipTo { target } => format!("skip to {}", name(*target)),
             Action::AddSteps { steps } => {
                 let number = u64::try_from(steps.len()).unwrap_or(u64::MAX);
-                format!("add {}", words::count(number, "step", "steps"))
+                format!("add {}", format::count(number, "step", "steps"))
             }
             Action::Fail { reason } => match reason {
-                Some(reason) => format!("fail the plan: {}", gist(reason, 300)),
+                Some(reason) => format!("fail the plan: {}", one_line(reason, 300)),
                 None => "fail the plan".to_owned(),
             },
         },
@@ -287,167 +287,176 @@ async fn branches(visit: &Visit, status: &Status) -> Result<Vec<BranchRow>, Fail
     Ok(branches.iter().map(row).collect())
 }
 
-async fn reviews(visit: &Visit, status: &Status) -> Result<Vec<ReviewRow>, Failed> {
+async fn reviews(visit: &Visit, status: &Status) -> Result<Vec<ReviewRow>, PageError> {
     let engine = &visit.site.engine;
-    let named = Some("user_reviewed".to_owned());
+    let name = Some("user_reviewed".to_owned());
     let plan = status.sheet.head.id;
     let entries = engine
-        .trail_back(&visit.caller, plan, None, named, SHOWN)
+        .audit_trail_backwards(&visit.caller, plan, None, name, PAGE_SIZE)
         .await?;
     let now = engine.now();
     Ok(entries
         .iter()
-        .filter_map(|shown| review(shown, now))
+        .filter_map(|event| review(event, now))
         .collect())
 }
 
-fn review(shown: &Shown, now: Timestamp) -> Option<ReviewRow> {
-    let Event::UserReviewed { action, .. } = &shown.entry.event else {
+fn review(event: &AuditEntry, now: Timestamp) -> Option<ReviewRow> {
+    let Event::UserReviewed { action, .. } = &event.entry.event else {
         return None;
     };
-    let (what, said, questions) = match action {
+    let (action, text, questions) = match action {
         ReviewAction::Requested {
             summary, questions, ..
-        } => ("asked".to_owned(), summary.clone(), questions.clone()),
+        } => (
+            "Review requested".to_owned(),
+            summary.clone(),
+            questions.clone(),
+        ),
         ReviewAction::Decided { decision, feedback } => (
-            format!("decided: {decision}"),
+            format!("Decision: {decision}"),
             feedback.clone().unwrap_or_default(),
             Vec::new(),
         ),
     };
     Some(ReviewRow {
-        at: When::new(shown.entry.at, now),
-        who: gist(&shown.entry.author.name, 60),
-        what,
-        text: (!said.is_empty()).then(|| Prose::of(&said, LONGEST)),
+        at: RelativeTime::new(event.entry.at, now),
+        actor: one_line(&event.entry.author.name, 60),
+        action,
+        text: (!text.is_empty()).then(|| MarkdownHtml::render(&text, MAX_CHARS)),
         questions: questions
             .iter()
-            .map(|one| Prose::of(one, LONGEST))
+            .map(|question| MarkdownHtml::render(question, MAX_CHARS))
             .collect(),
     })
 }
 
-async fn artifacts(visit: &Visit, status: &Status) -> Result<Vec<ArtifactRow>, Failed> {
+async fn artifacts(visit: &Visit, status: &Status) -> Result<Vec<ArtifactRow>, PageError> {
     let engine = &visit.site.engine;
     let plan = status.sheet.head.id;
-    let found = engine.artifacts(&visit.caller, plan, ARTIFACTS).await?;
+    let found = engine.artifacts(&visit.caller, plan, MAX_ARTIFACTS).await?;
     let now = engine.now();
     let row = |artifact: onward_engine::Excerpt| ArtifactRow {
         id: artifact.id.to_string(),
-        title: gist(&artifact.title, 200),
-        kind: gist(&artifact.kind, 40),
-        at: When::new(artifact.created_at, now),
-        excerpt: excerpt(&artifact.excerpt, artifact.goes_on),
+        title: one_line(&artifact.title, 200),
+        kind: one_line(&artifact.kind, 40),
+        at: RelativeTime::new(artifact.created_at, now),
+        excerpt: excerpt(&artifact.excerpt, artifact.is_truncated),
     };
     Ok(found.into_iter().map(row).collect())
 }
 
-async fn extractions(visit: &Visit, status: &Status) -> Result<Vec<ExtractionRow>, Failed> {
+async fn extractions(visit: &Visit, status: &Status) -> Result<Vec<ExtractionRow>, PageError> {
     let engine = &visit.site.engine;
     let plan = status.sheet.head.id;
-    let found = engine.extractions(&visit.caller, plan, ARTIFACTS).await?;
+    let found = engine
+        .extractions(&visit.caller, plan, MAX_ARTIFACTS)
+        .await?;
     let now = engine.now();
     let row = |extraction: &Extraction| ExtractionRow {
         id: extraction.id.to_string(),
         artifact: extraction.artifact.map(|id| id.to_string()),
-        at: When::new(extraction.created_at, now),
-        model: gist(&extraction.model, 60),
-        who: gist(&extraction.actor, 60),
+        at: RelativeTime::new(extraction.created_at, now),
+        model: one_line(&extraction.model, 60),
+        actor: one_line(&extraction.actor, 60),
         issues: extraction
             .issues
             .iter()
-            .map(|issue| (gist(&issue.path, 100), gist(&issue.message, 300)))
+            .map(|issue| (one_line(&issue.path, 100), one_line(&issue.message, 300)))
             .collect(),
-        data: data(&extraction.data),
-        schema: data(&extraction.schema),
+        data: json(&extraction.data),
+        schema: json(&extraction.schema),
     };
     Ok(found.iter().rev().map(row).collect())
 }
 
-async fn outputs(visit: &Visit, status: &Status) -> Result<Vec<OutputRow>, Failed> {
+async fn outputs(visit: &Visit, status: &Status) -> Result<Vec<OutputRow>, PageError> {
     let engine = &visit.site.engine;
     let plan = status.sheet.head.id;
-    let found = engine.outputs(&visit.caller, plan, ARTIFACTS).await?;
+    let found = engine.outputs(&visit.caller, plan, MAX_ARTIFACTS).await?;
     let now = engine.now();
     let row = |output: onward_engine::OutputExcerpt| OutputRow {
         id: output.id.to_string(),
-        title: gist(&output.title, 200),
+        title: one_line(&output.title, 200),
         version: output.version,
-        media_type: gist(&output.media_type, 100),
-        at: When::new(output.created_at, now),
-        excerpt: excerpt(&output.excerpt, output.goes_on),
+        media_type: one_line(&output.media_type, 100),
+        at: RelativeTime::new(output.created_at, now),
+        excerpt: excerpt(&output.excerpt, output.is_truncated),
     };
     Ok(found.into_iter().map(row).collect())
 }
 
-async fn audit(visit: &Visit, status: &Status) -> Result<Audit, Failed> {
+async fn audit(visit: &Visit, status: &Status) -> Result<Audit, PageError> {
     let engine = &visit.site.engine;
-    let chosen = visit.fields.get("event").unwrap_or_default().to_owned();
+    let selected = visit.fields.get("event").unwrap_or_default().to_owned();
     let from: Option<u64> = visit.fields.parsed("from");
-    let name = (!chosen.is_empty()).then(|| chosen.clone());
+    let name = (!selected.is_empty()).then(|| selected.clone());
     let plan = status.sheet.head.id;
-    let more = SHOWN.saturating_add(1);
+    // One more than a page, to know whether there is a next page.
+    let limit = PAGE_SIZE.saturating_add(1);
     let mut entries = engine
-        .trail_back(&visit.caller, plan, from, name, more)
+        .audit_trail_backwards(&visit.caller, plan, from, name, limit)
         .await?;
     let now = engine.now();
-    let shown = usize::try_from(SHOWN).unwrap_or(usize::MAX);
-    let next = entries.get(shown).map(|shown| shown.entry.seq);
-    entries.truncate(shown);
-    let row = |shown: &Shown| AuditRow {
-        seq: shown.entry.seq,
-        at: When::new(shown.entry.at, now),
-        name: shown.name,
-        who: gist(&shown.entry.author.name, 60),
-        session: shown
+    let page_size = usize::try_from(PAGE_SIZE).unwrap_or(usize::MAX);
+    let next = entries.get(page_size).map(|event| event.entry.seq);
+    entries.truncate(page_size);
+    let row = |event: &AuditEntry| AuditRow {
+        seq: event.entry.seq,
+        at: RelativeTime::new(event.entry.at, now),
+        name: event.name,
+        actor: one_line(&event.entry.author.name, 60),
+        session: event
             .entry
             .author
             .session
             .as_ref()
-            .map_or_else(String::new, |id| gist(id.as_str(), 40)),
-        details: data(&shown.details),
+            .map_or_else(String::new, |id| one_line(id.as_str(), 40)),
+        details: json(&event.details),
     };
     Ok(Audit {
         rows: entries.iter().map(row).collect(),
         names: Event::NAMES
             .iter()
-            .map(|name| (*name, *name == chosen))
+            .map(|name| (*name, *name == selected))
             .collect(),
-        chosen,
+        selected,
         next,
         is_later: from.is_some(),
     })
 }
 
-async fn calls(visit: &Visit, status: &Status) -> Result<Vec<CallRow>, Failed> {
+async fn calls(visit: &Visit, status: &Status) -> Result<Vec<CallRow>, PageError> {
     let engine = &visit.site.engine;
     let plan = status.sheet.head.id.to_string();
-    let calls = engine.calls(&visit.caller, CALLS).await?;
+    let calls = engine.logged_requests(&visit.caller, MAX_CALLS).await?;
     let now = engine.now();
-    let names = |said: &Value| said.get("planId").and_then(Value::as_str) == Some(plan.as_str());
-    let own = |call: &&ToolCall| names(&call.request) || names(&call.response);
+    let names_plan =
+        |value: &Value| value.get("planId").and_then(Value::as_str) == Some(plan.as_str());
+    let is_own = |call: &&ToolCall| names_plan(&call.request) || names_plan(&call.response);
     let row = |call: &ToolCall| CallRow {
-        at: When::new(call.at, now),
-        tool: gist(&call.tool, 60),
-        who: gist(&call.actor, 60),
-        took: words::span(std::time::Duration::from_micros(call.duration_us)),
+        at: RelativeTime::new(call.at, now),
+        tool: one_line(&call.tool, 60),
+        actor: one_line(&call.actor, 60),
+        duration: format::duration(std::time::Duration::from_micros(call.duration_us)),
         is_error: call.is_error,
-        request: data(&call.request),
-        response: data(&call.response),
+        request: json(&call.request),
+        response: json(&call.response),
     };
-    Ok(calls.iter().filter(own).map(row).collect())
+    Ok(calls.iter().filter(is_own).map(row).collect())
 }
 
-/// The words at the beginning of a text.
-fn excerpt(beginning: &str, goes_on: bool) -> String {
-    let words = words::line(&prose::plain(beginning));
-    match goes_on {
-        true => format!("{words} …"),
-        false => words,
+/// The start of a Markdown text, as plain text.
+fn excerpt(start: &str, is_truncated: bool) -> String {
+    let text = format::sanitize_line(&markdown_html::plain_text(start));
+    if is_truncated {
+        format!("{text} …")
+    } else {
+        text
     }
 }
 
-/// Data for people, as far as it is of a length that people read.
-fn data(value: &Value) -> String {
-    text(&words::pretty_json(value), LONGEST)
+/// Pretty-printed JSON, truncated.
+fn json(value: &Value) -> String {
+    multiline(&format::pretty_json(value), MAX_CHARS)
 }

@@ -1,9 +1,9 @@
-//! Where a request says that it goes and comes from: `Host` and `Origin`.
+//! Checks of the `Host` and `Origin` headers.
 //!
-//! A web page can send requests to this machine, and a name of its own can be made to lead here (DNS
-//! rebinding). So a server on loopback answers only to names of loopback, or to the public one that
-//! the configuration gives; and a request that a page sent is answered only where the page came from
-//! here, or from an origin that is allowed. Programs send no `Origin` and are not concerned.
+//! A web page can send requests to this machine, and DNS rebinding can point a foreign name at it.
+//! A server on loopback therefore accepts loopback names and the configured public name only, and
+//! requests from pages only if the page has the same or an allowed origin. Clients other than
+//! browsers send no `Origin` and are not affected.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,36 +14,36 @@ use onward_core::Code;
 
 use super::problem::Problem;
 
-/// How a browser says what a request has to do with the page that sent it.
+/// Fetch metadata: how a request relates to the page that sent it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// What may be named.
+/// Accepted hosts and origins.
 #[derive(Debug)]
-pub(crate) struct Place {
-    /// Whether only names of loopback (and the public one) are ours.
-    pub(crate) guarded: bool,
-    /// How others reach the server: an origin.
+pub(crate) struct OriginPolicy {
+    /// Accept loopback names and the public name only.
+    pub(crate) loopback_only: bool,
+    /// The public origin of the server.
     pub(crate) public: Option<String>,
-    /// Further origins whose pages may come.
-    pub(crate) origins: Vec<String>,
+    /// Further origins whose pages may send requests.
+    pub(crate) allowed_origins: Vec<String>,
 }
 
-impl Place {
-    /// Refuses what a foreign page or a foreign name sent.
+impl OriginPolicy {
+    /// Rejects requests with a foreign host name or from a page of a foreign origin.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         let host = host(request).ok_or_else(|| {
             Problem::new(
                 Code::InvalidInput,
-                "the request has no usable `Host`",
-                "send the header `Host` with the address that was called",
+                "missing or invalid `Host` header",
+                "send a `Host` header with the requested address",
             )
         })?;
-        if self.guarded && !is_loopback(&host) && !self.is_public(&host) {
+        if self.loopback_only && !is_loopback(&host) && !self.is_public(&host) {
             return Err(Problem::new(
                 Code::Forbidden,
-                format!("`{host}` is not a name of this server"),
-                "call it as `127.0.0.1` or `localhost`; behind a reverse proxy, set \
+                format!("`{host}` is not a host name of this server"),
+                "use `127.0.0.1` or `localhost`; behind a reverse proxy, set \
                  `serve.public_url`",
             ));
         }
@@ -54,19 +54,20 @@ impl Place {
         let foreign = || {
             Problem::new(
                 Code::Forbidden,
-                "a web page of another origin may not call this server",
-                "add the page's origin to `serve.allowed_origins`, if it is yours",
+                "cross-origin request from a web page",
+                "add the page's origin to `serve.allowed_origins` if you trust it",
             )
         };
         let Some(origin) = headers.get(ORIGIN) else {
-            // A page of another origin that only loads something sends no `Origin`.
-            let is = |name, value: &str| headers.get(name).is_some_and(|given| given == value);
+            // A cross-origin GET without CORS, such as an image, sends no `Origin`.
+            let is = |name, value: &str| headers.get(name).is_some_and(|header| header == value);
             let from_page = headers.contains_key(FETCH_SITE)
                 && !is(FETCH_SITE, "same-origin")
                 && !is(FETCH_SITE, "none");
-            return match from_page && !is(FETCH_MODE, "navigate") {
-                true => Err(foreign()),
-                false => Ok(()),
+            return if from_page && !is(FETCH_MODE, "navigate") {
+                Err(foreign())
+            } else {
+                Ok(())
             };
         };
         let Some(origin) = origin.to_str().ok().map(str::to_ascii_lowercase) else {
@@ -76,18 +77,20 @@ impl Place {
             .strip_prefix("http://")
             .or_else(|| origin.strip_prefix("https://"))
             .is_some_and(|authority| authority == host);
-        let allowed = self.origins.contains(&origin) || self.public.as_ref() == Some(&origin);
-        match own || allowed {
-            true => Ok(()),
-            false => Err(foreign()),
+        let allowed =
+            self.allowed_origins.contains(&origin) || self.public.as_ref() == Some(&origin);
+        if own || allowed {
+            Ok(())
+        } else {
+            Err(foreign())
         }
     }
 
-    /// The origin of a page that comes from elsewhere and may: its browser wants to be told.
-    pub(super) fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    /// The origin for CORS headers, if the request comes from an allowed foreign origin.
+    pub(super) fn cors_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
-        let named = origin.to_str().ok()?.to_ascii_lowercase();
-        self.origins.contains(&named).then(|| origin.clone())
+        let name = origin.to_str().ok()?.to_ascii_lowercase();
+        self.allowed_origins.contains(&name).then(|| origin.clone())
     }
 
     fn is_public(&self, host: &str) -> bool {
@@ -97,7 +100,7 @@ impl Place {
             .is_some_and(|(_, name)| name == host)
     }
 
-    /// The address by which the caller reaches the server.
+    /// The URL by which the caller reaches the server.
     pub(super) fn base<B>(&self, request: &Request<B>) -> String {
         match (&self.public, host(request)) {
             (Some(public), _) => public.clone(),
@@ -107,9 +110,9 @@ impl Place {
     }
 }
 
-/// Tells a browser that a page of this origin may ask, and see what is answered.
-pub(super) fn invite(headers: &mut HeaderMap, page: HeaderValue) {
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, page);
+/// Allows pages of this origin to read the response.
+pub(super) fn add_cors_headers(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("origin"));
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
@@ -127,20 +130,20 @@ pub(super) fn invite(headers: &mut HeaderMap, page: HeaderValue) {
     }
 }
 
-/// The authority that was called, in lower case.
+/// The requested authority, in lower case.
 fn host<B>(request: &Request<B>) -> Option<String> {
-    let mut named = request.headers().get_all(HOST).iter();
-    let host = match (named.next(), named.next()) {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok()?,
         (None, None) => request.uri().authority()?.as_str(),
-        // Two names: whoever stands in front may have looked at the other one.
+        // Two headers: a reverse proxy may have checked the other one.
         (_, Some(_)) => return None,
     };
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    (!host.is_empty() && host.bytes().all(fits)).then(|| host.to_ascii_lowercase())
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    (!host.is_empty() && host.bytes().all(is_valid)).then(|| host.to_ascii_lowercase())
 }
 
-/// Whether this is a name that only this machine has for itself.
+/// Whether the host is a loopback name or address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -168,24 +171,24 @@ fn is_port(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn asked(headers: &[(&str, &str)]) -> Request<()> {
+    fn request(headers: &[(&str, &str)]) -> Request<()> {
         let mut request = Request::builder().uri("/mcp");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        request.body(()).expect("a request")
+        request.body(()).expect("valid request")
     }
 
-    fn place(guarded: bool) -> Place {
-        Place {
-            guarded,
+    fn policy(loopback_only: bool) -> OriginPolicy {
+        OriginPolicy {
+            loopback_only,
             public: Some("https://onward.example.org".to_owned()),
-            origins: vec!["https://app.example.org".to_owned()],
+            allowed_origins: vec!["https://app.example.org".to_owned()],
         }
     }
 
     #[test]
-    fn only_names_of_this_machine_and_the_public_one_are_ours() {
+    fn accepts_loopback_names_and_the_public_name_only() {
         for host in [
             "localhost",
             "LOCALHOST:7171",
@@ -196,7 +199,7 @@ mod tests {
             "onward.example.org",
         ] {
             assert!(
-                place(true).check(&asked(&[("host", host)])).is_ok(),
+                policy(true).check(&request(&[("host", host)])).is_ok(),
                 "{host}"
             );
         }
@@ -214,24 +217,24 @@ mod tests {
             "",
         ] {
             assert!(
-                place(true).check(&asked(&[("host", host)])).is_err(),
+                policy(true).check(&request(&[("host", host)])).is_err(),
                 "{host}"
             );
         }
-        assert!(place(true).check(&asked(&[])).is_err());
-        let two = asked(&[("host", "localhost"), ("host", "localhost")]);
-        assert!(place(true).check(&two).is_err());
+        assert!(policy(true).check(&request(&[])).is_err());
+        let two = request(&[("host", "localhost"), ("host", "localhost")]);
+        assert!(policy(true).check(&two).is_err());
         assert!(
-            place(false)
-                .check(&asked(&[("host", "any.example")]))
+            policy(false)
+                .check(&request(&[("host", "any.example")]))
                 .is_ok()
         );
     }
 
     #[test]
-    fn a_page_of_another_origin_is_refused() {
+    fn rejects_pages_of_other_origins() {
         let from = |origin: &str| {
-            place(true).check(&asked(&[("host", "localhost:7171"), ("origin", origin)]))
+            policy(true).check(&request(&[("host", "localhost:7171"), ("origin", origin)]))
         };
         for origin in [
             "http://localhost:7171",
@@ -255,18 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_only_loads_something_is_refused_too() {
-        let fetched = |site: &str, mode: &str| {
-            place(true).check(&asked(&[
+    fn rejects_cross_site_subresource_requests() {
+        let check = |site: &str, mode: &str| {
+            policy(true).check(&request(&[
                 ("host", "localhost:7171"),
                 ("sec-fetch-site", site),
                 ("sec-fetch-mode", mode),
             ]))
         };
-        assert!(fetched("same-origin", "cors").is_ok());
-        assert!(fetched("none", "navigate").is_ok());
-        assert!(fetched("cross-site", "navigate").is_ok(), "a link");
-        assert!(fetched("cross-site", "no-cors").is_err());
-        assert!(fetched("same-site", "cors").is_err());
+        assert!(check("same-origin", "cors").is_ok());
+        assert!(check("none", "navigate").is_ok());
+        assert!(check("cross-site", "navigate").is_ok(), "a link");
+        assert!(check("cross-site", "no-cors").is_err());
+        assert!(check("same-site", "cors").is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! What agents wrote, as people read it: Markdown, let through a sieve.
+//! Markdown from agents and users, rendered to safe HTML.
 //!
-//! The sieve works on what the parser found, and lets through what it knows: paragraphs, headings, lists,
-//! quotes, code, tables, emphasis, and links to `http`, `https` and `mailto`. HTML inside of a text is
-//! shown as it was written. Pictures are named and not fetched, and nothing carries an id, a class of its
-//! own choice, or a style. A single line break is one, as it is in a text that never meant to be Markdown.
+//! A filter on the parser's events passes an allow list: paragraphs, headings, lists, quotes, code,
+//! tables, emphasis, and links with `http`, `https` or `mailto`. HTML in the text is escaped,
+//! images are replaced by their description, and no ids, classes or styles are copied. Single line
+//! breaks are kept, because plain text is rendered the same way.
 
 use std::fmt;
 
@@ -12,35 +12,35 @@ use pulldown_cmark::{
     Alignment, CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
 };
 
-use super::show::beginning;
-use crate::output::words;
+use super::format::truncate;
+use crate::output::format;
 
-/// A text, as HTML of ours.
+/// Rendered HTML.
 #[derive(Debug, Clone)]
-pub(super) struct Prose(String);
+pub(super) struct MarkdownHtml(String);
 
-impl Prose {
-    /// A text; where it is very long, its beginning.
-    pub(super) fn of(text: &str, longest: usize) -> Self {
-        let (beginning, missing) = beginning(text, longest);
-        let mut page = rendered(&words::lines(beginning));
-        if let Some(missing) = missing {
-            page.push_str(&format!("<p class=\"hint\">{missing}</p>\n"));
+impl MarkdownHtml {
+    /// Renders Markdown, truncated.
+    pub(super) fn render(text: &str, max_chars: usize) -> Self {
+        let (text, note) = truncate(text, max_chars);
+        let mut page = render(&format::sanitize(text));
+        if let Some(note) = note {
+            page.push_str(&format!("<p class=\"hint\">{note}</p>\n"));
         }
         Self(page)
     }
 }
 
-impl fmt::Display for Prose {
+impl fmt::Display for MarkdownHtml {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl HtmlSafe for Prose {}
+impl HtmlSafe for MarkdownHtml {}
 
-/// The words of a text without its marks, for one line of a list.
-pub(super) fn plain(text: &str) -> String {
+/// The text without markup, for one line of a list.
+pub(super) fn plain_text(text: &str) -> String {
     let mut plain = String::new();
     for event in parser(text) {
         match event {
@@ -74,27 +74,27 @@ fn parser(text: &str) -> Parser<'_> {
     Parser::new_ext(text, options)
 }
 
-fn rendered(text: &str) -> String {
-    let mut sieve = Sieve::default();
-    let events = parser(text).filter_map(|event| sieve.pass(event));
+fn render(text: &str) -> String {
+    let mut filter = Filter::default();
+    let events = parser(text).filter_map(|event| filter.pass(event));
     let mut page = String::with_capacity(text.len() * 2);
     html::push_html(&mut page, events);
     page
 }
 
-/// What was let through of what is still open.
+/// State of the filter between events.
 #[derive(Default)]
-struct Sieve {
-    /// For each link that is open, whether it is one.
+struct Filter {
+    /// For each open link, whether it is rendered.
     links: Vec<bool>,
     columns: Vec<Alignment>,
     column: usize,
     in_head: bool,
-    /// The heading that was last met, below those that it stands under.
+    /// The current heading and its ancestors.
     headings: Vec<HeadingLevel>,
 }
 
-impl Sieve {
+impl Filter {
     fn pass<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         Some(match event {
             Event::Start(tag) => return self.open(tag),
@@ -105,7 +105,7 @@ impl Sieve {
                 Event::Text(CowStr::Borrowed(if done { "☑ " } else { "☐ " }))
             }
             event @ (Event::Text(_) | Event::Code(_) | Event::HardBreak | Event::Rule) => event,
-            // Nothing of this is asked for.
+            // Not enabled in the parser.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
                 Event::Text(text)
             }
@@ -128,27 +128,27 @@ impl Sieve {
             Tag::CodeBlock(_) => Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)),
             Tag::BlockQuote(_) => Event::Start(Tag::BlockQuote(None)),
             Tag::Link { ref dest_url, .. } => {
-                let leads = leads_outside(dest_url);
-                self.links.push(leads);
-                return leads.then_some(Event::Start(tag));
+                let is_allowed = is_external_link(dest_url);
+                self.links.push(is_allowed);
+                return is_allowed.then_some(Event::Start(tag));
             }
-            Tag::Image { .. } => Event::Text(CowStr::Borrowed("[picture: ")),
+            Tag::Image { .. } => Event::Text(CowStr::Borrowed("[image: ")),
             Tag::Table(columns) => {
                 self.columns = columns;
-                ours("<table>")
+                html_event("<table>")
             }
             Tag::TableHead => {
                 (self.column, self.in_head) = (0, true);
-                ours("<thead><tr>")
+                html_event("<thead><tr>")
             }
             Tag::TableRow => {
                 self.column = 0;
-                ours("<tr>")
+                html_event("<tr>")
             }
             Tag::TableCell => {
                 let aligned = self.columns.get(self.column).copied();
                 self.column += 1;
-                ours(match (self.in_head, aligned) {
+                html_event(match (self.in_head, aligned) {
                     (true, Some(Alignment::Right)) => "<th scope=\"col\" class=\"number\">",
                     (true, _) => "<th scope=\"col\">",
                     (false, Some(Alignment::Right)) => "<td class=\"number\">",
@@ -158,7 +158,7 @@ impl Sieve {
             tag @ (Tag::List(_) | Tag::Item | Tag::Emphasis | Tag::Strong | Tag::Strikethrough) => {
                 Event::Start(tag)
             }
-            // Nothing of this is asked for.
+            // Not enabled in the parser.
             Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
             | Tag::DefinitionListTitle
@@ -169,8 +169,8 @@ impl Sieve {
         })
     }
 
-    /// The level of the heading on the page, which has two of its own above it: by how deep it stands,
-    /// so that none is skipped on the way down.
+    /// The heading level on the page, by nesting depth. The page itself uses `h1` and `h2`, and no
+    /// level is skipped.
     fn level(&self) -> HeadingLevel {
         match self.headings.len() {
             0 | 1 => HeadingLevel::H3,
@@ -189,13 +189,13 @@ impl Sieve {
                 return (self.links.pop() == Some(true)).then_some(Event::End(TagEnd::Link));
             }
             TagEnd::Image => Event::Text(CowStr::Borrowed("]")),
-            TagEnd::Table => ours("</tbody></table>\n"),
+            TagEnd::Table => html_event("</tbody></table>\n"),
             TagEnd::TableHead => {
                 self.in_head = false;
-                ours("</tr></thead><tbody>\n")
+                html_event("</tr></thead><tbody>\n")
             }
-            TagEnd::TableRow => ours("</tr>\n"),
-            TagEnd::TableCell => ours(if self.in_head { "</th>" } else { "</td>" }),
+            TagEnd::TableRow => html_event("</tr>\n"),
+            TagEnd::TableCell => html_event(if self.in_head { "</th>" } else { "</td>" }),
             tag @ (TagEnd::CodeBlock
             | TagEnd::List(_)
             | TagEnd::Item
@@ -213,14 +213,14 @@ impl Sieve {
     }
 }
 
-/// HTML that stands in this file.
-fn ours<'a>(html: &'static str) -> Event<'a> {
+/// Literal HTML of this file.
+fn html_event<'a>(html: &'static str) -> Event<'a> {
     Event::Html(CowStr::Borrowed(html))
 }
 
-/// Whether an address names a place that a link may lead to: in full, so that nothing of this server
-/// is meant, and by a scheme that only shows something.
-fn leads_outside(address: &str) -> bool {
+/// Whether a link may be rendered: an absolute URL with a scheme that only displays something.
+/// Relative links could point at actions of this server.
+fn is_external_link(address: &str) -> bool {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme);
     let scheme = scheme.map(str::to_ascii_lowercase);
     matches!(scheme.as_deref(), Some("http" | "https" | "mailto"))
@@ -230,49 +230,49 @@ fn leads_outside(address: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn page(text: &str) -> String {
-        Prose::of(text, 10_000).to_string()
+    fn html(text: &str) -> String {
+        MarkdownHtml::render(text, 10_000).to_string()
     }
 
     #[test]
-    fn markdown_is_shown_as_what_it_means() {
+    fn renders_markdown() {
         assert_eq!(
-            page("# Pump *B*\n\n- **quiet**\n- `cheap`\n"),
+            html("# Pump *B*\n\n- **quiet**\n- `cheap`\n"),
             "<h3>Pump <em>B</em></h3>\n<ul>\n<li><strong>quiet</strong></li>\n\
              <li><code>cheap</code></li>\n</ul>\n"
         );
         assert_eq!(
-            page("|a|b|\n|---|---:|\n|x|1|\n"),
+            html("|a|b|\n|---|---:|\n|x|1|\n"),
             "<table><thead><tr><th scope=\"col\">a</th><th scope=\"col\" class=\"number\">b</th>\
              </tr></thead><tbody>\n<tr><td>x</td><td class=\"number\">1</td></tr>\n</tbody></table>\n"
         );
         assert_eq!(
-            page("- [x] a\n"),
+            html("- [x] a\n"),
             "<ul>\n<li>☑ a</li>\n</ul>\n",
-            "a box is a sign, and no field"
+            "a task list marker is text, not a form field"
         );
         assert_eq!(
-            page("```html onclick=\"x\"\na\n```"),
+            html("```html onclick=\"x\"\na\n```"),
             "<pre><code>a\n</code></pre>\n"
         );
     }
 
     #[test]
-    fn no_heading_is_skipped_on_the_way_down() {
+    fn heading_levels_are_not_skipped() {
         assert_eq!(
-            page("### a\n# b\n### c\n### d\n# e\n"),
+            html("### a\n# b\n### c\n### d\n# e\n"),
             "<h3>a</h3>\n<h3>b</h3>\n<h4>c</h4>\n<h4>d</h4>\n<h3>e</h3>\n"
         );
     }
 
     #[test]
-    fn a_text_that_is_no_markdown_keeps_its_lines() {
-        assert_eq!(page("One.\nTwo.\n"), "<p>One.<br />\nTwo.</p>\n");
+    fn plain_text_keeps_its_line_breaks() {
+        assert_eq!(html("One.\nTwo.\n"), "<p>One.<br />\nTwo.</p>\n");
     }
 
     #[test]
-    fn nothing_in_a_text_becomes_html() {
-        let evil = [
+    fn html_in_the_text_is_escaped() {
+        let texts = [
             "<script>alert(1)</script>",
             "a <img src=x onerror=alert(1)> b",
             "<div\nonclick=alert(1)>\n\n</div>",
@@ -284,15 +284,15 @@ mod tests {
             "`<b>`\n\n    <b>\n\n```<b>\n<b>\n```",
             "[a]: https://example.org '<b>'\n\n[a]",
         ];
-        let known = [
+        let allowed = [
             "p", "br", "h3", "a", "table", "thead", "tbody", "tr", "th", "td", "code", "pre",
         ];
-        for text in evil {
-            let page = page(text);
+        for text in texts {
+            let page = html(text);
             for tag in page.split('<').skip(1) {
                 let name = tag.trim_start_matches('/');
                 let name = name.split([' ', '>', '/']).next().unwrap_or_default();
-                assert!(known.contains(&name), "{text}: {page}");
+                assert!(allowed.contains(&name), "{text}: {page}");
                 let inside = tag.split('>').next().unwrap_or_default();
                 let mut unquoted = inside.split('"').step_by(2);
                 assert!(
@@ -304,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leads_outside_or_is_none() {
+    fn only_external_links_are_rendered() {
         assert_eq!(
-            page("[a](https://example.org/?b=c)"),
+            html("[a](https://example.org/?b=c)"),
             "<p><a href=\"https://example.org/?b=c\">a</a></p>\n"
         );
         for address in [
@@ -320,37 +320,37 @@ mod tests {
             "#a",
             "java&#115;cript:alert(1)",
         ] {
-            assert_eq!(page(&format!("[a]({address})")), "<p>a</p>\n", "{address}");
+            assert_eq!(html(&format!("[a]({address})")), "<p>a</p>\n", "{address}");
         }
         assert_eq!(
-            page("![a](https://example.org/x.png)"),
-            "<p>[picture: a]</p>\n"
+            html("![a](https://example.org/x.png)"),
+            "<p>[image: a]</p>\n"
         );
     }
 
     #[test]
-    fn what_turns_text_around_is_seen_and_does_nothing() {
-        assert_eq!(page("a\u{202e}b"), "<p>a\u{fffd}b</p>\n");
+    fn bidirectional_control_characters_are_replaced() {
+        assert_eq!(html("a\u{202e}b"), "<p>a\u{fffd}b</p>\n");
     }
 
     #[test]
-    fn a_long_text_says_how_much_is_missing_whatever_it_is_in() {
-        let cut = Prose::of("```\nabcdef", 6).to_string();
+    fn truncated_text_ends_with_a_note() {
+        let cut = MarkdownHtml::render("```\nabcdef", 6).to_string();
         assert!(cut.starts_with("<pre><code>ab</code></pre>\n<p class=\"hint\">…"));
         assert!(cut.contains("4 more characters"), "{cut}");
     }
 
     #[test]
-    fn however_deep_it_goes_it_is_read() {
+    fn deeply_nested_text_does_not_overflow_the_stack() {
         for text in [">".repeat(20_000), "[".repeat(20_000), "*a ".repeat(20_000)] {
-            let _ = Prose::of(&text, 100_000);
+            let _ = MarkdownHtml::render(&text, 100_000);
         }
     }
 
     #[test]
-    fn in_a_list_there_are_only_the_words() {
+    fn plain_text_has_no_markup() {
         assert_eq!(
-            words::line(&plain(
+            format::sanitize_line(&plain_text(
                 "## Three\n\n**Two** of `them`\nare [good](https://x.y)."
             )),
             "Three Two of them are good."

@@ -1,0 +1,259 @@
+//! Authentication middleware: resolves every request to a [`Caller`] or rejects it.
+//!
+//! On loopback without configured access, every request runs as the local user. Otherwise a request
+//! needs an Onward token, a token of the configured identity provider, or, on pages, a session
+//! cookie. An invalid token is rejected even where none is required. Permissions are checked later,
+//! by the engine.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use onward_core::{Code, Role};
+use onward_engine::{Caller, Engine, Error};
+
+use super::issuer::{self, INVALID_TOKEN, Issuer};
+use super::origin::{self, OriginPolicy};
+use super::pages::session::{self, CookieSigner, Session};
+use super::problem::Problem;
+use super::{Site, metadata, pages};
+
+/// Prefix of Onward's own tokens.
+const TOKEN_PREFIX: &str = "onw_";
+/// Detail of responses to requests without credentials.
+pub(super) const TOKEN_REQUIRED: &str = "the request has no token";
+
+/// Paths that need no authentication: health checks and OAuth metadata.
+pub(super) const PUBLIC_PATHS: [&str; 4] = [
+    "/healthz",
+    "/readyz",
+    metadata::SERVER_PATH,
+    metadata::MCP_PATH,
+];
+
+/// Authentication settings and keys.
+pub(super) struct Auth {
+    pub(super) origin_policy: OriginPolicy,
+    /// The user of this machine, if requests need no token.
+    pub(super) local_user: Option<Caller>,
+    /// The identity provider whose tokens are accepted in addition to Onward's own.
+    pub(super) issuer: Option<Issuer>,
+    /// Signs session cookies and CSRF tokens.
+    pub(super) cookie_signer: CookieSigner,
+    /// Hashes credentials to rate-limit keys, so that no secret is kept.
+    pub(super) hasher: std::hash::RandomState,
+}
+
+/// An authenticated caller.
+#[derive(Clone)]
+pub(super) struct Principal {
+    pub(super) caller: Caller,
+    /// Rate-limit key of the token or user.
+    pub(super) key: u64,
+}
+
+/// Why a request was not authenticated.
+pub(super) enum AuthError {
+    /// The request has no credentials.
+    Missing,
+    /// The credentials are invalid.
+    Invalid(&'static str),
+    /// The token lacks these scopes.
+    InsufficientScope(Vec<String>),
+    /// The credentials could not be checked.
+    Failed(Problem),
+}
+
+impl From<Error> for AuthError {
+    fn from(error: Error) -> Self {
+        if let Error::Unauthorized(reason) = error {
+            AuthError::Invalid(reason)
+        } else {
+            AuthError::Failed(error.into())
+        }
+    }
+}
+
+impl Auth {
+    /// Identifies the caller. Session cookies are accepted on page paths only.
+    pub(super) async fn identify(
+        &self,
+        engine: &Engine,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Result<Principal, AuthError> {
+        let mut authorization = headers.get_all(AUTHORIZATION).iter();
+        let Some(first) = authorization.next() else {
+            if let Some(caller) = self.local_user.clone() {
+                return Ok(self.principal("", caller));
+            }
+            let cookie = session::session_cookie(headers).filter(|_| pages::is_page(path));
+            let cookie = cookie.ok_or(AuthError::Missing)?;
+            let session = self.cookie_signer.read(cookie, engine.now());
+            let session = session.ok_or(AuthError::Invalid("the session has expired"))?;
+            let caller = match session {
+                Session::Token { tenant, token } => engine.caller_for_token(&tenant, token).await?,
+                Session::User {
+                    tenant,
+                    subject,
+                    role,
+                } => self.user(engine, &tenant, &subject, role).await?,
+            };
+            return Ok(self.principal(cookie, caller));
+        };
+        if authorization.next().is_some() {
+            return Err(AuthError::Invalid("more than one `Authorization` header"));
+        }
+        let token = first.to_str().ok().and_then(bearer);
+        let token = token.ok_or(AuthError::Invalid("`Authorization` must be `Bearer TOKEN`"))?;
+        if token.starts_with(TOKEN_PREFIX) {
+            let caller = engine.authenticate(token).await?;
+            return Ok(self.principal(token, caller));
+        }
+        let Some(issuer) = &self.issuer else {
+            return Err(AuthError::Invalid(INVALID_TOKEN));
+        };
+        let caller = issuer.caller(engine, token).await?;
+        let name = caller.name.clone();
+        Ok(self.principal(&name, caller))
+    }
+
+    /// A user who signed in through the identity provider. Sessions end when its client is removed.
+    async fn user(
+        &self,
+        engine: &Engine,
+        tenant: &str,
+        subject: &str,
+        role: Role,
+    ) -> Result<Caller, AuthError> {
+        let expired = AuthError::Invalid("the session has expired");
+        let client = self
+            .issuer
+            .as_ref()
+            .and_then(|issuer| issuer.client.as_ref());
+        if client.is_none() {
+            return Err(expired);
+        }
+        match engine.operator(tenant, &format!("user:{subject}")).await {
+            Ok(caller) => Ok(Caller { role, ..caller }),
+            Err(Error::NotFound { .. }) => Err(expired),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn principal(&self, name: &str, caller: Caller) -> Principal {
+        Principal {
+            key: self.hasher.hash_one((&caller.tenant, name)),
+            caller,
+        }
+    }
+
+    /// The response to a failed authentication, with a challenge (RFC 6750, RFC 9728).
+    fn problem(&self, error: AuthError, base: &str, path: &str) -> Problem {
+        let metadata = format!("{base}{}", metadata::path_for(path));
+        match error {
+            AuthError::Failed(problem) => problem,
+            AuthError::Missing => Problem::new(
+                Code::Unauthorized,
+                TOKEN_REQUIRED,
+                "send `Authorization: Bearer onw_…`; create a token with `onward token create`",
+            )
+            .header(
+                WWW_AUTHENTICATE,
+                format!("Bearer resource_metadata=\"{metadata}\""),
+            ),
+            AuthError::Invalid(reason) => Problem::new(
+                Code::Unauthorized,
+                reason,
+                "get a new token from an owner or admin of the tenant",
+            )
+            .header(
+                WWW_AUTHENTICATE,
+                format!("Bearer error=\"invalid_token\", resource_metadata=\"{metadata}\""),
+            ),
+            AuthError::InsufficientScope(missing) => Problem::new(
+                Code::Forbidden,
+                format!("the token lacks the scope `{}`", missing.join(" ")),
+                "sign in again and request this scope",
+            )
+            .header(WWW_AUTHENTICATE, {
+                let scopes = issuer::required_scopes(self.issuer.as_ref());
+                format!(
+                    "Bearer error=\"insufficient_scope\", scope=\"{scopes}\", \
+                     resource_metadata=\"{metadata}\""
+                )
+            }),
+        }
+    }
+}
+
+/// The token of a `Bearer` authorization header.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Middleware: checks host and origin, authenticates the caller and adds CORS headers.
+pub(super) async fn authenticate(
+    State(site): State<Arc<Site>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if let Err(problem) = site.auth.origin_policy.check(&request) {
+        return problem.into_response();
+    }
+    let cors_origin = site.auth.origin_policy.cors_origin(request.headers());
+    let mut response = match (&cors_origin, request.method()) {
+        // CORS preflight.
+        (Some(_), &Method::OPTIONS) => StatusCode::NO_CONTENT.into_response(),
+        (Some(_) | None, _) => run_authenticated(site, request, next).await,
+    };
+    if let Some(origin) = cors_origin {
+        origin::add_cors_headers(response.headers_mut(), origin);
+    }
+    response
+}
+
+/// Runs the request as its caller. Public paths run without one.
+async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let read = [Method::GET, Method::HEAD].contains(request.method());
+    if (read && PUBLIC_PATHS.contains(&path)) || pages::is_public(path) {
+        return next.run(request).await;
+    }
+    let identified = site.auth.identify(&site.engine, request.headers(), path);
+    let principal = match identified.await {
+        Ok(principal) => principal,
+        Err(AuthError::Missing | AuthError::Invalid(_)) if pages::accepts_html(&request) => {
+            return pages::redirect_to_login(&site, &request);
+        }
+        Err(error) => {
+            let base = site.auth.origin_policy.base(&request);
+            return site.auth.problem(error, &base, path).into_response();
+        }
+    };
+    if let Err(problem) = site.limits.check_rate(&principal) {
+        return problem.into_response();
+    }
+    request.extensions_mut().insert(principal.caller);
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer;
+
+    #[test]
+    fn parses_the_token_of_a_bearer_header() {
+        assert_eq!(bearer("Bearer abc"), Some("abc"));
+        assert_eq!(bearer("bearer  abc "), Some("abc"));
+        for wrong in ["", "abc", "Bearer", "Bearer ", "Basic abc", "Bearerabc"] {
+            assert_eq!(bearer(wrong), None, "{wrong}");
+        }
+    }
+}

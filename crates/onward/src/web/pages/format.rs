@@ -1,0 +1,206 @@
+//! Display formats: relative times, status badges, and truncated text.
+//!
+//! Types that implement [`HtmlSafe`] write HTML with values of this program only. All other text
+//! passes through the templates' escaping.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+use onward_core::call::CallStatus;
+use onward_core::skill::SkillStatus;
+use onward_core::{PlanStatus, StepStatus, Timestamp};
+
+use crate::output::format;
+
+/// A time, displayed as "5 min ago" with the exact time in the tooltip.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RelativeTime {
+    at: Timestamp,
+    now: Timestamp,
+}
+
+impl RelativeTime {
+    pub(super) fn new(at: Timestamp, now: Timestamp) -> Self {
+        Self { at, now }
+    }
+}
+
+impl fmt::Display for RelativeTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, exact) = (self.at, format::timestamp(self.at));
+        let ago = format::ago(self.now, self.at);
+        write!(f, "<time datetime=\"{at}\" title=\"{exact}\">{ago}</time>")
+    }
+}
+
+impl HtmlSafe for RelativeTime {}
+
+/// A status with a symbol, so that it does not depend on colour alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Badge {
+    /// The wire name, which is also the CSS class.
+    status: &'static str,
+    symbol: char,
+}
+
+impl Badge {
+    pub(super) fn plan(status: PlanStatus) -> Self {
+        let symbol = match status {
+            PlanStatus::Planning => '○',
+            PlanStatus::Executing => '▶',
+            PlanStatus::AwaitingReview => '◆',
+            PlanStatus::Stalled => '▲',
+            PlanStatus::Completed => '✓',
+            PlanStatus::Failed => '✕',
+        };
+        Self {
+            status: status.as_str(),
+            symbol,
+        }
+    }
+
+    pub(super) fn step(status: StepStatus) -> Self {
+        let symbol = match status {
+            StepStatus::Pending => '○',
+            StepStatus::InProgress => '▶',
+            StepStatus::AwaitingInput => '◆',
+            StepStatus::Completed => '✓',
+            StepStatus::Skipped => '»',
+            StepStatus::Failed => '✕',
+        };
+        Self {
+            status: status.as_str(),
+            symbol,
+        }
+    }
+
+    /// A tool call of an agent.
+    pub(super) fn call(status: CallStatus) -> Self {
+        let symbol = match status {
+            CallStatus::Requested => '○',
+            CallStatus::AwaitingApproval => '◆',
+            CallStatus::Running => '▶',
+            CallStatus::Completed => '✓',
+            CallStatus::Failed => '✕',
+            CallStatus::Denied => '⊘',
+            CallStatus::Cancelled => '»',
+            CallStatus::Interrupted => '▲',
+        };
+        Self {
+            status: status.as_str(),
+            symbol,
+        }
+    }
+
+    pub(super) fn skill(status: SkillStatus) -> Self {
+        let symbol = match status {
+            SkillStatus::Started => '○',
+            SkillStatus::Executing => '▶',
+            SkillStatus::Completed => '✓',
+            SkillStatus::Failed => '✕',
+        };
+        Self {
+            status: status.as_str(),
+            symbol,
+        }
+    }
+
+    /// A step in progress past its threshold.
+    pub(super) fn stalled() -> Self {
+        Self {
+            status: "stalled",
+            symbol: '▲',
+        }
+    }
+}
+
+impl fmt::Display for Badge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, symbol) = (self.status, self.symbol);
+        let label = status_label(status);
+        write!(
+            f,
+            "<span class=\"badge {status}\"><span aria-hidden=\"true\">{symbol}</span> {label}</span>"
+        )
+    }
+}
+
+impl HtmlSafe for Badge {}
+
+/// The label of a status on pages.
+pub(super) fn status_label(status: &str) -> String {
+    match status {
+        "stalled" => "stuck".to_owned(),
+        "awaiting_input" => "awaiting review".to_owned(),
+        status => status.replace('_', " "),
+    }
+}
+
+/// Text as one line without control characters, truncated to a number of columns.
+pub(super) fn one_line(text: &str, max_columns: usize) -> String {
+    format::truncate(&format::sanitize_line(text), max_columns)
+}
+
+/// Text with line breaks, without other control characters, truncated.
+pub(super) fn multiline(text: &str, max_chars: usize) -> String {
+    match truncate(text, max_chars) {
+        (text, None) => format::sanitize(text),
+        (text, Some(note)) => format!("{}\n{note}", format::sanitize(text)),
+    }
+}
+
+/// The start of a text, with a note if it was truncated.
+pub(super) fn truncate(text: &str, max_chars: usize) -> (&str, Option<String>) {
+    let Some((end, _)) = text.char_indices().nth(max_chars) else {
+        return (text, None);
+    };
+    let (start, rest) = text.split_at(end);
+    let missing = rest.chars().count();
+    let note = format!("… {missing} more characters (see export)");
+    (start, Some(note))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_of_one_kind_have_distinct_symbols() {
+        let plans = PlanStatus::ALL.map(Badge::plan);
+        let steps = StepStatus::ALL.map(Badge::step);
+        let calls = CallStatus::ALL.map(Badge::call);
+        let skills = SkillStatus::ALL.map(Badge::skill);
+        for all in [&plans[..], &steps[..], &calls[..], &skills[..]] {
+            for (index, badge) in all.iter().enumerate() {
+                for other in &all[index + 1..] {
+                    assert_ne!(
+                        badge.symbol, other.symbol,
+                        "{}, {}",
+                        badge.status, other.status
+                    );
+                }
+            }
+        }
+        assert!(Badge::stalled().to_string().contains("> stuck<"));
+    }
+
+    #[test]
+    fn relative_times_have_an_exact_tooltip() {
+        let at: Timestamp = "2026-07-28T09:30:05.123Z".parse().unwrap();
+        let now = at.checked_add(std::time::Duration::from_secs(300)).unwrap();
+        assert_eq!(
+            RelativeTime::new(at, now).to_string(),
+            "<time datetime=\"2026-07-28T09:30:05.123Z\" title=\"2026-07-28 09:30:05Z\">\
+             5 min ago</time>"
+        );
+    }
+
+    #[test]
+    fn truncated_text_has_the_number_of_missing_characters() {
+        assert_eq!(multiline("a\u{202e}b\nc", 10), "a\u{fffd}b\nc");
+        assert_eq!(
+            multiline("abcdef", 2),
+            "ab\n… 4 more characters (see export)"
+        );
+    }
+}

@@ -1,0 +1,213 @@
+// All pages in a real browser, light and dark, on a desktop and on a phone: no console errors, no
+// accessibility violations, no horizontal scrolling. With ONWARD_SCREENSHOTS, a screenshot of each page is
+// written there.
+
+import assert from "node:assert/strict";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { TestServer, axe, launchBrowser, open, signIn, startModel, waitForStream } from "./test-server.mjs";
+
+const SCREENSHOTS = process.env.ONWARD_SCREENSHOTS;
+const SUMMARY = `## Three candidates remain
+
+| boat | price | at sea |
+|---|---:|---|
+| Vancouver 28 | 29,000 | good |
+| Hallberg-Rassy 29 | 34,000 | good |
+| Contessa 32 | **44,000** | best |
+
+The last one exceeds the budget, and is the best at sea: see [the test](https://example.org/boats).`;
+let browser, closed, model, others, pages, server;
+
+before(async () => {
+    browser = await launchBrowser();
+    model = await startModel();
+    server = await TestServer.start({
+        ONWARD_EMBEDDINGS__URL: model.url, ONWARD_EMBEDDINGS__MODEL: "small",
+        ONWARD_EXTRACTION__URL: model.url, ONWARD_EXTRACTION__MODEL: "small",
+    });
+    const empty = await TestServer.start();
+    const rough = await TestServer.start();
+    closed = await TestServer.startWithTokens();
+    const pump = await server.createPlan("Heat pumps for old houses", {
+        steps: ["Find independent tests", "Collect the figures", "Costs over 20 years", "Recommend"],
+        branchingConditions: [{ afterStepOrder: 1, conditionExpression: "confidence >= 0.95", ifTrueAction: "skip_to", actionParams: { targetStepOrder: 3 } }],
+        stallThresholdMs: 1_000,
+    });
+    const first = await server.startStep(pump);
+    await server.post(`/steps/${first}/result`, { resultSummary: "Three tests: 2024, 2025 and 2026.", confidence: 0.8 });
+    await server.startStep(pump);
+    const evil = `<script>alert(1)</script> \u202egnp.exe ${"W".repeat(150)}`;
+    const hostile = await rough.createPlan(evil, { steps: [evil] });
+    const boats = await server.createPlan("Boats");
+    const { step } = await server.requestReview(boats, SUMMARY, ["Is 10 % over budget all right?"]);
+    const done = await server.createPlan("Tariffs of 2026", { steps: ["Read the law"] });
+    await server.post(`/steps/${await server.startStep(done)}/result`, { resultSummary: "Done." });
+    const calls = "/sessions/claude-7f3a/calls";
+    await server.post(calls, { agent: "claude-code", directory: "/src/heat-pumps", tool: "Bash", input: { command: "cargo test" }, status: "running" });
+    await server.post(calls, { tool: "Bash", input: { command: "make deploy" }, status: "running" });
+    await server.post(`${calls}/1/2/close`);
+    await server.post(calls, { tool: "Read", input: { file_path: "/src/heat-pumps/README.md" } });
+    await server.post(`${calls}/1/3`, { change: "complete", result: "# Heat pumps" });
+    await rough.post(`/sessions/${encodeURIComponent(evil)}/calls`, { tool: evil, input: { command: evil }, status: "running" });
+    const artifact = await server.post("/artifacts", {
+        title: "Test of 2025: eleven heat pumps in houses from before 1970", artifactType: "source", planId: pump,
+        content: "Pump A: 48 dB, seasonal efficiency 3.9.\nPump B: 51 dB, seasonal efficiency 4.2.", sourceUrl: "https://example.org/test",
+    });
+    await server.post("/artifacts", { title: "Radiators and low temperatures", content: "Larger radiators let a pump run at 45 degrees." });
+    await server.post("/artifacts", { title: "Noise at night", artifactType: "quote", content: "A heat pump below 50 dB does not wake people." });
+    await server.post("/extractions", { artifactId: artifact.artifactId, schema: { type: "object", properties: { noise: { type: "number" } } } });
+    await server.post("/extractions", { artifactId: artifact.artifactId, schema: { required: ["price"] } });
+    const { outputId } = await server.post(`/plans/${pump}/outputs`, { title: "Recommendation", content: "# Pump B\n\nIt is louder by 3 dB and costs less over 20 years." });
+    const cancelled = await server.createPlan("Wood or gas");
+    await server.startStep(cancelled);
+    await server.post(`/plans/${cancelled}/abandon`, { reason: "Neither." });
+    const many = await rough.createPlan("Thirty agents", { steps: Array.from({ length: 30 }, (_, step) => `Check ${step + 1}`), stallThresholdMs: 1 });
+    for (let agent = 0; agent < 30; agent++) await rough.startStep(many, `agent-${agent}`);
+    const evilText = `${SUMMARY}\n\n|${"W".repeat(200)}|${"9".repeat(200)}|\n|---|---:|\n|${evil}|${evil}|\n\n> ${evil}`;
+    const wild = await rough.post("/artifacts", { title: evil, content: evilText });
+    const ownedPlan = await closed.createPlan("Pumps", { stallThresholdMs: 1 });
+    const ownedStep = await closed.startStep(ownedPlan);
+    await closed.requestReview(await closed.createPlan("Boats"));
+    await closed.post(calls, { agent: "codex", tool: "Bash", input: { command: "make" }, status: "running" });
+    const log = (skillName, more) => server.post("/skills", { skillName, sessionId: "claude-7f3a", ...more });
+    for (const [skillName, status] of [["market-survey", "completed"], ["cost-model", "failed"], ["market-survey", "executing"]]) {
+        const { executionId } = await log(skillName, { status: "started" });
+        const errorMessage = status === "failed" ? "Cannot read the price list of 2026: it is an image." : undefined;
+        await log(skillName, { executionId, status, errorMessage, metadata: { outputMediaType: "text/markdown" } });
+    }
+    const { executionId } = await log("site-visit", { status: "started", planId: pump });
+    pages = {
+        search: `${server.url}/search?q=heat+pump+noise`,
+        artifact: `${server.url}/artifacts/${artifact.artifactId}`,
+        extractions: `${server.url}/plans/${pump}?tab=extractions`,
+        outputs: `${server.url}/plans/${pump}?tab=outputs`,
+        output: `${server.url}/outputs/${outputId}`,
+        source: `${server.url}/artifacts/${artifact.artifactId}?as=written`,
+        wild: `${rough.url}/artifacts/${wild.artifactId}`,
+        many: `${rough.url}/plans/${many}`,
+        cancelled: `${server.url}/plans/${cancelled}`,
+        notfound: `${server.url}/nowhere`,
+        login: `${closed.url}/login`,
+        viewer: `${closed.url}/plans/${ownedPlan}`,
+        viewer_step: `${closed.url}/plans/${ownedPlan}/steps/${ownedStep}`,
+        viewer_reviews: `${closed.url}/reviews`,
+        viewer_session: `${closed.url}/sessions/claude-7f3a`,
+        viewer_settings: `${closed.url}/settings`,
+        owner_settings: `${closed.url}/settings?as=owner`,
+        empty: `${empty.url}/plans`,
+        noreviews: `${empty.url}/reviews`,
+        nosessions: `${empty.url}/sessions`,
+        nosearch: `${empty.url}/search`,
+        plans: `${server.url}/plans`,
+        plan: `${server.url}/plans/${pump}`,
+        branches: `${server.url}/plans/${pump}?tab=branches`,
+        planreviews: `${server.url}/plans/${boats}?tab=reviews`,
+        artifacts: `${server.url}/plans/${pump}?tab=artifacts`,
+        audit: `${server.url}/plans/${pump}?tab=audit`,
+        calls: `${server.url}/plans/${pump}?tab=calls`,
+        step: `${server.url}/plans/${boats}/steps/${step}`,
+        hostile: `${rough.url}/plans/${hostile}`,
+        add: `${server.url}/plans/${pump}#add`,
+        reorder: `${server.url}/plans/${pump}?reorder=1`,
+        skills: `${server.url}/skills`,
+        skill: `${server.url}/skills/${executionId}`,
+        noskills: `${empty.url}/skills`,
+        reviews: `${server.url}/reviews`,
+        sessions: `${server.url}/sessions`,
+        session: `${server.url}/sessions/claude-7f3a`,
+        session_hostile: `${rough.url}/sessions/${encodeURIComponent(evil)}`,
+        settings: `${server.url}/settings`,
+    };
+    // Wait for the stall and the index, so that the pages display them.
+    const page = await open(await browser.newContext(), pages.plan);
+    await page.waitForSelector(".stall");
+    await page.goto(pages.search);
+    while (!(await page.content()).includes('id="index-pending">0<')) await page.reload();
+    others = [empty, rough, closed];
+});
+after(async () => {
+    await browser.close();
+    model.close();
+    for (const each of [server, ...others]) await each.close();
+});
+
+// The role that a page is opened with.
+const roleFor = (name) => ["viewer", "owner"].find((role) => name.startsWith(role)) ?? null;
+// The browser logs an error for a 404 response.
+const expectedErrors = (name) => name === "notfound" ? ["Failed to load resource: the server responded with a status of 404 (Not Found)"] : [];
+
+for (const [device, settings] of Object.entries({
+    light: { colorScheme: "light", viewport: { width: 1_100, height: 760 } },
+    dark: { colorScheme: "dark", viewport: { width: 1_100, height: 760 } },
+    phone: { colorScheme: "light", viewport: { width: 390, height: 844 } },
+    "phone-dark": { colorScheme: "dark", viewport: { width: 390, height: 844 } },
+})) {
+    test(`all pages pass the checks: ${device}`, async () => {
+        // The content security policy would block axe.
+        const context = await browser.newContext({ ...settings, bypassCSP: true });
+        for (const [name, url] of Object.entries(pages)) {
+            await signIn(context, closed, roleFor(name));
+            const page = await open(context, url);
+            if (await page.locator("body[data-live]:not([data-live=''])").count() > 0) await waitForStream(page);
+            for (const details of await page.locator(`details[id='${new URL(url).hash.slice(1)}']`).all()) {
+                await details.locator("summary").click();
+            }
+            if (SCREENSHOTS) await page.screenshot({ path: path.join(SCREENSHOTS, `${name}-${device}.png`) });
+            const width = await page.evaluate(() => document.documentElement.scrollWidth);
+            assert.ok(width <= settings.viewport.width, `${name}: ${width} px wide`);
+            await page.evaluate(axe);
+            const { violations } = await page.evaluate(() => globalThis.axe.run());
+            const found = violations.map(({ impact, id, nodes }) => `${impact} ${id}: ${nodes[0].html}`);
+            assert.deepEqual(found, [], name);
+            assert.deepEqual(page.consoleErrors, expectedErrors(name), name);
+            await page.close();
+        }
+        await context.close();
+    });
+}
+
+test("on a phone the navigation fits one line, the selected tab is visible, and cells have labels", async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
+    const page = await open(context, `${pages.plan}?tab=calls`);
+    const lines = await page.locator(".top nav a").evaluateAll((links) => new Set(links.map((link) => link.offsetTop)).size);
+    assert.equal(lines, 1);
+    const edges = await page.locator(".tabs a[aria-current]").evaluate((tab) => {
+        const { left, right } = tab.getBoundingClientRect();
+        return [left, right];
+    });
+    assert.ok(edges[0] >= 0 && edges[1] <= 390, `${edges}`);
+    await page.goto(pages.sessions);
+    const label = await page.locator("td[data-name=turns]").first().evaluate((cell) => getComputedStyle(cell, "::before").content);
+    assert.match(label, /turns/);
+    await context.close();
+});
+
+test("opening a tab scrolls to it and keeps the stall at the top", async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
+    const page = await open(context, pages.plan);
+    await page.click(".tabs >> text=Audit");
+    await page.waitForURL(/#tabs$/);
+    const top = await page.locator("#tabs").evaluate((tabs) => tabs.getBoundingClientRect().top);
+    assert.ok(top >= 0 && top < 844, `${top}`);
+    assert.equal(await page.locator(".stall").count(), 1);
+    await context.close();
+});
+
+test("no page violates its content security policy", async () => {
+    const context = await browser.newContext();
+    for (const [name, url] of Object.entries(pages)) {
+        // With a fragment, the focus would start inside the page.
+        await signIn(context, closed, roleFor(name));
+        const page = await open(context, url.split("#")[0]);
+        // On the sign-in page, the token field has the focus.
+        if (name !== "login") {
+            await page.keyboard.press("Tab");
+            assert.equal(await page.evaluate(() => document.activeElement.className), "skip", name);
+        }
+        assert.deepEqual(page.consoleErrors, expectedErrors(name), name);
+        await page.close();
+    }
+    await context.close();
+});

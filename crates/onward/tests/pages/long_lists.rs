@@ -1,0 +1,155 @@
+//! Long lists are collapsed, long plans paginated; error pages and the sign-in page.
+
+use onward_core::Timestamp;
+use serde_json::json;
+
+use crate::browser::{Browser, plan, text};
+use crate::test_server::{RunningServer, TestServer};
+
+/// Marks the synthetic result of an interrupted call.
+const SYNTHETIC: &str = "class=\"sub unclamped synthetic\"";
+
+async fn create_plan(server: &RunningServer, steps: usize, more: serde_json::Value) -> String {
+    let titles: Vec<String> = (1..=steps).map(|step| format!("Check {step}")).collect();
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let mut created = plan("Boats", &titles);
+    for (name, value) in more.as_object().expect("fields are an object") {
+        created[name] = value.clone();
+    }
+    text(
+        &server.post("/api/v1/plans", created).await.expect_success(),
+        "planId",
+    )
+}
+
+#[tokio::test]
+async fn collapses_all_but_three_stuck_steps() {
+    let server = TestServer::new("pages-stuck").serve();
+    let id = create_plan(&server, 5, json!({ "stallThresholdMs": 1 })).await;
+    for session in 0..5 {
+        let next = json!({ "sessionId": format!("s{session}") });
+        server
+            .post(&format!("/api/v1/plans/{id}/next"), next)
+            .await
+            .expect_success();
+    }
+    let response = Browser::new(&server).get(&format!("/plans/{id}")).await;
+    let (visible, collapsed) = response
+        .html
+        .split_once("<details id=\"more-stuck\"><summary>2 more</summary>")
+        .expect("collapsed list");
+    assert_eq!(visible.matches("/requeue\"").count(), 3);
+    assert_eq!(collapsed.matches("/requeue\"").count(), 2);
+}
+
+#[tokio::test]
+async fn collapses_all_but_three_interrupted_calls() {
+    let server = TestServer::new("pages-lost").serve();
+    for call in 1..=5 {
+        let running = json!({ "tool": "Bash", "status": "running" });
+        server
+            .post("/api/v1/sessions/s/calls", running)
+            .await
+            .expect_success();
+        let close = format!("/api/v1/sessions/s/calls/1/{call}/close");
+        server.post(&close, json!({})).await.expect_success();
+    }
+    let response = Browser::new(&server).get("/sessions/s").await;
+    let (visible, collapsed) = response
+        .html
+        .split_once("<details id=\"more-interrupted\"><summary>2 more</summary>")
+        .expect("collapsed list");
+    assert_eq!(visible.matches(SYNTHETIC).count(), 3);
+    assert_eq!(collapsed.matches(SYNTHETIC).count(), 2);
+}
+
+#[tokio::test]
+async fn a_long_plan_opens_at_the_current_step() {
+    let server = TestServer::new("pages-long").serve();
+    let id = create_plan(&server, 80, json!({})).await;
+    for _ in 0..30 {
+        let next = format!("/api/v1/plans/{id}/next");
+        let step = text(
+            &server.post(&next, json!({})).await.expect_success(),
+            "stepId",
+        );
+        let result = json!({ "resultSummary": "Done." });
+        server
+            .post(&format!("/api/v1/steps/{step}/result"), result)
+            .await
+            .expect_success();
+    }
+    // No step is in progress between two steps.
+    let response = Browser::new(&server).get(&format!("/plans/{id}")).await;
+    response.assert_lacks(">Check 20<");
+    response.assert_contains(">Check 21<");
+    assert_eq!(
+        response.html.matches("<svg").count(),
+        10,
+        "timeline rows of started steps"
+    );
+    response.assert_contains("data-pending=\"40\"");
+}
+
+#[tokio::test]
+async fn the_timeline_ends_when_the_plan_ends() {
+    let server = TestServer::new("pages-ended").serve();
+    let id = create_plan(&server, 3, json!({})).await;
+    let next = format!("/api/v1/plans/{id}/next");
+    server.post(&next, json!({})).await.expect_success();
+    server
+        .post(&format!("/api/v1/plans/{id}/abandon"), json!({}))
+        .await
+        .expect_success();
+    let page = Browser::new(&server)
+        .get(&format!("/plans/{id}"))
+        .await
+        .html;
+    let instant = |after: &str| -> Timestamp {
+        let rest = page.split(after).nth(1).expect("time element");
+        let rest = rest.split("datetime=\"").nth(1).expect("time element");
+        let exact = rest.split('"').next().expect("time element");
+        exact.parse().expect("valid timestamp")
+    };
+    let span = instant("<dt>Ended</dt>").since(instant("data-name=\"started\""));
+    let span = match span.as_secs() {
+        0 => format!("{} ms", span.as_millis()),
+        seconds => format!("{seconds} s"),
+    };
+    let axis = page.split("class=\"axis\"").nth(1).expect("timeline axis");
+    let drawn = axis.split("</p>").next().expect("timeline axis");
+    assert!(
+        drawn.contains(&format!("<span>{span}</span>")),
+        "{span} in {drawn}"
+    );
+}
+
+#[tokio::test]
+async fn error_pages_have_the_code_of_the_problem() {
+    let server = TestServer::new("pages-nowhere").serve();
+    let browser = Browser::new(&server);
+    let response = browser.get("/nowhere").await;
+    assert_eq!(response.status.as_u16(), 404);
+    response.assert_contains("data-code=\"invalid_input\"");
+    response.assert_lacks("/api/v1");
+    let id = create_plan(&server, 1, json!({})).await;
+    let invalid = [
+        ("type", "custom"),
+        ("instructions", "More."),
+        ("after", "999"),
+    ];
+    let at = format!("/plans/{id}");
+    let response = browser.submit(&at, &format!("{at}/steps"), &invalid).await;
+    assert_eq!(response.status.as_u16(), 400);
+    response.assert_contains("data-code=\"invalid_input\"");
+    response.assert_contains("999");
+}
+
+#[tokio::test]
+async fn the_sign_in_page_has_no_navigation() {
+    let setup = TestServer::new("pages-stranger").with_config("[access]\nrequire_tokens = true");
+    let server = setup.serve();
+    let response = Browser::new(&server).get("/login").await;
+    response.assert_contains("action=\"/login\"");
+    response.assert_lacks("href=\"/settings\"");
+}

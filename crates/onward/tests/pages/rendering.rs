@@ -1,0 +1,235 @@
+//! Page content, security headers, and escaping of hostile text.
+
+use reqwest::StatusCode;
+use serde_json::json;
+
+use crate::browser::{Browser, plan, text};
+use crate::test_server::TestServer;
+
+#[tokio::test]
+async fn an_empty_database_shows_setup_instructions() {
+    let server = TestServer::new("pages-empty").serve();
+    let browser = Browser::new(&server);
+    assert_eq!(browser.get("/").await.location, "/plans");
+    let response = browser.get("/plans").await;
+    assert_eq!(response.status, StatusCode::OK);
+    response.assert_contains("claude mcp add --transport http onward http://127.0.0.1:");
+    let redirect = browser.submit("/plans", "/plans/sample", &[]).await;
+    assert_eq!(redirect.status, StatusCode::SEE_OTHER);
+    browser
+        .get(&redirect.location)
+        .await
+        .assert_contains("heat pump");
+    browser.get("/plans").await.assert_lacks("id=\"first-run\"");
+}
+
+#[tokio::test]
+async fn pages_have_security_headers_and_no_inline_code() {
+    let server = TestServer::new("pages-guarded").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let step = text(&created["firstStep"], "stepId");
+    let browser = Browser::new(&server);
+    let mut pages = vec![
+        "/plans".to_owned(),
+        "/reviews".to_owned(),
+        "/settings".to_owned(),
+        "/search".to_owned(),
+        "/search?q=boats".to_owned(),
+        "/skills".to_owned(),
+        format!("/plans/{id}/steps/{step}"),
+        format!("/plans/{id}?reorder=1"),
+        "/nowhere".to_owned(),
+    ];
+    for tab in [
+        "steps",
+        "branches",
+        "reviews",
+        "artifacts",
+        "extractions",
+        "outputs",
+        "audit",
+        "calls",
+    ] {
+        pages.push(format!("/plans/{id}?tab={tab}"));
+    }
+    for page in pages {
+        let response = browser.get(&page).await;
+        let expected = if page == "/nowhere" { 404 } else { 200 };
+        assert_eq!(response.status.as_u16(), expected, "{page}: {response:?}");
+        response.assert_contains("<main id=\"main\"");
+        for inline in ["<style", " style=", " onclick=", "javascript:"] {
+            response.assert_lacks(inline);
+        }
+        assert_eq!(response.html.matches("<script").count(), 1, "{page}");
+        let policy = response.headers["content-security-policy"]
+            .to_str()
+            .unwrap();
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(response.headers["x-content-type-options"], "nosniff");
+        assert_eq!(response.headers["referrer-policy"], "same-origin");
+        assert_eq!(response.headers["cache-control"], "no-store");
+    }
+}
+
+#[tokio::test]
+async fn assets_are_cached_by_etag() {
+    let server = TestServer::new("pages-assets").serve();
+    for name in ["onward.css", "onward.js", "onward.svg"] {
+        let path = format!("/assets/{name}");
+        let response = Browser::new(&server).get(&path).await;
+        assert_eq!(response.status, StatusCode::OK);
+        let etag = response.headers["etag"].to_str().unwrap();
+        let again = server.request(reqwest::Method::GET, &path);
+        let again = again.header("if-none-match", etag).send().await.unwrap();
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{name}");
+    }
+    let missing = Browser::new(&server).get("/assets/../Cargo.toml").await;
+    assert_eq!(missing.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn hostile_text_is_escaped() {
+    let server = TestServer::new("pages-hostile").serve();
+    let hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}</textarea>";
+    let created = json!({
+        "name": hostile,
+        "researchQuestion": hostile,
+        "planDesignRationale": hostile,
+        "steps": [{ "stepType": "custom", "title": hostile, "instructions": hostile }],
+    });
+    let created = server.post("/api/v1/plans", created).await.expect_success();
+    let id = text(&created, "planId");
+    let at = format!("/api/v1/plans/{id}/next");
+    let step = server
+        .post(&at, json!({ "sessionId": hostile }))
+        .await
+        .expect_success();
+    let step = text(&step, "stepId");
+    let review = json!({ "summary": hostile, "questions": [hostile] });
+    let at = format!("/api/v1/steps/{step}/review");
+    server.post(&at, review).await.expect_success();
+    let skill = json!({
+        "skillName": hostile,
+        "status": "started",
+        "sessionId": hostile,
+        "planId": id,
+        "metadata": { hostile: hostile },
+    });
+    let skill = server.post("/api/v1/skills", skill).await.expect_success();
+    let skill = text(&skill, "executionId");
+    let failed = json!({ "skillName": hostile, "status": "failed", "executionId": skill, "errorMessage": hostile });
+    server.post("/api/v1/skills", failed).await.expect_success();
+    let browser = Browser::new(&server);
+    let mut pages = vec![
+        "/plans".to_owned(),
+        format!("/plans?q={}", "%22%3E%3Cscript%3E"),
+        "/reviews".to_owned(),
+        "/skills".to_owned(),
+        format!("/skills?skill={}", "%22%3E%3Cscript%3E"),
+        format!("/skills/{skill}"),
+        format!("/plans/{id}/steps/{step}"),
+        format!("/plans/{id}?reorder=1"),
+        format!("/plans/{}", "%3Cscript%3E"),
+    ];
+    for tab in [
+        "steps",
+        "branches",
+        "reviews",
+        "artifacts",
+        "audit",
+        "calls",
+    ] {
+        pages.push(format!("/plans/{id}?tab={tab}"));
+    }
+    for page in pages {
+        let response = browser.get(&page).await;
+        assert_eq!(
+            response.html.matches("<script").count(),
+            1,
+            "{page}: {response:?}"
+        );
+        response.assert_lacks("<img src=x");
+        // The form field of the instructions holds the unmodified text.
+        let before_form = response.html.split("<textarea").next().unwrap();
+        assert!(!before_form.contains('\u{202e}'), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn plans_are_filtered_searched_and_paginated() {
+    let server = TestServer::new("pages-list").serve();
+    for number in 0..25 {
+        let name = format!("Boat {number}");
+        server
+            .post("/api/v1/plans", plan(&name, &["a"]))
+            .await
+            .expect_success();
+    }
+    let cancelled = server
+        .post("/api/v1/plans", plan("Cancelled", &["a"]))
+        .await
+        .expect_success();
+    let abandon = format!("/api/v1/plans/{}/abandon", text(&cancelled, "planId"));
+    server.post(&abandon, json!({})).await.expect_success();
+    let browser = Browser::new(&server);
+    let first = browser.get("/plans").await;
+    assert_eq!(first.html.matches("class=\"when\"").count(), 20);
+    let next = first.html.split("<a href=\"/plans?after=").nth(1).unwrap();
+    let next = next.split('"').next().unwrap().replace("&#38;", "&");
+    let second = browser.get(&format!("/plans?after={next}")).await;
+    assert_eq!(second.html.matches("class=\"when\"").count(), 6);
+    second.assert_contains("Boat 0");
+    let failed = browser.get("/plans?status=failed").await;
+    assert_eq!(failed.html.matches("class=\"when\"").count(), 1);
+    failed.assert_contains("Cancelled");
+    let found = browser.get("/plans?q=BOAT+24").await;
+    assert_eq!(found.html.matches("class=\"when\"").count(), 1);
+    browser
+        .get("/plans?q=zeppelin")
+        .await
+        .assert_contains("id=\"no-matches\"");
+    first.assert_contains("<span class=\"number\">25</span> Active");
+}
+
+#[tokio::test]
+async fn a_plan_with_ten_thousand_steps_is_paginated() {
+    let server = TestServer::new("pages-long").serve();
+    let steps: Vec<String> = (1..=10_000)
+        .map(|number| format!("Page {number}"))
+        .collect();
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let created = server
+        .post("/api/v1/plans", plan("Long", &steps))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let browser = Browser::new(&server);
+    let response = browser.get(&format!("/plans/{id}?after=9960")).await;
+    response.assert_contains("Page 10000");
+    response.assert_lacks("Page 9960<");
+    assert!(response.html.len() < 100_000, "{}", response.html.len());
+}
+
+#[tokio::test]
+async fn exports_are_downloads() {
+    let server = TestServer::new("pages-export").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let browser = Browser::new(&server);
+    let json = browser.get(&format!("/plans/{id}/export.json")).await;
+    json.assert_contains("onward.plan");
+    let markdown = browser.get(&format!("/plans/{id}/export.md")).await;
+    markdown.assert_contains("# Boats");
+    for file in [json, markdown] {
+        let disposition = file.headers["content-disposition"].to_str().unwrap();
+        assert!(disposition.starts_with("attachment"), "{disposition}");
+    }
+}
