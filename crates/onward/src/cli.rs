@@ -1,13 +1,11 @@
-//! The command line: what can be asked, and the answer to what cannot be understood.
+//! The command line: parsing, dispatch and usage errors.
 //!
-//! Data goes to standard output, everything else to standard error. A command line that makes
-//! no sense is answered with `error:`, then `hint:`, and ends as [`Exit::Usage`]; nothing else
-//! is done then. Without any argument the help is shown, on standard error, for nobody asked
-//! for data.
+//! Data goes to standard output, everything else to standard error. Invalid arguments print `error:`
+//! and `hint:` and exit with [`Exit::Usage`]. Without arguments, the help goes to standard error,
+//! because it is not data.
 //!
-//! Each command has its own file under `cli/`, named as the command. Those that need a database open
-//! it through `cli/database.rs`, on a runtime of one thread (`serve` and `proxy` on several); the others start
-//! none.
+//! Each command has a file of its name in `cli/`. Commands that need a database open it with
+//! `cli/database.rs`, on a single-threaded runtime (`serve` and `proxy`: multi-threaded).
 
 mod backup;
 mod completions;
@@ -47,23 +45,27 @@ use tokio::time::timeout;
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, tell};
-use crate::tools::running;
+use crate::output::{Output, print_stderr};
+use crate::tools::in_flight;
 
-/// How long calls that were begun may take once nobody asks any more.
-const LAST_CALLS: Duration = Duration::from_secs(5);
+/// How long to wait for running tool calls before the database is closed.
+const CALLS_TIMEOUT: Duration = Duration::from_secs(5);
+/// The message for a database without plans.
+const NO_PLANS: &str = "no plans yet; connect an agent with `onward install claude-code`";
+/// The hint after the operating system denied a resource.
+const CHECK_LIMITS: &str = "check thread and file limits (`ulimit -a`)";
 
-/// Keeps long AI-agent work moving: durable plans, and a watch for what has stopped.
+/// Durable plans for AI agents, and a watchdog for stuck work.
 ///
-/// An agent makes a plan of steps, takes them on one by one and hands in what came out. Here you see
-/// where the plans stand, answer what agents ask, and put back on its way what has stopped.
+/// Agents store plans here and work through them step by step. Use this command to check progress,
+/// answer their questions and resume stuck plans.
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Plans and tokens may be named by the beginning of their id.\n\
-                  Data goes to standard output, everything else to standard error.\n\
-                  Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by a rule, \
-                  5 database unavailable, 10 a check found something."
+    after_help = "Ids of plans, steps, sessions and tokens may be shortened to a unique prefix.\n\
+                  Data goes to standard output, messages to standard error.\n\
+                  Exit codes: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 rejected by a rule, \
+                  5 database unavailable, 10 a check found problems."
 )]
 struct Cli {
     #[command(flatten)]
@@ -81,13 +83,13 @@ enum Command {
     Demo(demo::Demo),
     Status(status::Status),
     Watch(watch::Watch),
-    /// Plans: where they stand, what happened, what comes next
+    /// List, inspect and change plans
     #[command(subcommand)]
     Plan(plan::Command),
-    /// Reviews: what agents ask, and your decision
+    /// List and decide the reviews that agents requested
     #[command(subcommand)]
     Review(review::Command),
-    /// Agents' sessions: their turns, and which of them got stuck
+    /// List and inspect agent sessions: turns, calls and loops
     #[command(subcommand)]
     Session(session::Command),
     Install(install::Install),
@@ -96,16 +98,16 @@ enum Command {
     Search(search::Search),
     Export(export::Export),
     Import(import::Import),
-    /// Saved sessions of agents: look back at what happened, put right what is broken
+    /// Analyse and repair saved agent sessions
     #[command(subcommand)]
     Transcript(transcript::Command),
-    /// Tokens: what programs sign in with
+    /// Create, list and revoke access tokens
     #[command(subcommand)]
     Token(token::Command),
-    /// Tenants: organisations that share a database and see nothing of each other
+    /// Create and list tenants: isolated organisations in one database
     #[command(subcommand)]
     Tenant(tenant::Command),
-    Config(config::Show),
+    Config(config::ConfigCommand),
     Doctor(doctor::Doctor),
     Migrate(migrate::Migrate),
     Backup(backup::Backup),
@@ -114,38 +116,38 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// What a command is given beside its own arguments.
+/// The input of a command besides its arguments.
 struct Context {
     output: Output,
     config: Config,
-    /// The database that was opened, to be closed in the end.
+    /// The open database, closed after the command.
     opened: RefCell<Option<Engine>>,
 }
 
-/// Reads the process's arguments, does what they ask, and says how it ended.
+/// Runs the command of the process's arguments.
 pub(crate) fn run() -> Exit {
     match Cli::try_parse() {
         Ok(cli) => {
             let json = cli.output.json;
             dispatch(cli).unwrap_or_else(|failure| {
-                failure.tell(json);
+                failure.print(json);
                 failure.exit
             })
         }
-        // An agent reads wrong usage as a veto, and must not be stopped by ours.
-        Err(error) if error.use_stderr() && asks_for_hook() => {
-            hook::complain(&message(&error));
+        // Agents interpret exit code 2 of a hook as a veto.
+        Err(error) if error.use_stderr() && is_hook_command() => {
+            hook::print_error(&message(&error));
             Exit::Done
         }
-        // Help and version arrive as errors too: whatever ends the parsing does.
+        // clap returns help and version as errors, too.
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            tell(&error.render().to_string());
+            print_stderr(&error.render().to_string());
             Exit::Usage
         }
         Err(error) if error.use_stderr() => {
-            // What could not be parsed cannot be asked how it wants to be answered.
+            // The parsed flags are not available here.
             let json = std::env::args_os().any(|argument| argument == "--json");
-            Failure::usage(message(&error), hint(&error)).tell(json);
+            Failure::usage(message(&error), hint(&error)).print(json);
             Exit::Usage
         }
         Err(help_or_version) => match help_or_version.print() {
@@ -162,11 +164,15 @@ fn dispatch(cli: Cli) -> Result {
         command,
     } = cli;
     let Some(command) = command else {
-        tell(&Cli::command().render_long_help().to_string());
+        print_stderr(&Cli::command().render_long_help().to_string());
         return Ok(Exit::Usage);
     };
     let read = || {
-        Config::read(&flags).map(|config| Context {
+        let config = Config::read(&flags)?;
+        for warning in &config.warnings {
+            output.warn(warning);
+        }
+        Ok(Context {
             output,
             config,
             opened: RefCell::default(),
@@ -177,127 +183,127 @@ fn dispatch(cli: Cli) -> Result {
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
         Command::Install(args) => install::run(&args, output),
-        Command::Demo(args) => show(&args, output),
+        Command::Demo(args) => run_demo(&args, output),
         Command::Config(_) => config::run(&read()?),
-        Command::Mcp(args) => wait(read(), async |cx| mcp::run(&args, cx).await),
+        Command::Mcp(args) => run_async(read(), async |cx| mcp::run(&args, cx).await),
         Command::Serve(args) => {
             let mut cx = read()?;
-            args.settle(&mut cx.config)?;
-            on(Builder::new_multi_thread(), cx, async |cx| {
+            args.apply_to(&mut cx.config)?;
+            run_on(Builder::new_multi_thread(), cx, async |cx| {
                 serve::run(&args, cx).await
             })
         }
-        Command::Proxy(args) => on(Builder::new_multi_thread(), read()?, async |cx| {
+        Command::Proxy(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
             proxy::run(&args, cx).await
         }),
-        Command::Status(_) => wait(read(), async |cx| status::run(cx).await),
-        Command::Watch(_) => wait(read(), async |cx| watch::run(cx).await),
-        Command::Plan(command) => wait(read(), async |cx| plan::run(&command, cx).await),
-        Command::Review(command) => wait(read(), async |cx| review::run(&command, cx).await),
-        Command::Session(command) => wait(read(), async |cx| session::run(&command, cx).await),
-        Command::Search(args) => wait(read(), async |cx| search::run(&args, cx).await),
-        Command::Export(args) => wait(read(), async |cx| export::run(&args, cx).await),
-        Command::Import(args) => wait(read(), async |cx| import::run(&args, cx).await),
-        Command::Token(command) => wait(read(), async |cx| token::run(&command, cx).await),
-        Command::Tenant(command) => wait(read(), async |cx| tenant::run(&command, cx).await),
-        Command::Doctor(_) => wait(read(), async |cx| doctor::run(cx).await),
-        Command::Migrate(args) => wait(read(), async |cx| migrate::run(&args, cx).await),
-        Command::Backup(args) => wait(read(), async |cx| backup::run(&args, cx).await),
-        Command::Reindex(_) => wait(read(), async |cx| reindex::run(cx).await),
-        Command::Forget(_) => wait(read(), async |cx| forget::run(cx).await),
+        Command::Status(_) => run_async(read(), async |cx| status::run(cx).await),
+        Command::Watch(_) => run_async(read(), async |cx| watch::run(cx).await),
+        Command::Plan(command) => run_async(read(), async |cx| plan::run(&command, cx).await),
+        Command::Review(command) => run_async(read(), async |cx| review::run(&command, cx).await),
+        Command::Session(command) => run_async(read(), async |cx| session::run(&command, cx).await),
+        Command::Search(args) => run_async(read(), async |cx| search::run(&args, cx).await),
+        Command::Export(args) => run_async(read(), async |cx| export::run(&args, cx).await),
+        Command::Import(args) => run_async(read(), async |cx| import::run(&args, cx).await),
+        Command::Token(command) => run_async(read(), async |cx| token::run(&command, cx).await),
+        Command::Tenant(command) => run_async(read(), async |cx| tenant::run(&command, cx).await),
+        Command::Doctor(_) => run_async(read(), async |cx| doctor::run(cx).await),
+        Command::Migrate(args) => run_async(read(), async |cx| migrate::run(&args, cx).await),
+        Command::Backup(args) => run_async(read(), async |cx| backup::run(&args, cx).await),
+        Command::Reindex(_) => run_async(read(), async |cx| reindex::run(cx).await),
+        Command::Forget(_) => run_async(read(), async |cx| forget::run(cx).await),
     }
 }
 
-/// Runs what needs the engine, on this thread, and closes what it opened, however it ended.
-fn wait(cx: Result<Context>, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
-    on(Builder::new_current_thread(), cx?, command)
+/// Runs a command on the current thread.
+fn run_async(cx: Result<Context>, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
+    run_on(Builder::new_current_thread(), cx?, command)
 }
 
-/// Runs the demo, which reads no configuration and opens no database of the person's.
-fn show(args: &demo::Demo, output: Output) -> Result {
-    started(Builder::new_current_thread())?.block_on(demo::run(args, output))
+/// Runs the demo, which reads no configuration and uses a temporary database.
+fn run_demo(args: &demo::Demo, output: Output) -> Result {
+    build_runtime(Builder::new_current_thread())?.block_on(demo::run(args, output))
 }
 
-fn started(mut runtime: Builder) -> Result<Runtime> {
-    runtime.enable_all().build().map_err(|why| {
+fn build_runtime(mut runtime: Builder) -> Result<Runtime> {
+    runtime.enable_all().build().map_err(|error| {
         Failure::failed(
-            format!("nothing can be run: {why}"),
-            "free some resources of the system",
+            format!("cannot start the async runtime: {error}"),
+            CHECK_LIMITS,
         )
     })
 }
 
-/// Runs it on one thread, or, what answers many at once, on as many as there are cores.
-fn on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
-    started(runtime)?.block_on(async {
-        let answer = command(&cx).await;
+/// Runs a command, then closes the database that it opened, also after an error.
+fn run_on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
+    build_runtime(runtime)?.block_on(async {
+        let result = command(&cx).await;
         let opened = cx.opened.take();
         if let Some(engine) = opened {
-            drop(timeout(LAST_CALLS, running::none()).await);
+            drop(timeout(CALLS_TIMEOUT, in_flight::wait_until_idle()).await);
             engine.close().await;
         }
-        answer
+        result
     })
 }
 
-/// Whether the command is `hook`, whatever else the arguments say.
-fn asks_for_hook() -> bool {
+/// Whether the command is `hook`, even if the other arguments are invalid.
+fn is_hook_command() -> bool {
     let takes_value =
         |flag: &str| ["--database", "--config", "--tenant", "--color"].contains(&flag);
-    let mut words = std::env::args_os().skip(1);
-    while let Some(word) = words.next() {
-        match word.to_str() {
-            Some(flag) if takes_value(flag) => drop(words.next()),
+    let mut arguments = std::env::args_os().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some(flag) if takes_value(flag) => drop(arguments.next()),
             Some(flag) if flag.starts_with('-') => {}
-            word => return word == Some("hook"),
+            command => return command == Some("hook"),
         }
     }
     false
 }
 
-/// What is wrong, in clap's words: its first paragraph. The usage and the tips that follow are
-/// the hint's business.
+/// The first paragraph of clap's error. The hint replaces the usage and the tips that follow.
 fn message(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default().trim_end();
     first.strip_prefix("error: ").unwrap_or(first).to_owned()
 }
 
-/// What to do next: what was probably meant, where clap has an idea.
+/// clap's best suggestion, or the command for help.
 fn hint(error: &clap::Error) -> String {
     let suggested = [
         ContextKind::SuggestedArg,
         ContextKind::SuggestedSubcommand,
         ContextKind::SuggestedValue,
     ];
-    let meant = suggested
+    let suggestion = suggested
         .iter()
         .find_map(|kind| error.get(*kind))
-        .and_then(first);
-    match meant {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("run `{} --help` to see what there is", command_meant()),
+        .and_then(best_suggestion);
+    match suggestion {
+        Some(suggestion) => format!("did you mean `{suggestion}`?"),
+        None => format!("see `{} --help`", matched_command()),
     }
 }
 
-/// The command that was meant, as far as its words make sense.
-fn command_meant() -> String {
+/// The arguments up to the last known subcommand.
+fn matched_command() -> String {
     let mut command = Cli::command();
     let mut path = "onward".to_owned();
-    for word in std::env::args().skip(1) {
-        if let Some(verb) = command.find_subcommand(&word).cloned() {
-            path = format!("{path} {word}");
-            command = verb;
+    for argument in std::env::args().skip(1) {
+        if let Some(subcommand) = command.find_subcommand(&argument).cloned() {
+            path = format!("{path} {argument}");
+            command = subcommand;
         }
     }
     path
 }
 
-fn first(context: &ContextValue) -> Option<&str> {
+/// The last of clap's suggestions, which are sorted by ascending similarity.
+fn best_suggestion(context: &ContextValue) -> Option<&str> {
     if let ContextValue::String(text) = context {
         Some(text)
     } else if let ContextValue::Strings(texts) = context {
-        texts.first().map(String::as_str)
+        texts.last().map(String::as_str)
     } else {
         None
     }

@@ -1,8 +1,7 @@
-//! How a run ended, as a number that scripts can rely on.
+//! Exit codes, and the mapping of errors to them.
 //!
-//! The numbers are a contract: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by a rule, 5
-//! database unavailable, 10 a check found something. Which error ends how stands here and nowhere
-//! else.
+//! The codes are a contract with scripts: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 rejected
+//! by a rule, 5 database unavailable, 10 a check found problems. `onward hook` always exits with 0.
 
 use std::process::ExitCode;
 
@@ -11,33 +10,29 @@ use onward_engine::store;
 
 use crate::transcript;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for is done.
     Done,
-    /// It was attempted, and failed.
     Failed,
-    /// It was not attempted: the command line makes no sense.
+    /// Invalid arguments or configuration; nothing was attempted.
     Usage,
-    /// What it is about does not exist.
     NotFound,
-    /// A rule forbids it.
-    Refused,
-    /// The database cannot be used: it is away, busy, too new, or no database.
+    /// A rule forbids the command.
+    Rejected,
+    /// The database is unreachable, busy, of another schema version, or not a database.
     Unavailable,
-    /// A check found something to do.
-    Found,
+    ProblemsFound,
 }
 
 impl From<&transcript::Error> for Exit {
     fn from(error: &transcript::Error) -> Self {
         match error {
             transcript::Error::NotFound { .. } => Exit::NotFound,
-            transcript::Error::Folder { .. }
+            transcript::Error::IsDirectory { .. }
             | transcript::Error::Unreadable { .. }
             | transcript::Error::NotJson { .. }
-            | transcript::Error::Misshapen { .. }
+            | transcript::Error::InvalidShape { .. }
             | transcript::Error::NoMessages { .. }
             | transcript::Error::NotRepairable { .. }
             | transcript::Error::UnknownFormat { .. } => Exit::Failed,
@@ -52,11 +47,11 @@ impl From<&onward_engine::Error> for Exit {
             Error::PlanNotFound(_) | Error::StepNotFound { .. } | Error::NotFound { .. } => {
                 Exit::NotFound
             }
-            Error::Refused { refusal, .. } => Exit::from(refusal),
-            // What was typed fits more than one thing.
+            Error::Rejected { refusal, .. } => Exit::from(refusal),
+            // The prefix matches several ids.
             Error::Ambiguous(_) => Exit::Usage,
-            Error::Store(why) => Exit::from(why),
-            Error::Conflict { .. } | Error::Unauthorized(_) | _ => Exit::Refused,
+            Error::Store(error) => Exit::from(error),
+            Error::Conflict { .. } | Error::Unauthorized(_) | _ => Exit::Rejected,
         }
     }
 }
@@ -66,7 +61,7 @@ impl From<&Refusal> for Exit {
         if refusal.code() == Code::StepNotFound {
             Exit::NotFound
         } else {
-            Exit::Refused
+            Exit::Rejected
         }
     }
 }
@@ -79,7 +74,7 @@ impl From<&store::Error> for Exit {
             | store::Error::Older { .. }
             | store::Error::LostRace
             | store::Error::Address { .. } => Exit::Unavailable,
-            // The database answers; what it holds, or what it was asked, is wrong.
+            // The database is reachable; its content or the statement is invalid.
             store::Error::Corrupt(_) | store::Error::Refused(_) | _ => Exit::Failed,
         }
     }
@@ -92,9 +87,9 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::NotFound => 3,
-            Exit::Refused => 4,
+            Exit::Rejected => 4,
             Exit::Unavailable => 5,
-            Exit::Found => 10,
+            Exit::ProblemsFound => 10,
         })
     }
 }

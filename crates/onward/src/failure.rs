@@ -1,44 +1,38 @@
-//! Why a command was not done, as a person at a terminal is told: what is wrong, and what to type
-//! next.
+//! Errors of the command line: a message, and a hint with the next command.
 //!
-//! The engine's hints name the calls of agents; here they become commands where there is one. With
-//! `--json` the same goes to standard error as one object, in the form that every surface shares.
+//! The hints of the engine name MCP tools; here they become commands where one exists. With `--json`
+//! the error is one JSON object on standard error, in the format of the API.
 
-use onward_core::plan::IllegalPlanMove;
+use onward_core::plan::IllegalPlanTransition;
 use onward_core::refusal::Issue;
 use onward_core::{Code, PlanStatus, Refusal};
 use onward_engine::Error;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::output::{complain, tell, words};
+use crate::output::{format, print_error, print_stderr};
 use crate::wire;
 
-/// What a command answers.
 pub(crate) type Result<T = Exit> = std::result::Result<T, Failure>;
 
-/// Why it was not done.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// How the run ends.
     pub(crate) exit: Exit,
-    /// The stable name.
+    /// The error code of the API.
     pub(crate) code: Code,
-    /// What is wrong.
     pub(crate) message: String,
-    /// What to do next.
+    /// The next action.
     pub(crate) hint: String,
-    /// What a program may want to know beyond the message.
+    /// Further data for programs.
     pub(crate) details: Option<Value>,
 }
 
 impl Failure {
-    /// The command line, or the configuration, makes no sense.
+    /// Invalid arguments or configuration.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Exit::Usage, Code::InvalidInput, message, hint)
     }
 
-    /// It was attempted, and failed.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Exit::Failed, Code::InvalidInput, message, hint)
     }
@@ -58,15 +52,18 @@ impl Failure {
         }
     }
 
-    /// Tells about it on standard error.
-    pub(crate) fn tell(&self, as_json: bool) {
+    /// Prints the error on standard error.
+    pub(crate) fn print(&self, as_json: bool) {
         if as_json {
-            tell(&format!(
+            print_stderr(&format!(
                 "{}\n",
-                words::json(&wire::error::Answer::of(self))
+                format::json(&wire::error::ErrorBody::from_failure(self))
             ));
         } else {
-            complain(&words::lines(&self.message), &words::lines(&self.hint));
+            print_error(
+                &format::sanitize(&self.message),
+                &format::sanitize(&self.hint),
+            );
         }
     }
 }
@@ -75,10 +72,14 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let issues = issues(&error);
         let mut message = error.to_string();
-        // One issue is the message already; of several it says only how many.
+        // The message contains a single issue, but only the number of several.
         if let Some(issues) = issues.filter(|issues| issues.len() > 1) {
-            for Issue { path, message: why } in issues {
-                message.push_str(&format!("\n  `{path}` {why}"));
+            for Issue {
+                path,
+                message: issue,
+            } in issues
+            {
+                message.push_str(&format!("\n  `{path}` {issue}"));
             }
         }
         let mut details = serde_json::Map::new();
@@ -101,7 +102,7 @@ impl From<Error> for Failure {
 }
 
 fn issues(error: &Error) -> Option<&[Issue]> {
-    if let Error::Refused {
+    if let Error::Rejected {
         refusal: Refusal::InvalidInput(issues),
         ..
     } = error
@@ -112,20 +113,19 @@ fn issues(error: &Error) -> Option<&[Issue]> {
     }
 }
 
-/// What to type next.
 fn hint(error: &Error) -> String {
     match error {
-        Error::PlanNotFound(_) => "`onward plan list --all` shows the plans that there are",
+        Error::PlanNotFound(_) => "list the plans with `onward plan list --all`",
         Error::StepNotFound { .. } => {
-            "`onward plan show PLAN` shows the steps of a plan, `onward review list` those that \
-             wait for a decision"
+            "list the steps of a plan with `onward plan show PLAN`, or the pending reviews with \
+             `onward review list`"
         }
-        Error::NotFound { what: "tenant", .. } => "`onward tenant list` shows the tenants",
+        Error::NotFound { kind: "tenant", .. } => "list the tenants with `onward tenant list`",
         Error::NotFound {
-            what: "session", ..
-        } => "`onward session list` shows the sessions",
-        Error::NotFound { what: "token", .. } => "`onward token list` shows the tokens",
-        Error::Refused { refusal, .. } => return refused(refusal).to_owned(),
+            kind: "session", ..
+        } => "list the sessions with `onward session list`",
+        Error::NotFound { kind: "token", .. } => "list the tokens with `onward token list`",
+        Error::Rejected { refusal, .. } => return refusal_hint(refusal).to_owned(),
         Error::Ambiguous(_)
         | Error::NotFound { .. }
         | Error::Conflict { .. }
@@ -136,30 +136,30 @@ fn hint(error: &Error) -> String {
     .to_owned()
 }
 
-fn refused(refusal: &Refusal) -> &'static str {
+fn refusal_hint(refusal: &Refusal) -> &'static str {
     match refusal {
-        Refusal::InvalidInput(_) => "correct it, and run the command again",
-        Refusal::StepNotFound(_) => "`onward plan show PLAN` shows the steps of a plan",
-        Refusal::IllegalStepMove(_) => "`onward review list` shows what waits for a decision",
-        Refusal::IllegalPlanMove(IllegalPlanMove { from, .. })
+        Refusal::InvalidInput(_) => "correct the value and run the command again",
+        Refusal::StepNotFound(_) => "list the steps of a plan with `onward plan show PLAN`",
+        Refusal::IllegalStepTransition(_) => "list the pending reviews with `onward review list`",
+        Refusal::IllegalPlanTransition(IllegalPlanTransition { from, .. })
         | Refusal::PlanNotModifiable(from)
         | Refusal::PlanIsTerminal(from) => match from {
-            PlanStatus::Stalled => "`onward plan resume PLAN` goes on with it",
-            PlanStatus::AwaitingReview => "a person decides first: `onward review list`",
+            PlanStatus::Stalled => "resume it with `onward plan resume PLAN`",
+            PlanStatus::AwaitingReview => "decide the pending review first: `onward review list`",
             PlanStatus::Planning | PlanStatus::Executing => {
-                "`onward plan show PLAN` shows where the plan stands"
+                "see the state of its steps with `onward plan show PLAN`"
             }
             PlanStatus::Completed | PlanStatus::Failed => {
-                "`onward plan show PLAN` shows how the plan ended"
+                "see its result with `onward plan show PLAN`"
             }
         },
-        Refusal::FeedbackRequired => "say what should be different: `--feedback TEXT`",
+        Refusal::FeedbackRequired => "describe what the agent should change with `--feedback TEXT`",
         Refusal::InvalidCondition { .. }
         | Refusal::InvalidDependency(_)
         | Refusal::InvalidStepReference { .. }
         | Refusal::StepNotInProgress(_)
         | Refusal::StepIsTerminal(_)
-        | Refusal::IllegalSkillMove(_)
+        | Refusal::IllegalSkillTransition(_)
         | Refusal::StepNotRemovable(_)
         | Refusal::IncompleteStepList { .. }
         | Refusal::ClaimSuperseded { .. }

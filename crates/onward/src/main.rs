@@ -1,13 +1,11 @@
-//! Onward's one binary: it speaks with people and agents, and leaves the doing to
-//! `onward-engine`.
+//! The `onward` binary: command line, MCP server, HTTP server with dashboard, agent hooks and model
+//! proxy.
 //!
-//! Nothing is decided here, and no database is touched: this crate may not even depend on
-//! `onward-store`. What the command line accepts stands in `cli`, how it speaks in `output`, how
-//! a run can end in `exit`; `tools` is what agents and programs ask for, `web` carries it over HTTP;
-//! `model` asks the models that are configured;
-//! `transcript` reads what agents have saved, `hooks` what they tell while they run, and `fingerprint`
-//! looks at the working tree meanwhile; `proxy` stands between them and their models. `notify` tells
-//! people what was found when nobody looks.
+//! Plan rules and detectors are in `onward-core`, execution is in `onward-engine`, and SQL is in
+//! `onward-store`, which this crate does not depend on. What concerns only an interface is decided
+//! here: the effective configuration (`config`), sign-in, rate limits and origins (`web`), the
+//! response of an agent's hook (`hooks`), and what the proxy adds to a request (`proxy`). `tools` is the
+//! API that MCP and HTTP share; `exit` maps errors to exit codes.
 
 mod cli;
 mod config;

@@ -1,13 +1,13 @@
-//! How the command line speaks: data on standard output, talk on standard error.
+//! Output of the command line: data on standard output, messages on standard error.
 //!
-//! Talk is never data: a script may throw it away, and `--quiet` does. Errors are told all the
-//! same. Colour is for terminals, and only where nobody asked for none (`NO_COLOR`, `--color`).
-//!
-//! `words` makes stored text harmless and times readable, `table` aligns.
+//! `--quiet` suppresses messages except errors. Colour is used on terminals, unless `NO_COLOR` or
+//! `--color` disables it. `format` sanitizes text and formats times, `table` aligns columns, `status` and
+//! `call` name the states of plans, steps and calls.
 
 pub(crate) mod call;
+pub(crate) mod format;
+pub(crate) mod status;
 pub(crate) mod table;
-pub(crate) mod words;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -16,20 +16,29 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
-/// What holds for every command.
+/// The heading of the flags that every command has.
+pub(crate) const GLOBAL_OPTIONS: &str = "Global options";
+
+/// The output flags of every command.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Output {
-    /// Print JSON instead of text, for programs; errors too, on standard error
-    #[arg(long, global = true)]
+    /// Print JSON instead of text; errors as JSON on standard error
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub(crate) json: bool,
-    /// Say nothing on standard error but errors
-    #[arg(long, short, global = true)]
+    /// Print only errors on standard error
+    #[arg(long, short, global = true, help_heading = GLOBAL_OPTIONS)]
     quiet: bool,
-    /// Say more on standard error, such as which database is used
-    #[arg(long, short, global = true)]
+    /// Print more on standard error, such as the database that is used
+    #[arg(long, short, global = true, help_heading = GLOBAL_OPTIONS)]
     verbose: bool,
-    /// When to use colour; `auto`: on a terminal, unless `NO_COLOR` is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// Use colour; `auto`: on a terminal, unless `NO_COLOR` is set
+    #[arg(
+        long,
+        global = true,
+        help_heading = GLOBAL_OPTIONS,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     color: Color,
 }
 
@@ -40,7 +49,7 @@ enum Color {
     Never,
 }
 
-/// What is worth a colour.
+/// The meaning of a coloured text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -48,7 +57,7 @@ pub(crate) enum Tone {
 }
 
 impl Output {
-    /// Where data goes: at once to a terminal, in large pieces to a pipe.
+    /// Standard output: unbuffered on a terminal, buffered in a pipe.
     pub(crate) fn data(self) -> Box<dyn Write> {
         let stdout = io::stdout();
         if stdout.is_terminal() {
@@ -66,45 +75,40 @@ impl Output {
             .and_then(|()| stdout.flush())
         {
             Ok(()) => Ok(()),
-            // Whoever reads has seen enough.
+            // The reader closed the pipe, as `head` does.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err(error) => Err(Failure::failed(
-                format!("standard output cannot be written: {error}"),
-                "check where it leads",
-            )),
+            Err(error) => Err(stdout_failure(&error)),
         }
     }
 
     /// Prints data as one line of JSON.
     pub(crate) fn print_json(self, data: &impl Serialize) -> Result<()> {
-        self.print(&format!("{}\n", words::json(data)))
+        self.print(&format!("{}\n", format::json(data)))
     }
 
-    /// Tells a person something, unless nobody wants to hear it.
-    pub(crate) fn say(self, text: &str) {
+    /// Prints a message on standard error, unless `--quiet` is set.
+    pub(crate) fn note(self, text: &str) {
         if !self.quiet {
-            tell(&format!("{text}\n"));
+            print_stderr(&format!("{text}\n"));
         }
     }
 
-    /// Tells a person something that few want to hear.
+    /// Prints a message on standard error if `--verbose` is set.
     pub(crate) fn detail(self, text: &str) {
         if self.is_verbose() {
-            tell(&format!("{text}\n"));
+            print_stderr(&format!("{text}\n"));
         }
     }
 
-    /// Whether somebody wants to hear what few want to hear.
     pub(crate) fn is_verbose(self) -> bool {
         self.verbose && !self.quiet
     }
 
-    /// Tells a person about something that was left out.
     pub(crate) fn warn(self, text: &str) {
-        self.say(&format!("warning: {text}"));
+        self.note(&format!("warning: {text}"));
     }
 
-    /// Whether data is coloured.
+    /// Whether standard output is coloured.
     pub(crate) fn is_coloured(self) -> bool {
         match self.color {
             Color::Always => true,
@@ -113,8 +117,8 @@ impl Output {
         }
     }
 
-    /// Whether what goes to standard error is coloured.
-    pub(crate) fn is_log_coloured(self) -> bool {
+    /// Whether standard error is coloured.
+    pub(crate) fn is_stderr_coloured(self) -> bool {
         match self.color {
             Color::Always => true,
             Color::Never => false,
@@ -122,7 +126,7 @@ impl Output {
         }
     }
 
-    /// How wide a line of data may be: as wide as the terminal, and in a pipe as wide as it is.
+    /// The width of the terminal; `None` in a pipe, where lines are not truncated.
     pub(crate) fn width(self) -> Option<usize> {
         if !io::stdout().is_terminal() {
             return None;
@@ -131,7 +135,7 @@ impl Output {
         Some(usize::from(columns).max(40))
     }
 
-    /// Text in a tone, where data is coloured.
+    /// Text in the colour of a tone, if standard output is coloured.
     pub(crate) fn paint(self, tone: Option<Tone>, text: &str) -> String {
         match tone {
             Some(tone) if self.is_coloured() => tone.paint(text),
@@ -141,7 +145,6 @@ impl Output {
 }
 
 impl Tone {
-    /// The text in this tone.
     pub(crate) fn paint(self, text: &str) -> String {
         let code = match self {
             Tone::Good => "32",
@@ -155,25 +158,31 @@ fn wants_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Asks a person at a terminal; nobody is asked in a pipe.
+/// Asks a yes/no question on a terminal; `None` in a pipe.
 pub(crate) fn confirm(question: &str) -> Option<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return None;
     }
-    tell(&format!("{question} [y/N] "));
+    print_stderr(&format!("{question} [y/N] "));
     let mut answer = String::new();
     let read = io::stdin().read_line(&mut answer);
     let answer = answer.trim().to_lowercase();
     Some(read.is_ok() && ["y", "yes"].contains(&answer.as_str()))
 }
 
-/// Tells a person what is wrong, and what to do next.
-pub(crate) fn complain(error: &str, hint: &str) {
-    tell(&format!("error: {error}\nhint: {hint}\n"));
+pub(crate) fn print_error(error: &str, hint: &str) {
+    print_stderr(&format!("error: {error}\nhint: {hint}\n"));
 }
 
-/// Writes to standard error.
-pub(crate) fn tell(text: &str) {
-    // Nowhere is left to report that standard error is closed; the exit code still tells.
+/// An error while writing to standard output.
+pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
+    Failure::failed(
+        format!("cannot write to standard output: {error}"),
+        "check the redirection and the free disk space",
+    )
+}
+
+pub(crate) fn print_stderr(text: &str) {
+    // If standard error is closed, only the exit code reports the failure.
     let _ = io::stderr().write_all(text.as_bytes());
 }

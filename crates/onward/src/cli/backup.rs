@@ -1,28 +1,28 @@
-//! `onward backup`: a copy of the SQLite file, as of one moment, while others go on writing.
+//! `onward backup`: a consistent copy of the SQLite database while it is in use.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use onward_core::Code;
-use onward_engine::{Address, Error};
+use onward_engine::{Address, Error, store};
 use serde::Serialize;
 
 use super::Context;
 use super::database::{must_exist, open};
-use crate::config::shown;
+use crate::config::display_address;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
-/// Copy the SQLite database to a file that does not exist yet, while it is in use
+/// Copy the SQLite database to a new file; the database may be in use
 #[derive(Args)]
 pub(crate) struct Backup {
-    /// Where to
+    /// Path of the copy, which must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
 #[derive(Serialize)]
-struct BackedUp {
+struct BackupJson {
     file: String,
     bytes: u64,
 }
@@ -31,19 +31,19 @@ pub(super) async fn run(args: &Backup, cx: &Context) -> Result {
     let address = &cx.config.database.value;
     match address {
         Address::Server(_) => {
-            return Err(refused(
+            return Err(rejected(
                 format!(
-                    "`{}` is a PostgreSQL server, which has its own tools",
-                    shown(address)
+                    "`{}` is a PostgreSQL database; `onward backup` copies SQLite only",
+                    display_address(address)
                 ),
-                "`pg_dump --format=custom --file=FILE URL` writes a backup, `pg_restore` reads it",
+                "use `pg_dump --format=custom --file=FILE URL`, and `pg_restore` to restore",
             ));
         }
-        // A link that leads nowhere counts: the copy would appear somewhere else.
+        // `symlink_metadata` also finds a dangling link, whose target the copy would create.
         Address::File(_) if args.file.symlink_metadata().is_ok() => {
-            return Err(refused(
-                format!("there is a file `{}` already", args.file.display()),
-                "choose another name; a backup overwrites nothing",
+            return Err(rejected(
+                format!("`{}` already exists", args.file.display()),
+                "choose another path; existing files are not overwritten",
             ));
         }
         Address::File(_) => must_exist(cx)?,
@@ -52,16 +52,16 @@ pub(super) async fn run(args: &Backup, cx: &Context) -> Result {
     engine
         .back_up(args.file.clone())
         .await
-        .map_err(not_copied)?;
+        .map_err(copy_failure)?;
     let bytes = std::fs::metadata(&args.file).map_or(0, |file| file.len());
-    cx.output.say(&format!(
-        "{} is copied to {} ({} KiB)",
-        shown(address),
+    cx.output.note(&format!(
+        "copied {} to {} ({} KiB)",
+        display_address(address),
         args.file.display(),
         bytes.div_ceil(1024)
     ));
     if cx.output.json {
-        cx.output.print_json(&BackedUp {
+        cx.output.print_json(&BackupJson {
             file: args.file.display().to_string(),
             bytes,
         })?;
@@ -69,20 +69,21 @@ pub(super) async fn run(args: &Backup, cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
-fn refused(message: String, hint: &str) -> Failure {
-    Failure::new(Exit::Refused, Code::Conflict, message, hint)
+fn rejected(message: String, hint: &str) -> Failure {
+    Failure::new(Exit::Rejected, Code::Conflict, message, hint)
 }
 
-/// What stands in the way is the place of the copy, not the database.
-fn not_copied(why: Error) -> Failure {
-    let failure = Failure::from(why);
-    let what = failure
-        .message
-        .trim_start_matches("the database is unavailable: ");
+/// An error of the copy's path, not of the database.
+fn copy_failure(error: Error) -> Failure {
+    let reason = if let Error::Store(store::Error::Unavailable { why, .. }) = &error {
+        why.to_string()
+    } else {
+        error.to_string()
+    };
     Failure {
         exit: Exit::Failed,
-        message: format!("no copy was made: {what}"),
-        hint: "check that its directory is there and may be written to".to_owned(),
-        ..failure
+        message: format!("cannot write the copy: {reason}"),
+        hint: "check that its directory exists and is writable".to_owned(),
+        ..Failure::from(error)
     }
 }

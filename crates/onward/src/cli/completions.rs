@@ -1,4 +1,4 @@
-//! `onward completions`: what a shell needs to complete commands and flags.
+//! `onward completions`: shell completions of commands and flags.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -8,12 +8,12 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 
-/// Print the completions for a shell
+/// Print completions for a shell
 ///
-/// For bash: `onward completions bash > ~/.local/share/bash-completion/completions/onward`
+/// Example for bash: `onward completions bash > ~/.local/share/bash-completion/completions/onward`
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Shell that the completions are for
     shell: Shell,
 }
 

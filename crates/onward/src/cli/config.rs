@@ -1,78 +1,96 @@
-//! `onward config`: what holds for a run, and where each value came from.
+//! `onward config`: the effective configuration, and the source of each value.
 
 use clap::Args;
 use serde::Serialize;
 
 use super::Context;
-use crate::config::{self, Config, Setting, Source, loop_control, shown};
+use crate::config::{self, Config, Setting, Source, display_address, loop_control};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::table::Table;
 
-/// Show the configuration, and where each value came from
+const EXAMPLE: &str = "\
+Environment variables: the path of the key in capitals, with `__` between table and key.
+For example, `serve.bind` is ONWARD_SERVE__BIND, and `access.issuer.url` is
+ONWARD_ACCESS__ISSUER__URL. Items of a list are separated by spaces.
+
+Example file:
+
+  database = \"onward.db\"          # or \"postgres://…\"; also ONWARD_DATABASE, DATABASE_URL
+  tenant = \"local\"                # also ONWARD_TENANT
+
+  [retention]                     # default: keep forever
+  finished_plans_days = 365       # completed and failed plans
+  tool_calls_days = 30            # log of tool calls
+  sessions_days = 90              # inactive agent sessions
+
+  [loop_control]
+  progress_stall_threshold = 8    # steps in a row without progress that count as stuck
+  progress_min_info_gain_length = 60  # shorter outputs are not new information
+  max_steps_per_turn = 0          # 0: no limit
+  on_stall = \"text_only\"          # or \"nudge\", \"warn\", \"off\"
+  progress_rule = \"default\"       # or \"plain\"
+
+  [reviews]
+  form_seconds = 60               # how long the agent shows a review form; 0: no form
+
+  [embeddings]                    # semantic search; without it, full-text search only
+  url = \"http://127.0.0.1:11434/v1\"  # an API with `/embeddings`: Ollama, OpenAI, …
+  model = \"nomic-embed-text\"      # API key, if required: ONWARD_EMBEDDINGS__API_KEY
+  dimensions = 768                # default: the model's own
+  batch_size = 32
+  timeout_seconds = 30
+
+  [extraction]                    # for `extract_data`; without it, the agent's model
+  provider = \"openai\"             # or \"anthropic\"; API key: ONWARD_EXTRACTION__API_KEY
+  url = \"http://127.0.0.1:11434/v1\"  # default: the provider's API
+  model = \"qwen3\"
+  timeout_seconds = 60
+
+  [notify]
+  webhook = \"https://…\"           # receives notifications; see docs/notifications.md
+  secret = \"…\"                    # signs them; at least 32 random characters
+  kinds = [\"stall\", \"review\", \"failure\"]
+
+  [serve]
+  bind = \"127.0.0.1:7171\"
+  public_url = \"https://onward.example.org\"  # behind a reverse proxy
+  allowed_origins = []            # other web origins that may send requests
+  secret = \"…\"                    # the same on all servers behind one name
+
+  [access]
+  require_tokens = false          # true: also for requests from this machine
+
+  [access.issuer]                 # an identity provider, in addition to tokens
+  url = \"https://id.example.org\"
+  audience = \"https://onward.example.org/mcp\"
+  jwks_url = \"https://…\"          # default: from the discovery document
+  client_id = \"onward\"            # enables sign-in to the dashboard
+  client_secret = \"…\"             # if the provider issued one
+  scopes = []                     # a token needs all of them
+  tenant_claim = \"org\"            # default: all users belong to `tenant`
+  role_claim = \"role\"
+  default_role = \"agent\"
+
+  [limits]
+  token_calls_per_second = 1000
+  tenant_calls_per_second = 5000
+  body_bytes = 16777216
+  request_seconds = 30
+  requests = 512                  # concurrent
+  streams = 2000                  # concurrent";
+
+/// Show the configuration and the source of each value
 ///
-/// Flags count more than the environment, that more than the project's `onward.toml` (in this
-/// directory or the nearest one above), and that more than `$XDG_CONFIG_HOME/onward/config.toml`.
+/// Precedence, highest first: flags, environment, the project's `onward.toml` (in this directory or the
+/// nearest ancestor), `$XDG_CONFIG_HOME/onward/config.toml`, defaults.
 #[derive(Args)]
-#[command(after_help = "A configuration file:\n\n  \
-    database = \"onward.db\"          # or \"postgres://…\"; also ONWARD_DATABASE, DATABASE_URL\n  \
-    tenant = \"local\"                # also ONWARD_TENANT\n\n  \
-    [retention]\n  \
-    finished_plans_days = 365       # plans that are over; kept for ever without it\n  \
-    tool_calls_days = 30            # the log of tool calls; kept for ever without it\n  \
-    sessions_days = 90              # what hooks saw of sessions; kept for ever without it\n\n  \
-    [loop_control]                  # also ONWARD_LOOP_CONTROL__ON_STALL, and so on\n  \
-    progress_stall_threshold = 8    # idle steps in a row that make a stall\n  \
-    progress_min_info_gain_length = 60  # characters that an output needs to be news\n  \
-    max_steps_per_turn = 0          # 0: no limit of ours\n  \
-    on_stall = \"text_only\"          # or \"nudge\", \"warn\", \"off\"\n  \
-    progress_rule = \"default\"       # or \"plain\"\n\n  \
-    [reviews]\n  \
-    form_seconds = 60               # how long an agent's own window asks you; 0: not at all\n\n  \
-    [embeddings]                    # search by meaning, too; words alone without it\n  \
-    url = \"http://127.0.0.1:11434/v1\"  # `…/embeddings` of Ollama, OpenAI, and others\n  \
-    model = \"nomic-embed-text\"      # the key, if any, is ONWARD_EMBEDDINGS_API_KEY\n  \
-    dimensions = 768                # as many as the model likes without it\n  \
-    batch_size = 32\n  \
-    timeout_seconds = 30\n\n  \
-    [extraction]                    # for `extract_data`; the agent's own model without it\n  \
-    provider = \"openai\"             # or \"anthropic\"; the key is ONWARD_EXTRACTION_API_KEY\n  \
-    url = \"http://127.0.0.1:11434/v1\"  # the vendor's own without it\n  \
-    model = \"qwen3\"\n  \
-    timeout_seconds = 60\n\n  \
-    [notify]                        # also ONWARD_NOTIFY_WEBHOOK, and so on\n  \
-    webhook = \"https://…\"           # told of findings; see docs/notifications.md\n  \
-    secret = \"…\"                    # signs what it is told\n  \
-    kinds = [\"stall\", \"review\", \"failure\"]\n\n  \
-    [serve]\n  \
-    bind = \"127.0.0.1:7171\"         # also ONWARD_SERVE_BIND, and so on for all below\n  \
-    public_url = \"https://onward.example.org\"  # behind a reverse proxy\n  \
-    allowed_origins = []            # further web pages that may call\n  \
-    secret = \"…\"                    # the same for all servers behind one name\n\n  \
-    [access]\n  \
-    require_tokens = false          # even on this machine\n\n  \
-    [access.issuer]                 # an identity provider, beside tokens\n  \
-    url = \"https://id.example.org\"\n  \
-    audience = \"https://onward.example.org/mcp\"\n  \
-    jwks_url = \"https://…\"          # from its discovery document without it\n  \
-    client_id = \"onward\"            # people sign in to the dashboard through it\n  \
-    client_secret = \"…\"             # where it gave one\n  \
-    scopes = []                     # every one of them is needed\n  \
-    tenant_claim = \"org\"            # all are of `tenant` without it\n  \
-    role_claim = \"role\"\n  \
-    default_role = \"agent\"\n\n  \
-    [limits]\n  \
-    token_calls_per_second = 1000\n  \
-    tenant_calls_per_second = 5000\n  \
-    body_bytes = 16777216\n  \
-    request_seconds = 30\n  \
-    requests = 512                  # at once\n  \
-    streams = 2000                  # at once")]
-pub(crate) struct Show {}
+#[command(after_help = EXAMPLE)]
+pub(crate) struct ConfigCommand {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ConfigView {
     database: Value<String>,
     tenant: Value<String>,
     retention: Retention,
@@ -93,7 +111,7 @@ struct Serve {
     bind: Value<String>,
     public_url: Value<Option<String>>,
     allowed_origins: Value<Vec<String>>,
-    /// Whether there is one: it is not shown.
+    /// Whether it is set; the value is not printed.
     secret: Value<bool>,
 }
 
@@ -112,7 +130,7 @@ struct Issuer {
     audience: Value<String>,
     jwks_url: Value<Option<String>>,
     client_id: Value<Option<String>>,
-    /// Whether there is one: it is not shown.
+    /// Whether it is set; the value is not printed.
     client_secret: Value<bool>,
     scopes: Value<Vec<String>>,
     tenant_claim: Value<Option<String>>,
@@ -149,38 +167,14 @@ struct LoopControl {
     progress_rule: Value<&'static str>,
 }
 
-impl LoopControl {
-    fn of(settings: &loop_control::Settings) -> Self {
-        let (on_stall, rule) = (&settings.on_stall, &settings.progress_rule);
-        Self {
-            progress_stall_threshold: value(&settings.progress_stall_threshold),
-            progress_min_info_gain_length: value(&settings.progress_min_info_gain_length),
-            max_steps_per_turn: value(&settings.max_steps_per_turn),
-            on_stall: Value::new(on_stall.value.as_str(), &on_stall.from),
-            progress_rule: Value::new(rule.value.as_str(), &rule.from),
-        }
-    }
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Notify {
-    /// Its beginning: the rest may be a secret.
+    /// The origin; the rest of the URL may be a secret.
     webhook: Value<Option<String>>,
-    /// Whether there is one: it is not shown.
+    /// Whether it is set; the value is not printed.
     secret: Value<bool>,
     kinds: Value<Vec<&'static str>>,
-}
-
-impl Notify {
-    fn of(notify: &config::Notify) -> Self {
-        let kinds = notify.kinds.value.iter().map(|kind| kind.as_str());
-        Self {
-            webhook: Value::new(notify.shown(), &notify.webhook.from),
-            secret: Value::new(notify.secret.value.is_some(), &notify.secret.from),
-            kinds: Value::new(kinds.collect(), &notify.kinds.from),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -197,7 +191,7 @@ struct Embeddings {
     dimensions: Value<Option<u32>>,
     batch_size: Value<u32>,
     timeout_seconds: Value<u32>,
-    /// Whether there is one: it is not shown.
+    /// Whether it is set; the value is not printed.
     has_key: bool,
 }
 
@@ -208,7 +202,7 @@ struct Extraction {
     url: Value<String>,
     model: Value<Option<String>>,
     timeout_seconds: Value<u32>,
-    /// Whether there is one: it is not shown.
+    /// Whether it is set; the value is not printed.
     has_key: bool,
 }
 
@@ -218,7 +212,7 @@ struct Value<T> {
     value: T,
     source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'static str>,
+    name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,10 +220,10 @@ struct Value<T> {
 }
 
 impl<T> Value<T> {
-    fn new(value: T, from: &Source) -> Self {
-        let (source, name, file, line) = match from {
-            Source::Flag(name) => ("flag", Some(*name), None, None),
-            Source::Environment(name) => ("environment", Some(*name), None, None),
+    fn new(value: T, source: &Source) -> Self {
+        let (source, name, file, line) = match source {
+            Source::Flag(name) => ("flag", Some((*name).to_owned()), None, None),
+            Source::Environment(name) => ("environment", Some(name.clone()), None, None),
             Source::File { path, line } => {
                 ("file", None, Some(path.display().to_string()), Some(*line))
             }
@@ -246,84 +240,128 @@ impl<T> Value<T> {
 }
 
 fn value<T: Clone>(setting: &Setting<T>) -> Value<T> {
-    Value::new(setting.value.clone(), &setting.from)
+    Value::new(setting.value.clone(), &setting.source)
 }
 
-impl Answer {
-    fn of(config: &Config) -> Self {
-        let serve = &config.serve;
-        let limits = &serve.limits;
+/// Whether a secret is set.
+fn is_set(secret: &Setting<Option<String>>) -> Value<bool> {
+    Value::new(secret.value.is_some(), &secret.source)
+}
+
+impl From<&Config> for ConfigView {
+    fn from(config: &Config) -> Self {
         let files = config.files.iter().map(|path| path.display().to_string());
+        let serve = &config.serve;
         Self {
-            database: Value::new(shown(&config.database.value), &config.database.from),
+            database: Value::new(
+                display_address(&config.database.value),
+                &config.database.source,
+            ),
             tenant: value(&config.tenant),
             retention: Retention {
                 finished_plans_days: value(&config.finished_plans_days),
                 tool_calls_days: value(&config.tool_calls_days),
                 sessions_days: value(&config.sessions_days),
             },
-            loop_control: LoopControl::of(&config.loop_control),
+            loop_control: LoopControl::from(&config.loop_control),
             reviews: Reviews {
                 form_seconds: value(&config.form_seconds),
             },
-            embeddings: Embeddings {
-                url: value(&config.embeddings.url),
-                model: value(&config.embeddings.model),
-                dimensions: value(&config.embeddings.dimensions),
-                batch_size: value(&config.embeddings.batch_size),
-                timeout_seconds: value(&config.embeddings.timeout_seconds),
-                has_key: config.embeddings.key.is_some(),
-            },
-            extraction: Extraction {
-                provider: Value::new(
-                    config.extraction.provider.value.as_str(),
-                    &config.extraction.provider.from,
-                ),
-                url: value(&config.extraction.url),
-                model: value(&config.extraction.model),
-                timeout_seconds: value(&config.extraction.timeout_seconds),
-                has_key: config.extraction.key.is_some(),
-            },
-            notify: Notify::of(&config.notify),
+            embeddings: Embeddings::from(&config.embeddings),
+            extraction: Extraction::from(&config.extraction),
+            notify: Notify::from(&config.notify),
             serve: Serve {
-                bind: Value::new(serve.bind.value.to_string(), &serve.bind.from),
+                bind: Value::new(serve.bind.value.to_string(), &serve.bind.source),
                 public_url: value(&serve.public_url),
                 allowed_origins: value(&serve.allowed_origins),
-                secret: Value::new(serve.secret.value.is_some(), &serve.secret.from),
+                secret: is_set(&serve.secret),
             },
             access: Access {
                 require_tokens: value(&serve.require_tokens),
-                issuer: serve.issuer.as_ref().map(Issuer::of),
+                issuer: serve.issuer.as_ref().map(Issuer::from),
             },
-            limits: Limits {
-                token_calls_per_second: value(&limits.token_calls_per_second),
-                tenant_calls_per_second: value(&limits.tenant_calls_per_second),
-                body_bytes: value(&limits.body_bytes),
-                request_seconds: value(&limits.request_seconds),
-                requests: value(&limits.requests),
-                streams: value(&limits.streams),
-            },
+            limits: Limits::from(&serve.limits),
             files: files.collect(),
         }
     }
 }
 
-impl Issuer {
-    fn of(issuer: &config::Issuer) -> Self {
+impl From<&loop_control::Settings> for LoopControl {
+    fn from(settings: &loop_control::Settings) -> Self {
+        let (on_stall, rule) = (&settings.on_stall, &settings.progress_rule);
+        Self {
+            progress_stall_threshold: value(&settings.progress_stall_threshold),
+            progress_min_info_gain_length: value(&settings.progress_min_info_gain_length),
+            max_steps_per_turn: value(&settings.max_steps_per_turn),
+            on_stall: Value::new(on_stall.value.as_str(), &on_stall.source),
+            progress_rule: Value::new(rule.value.as_str(), &rule.source),
+        }
+    }
+}
+
+impl From<&config::Embeddings> for Embeddings {
+    fn from(embeddings: &config::Embeddings) -> Self {
+        Self {
+            url: value(&embeddings.url),
+            model: value(&embeddings.model),
+            dimensions: value(&embeddings.dimensions),
+            batch_size: value(&embeddings.batch_size),
+            timeout_seconds: value(&embeddings.timeout_seconds),
+            has_key: embeddings.key.is_some(),
+        }
+    }
+}
+
+impl From<&config::Extraction> for Extraction {
+    fn from(extraction: &config::Extraction) -> Self {
+        let provider = &extraction.provider;
+        Self {
+            provider: Value::new(provider.value.as_str(), &provider.source),
+            url: value(&extraction.url),
+            model: value(&extraction.model),
+            timeout_seconds: value(&extraction.timeout_seconds),
+            has_key: extraction.key.is_some(),
+        }
+    }
+}
+
+impl From<&config::Notify> for Notify {
+    fn from(notify: &config::Notify) -> Self {
+        let kinds = notify.kinds.value.iter().map(|kind| kind.as_str());
+        Self {
+            webhook: Value::new(notify.display_webhook(), &notify.webhook.source),
+            secret: is_set(&notify.secret),
+            kinds: Value::new(kinds.collect(), &notify.kinds.source),
+        }
+    }
+}
+
+impl From<&config::Issuer> for Issuer {
+    fn from(issuer: &config::Issuer) -> Self {
         let role = &issuer.default_role;
         Self {
             url: value(&issuer.url),
             audience: value(&issuer.audience),
             jwks_url: value(&issuer.jwks_url),
             client_id: value(&issuer.client_id),
-            client_secret: Value::new(
-                issuer.client_secret.value.is_some(),
-                &issuer.client_secret.from,
-            ),
+            client_secret: is_set(&issuer.client_secret),
             scopes: value(&issuer.scopes),
             tenant_claim: value(&issuer.tenant_claim),
             role_claim: value(&issuer.role_claim),
-            default_role: Value::new(role.value.as_str(), &role.from),
+            default_role: Value::new(role.value.as_str(), &role.source),
+        }
+    }
+}
+
+impl From<&config::Limits> for Limits {
+    fn from(limits: &config::Limits) -> Self {
+        Self {
+            token_calls_per_second: value(&limits.token_calls_per_second),
+            tenant_calls_per_second: value(&limits.tenant_calls_per_second),
+            body_bytes: value(&limits.body_bytes),
+            request_seconds: value(&limits.request_seconds),
+            requests: value(&limits.requests),
+            streams: value(&limits.streams),
         }
     }
 }
@@ -331,251 +369,181 @@ impl Issuer {
 pub(super) fn run(cx: &Context) -> Result {
     let config = &cx.config;
     if cx.output.json {
-        cx.output.print_json(&Answer::of(config))?;
+        cx.output.print_json(&ConfigView::from(config))?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["NAME", "VALUE", "FROM"]);
-    for (name, value, from) in rows(config) {
-        table.row([name.into(), value.into(), from.to_string().into()]);
-    }
-    cx.output.print(&table.render(cx.output, ""))?;
+    let mut rows = Rows(Table::new(&["KEY", "VALUE", "SOURCE"]));
+    rows.add_config(config);
+    cx.output.print(&rows.0.render(cx.output, ""))?;
     if config.files.is_empty() {
-        cx.output.say("no configuration file was found");
+        cx.output.note("no configuration file found");
     }
     Ok(Exit::Done)
 }
 
-fn text(text: &Option<String>) -> String {
-    text.clone().unwrap_or_else(|| "none".to_owned())
-}
+/// The text table. Settings of a feature that is off are left out.
+struct Rows(Table);
 
-fn list(list: &[String]) -> String {
-    match list {
-        [] => "none".to_owned(),
-        list => list.join(" "),
+impl Rows {
+    fn add(&mut self, key: &str, value: impl ToString, source: &Source) {
+        let value = value.to_string();
+        self.0
+            .row([key.into(), value.into(), source.to_string().into()]);
     }
-}
 
-type Row<'a> = (&'static str, String, &'a Source);
-
-fn rows(config: &Config) -> Vec<Row<'_>> {
-    let days = |setting: &Setting<Option<u32>>| {
-        let days = setting.value;
-        days.map_or_else(|| "for ever".to_owned(), |days| days.to_string())
-    };
-    let (plans, calls) = (&config.finished_plans_days, &config.tool_calls_days);
-    let sessions = &config.sessions_days;
-    let (serve, forms) = (&config.serve, &config.form_seconds);
-    let (database, tenant) = (&config.database, &config.tenant);
-    let (bind, public, origins) = (&serve.bind, &serve.public_url, &serve.allowed_origins);
-    let required = &serve.require_tokens;
-    let secret = serve.secret.value.as_ref().map_or("none", |_| "…");
-    let mut rows = vec![
-        ("database", shown(&database.value), &database.from),
-        ("tenant", tenant.value.clone(), &tenant.from),
-        ("retention.finished_plans_days", days(plans), &plans.from),
-        ("retention.tool_calls_days", days(calls), &calls.from),
-        ("retention.sessions_days", days(sessions), &sessions.from),
-    ];
-    rows.extend(turn_rows(&config.loop_control));
-    rows.extend([("reviews.form_seconds", forms.value.to_string(), &forms.from)]);
-    rows.extend(model_rows(config));
-    rows.extend(notify_rows(&config.notify));
-    rows.extend([
-        ("serve.bind", bind.value.to_string(), &bind.from),
-        ("serve.public_url", text(&public.value), &public.from),
-        ("serve.allowed_origins", list(&origins.value), &origins.from),
-        ("serve.secret", secret.to_owned(), &serve.secret.from),
-        (
-            "access.require_tokens",
-            required.value.to_string(),
-            &required.from,
-        ),
-    ]);
-    rows.extend(issuer_rows(serve));
-    rows.extend(limit_rows(serve));
-    rows
-}
-
-fn model_rows(config: &Config) -> Vec<Row<'_>> {
-    let (embeddings, extraction) = (&config.embeddings, &config.extraction);
-    let mut rows = vec![
-        (
-            "embeddings.model",
-            text(&embeddings.model.value),
-            &embeddings.model.from,
-        ),
-        (
-            "extraction.model",
-            text(&extraction.model.value),
-            &extraction.model.from,
-        ),
-    ];
-    if let Some(url) = &embeddings.url.value {
-        let dimensions = embeddings.dimensions.value;
-        let dimensions = dimensions.map_or_else(|| "any".to_owned(), |count| count.to_string());
-        let (batch, timeout) = (&embeddings.batch_size, &embeddings.timeout_seconds);
-        let more = [
-            ("embeddings.url", url.clone(), &embeddings.url.from),
-            (
-                "embeddings.dimensions",
-                dimensions,
-                &embeddings.dimensions.from,
-            ),
-            (
-                "embeddings.batch_size",
-                batch.value.to_string(),
-                &batch.from,
-            ),
-            (
-                "embeddings.timeout_seconds",
-                timeout.value.to_string(),
-                &timeout.from,
-            ),
-        ];
-        rows.splice(1..1, more);
+    fn add_setting(&mut self, key: &str, setting: &Setting<impl ToString>) {
+        self.add(key, setting.value.to_string(), &setting.source);
     }
-    if extraction.model.value.is_some() {
-        let (provider, timeout) = (&extraction.provider, &extraction.timeout_seconds);
-        rows.extend([
-            (
-                "extraction.provider",
-                provider.value.as_str().to_owned(),
-                &provider.from,
-            ),
-            (
-                "extraction.url",
-                extraction.url.value.clone(),
-                &extraction.url.from,
-            ),
-            (
-                "extraction.timeout_seconds",
-                timeout.value.to_string(),
-                &timeout.from,
-            ),
-        ]);
-    }
-    rows
-}
 
-fn turn_rows(turns: &loop_control::Settings) -> Vec<Row<'_>> {
-    let number = |name, setting: &'_ Setting<u32>| (name, setting.value.to_string());
-    let (threshold, length) = (
-        &turns.progress_stall_threshold,
-        &turns.progress_min_info_gain_length,
-    );
-    let (steps, on_stall, rule) = (
-        &turns.max_steps_per_turn,
-        &turns.on_stall,
-        &turns.progress_rule,
-    );
-    let numbers = [
-        (
-            number("loop_control.progress_stall_threshold", threshold),
-            &threshold.from,
-        ),
-        (
-            number("loop_control.progress_min_info_gain_length", length),
-            &length.from,
-        ),
-        (
-            number("loop_control.max_steps_per_turn", steps),
-            &steps.from,
-        ),
-    ];
-    let numbers = numbers
-        .into_iter()
-        .map(|((name, value), from)| (name, value, from));
-    let words = [
-        (
+    fn add_optional(&mut self, key: &str, setting: &Setting<Option<impl ToString>>, none: &str) {
+        let value = setting.value.as_ref();
+        let value = value.map_or_else(|| none.to_owned(), ToString::to_string);
+        self.add(key, value, &setting.source);
+    }
+
+    fn add_secret(&mut self, key: &str, setting: &Setting<Option<String>>) {
+        let value = setting.value.as_ref().map_or("none", |_| "…");
+        self.add(key, value, &setting.source);
+    }
+
+    fn add_list(&mut self, key: &str, setting: &Setting<Vec<impl ToString>>) {
+        let items: Vec<String> = setting.value.iter().map(ToString::to_string).collect();
+        let value = if items.is_empty() {
+            "none".to_owned()
+        } else {
+            items.join(" ")
+        };
+        self.add(key, value, &setting.source);
+    }
+
+    fn add_config(&mut self, config: &Config) {
+        let (database, serve) = (&config.database, &config.serve);
+        self.add(
+            "database",
+            display_address(&database.value),
+            &database.source,
+        );
+        self.add_setting("tenant", &config.tenant);
+        for (key, days) in [
+            ("retention.finished_plans_days", &config.finished_plans_days),
+            ("retention.tool_calls_days", &config.tool_calls_days),
+            ("retention.sessions_days", &config.sessions_days),
+        ] {
+            self.add_optional(key, days, "forever");
+        }
+        self.add_loop_control(&config.loop_control);
+        self.add_setting("reviews.form_seconds", &config.form_seconds);
+        self.add_embeddings(&config.embeddings);
+        self.add_extraction(&config.extraction);
+        self.add_notify(&config.notify);
+        self.add_setting("serve.bind", &serve.bind);
+        self.add_optional("serve.public_url", &serve.public_url, "none");
+        self.add_list("serve.allowed_origins", &serve.allowed_origins);
+        self.add_secret("serve.secret", &serve.secret);
+        self.add_setting("access.require_tokens", &serve.require_tokens);
+        self.add_issuer(serve.issuer.as_ref());
+        self.add_limits(&serve.limits);
+    }
+
+    fn add_loop_control(&mut self, settings: &loop_control::Settings) {
+        let (on_stall, rule) = (&settings.on_stall, &settings.progress_rule);
+        for (key, number) in [
+            (
+                "loop_control.progress_stall_threshold",
+                &settings.progress_stall_threshold,
+            ),
+            (
+                "loop_control.progress_min_info_gain_length",
+                &settings.progress_min_info_gain_length,
+            ),
+            (
+                "loop_control.max_steps_per_turn",
+                &settings.max_steps_per_turn,
+            ),
+        ] {
+            self.add_setting(key, number);
+        }
+        self.add(
             "loop_control.on_stall",
-            on_stall.value.as_str().to_owned(),
-            &on_stall.from,
-        ),
-        (
+            on_stall.value.as_str(),
+            &on_stall.source,
+        );
+        self.add(
             "loop_control.progress_rule",
-            rule.value.as_str().to_owned(),
-            &rule.from,
-        ),
-    ];
-    numbers.chain(words).collect()
-}
+            rule.value.as_str(),
+            &rule.source,
+        );
+    }
 
-fn notify_rows(notify: &config::Notify) -> [Row<'_>; 3] {
-    let kinds: Vec<String> = notify.kinds.value.iter().map(ToString::to_string).collect();
-    let secret = notify.secret.value.as_ref().map_or("none", |_| "…");
-    [
-        (
+    fn add_embeddings(&mut self, embeddings: &config::Embeddings) {
+        self.add_optional("embeddings.model", &embeddings.model, "none");
+        if embeddings.url.value.is_none() {
+            return;
+        }
+        self.add_optional("embeddings.url", &embeddings.url, "none");
+        self.add_optional("embeddings.dimensions", &embeddings.dimensions, "any");
+        self.add_setting("embeddings.batch_size", &embeddings.batch_size);
+        self.add_setting("embeddings.timeout_seconds", &embeddings.timeout_seconds);
+    }
+
+    fn add_extraction(&mut self, extraction: &config::Extraction) {
+        self.add_optional("extraction.model", &extraction.model, "none");
+        if extraction.model.value.is_none() {
+            return;
+        }
+        let provider = &extraction.provider;
+        self.add(
+            "extraction.provider",
+            provider.value.as_str(),
+            &provider.source,
+        );
+        self.add_setting("extraction.url", &extraction.url);
+        self.add_setting("extraction.timeout_seconds", &extraction.timeout_seconds);
+    }
+
+    fn add_notify(&mut self, notify: &config::Notify) {
+        let webhook = notify.display_webhook();
+        self.add(
             "notify.webhook",
-            text(&notify.shown()),
-            &notify.webhook.from,
-        ),
-        ("notify.secret", secret.to_owned(), &notify.secret.from),
-        ("notify.kinds", list(&kinds), &notify.kinds.from),
-    ]
-}
+            webhook.unwrap_or_else(|| "none".to_owned()),
+            &notify.webhook.source,
+        );
+        self.add_secret("notify.secret", &notify.secret);
+        self.add_list("notify.kinds", &notify.kinds);
+    }
 
-fn issuer_rows(serve: &config::Serve) -> Vec<Row<'_>> {
-    let Some(issuer) = &serve.issuer else {
-        return vec![("access.issuer", "none".to_owned(), &Source::Default)];
-    };
-    let (jwks, claim) = (&issuer.jwks_url, &issuer.tenant_claim);
-    let (role, scopes) = (&issuer.default_role, &issuer.scopes);
-    let (client, secret) = (&issuer.client_id, &issuer.client_secret);
-    let shown = secret.value.as_ref().map_or("none", |_| "…");
-    vec![
-        (
-            "access.issuer.url",
-            issuer.url.value.clone(),
-            &issuer.url.from,
-        ),
-        (
-            "access.issuer.audience",
-            issuer.audience.value.clone(),
-            &issuer.audience.from,
-        ),
-        ("access.issuer.jwks_url", text(&jwks.value), &jwks.from),
-        ("access.issuer.client_id", text(&client.value), &client.from),
-        (
-            "access.issuer.client_secret",
-            shown.to_owned(),
-            &secret.from,
-        ),
-        ("access.issuer.scopes", list(&scopes.value), &scopes.from),
-        (
-            "access.issuer.tenant_claim",
-            text(&claim.value),
-            &claim.from,
-        ),
-        (
-            "access.issuer.role_claim",
-            issuer.role_claim.value.clone(),
-            &issuer.role_claim.from,
-        ),
-        (
-            "access.issuer.default_role",
-            role.value.to_string(),
-            &role.from,
-        ),
-    ]
-}
+    fn add_issuer(&mut self, issuer: Option<&config::Issuer>) {
+        let Some(issuer) = issuer else {
+            self.add("access.issuer", "none", &Source::Default);
+            return;
+        };
+        self.add_setting("access.issuer.url", &issuer.url);
+        self.add_setting("access.issuer.audience", &issuer.audience);
+        self.add_optional("access.issuer.jwks_url", &issuer.jwks_url, "none");
+        self.add_optional("access.issuer.client_id", &issuer.client_id, "none");
+        self.add_secret("access.issuer.client_secret", &issuer.client_secret);
+        self.add_list("access.issuer.scopes", &issuer.scopes);
+        self.add_optional("access.issuer.tenant_claim", &issuer.tenant_claim, "none");
+        self.add_setting("access.issuer.role_claim", &issuer.role_claim);
+        self.add_setting("access.issuer.default_role", &issuer.default_role);
+    }
 
-fn limit_rows(serve: &config::Serve) -> Vec<Row<'_>> {
-    let limits = &serve.limits;
-    let limits = [
-        (
-            "limits.token_calls_per_second",
-            &limits.token_calls_per_second,
-        ),
-        (
-            "limits.tenant_calls_per_second",
-            &limits.tenant_calls_per_second,
-        ),
-        ("limits.body_bytes", &limits.body_bytes),
-        ("limits.request_seconds", &limits.request_seconds),
-        ("limits.requests", &limits.requests),
-        ("limits.streams", &limits.streams),
-    ];
-    let rows = limits.map(|(name, limit)| (name, limit.value.to_string(), &limit.from));
-    rows.into()
+    fn add_limits(&mut self, limits: &config::Limits) {
+        for (key, limit) in [
+            (
+                "limits.token_calls_per_second",
+                &limits.token_calls_per_second,
+            ),
+            (
+                "limits.tenant_calls_per_second",
+                &limits.tenant_calls_per_second,
+            ),
+            ("limits.body_bytes", &limits.body_bytes),
+            ("limits.request_seconds", &limits.request_seconds),
+            ("limits.requests", &limits.requests),
+            ("limits.streams", &limits.streams),
+        ] {
+            self.add_setting(key, limit);
+        }
+    }
 }

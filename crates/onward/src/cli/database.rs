@@ -1,7 +1,7 @@
-//! The database that the configuration names, open, and who asks.
+//! Opening the configured database, and the caller of the command.
 //!
-//! A file is made where there is none, by whichever command comes first; those that would make no
-//! sense on an empty database say so instead, with [`must_exist`].
+//! Opening creates a missing SQLite file. Commands that are pointless on an empty database call
+//! [`must_exist`] first.
 
 use std::sync::Arc;
 
@@ -11,40 +11,39 @@ use onward_engine::engine::Settings;
 use onward_engine::{Address, Caller, Engine};
 
 use super::Context;
-use crate::config::{Setting, shown};
+use crate::config::{Setting, display_address};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::model::embeddings::Endpoint;
+use crate::model::embeddings::EmbeddingClient;
 
 /// An open database.
 pub(super) struct Database {
     pub(super) engine: Engine,
-    /// Who asks.
     pub(super) caller: Caller,
-    /// The instant of the command.
+    /// The time of the command.
     pub(super) now: Timestamp,
 }
 
 impl Database {
-    /// Opens it, for the tenant that the configuration names.
+    /// Opens the database for the configured tenant.
     pub(super) async fn open(cx: &Context) -> Result<Self> {
-        Self::of(cx, open(cx).await?).await
+        Self::new(cx, open(cx).await?).await
     }
 
-    /// The same for a command that asks once, and is ended by somebody where it takes too long.
+    /// Opens the database for a command with few queries and its own deadline, without extra threads.
     pub(super) async fn open_in_place(cx: &Context) -> Result<Self> {
         let settings = Settings {
             in_place: true,
             ..Settings::default()
         };
-        Self::of(cx, open_as(cx, settings).await?).await
+        Self::new(cx, open_with(cx, settings).await?).await
     }
 
-    async fn of(cx: &Context, engine: Engine) -> Result<Self> {
+    async fn new(cx: &Context, engine: Engine) -> Result<Self> {
         let caller = caller(&engine, &cx.config.tenant).await?;
         cx.output.detail(&format!(
             "tenant: {} ({})",
-            caller.tenant, cx.config.tenant.from
+            caller.tenant, cx.config.tenant.source
         ));
         Ok(Self {
             now: engine.now(),
@@ -54,24 +53,24 @@ impl Database {
     }
 }
 
-/// Opens it for whoever runs it, without a tenant.
+/// Opens the database without a tenant, for the operator.
 pub(super) async fn open(cx: &Context) -> Result<Engine> {
-    open_as(cx, Settings::default()).await
+    open_with(cx, Settings::default()).await
 }
 
-async fn open_as(cx: &Context, settings: Settings) -> Result<Engine> {
-    let Setting { value, from } = &cx.config.database;
+async fn open_with(cx: &Context, settings: Settings) -> Result<Engine> {
+    let Setting { value, source } = &cx.config.database;
     cx.output
-        .detail(&format!("database: {} ({from})", shown(value)));
+        .detail(&format!("database: {} ({source})", display_address(value)));
     let mut engine = Engine::open(value, settings).await?;
-    if let Some(endpoint) = Endpoint::of(&cx.config.embeddings) {
+    if let Some(endpoint) = EmbeddingClient::from_config(&cx.config.embeddings) {
         engine = engine.with_embedder(Arc::new(endpoint));
     }
     cx.opened.replace(Some(engine.clone()));
     Ok(engine)
 }
 
-/// Who asks: the user of this machine, or, for another tenant, whoever runs the server.
+/// The caller: the local user, or the operator for another tenant.
 async fn caller(engine: &Engine, tenant: &Setting<String>) -> Result<Caller> {
     if tenant.value == LOCAL {
         return Ok(Caller::local(user()));
@@ -79,7 +78,7 @@ async fn caller(engine: &Engine, tenant: &Setting<String>) -> Result<Caller> {
     Ok(engine.operator(&tenant.value, &user()).await?)
 }
 
-/// The user of this machine, as the audit trail names them.
+/// The name of the local user in the audit trail.
 fn user() -> String {
     let name = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|variable| {
         let name = std::env::var(variable).ok()?;
@@ -88,14 +87,14 @@ fn user() -> String {
     name.map_or_else(|| "user".to_owned(), |name| format!("user:{name}"))
 }
 
-/// Refuses to go on where the file is not there.
+/// Fails if the SQLite file does not exist.
 pub(super) fn must_exist(cx: &Context) -> Result<()> {
     match &cx.config.database.value {
         Address::File(path) if !path.exists() => Err(Failure::new(
             Exit::NotFound,
             onward_core::Code::Unavailable,
-            format!("there is no database `{}`", path.display()),
-            "name another one with `--database`; `onward config` shows where this one comes from",
+            format!("no database at `{}`", path.display()),
+            "check the path with `onward config`, or set another one with `--database`",
         )),
         Address::File(_) | Address::Server(_) => Ok(()),
     }

@@ -1,81 +1,79 @@
-//! `onward demo`: a sample plan, from its beginning to its end, on a real server with a database of its
-//! own.
+//! `onward demo`: a scripted agent works through a sample plan on a real server.
 //!
-//! Nothing here is pretended but the agent's thoughts: `demo/server.rs` starts this program's own
-//! `serve`, `demo/agent.rs` speaks MCP to it over HTTP and runs its `hook`, and `demo/story.rs` says
-//! what happens in which order. What happened goes to standard output. The database is temporary, and
-//! gone in the end unless it is to be kept.
+//! Only the agent's reasoning is scripted. `demo/server.rs` starts `onward serve` on a temporary database,
+//! `demo/agent.rs` calls it with MCP over HTTP and runs `onward hook`, `demo/scenario.rs` defines the
+//! sequence of events, and `demo/narrator.rs` prints them.
 
 mod agent;
+mod narrator;
+mod scenario;
 mod server;
-mod story;
-mod teller;
 
 use std::io::{IsTerminal, stdout};
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
+use super::serve::{Signals, install_crypto_provider};
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::Output;
+use narrator::Narrator;
+use scenario::Scenario;
 use server::Server;
-use story::Story;
-use teller::Teller;
 
-/// Watch a sample plan from beginning to end: branches, a stall, a stuck turn, a dead call, a review
+/// Run a demo: branches, a stuck step, a looping turn, a dead call and a review
 ///
-/// A scripted agent works on a real server, on a temporary database; you look at the dashboard, and
-/// decide the review there.
+/// A scripted agent works through a sample plan on a real server with a temporary database. Follow it on
+/// the dashboard, and decide the review there.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Do not pause, and answer the review yourself; in a pipe, end by itself
+    /// Do not pause, and approve the review automatically; in a pipe, exit at the end
     #[arg(long)]
     fast: bool,
-    /// Keep the database, and say where it is
+    /// Keep the database, and print its path
     #[arg(long)]
     keep: bool,
 }
 
 pub(super) async fn run(args: &Demo, output: Output) -> Result {
-    // What speaks HTTP asks for a default, also where nothing is encrypted.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    // Before anything is made that has to be put away again.
-    let told = end()?;
-    let mut told = std::pin::pin!(told);
-    let teller = Teller::new(output, args.fast);
+    // The HTTP client needs a provider even without TLS.
+    install_crypto_provider();
+    // Handle signals before anything is created that has to be cleaned up.
+    let stop = stop_signal()?;
+    let mut stop = std::pin::pin!(stop);
+    let narrator = Narrator::new(output, args.fast);
     let mut server = Server::start(args.keep, output.is_verbose())?;
-    teller.open(&server.url)?;
-    let story = Story::new(&server, &teller, args.fast)?;
-    let ended = tokio::select! {
-        ended = story.tell() => ended,
-        () = &mut told => {
-            teller.plain("\nStopped before its end.")?;
-            return farewell(&server, &teller);
+    narrator.introduce(&server.url)?;
+    let scenario = Scenario::new(&server, &narrator, args.fast)?;
+    let result = tokio::select! {
+        result = scenario.run() => result,
+        () = &mut stop => {
+            narrator.print("\nDemo stopped.")?;
+            return finish(&server, &narrator);
         }
     };
-    let plan = ended?;
-    teller.plain("")?;
+    let plan = result?;
+    narrator.print("")?;
     if args.fast && !stdout().is_terminal() {
-        return farewell(&server, &teller);
+        return finish(&server, &narrator);
     }
-    teller.look(&server.url, &plan)?;
-    teller.plain(&format!(
+    narrator.list_pages(&server.url, &plan)?;
+    narrator.print(&format!(
         "The dashboard stays at {} until you press Ctrl-C.",
         server.url
     ))?;
     tokio::select! {
-        () = told => teller.plain("")?,
-        why = server.ended() => return Err(why),
+        () = stop => narrator.print("")?,
+        failure = server.exited() => return Err(failure),
     }
-    farewell(&server, &teller)
+    finish(&server, &narrator)
 }
 
-/// What is left of it.
-fn farewell(server: &Server, teller: &Teller) -> Result {
-    if let Some(file) = server.kept() {
-        teller.plain(&format!(
-            "The database is kept:\n  onward --database {0} serve --open\n  \
+/// Prints the path of the database, if it is kept.
+fn finish(server: &Server, narrator: &Narrator) -> Result {
+    if let Some(file) = server.kept_database() {
+        narrator.print(&format!(
+            "Database kept:\n  onward --database {0} serve --open\n  \
              onward --database {0} plan list --all",
             file.display()
         ))?;
@@ -83,20 +81,10 @@ fn farewell(server: &Server, teller: &Teller) -> Result {
     Ok(Exit::Done)
 }
 
-/// Somebody wants it to end.
-fn end() -> Result<impl Future<Output = ()>> {
-    let heard = |kind| {
-        signal(kind).map_err(|why| {
-            let message = format!("signals cannot be heard: {why}");
-            Failure::failed(message, "free some resources of the system")
-        })
-    };
-    let mut terminate = heard(SignalKind::terminate())?;
-    let mut interrupt = heard(SignalKind::interrupt())?;
+/// Waits for SIGTERM or SIGINT.
+fn stop_signal() -> Result<impl Future<Output = ()>> {
+    let signals = Signals::new()?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signals.first().await;
     })
 }

@@ -1,12 +1,11 @@
-//! `onward doctor`: is everything as it should be? It looks, and changes nothing.
+//! `onward doctor`: checks the installation without changing anything.
 //!
-//! A database that is not there yet is no fault: the first command that needs one makes it. One whose
-//! schema is older is, until somebody brings it up to date. Each fault is named; the exit code is 1,
-//! or 5 where the database cannot be used at all.
+//! A missing database is not a problem, because the next command creates it; an outdated schema is one.
+//! The exit code is 1 if a check failed, or 5 if the database is unusable.
 
 mod clock;
 mod hooks;
-mod meaning;
+mod vector_search;
 
 use std::path::Path;
 
@@ -19,21 +18,24 @@ use onward_engine::{Address, Caller, Delivery, Engine, Error, Notice, schema, st
 use serde::Serialize;
 
 use super::Context;
-use crate::config::shown;
+use crate::config::display_address;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, words};
+use crate::output::{Tone, format};
 
 const NOTIFICATIONS: &str = "notifications";
-/// How many of the last findings are looked at.
-const NOTICES: u32 = 50;
+/// The number of recent notifications to check.
+const MAX_NOTIFICATIONS: u32 = 50;
 
-/// Check the configuration, agents' hooks, the database, the clock, the index of the search, who is told of findings, and that every plan is what its log says
+/// Check the installation and verify every plan against its log
+///
+/// Checks the configuration, agent hooks, database, file permissions, schema, plans, search index, clock
+/// and notifications.
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Serialize)]
 struct Check {
     check: &'static str,
@@ -44,13 +46,13 @@ struct Check {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Report<'a> {
     ok: bool,
     checks: &'a [Check],
 }
 
 impl Check {
-    fn good(check: &'static str, message: impl Into<String>) -> Self {
+    fn passed(check: &'static str, message: impl Into<String>) -> Self {
         Self {
             check,
             ok: true,
@@ -59,7 +61,7 @@ impl Check {
         }
     }
 
-    fn fault(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    fn failed(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             check,
             ok: false,
@@ -71,25 +73,26 @@ impl Check {
 
 pub(super) async fn run(cx: &Context) -> Result {
     let mut checks = vec![configuration(cx)];
-    hooks::look(&mut checks);
-    let exit = look(cx, &mut checks).await;
+    hooks::check(&mut checks);
+    let exit = check_database(cx, &mut checks).await;
     let ok = checks.iter().all(|check| check.ok);
     if cx.output.json {
         let checks = &checks;
-        cx.output.print_json(&Answer { ok, checks })?;
+        cx.output.print_json(&Report { ok, checks })?;
     } else {
         let mut table = Table::new(&["", "", ""]);
         for check in &checks {
-            let (word, tone) = match check.ok {
-                true => ("ok", Tone::Good),
-                false => ("FAULT", Tone::Bad),
+            let (label, tone) = if check.ok {
+                ("ok", Tone::Good)
+            } else {
+                ("FAIL", Tone::Bad)
             };
             let message = (&check.message).into();
-            table.row([Cell::toned(word, Some(tone)), check.check.into(), message]);
+            table.row([Cell::toned(label, Some(tone)), check.check.into(), message]);
         }
         cx.output.print(&table.render(cx.output, ""))?;
         for hint in checks.iter().filter_map(|check| check.hint.as_ref()) {
-            cx.output.say(&format!("hint: {}", words::lines(hint)));
+            cx.output.note(&format!("hint: {}", format::sanitize(hint)));
         }
     }
     let usable = exit == Exit::Done;
@@ -103,72 +106,78 @@ fn configuration(cx: &Context) -> Check {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    Check::good(
+    Check::passed(
         "configuration",
-        match files.is_empty() {
-            true => "no file; built-in values, the environment and flags".to_owned(),
-            false => files.join(", "),
+        if files.is_empty() {
+            "no file; using defaults, environment and flags".to_owned()
+        } else {
+            files.join(", ")
         },
     )
 }
 
-/// Looks at the database. Done where it can be used, whatever is wrong in it.
-async fn look(cx: &Context, checks: &mut Vec<Check>) -> Exit {
+/// Checks the database. Returns `Done` if it is usable, even if a check failed.
+async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     let address = &cx.config.database.value;
-    let name = format!("{} ({})", shown(address), cx.config.database.from);
+    let name = format!(
+        "{} ({})",
+        display_address(address),
+        cx.config.database.source
+    );
     if let Address::File(path) = address
         && !path.exists()
     {
-        let message = format!("{name}: not there yet; the first command that needs it makes it");
-        checks.push(Check::good("database", message));
+        let message = format!("{name}: does not exist yet; the next command creates it");
+        checks.push(Check::passed("database", message));
         return Exit::Done;
     }
     let (found, known) = match schema(address).await {
         Ok(versions) => versions,
-        Err(why) => return broken("database", why.into(), checks),
+        Err(error) => return unusable("database", error.into(), checks),
     };
-    checks.push(Check::good("database", name));
+    checks.push(Check::passed("database", name));
     if let Address::File(path) = address {
-        checks.extend(permissions(path));
+        checks.extend(check_permissions(path));
     }
     if found != known {
-        let why = match found > known {
-            true => store::Error::Newer { found, known },
-            false => store::Error::Older { found, known },
+        let error = if found > known {
+            store::Error::Newer { found, known }
+        } else {
+            store::Error::Older { found, known }
         };
-        return broken("schema", why.into(), checks);
+        return unusable("schema", error.into(), checks);
     }
-    checks.push(Check::good("schema", format!("version {found}")));
+    checks.push(Check::passed("schema", format!("version {found}")));
     let settings = Settings {
         keep_schema: true,
         ..Settings::default()
     };
     let engine = match Engine::open(address, settings).await {
         Ok(engine) => engine,
-        Err(why) => return broken("database", why, checks),
+        Err(error) => return unusable("database", error, checks),
     };
     cx.opened.replace(Some(engine.clone()));
     let checked = async {
-        let newest = plans(&engine, checks).await?;
-        checks.push(clock::look(&engine, newest));
-        checks.extend(meaning::look(&engine).await?);
-        notices(cx, &engine, checks).await
+        let newest = check_plans(&engine, checks).await?;
+        checks.push(clock::check(&engine, newest));
+        checks.extend(vector_search::check(&engine).await?);
+        check_notifications(cx, &engine, checks).await
     };
     match checked.await {
         Ok(()) => Exit::Done,
-        Err(why) => broken("plans", why, checks),
+        Err(error) => unusable("plans", error, checks),
     }
 }
 
-fn broken(check: &'static str, why: Error, checks: &mut Vec<Check>) -> Exit {
-    let failure = Failure::from(why);
-    checks.push(Check::fault(check, failure.message, failure.hint));
+fn unusable(check: &'static str, error: Error, checks: &mut Vec<Check>) -> Exit {
+    let failure = Failure::from(error);
+    checks.push(Check::failed(check, failure.message, failure.hint));
     failure.exit
 }
 
-/// Replays the trail of every plan of every tenant, and looks at what stands beside the plans.
-/// When anything about any of them last changed is the answer.
-async fn plans(
+/// Replays the audit trail of every plan of every tenant, and checks the search index. Returns the time
+/// of the last update.
+async fn check_plans(
     engine: &Engine,
     checks: &mut Vec<Check>,
 ) -> std::result::Result<Option<Timestamp>, Error> {
@@ -183,53 +192,56 @@ async fn plans(
             finished: true,
             ..PlanQuery::default()
         };
-        // A plan that cannot be listed is named below.
+        // `verify` reports a plan that cannot be listed.
         let page = engine.list_plans(&caller, query).await.ok();
         let last = page.and_then(|page| page.plans.into_iter().next());
         newest = newest.max(last.map(|last| last.sheet.updated_at));
         let checked = engine.verify(&caller).await?;
-        let plans = words::count(checked.plans, "plan", "plans");
-        let events = words::count(checked.events, "event", "events");
-        let of = format!("tenant `{}`: {plans}, {events}", tenant.name);
-        if checked.faults.is_empty() {
-            checks.push(Check::good("plans", format!("{of}, each as its log says")));
+        let plans = format::count(checked.plans, "plan", "plans");
+        let events = format::count(checked.events, "event", "events");
+        let summary = format!("tenant `{}`: {plans}, {events}", tenant.name);
+        if checked.inconsistencies.is_empty() {
+            checks.push(Check::passed(
+                "plans",
+                format!("{summary}, all logs replay"),
+            ));
         }
-        for fault in &checked.index {
+        for fault in &checked.index_errors {
             let message = format!("tenant `{}`: {fault}", tenant.name);
-            let hint = "`onward reindex` makes the index anew";
-            checks.push(Check::fault("search", message, hint));
+            let hint = "rebuild the index with `onward reindex`";
+            checks.push(Check::failed("search", message, hint));
         }
-        if checked.index.is_empty() && checked.chunks > 0 {
-            let chunks = words::count(checked.chunks, "chunk", "chunks");
-            let message = format!("tenant `{}`: {chunks} in order", tenant.name);
-            checks.push(Check::good("search", message));
+        if checked.index_errors.is_empty() && checked.chunks > 0 {
+            let chunks = format::count(checked.chunks, "chunk", "chunks");
+            let message = format!("tenant `{}`: {chunks}, index complete", tenant.name);
+            checks.push(Check::passed("search", message));
         }
-        for fault in checked.faults {
+        for fault in checked.inconsistencies {
             let message = match fault.plan {
-                Some(plan) => format!("tenant `{}`, plan {plan}: {}", tenant.name, fault.what),
-                None => fault.what,
+                Some(plan) => format!("tenant `{}`, plan {plan}: {}", tenant.name, fault.message),
+                None => fault.message,
             };
-            let hint = "keep a copy of the database, restore a backup, and report this";
-            checks.push(Check::fault("plans", message, hint));
+            let hint = "copy the database, restore a backup, and report this";
+            checks.push(Check::failed("plans", message, hint));
         }
     }
     Ok(newest)
 }
 
-/// Whether people are told of findings, where somebody asked for that.
-async fn notices(
+/// Checks the delivery of notifications, if a webhook is configured.
+async fn check_notifications(
     cx: &Context,
     engine: &Engine,
     checks: &mut Vec<Check>,
 ) -> std::result::Result<(), Error> {
     let notify = &cx.config.notify;
-    let Some(webhook) = notify.shown() else {
+    let Some(webhook) = notify.display_webhook() else {
         return Ok(());
     };
     if notify.secret.value.is_none() {
-        let message = format!("`{webhook}` is told nothing: there is no secret to sign with");
-        let hint = "set `ONWARD_NOTIFY_SECRET`, or `secret` in `[notify]`";
-        checks.push(Check::fault(NOTIFICATIONS, message, hint));
+        let message = format!("notifications to `{webhook}` are off: no secret to sign them");
+        let hint = "set `ONWARD_NOTIFY__SECRET`, or `secret` in `[notify]`";
+        checks.push(Check::failed(NOTIFICATIONS, message, hint));
         return Ok(());
     }
     for tenant in engine.tenants().await? {
@@ -237,59 +249,59 @@ async fn notices(
             LOCAL => Caller::local("doctor"),
             other => engine.operator(other, "doctor").await?,
         };
-        let found = engine.notices(&operator, NOTICES).await?;
-        let untold = |notice: &&Notice| match notice.delivery {
+        let recent = engine.notifications(&operator, MAX_NOTIFICATIONS).await?;
+        let is_undelivered = |notice: &&Notice| match notice.delivery {
             Delivery::GivenUp => true,
             Delivery::Waiting => notice.last_error.is_some(),
             Delivery::Sent | Delivery::Unwanted => false,
         };
-        let untold: Vec<&Notice> = found.iter().filter(untold).collect();
-        let Some(last) = untold.first() else {
-            let count = found.iter().filter(|one| one.delivery == Delivery::Sent);
-            let told = words::count(count.count() as u64, "finding", "findings");
-            let message = format!("tenant `{}`: {told} told at `{webhook}`", tenant.name);
-            checks.push(Check::good(NOTIFICATIONS, message));
+        let undelivered: Vec<&Notice> = recent.iter().filter(is_undelivered).collect();
+        let Some(last) = undelivered.first() else {
+            let sent = recent.iter().filter(|one| one.delivery == Delivery::Sent);
+            let sent = format::count(sent.count() as u64, "notification", "notifications");
+            let message = format!("tenant `{}`: {sent} sent to `{webhook}`", tenant.name);
+            checks.push(Check::passed(NOTIFICATIONS, message));
             continue;
         };
         let message = format!(
-            "tenant `{}`: {} could not be told at `{webhook}`: {}",
+            "tenant `{}`: {} not delivered to `{webhook}`: {}",
             tenant.name,
-            words::count(untold.len() as u64, "finding", "findings"),
-            last.last_error.as_deref().unwrap_or("nobody tried"),
+            format::count(undelivered.len() as u64, "notification", "notifications"),
+            last.last_error.as_deref().unwrap_or("no attempt yet"),
         );
-        let hint = "check that the webhook is there and answers with a status of 200 to 299";
-        checks.push(Check::fault(NOTIFICATIONS, message, hint));
+        let hint = "check that the webhook is reachable and returns a status from 200 to 299";
+        checks.push(Check::failed(NOTIFICATIONS, message, hint));
     }
     Ok(())
 }
 
-/// Who else could read the file.
+/// Checks that only the owner can read the files of the database.
 #[cfg(unix)]
-fn permissions(path: &Path) -> Vec<Check> {
+fn check_permissions(path: &Path) -> Vec<Check> {
     use std::os::unix::fs::PermissionsExt;
-    let mut faults = Vec::new();
-    for ending in ["", "-wal", "-shm"] {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(ending);
-        let beside = Path::new(&beside);
-        let Ok(file) = std::fs::metadata(beside) else {
+    let mut checks = Vec::new();
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        let file = Path::new(&file);
+        let Ok(metadata) = std::fs::metadata(file) else {
             continue;
         };
-        let mode = file.permissions().mode() & 0o777;
+        let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            let shown = beside.display();
-            let message = format!("`{shown}` has mode {mode:o}: others can get at the plans");
-            let hint = format!("chmod 600 '{shown}'");
-            faults.push(Check::fault("permissions", message, hint));
+            let file = file.display();
+            let message = format!("`{file}` has mode {mode:o}: other users can read the plans");
+            let hint = format!("chmod 600 '{file}'");
+            checks.push(Check::failed("permissions", message, hint));
         }
     }
-    if faults.is_empty() {
-        faults.push(Check::good("permissions", "for its owner alone"));
+    if checks.is_empty() {
+        checks.push(Check::passed("permissions", "only the owner has access"));
     }
-    faults
+    checks
 }
 
 #[cfg(not(unix))]
-fn permissions(_: &Path) -> Vec<Check> {
+fn check_permissions(_: &Path) -> Vec<Check> {
     Vec::new()
 }

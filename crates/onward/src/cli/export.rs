@@ -1,4 +1,4 @@
-//! `onward export`: a plan as one document, for another Onward or for people.
+//! `onward export`: a plan as a JSON document for `onward import`, or as Markdown.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use super::database::{Database, must_exist};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::markdown;
-use crate::output::words;
+use crate::output::format;
 
-/// Write a plan as one JSON document, which `onward import` takes in
+/// Export a plan as JSON for `onward import`, or as Markdown
 #[derive(Args)]
 pub(crate) struct Export {
-    /// The plan: its id, or the beginning of it
+    /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
-    /// A document for people instead, in Markdown
+    /// Write Markdown instead of JSON
     #[arg(long)]
     markdown: bool,
     /// Write to this file instead of standard output
@@ -28,31 +28,31 @@ pub(crate) struct Export {
 pub(super) async fn run(args: &Export, cx: &Context) -> Result {
     if args.markdown && cx.output.json {
         return Err(Failure::usage(
-            "`--markdown` and `--json` exclude each other",
-            "leave one of them out",
+            "`--markdown` and `--json` cannot be combined",
+            "omit one of them",
         ));
     }
     must_exist(cx)?;
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let plan = engine.find_plan(&caller, &args.id).await?;
     let text = if args.markdown {
-        markdown::plan(&engine.whole_plan(&caller, plan).await?)
+        markdown::plan(&engine.full_plan(&caller, plan).await?)
     } else {
         format!(
             "{}\n",
-            words::pretty_json(&engine.export(&caller, plan).await?)
+            format::pretty_json(&engine.export(&caller, plan).await?)
         )
     };
     let Some(path) = &args.output else {
         cx.output.print(&text)?;
         return Ok(Exit::Done);
     };
-    std::fs::write(path, text).map_err(|why| {
+    std::fs::write(path, text).map_err(|error| {
         Failure::failed(
-            format!("`{}` cannot be written: {why}", path.display()),
-            "check that its directory is there and may be written to",
+            format!("cannot write `{}`: {error}", path.display()),
+            "check that its directory exists and is writable",
         )
     })?;
-    cx.output.say(&format!("written to {}", path.display()));
+    cx.output.note(&format!("written to {}", path.display()));
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `onward forget`: applies `[retention]` once, now, to one tenant, and says what it did.
+//! `onward forget`: applies `[retention]` once to one tenant, and prints the deleted plans.
 
 use clap::Args;
 use onward_engine::retention::Retention;
@@ -8,20 +8,19 @@ use super::Context;
 use super::database::{Database, must_exist};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::words;
+use crate::output::format;
 
-/// Delete what is older than `[retention]` in the configuration says
+/// Delete data older than the `[retention]` settings
 ///
-/// Nothing is deleted unless the configuration asks for it: `finished_plans_days` for plans that are
-/// over, `tool_calls_days` for the log of tool calls with what `extract_data` took out of texts that came
-/// with one, `sessions_days` for agents' sessions that have been silent. A plan that is not over is never
-/// touched.
+/// Without settings, nothing is deleted. `finished_plans_days` deletes completed and failed plans,
+/// `tool_calls_days` the log of tool calls and the results of `extract_data` for texts passed in a call,
+/// `sessions_days` inactive agent sessions. Open plans are never deleted.
 #[derive(Args)]
 pub(crate) struct Forget {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Forgotten {
+struct Deleted {
     plans: Vec<String>,
     tool_calls: u64,
     extractions: u64,
@@ -40,19 +39,19 @@ pub(super) async fn run(cx: &Context) -> Result {
     );
     let (mut plans, mut tool_calls, mut extractions, mut sessions) = (Vec::new(), 0, 0, 0);
     if retention == Retention::default() {
-        cx.output.say(
-            "nothing is forgotten: `[retention]` is not in the configuration\n\
-             to forget finished plans after a year, put this into `onward.toml`:\n\n\
+        cx.output.note(
+            "nothing deleted: `[retention]` is not configured\n\
+             to delete finished plans after a year, add this to `onward.toml`:\n\n\
              [retention]\n\
              finished_plans_days = 365",
         );
     } else {
         must_exist(cx)?;
         let Database { engine, caller, .. } = Database::open(cx).await?;
-        let forgotten = engine.forget(&caller.tenant, retention).await?;
-        (tool_calls, sessions) = (forgotten.tool_calls, forgotten.sessions);
-        extractions = forgotten.extractions;
-        plans.extend(forgotten.plans.iter().map(ToString::to_string));
+        let deleted = engine.apply_retention(&caller.tenant, retention).await?;
+        (tool_calls, sessions) = (deleted.tool_calls, deleted.sessions);
+        extractions = deleted.extractions;
+        plans.extend(deleted.plans.iter().map(ToString::to_string));
         let finished = u64::try_from(plans.len()).unwrap_or(u64::MAX);
         for (days, number, one, many) in [
             (plans_days, finished, "finished plan", "finished plans"),
@@ -61,14 +60,14 @@ pub(super) async fn run(cx: &Context) -> Result {
             (sessions_days, sessions, "session", "sessions"),
         ] {
             let Some(days) = days else { continue };
-            let number = words::count(number, one, many);
-            let days = words::count(days, "day", "days");
+            let number = format::count(number, one, many);
+            let days = format::count(days, "day", "days");
             cx.output
-                .say(&format!("{number} older than {days} deleted"));
+                .note(&format!("{number} older than {days} deleted"));
         }
     }
     if cx.output.json {
-        cx.output.print_json(&Forgotten {
+        cx.output.print_json(&Deleted {
             plans,
             tool_calls,
             extractions,

@@ -1,16 +1,15 @@
-//! `onward hook`: one event of an agent, from standard input to standard output.
+//! `onward hook`: handles one hook event of an agent, from standard input to standard output.
 //!
-//! An agent waits for every hook, and reads some of their failures as a veto. So whatever is wrong
-//! here, be it the arguments, the configuration, the input, the database or this program, the agent
-//! goes on: exit code 0, nothing on standard output, one line on standard error. A second thread waits
-//! so long and no longer, and then ends it all. The work itself is done here, from the first to the last:
-//! on a busy machine every thread that is handed something waits for a processor.
+//! The agent waits for every hook, and interprets some failures as a veto. On any error (arguments,
+//! configuration, input, database, panic) the exit code is 0, standard output is empty, and standard
+//! error has one line. A watchdog thread enforces a deadline. The work itself stays on the main thread,
+//! because on a busy machine every handover to another thread costs a wait for a processor.
 //!
-//! Closing an SQLite file copies its log back, which takes longer than all the rest, so the file is
-//! left to the system; but whoever opens it next reads the log, unless a server holds the file open. So
-//! the log is copied back when the agent has answered, which nobody waits for. In the middle of a turn a
-//! process of its own does it, which nobody waits for either, once the log has grown long; should that
-//! come to nothing, it is done here where reading the log takes longer.
+//! Closing an SQLite database checkpoints its write-ahead log (WAL), which takes longer than the rest of
+//! a hook, so the hook exits without closing. Unless a server keeps the database open, the next process
+//! then has to read the WAL. The hook therefore checkpoints at the end of a turn, when the agent does not
+//! wait. During a turn, a detached process checkpoints a WAL above [`WAL_BACKGROUND`]; if that fails, the
+//! hook does it above [`WAL_LIMIT`].
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -28,112 +27,120 @@ use super::Context;
 use super::database::Database;
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
-use crate::hooks::{Agent, What, act};
-use crate::output::{Output, tell, words};
+use crate::hooks::{self, Agent, EventKind};
+use crate::output::{Output, format, print_stderr};
 
-/// Nothing here takes this long unless something is wrong.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long the log may be in the middle of a turn: some forty calls.
-const LOG: u64 = 2 << 20;
-/// How long it may become until it is copied back while the agent waits.
-const LONGEST_LOG: u64 = 8 << 20;
-/// How long it may be when a turn is over.
-const LOG_OF_TURN: u64 = 1 << 18;
-/// No agent says more at once.
-const LONGEST: u64 = 64 << 20;
+const DEADLINE: Duration = Duration::from_secs(3);
+/// The WAL size, about forty calls, above which a detached process checkpoints during a turn.
+const WAL_BACKGROUND: u64 = 2 << 20;
+/// The WAL size above which the hook checkpoints during a turn.
+const WAL_LIMIT: u64 = 8 << 20;
+/// The WAL size above which the hook checkpoints at the end of a turn.
+const WAL_LIMIT_AFTER_TURN: u64 = 1 << 18;
+const MAX_INPUT: u64 = 64 << 20;
+const PANICKED: &str = "internal error; this is a bug in `onward`";
 
-/// Take one event of an agent's hook from standard input, and answer it
+/// Handle one hook event from standard input (set up by `onward install`)
 ///
-/// `onward install AGENT` sets this up. Whatever goes wrong, the agent is not kept from going on: the
-/// exit code is always 0.
+/// Errors never block the agent: the exit code is always 0.
 #[derive(Args)]
 pub(crate) struct Hook {
-    /// Which agent
+    /// Agent that sends the event
     #[arg(value_name = "AGENT")]
     agent: Agent,
 }
 
-/// What came of it: what to print, and what is worth a line on standard error.
-type Said = (Option<String>, Option<String>);
+/// The response for standard output, and a message for standard error.
+#[derive(Debug, PartialEq, Eq)]
+struct HookOutput {
+    response: Option<String>,
+    message: Option<String>,
+}
 
 pub(super) fn run(args: &Hook, flags: &Flags, output: Output) -> Exit {
-    // A panic is told in one line like everything else.
+    // A panic is reported in one line, like every other error.
     std::panic::set_hook(Box::new(|_| {}));
-    let said = in_time(
-        PATIENCE,
-        || work(args.agent, flags, output),
+    let result = run_with_deadline(
+        DEADLINE,
+        || handle(args.agent, flags, output),
         || {
-            complain("it takes too long");
+            print_error("timed out");
             std::process::exit(0);
         },
     );
-    match said {
-        // The process ends any moment.
+    match result {
+        // The watchdog is about to exit the process.
         None => loop {
             std::thread::park();
         },
-        Some(Ok((reply, note))) => {
-            if let Some(reply) = reply {
-                // An agent that is gone reads nothing.
-                output.print(&format!("{reply}\n")).ok();
+        Some(Ok(HookOutput { response, message })) => {
+            if let Some(response) = response {
+                // The agent may have exited.
+                output.print(&format!("{response}\n")).ok();
             }
-            if let Some(note) = note {
-                complain(&note);
+            if let Some(message) = message {
+                print_line(&message);
             }
         }
-        Some(Err(why)) => complain(&why),
+        Some(Err(error)) => print_error(&error),
     }
     Exit::Done
 }
 
-/// Does the work, and has somebody give up where it takes too long: then there is nothing left to say.
-fn in_time(
-    patience: Duration,
-    work: impl FnOnce() -> Result<Said, String>,
-    give_up: impl FnOnce() + Send + 'static,
-) -> Option<Result<Said, String>> {
-    let spoken = Arc::new(AtomicBool::new(false));
-    let watched = Arc::clone(&spoken);
-    let watch = std::thread::Builder::new().spawn(move || {
-        std::thread::sleep(patience);
+/// Runs the work. After the deadline, a watchdog thread calls `on_timeout`, and the result is `None`.
+fn run_with_deadline(
+    deadline: Duration,
+    work: impl FnOnce() -> Result<HookOutput, String>,
+    on_timeout: impl FnOnce() + Send + 'static,
+) -> Option<Result<HookOutput, String>> {
+    let finished = Arc::new(AtomicBool::new(false));
+    let watched = Arc::clone(&finished);
+    let watchdog = std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(deadline);
         if !watched.swap(true, Ordering::SeqCst) {
-            give_up();
+            on_timeout();
         }
     });
-    if watch.is_err() {
-        return Some(Err("the system starts no more threads".to_owned()));
+    if watchdog.is_err() {
+        return Some(Err("cannot start a thread".to_owned()));
     }
-    // Nothing of what the work left half done is looked at again.
-    let said = catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err("it broke; this is a fault of `onward`".to_owned()));
-    let is_late = spoken.swap(true, Ordering::SeqCst);
-    (!is_late).then_some(said)
+    // After a panic, nothing that the work used is read again.
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(PANICKED.to_owned()));
+    let is_late = finished.swap(true, Ordering::SeqCst);
+    (!is_late).then_some(result)
 }
 
-/// Tells what is wrong, in one line, whatever it holds.
-pub(super) fn complain(why: &str) {
-    tell(&format!(
-        "onward hook: {}; the agent goes on without it\n",
-        words::line(why)
-    ));
+/// Prints an error as one line on standard error.
+pub(super) fn print_error(error: &str) {
+    print_line(&format!("{error}; the agent continues without it"));
 }
 
-fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
+fn print_line(text: &str) {
+    print_stderr(&format!("onward hook: {}\n", format::sanitize_line(text)));
+}
+
+fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, String> {
     let mut input = Vec::new();
-    let read = std::io::stdin().take(LONGEST).read_to_end(&mut input);
-    read.map_err(|why| format!("standard input cannot be read: {why}"))?;
+    let read = std::io::stdin().take(MAX_INPUT).read_to_end(&mut input);
+    read.map_err(|error| format!("cannot read standard input: {error}"))?;
     let payload: Value = serde_json::from_slice(&input)
-        .map_err(|why| format!("standard input is no JSON: {why}"))?;
+        .map_err(|error| format!("standard input is not JSON: {error}"))?;
     if !payload.is_object() {
-        return Err("standard input is no JSON object".to_owned());
+        return Err("standard input is not a JSON object".to_owned());
     }
-    let Some(event) = agent.read(&payload) else {
-        return Ok((None, None));
+    let Some(event) = agent.parse(&payload) else {
+        return Ok(HookOutput {
+            response: None,
+            message: None,
+        });
     };
-    if event.heard.session.is_empty() {
-        return Err(format!("`{}` names no session", event.name));
+    if event.source.session.is_empty() {
+        return Err(format!("`{}` has no session id", event.name));
     }
     let config = Config::read(flags).map_err(|failure| failure.message)?;
+    // One line at most: a message about the event takes precedence.
+    let warnings =
+        (!config.warnings.is_empty()).then(|| format!("warning: {}", config.warnings.join("; ")));
     let control = config.loop_control.control();
     let cx = Context {
         output,
@@ -143,56 +150,59 @@ fn work(agent: Agent, flags: &Flags, output: Output) -> Result<Said, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|why| why.to_string())?;
+        .map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let database = Database::open_in_place(&cx)
             .await
             .map_err(|failure| failure.message)?;
         let Database { engine, caller, .. } = database;
-        let answer = act(agent, &event, &engine, &caller, control).await;
-        match log(&cx.config.database.value) {
-            Some(log) if log > longest(&event.what) => engine.close().await,
-            Some(log) => {
-                // The system closes the file.
+        let handled = hooks::handle(agent, &event, &engine, &caller, control).await;
+        match wal_size(&cx.config.database.value) {
+            Some(size) if size > wal_limit(&event.kind) => engine.close().await,
+            Some(size) => {
+                // The operating system closes the file.
                 std::mem::forget(engine);
-                if log > LOG {
-                    copy_back(&cx.config.database.value);
+                if size > WAL_BACKGROUND {
+                    checkpoint_in_background(&cx.config.database.value);
                 }
             }
             None => std::mem::forget(engine),
         }
-        let answer = answer.map_err(|error| error.to_string())?;
-        Ok((agent.write(&event, &answer.reply), answer.note))
+        let handled = handled.map_err(|error| error.to_string())?;
+        Ok(HookOutput {
+            response: agent.render(&event, &handled.reply),
+            message: handled.note.or(warnings),
+        })
     })
 }
 
-/// How long a file's log may be before it is copied back here.
-fn longest(what: &What) -> u64 {
-    match what {
-        What::Answered | What::SessionEnded => LOG_OF_TURN,
-        What::SessionStarted
-        | What::Prompted
-        | What::ToldOfTask { .. }
-        | What::AboutToAsk
-        | What::AboutToCall { .. }
-        | What::Asked { .. }
-        | What::Stepped { .. } => LONGEST_LOG,
+/// The WAL size above which the hook checkpoints.
+fn wal_limit(kind: &EventKind) -> u64 {
+    match kind {
+        EventKind::TurnEnded | EventKind::SessionEnded => WAL_LIMIT_AFTER_TURN,
+        EventKind::SessionStarted
+        | EventKind::TurnStarted
+        | EventKind::TaskMessage { .. }
+        | EventKind::BeforeModelRequest
+        | EventKind::BeforeToolCall { .. }
+        | EventKind::Permission { .. }
+        | EventKind::ToolResults { .. } => WAL_LIMIT,
     }
 }
 
-/// How long a file's log is, where it has one.
-fn log(address: &Address) -> Option<u64> {
+/// The size of an SQLite database's WAL.
+fn wal_size(address: &Address) -> Option<u64> {
     let Address::File(path) = address else {
         return None;
     };
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).ok().map(|about| about.len())
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    std::fs::metadata(wal).ok().map(|metadata| metadata.len())
 }
 
-/// Has the log copied back by a process that opens the file, closes it again, and is not waited for.
-/// Where it cannot be started, or somebody else holds the file just then, the next hook tries again.
-fn copy_back(address: &Address) {
+/// Starts a detached process that opens and closes the database, which checkpoints the WAL. If it does
+/// not start, or another process holds the file, the next hook tries again.
+fn checkpoint_in_background(address: &Address) {
     let (Address::File(path), Ok(onward)) = (address, std::env::current_exe()) else {
         return;
     };
@@ -214,34 +224,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_panics_is_told_of_in_words() {
-        let said = in_time(Duration::from_secs(60), || panic!("on purpose"), || {});
-        let broke = "it broke; this is a fault of `onward`".to_owned();
-        assert_eq!(said, Some(Err(broke)));
+    fn reports_a_panic_as_an_error() {
+        let work = || panic!("on purpose");
+        let result = run_with_deadline(Duration::from_secs(60), work, || {});
+        assert_eq!(result, Some(Err(PANICKED.to_owned())));
     }
 
     #[test]
-    fn work_that_takes_too_long_is_given_up_and_says_nothing() {
-        let (gives_up, given_up) = channel();
+    fn discards_a_result_after_the_deadline() {
+        let (time_out, timed_out) = channel();
         let work = || {
-            given_up.recv().unwrap();
-            Ok((Some("{}".to_owned()), None))
+            timed_out.recv().unwrap();
+            Ok(response())
         };
-        let said = in_time(Duration::from_millis(1), work, move || {
-            gives_up.send(()).unwrap();
+        let result = run_with_deadline(Duration::from_millis(1), work, move || {
+            time_out.send(()).unwrap();
         });
-        assert_eq!(said, None);
+        assert_eq!(result, None);
     }
 
     #[test]
-    fn work_that_is_done_is_answered_and_not_given_up() {
-        let (gives_up, given_up) = channel();
-        let work = || Ok((Some("{}".to_owned()), None));
-        let said = in_time(Duration::from_millis(100), work, move || {
-            gives_up.send(()).unwrap();
+    fn returns_a_result_before_the_deadline() {
+        let (time_out, timed_out) = channel();
+        let work = || Ok(response());
+        let result = run_with_deadline(Duration::from_millis(100), work, move || {
+            time_out.send(()).unwrap();
         });
-        assert_eq!(said, Some(Ok((Some("{}".to_owned()), None))));
-        // Whoever watched has nothing to say, and goes.
-        assert_eq!(given_up.recv(), Err(RecvError));
+        assert_eq!(result, Some(Ok(response())));
+        // The watchdog exits without calling `on_timeout`.
+        assert_eq!(timed_out.recv(), Err(RecvError));
+    }
+
+    fn response() -> HookOutput {
+        HookOutput {
+            response: Some("{}".to_owned()),
+            message: None,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `onward import`: takes in a plan that `onward export` wrote, under its own ids.
+//! `onward import`: imports a plan that `onward export` wrote. Its ids stay the same.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,15 @@ use super::Context;
 use super::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::words;
+use crate::output::format;
+use crate::output::status::plan_label;
 
-/// Take in a plan that `onward export` wrote
+/// Import a plan that `onward export` wrote
 ///
-/// The plan keeps its ids and its log, and stands where it stood. Prints its id.
+/// The plan keeps its ids, its log and its state. Prints the id of the plan.
 #[derive(Args)]
 pub(crate) struct Import {
-    /// The document; `-` is standard input
+    /// File with the exported plan; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -39,12 +40,12 @@ pub(super) async fn run(args: &Import, cx: &Context) -> Result {
     let plan = engine
         .import(&caller, &document)
         .await
-        .map_err(|why| refused(why, &args.file))?;
+        .map_err(|error| import_failure(error, &args.file))?;
     let sheet = engine.sheet(&caller, plan).await?;
     let status = sheet.head.status();
-    let name = words::line(&sheet.brief.name);
+    let name = format::sanitize_line(&sheet.brief.name);
     cx.output
-        .say(&format!("`{name}` is taken in: it is {status}"));
+        .note(&format!("`{name}` imported: {}", plan_label(status)));
     if cx.output.json {
         cx.output.print_json(&Imported {
             plan_id: plan.to_string(),
@@ -64,8 +65,8 @@ fn read(path: &Path) -> Result<Value> {
     } else {
         std::fs::read(path)
     };
-    let text = text.map_err(|why| {
-        let missing = why.kind() == std::io::ErrorKind::NotFound;
+    let text = text.map_err(|error| {
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
         Failure::new(
             if missing {
                 Exit::NotFound
@@ -73,14 +74,14 @@ fn read(path: &Path) -> Result<Value> {
                 Exit::Failed
             },
             onward_core::Code::InvalidInput,
-            format!("{} cannot be read: {why}", called(path)),
-            "check the path and who may read it",
+            format!("cannot read {}: {error}", describe(path)),
+            "check the path and the file's permissions",
         )
     })?;
-    serde_json::from_slice(&text).map_err(|why| {
+    serde_json::from_slice(&text).map_err(|error| {
         Failure::failed(
-            format!("{} is not JSON: {why}", called(path)),
-            "give a document that `onward export` wrote, without `--markdown`",
+            format!("{} is not JSON: {error}", describe(path)),
+            "use a file written by `onward export` without `--markdown`",
         )
     })
 }
@@ -89,34 +90,35 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn called(path: &Path) -> String {
-    match is_stdin(path) {
-        true => "standard input".to_owned(),
-        false => format!("`{}`", path.display()),
+fn describe(path: &Path) -> String {
+    if is_stdin(path) {
+        "standard input".to_owned()
+    } else {
+        format!("`{}`", path.display())
     }
 }
 
-/// A document that does not fit is a bad file, not a rule that stands in the way.
-fn refused(why: Error, path: &Path) -> Failure {
-    let misfits = matches!(
-        &why,
-        Error::Refused {
+/// An invalid document is a failed command, not one rejected by a rule.
+fn import_failure(error: Error, path: &Path) -> Failure {
+    let is_invalid = matches!(
+        &error,
+        Error::Rejected {
             refusal: Refusal::InvalidInput(_),
             ..
         }
     );
-    let failure = Failure::from(why);
-    if !misfits {
+    let failure = Failure::from(error);
+    if !is_invalid {
         return failure;
     }
     Failure {
         exit: Exit::Failed,
         message: format!(
-            "{} is no plan that can be taken in: {}",
-            called(path),
+            "{} is not a valid export: {}",
+            describe(path),
             failure.message
         ),
-        hint: "give a document that `onward export` wrote, unchanged".to_owned(),
+        hint: "use an unmodified file written by `onward export`".to_owned(),
         ..failure
     }
 }

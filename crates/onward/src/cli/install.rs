@@ -1,4 +1,4 @@
-//! `onward install`: an agent's configuration, changed in place; the difference is shown first.
+//! `onward install`: edits the configuration of an agent in place, after printing the diff.
 
 use clap::Args;
 use serde::Serialize;
@@ -6,32 +6,32 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::hooks::Agent;
-use crate::install::{Change, Home, Program, Scope, install, note, uninstall};
-use crate::output::{Output, confirm, words};
+use crate::install::{Change, Directories, Program, Scope, install, post_install_note, uninstall};
+use crate::output::{Output, confirm, format};
 
-/// Set up an agent: the MCP server, and hooks that watch its turns
+/// Connect an agent: MCP server and hooks
 ///
-/// The difference is shown first, and a terminal is asked. What was there is kept beside each file,
-/// under a name that ends in `.onward-backup`. Running it again changes nothing.
+/// Prints the diff and, on a terminal, asks for confirmation. Each changed file is backed up next to it
+/// with the suffix `.onward-backup`. Running the command again changes nothing.
 #[derive(Args)]
 pub(crate) struct Install {
-    /// Which agent
+    /// Agent to connect
     #[arg(value_name = "AGENT")]
     agent: Agent,
-    /// Take out what was put in
+    /// Remove the entries of Onward
     #[arg(long)]
     uninstall: bool,
-    /// Show the difference, and write nothing
+    /// Print the diff and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// For everything that this user does, or for this directory alone
+    /// Configuration of the user, or of this directory only
     #[arg(long, value_name = "SCOPE", default_value = "user")]
     scope: Scope,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct InstallJson {
     agent: &'static str,
     files: Vec<File>,
     written: bool,
@@ -49,102 +49,112 @@ struct File {
 
 pub(super) fn run(args: &Install, output: Output) -> Result {
     let (home, program) = (home()?, program()?);
-    let changes = match args.uninstall {
-        true => uninstall(args.agent, args.scope, &home, &program)?,
-        false => install(args.agent, args.scope, &home, &program)?,
+    let changes = if args.uninstall {
+        uninstall(args.agent, args.scope, &home, &program)?
+    } else {
+        install(args.agent, args.scope, &home, &program)?
     };
-    let any = changes.iter().any(Change::is_any);
+    let any = changes.iter().any(Change::has_effect);
     if !output.json {
-        for change in changes.iter().filter(|change| change.is_any()) {
-            output.print(&shown(&change.difference()))?;
+        for change in changes.iter().filter(|change| change.has_effect()) {
+            output.print(&sanitize_diff(&change.diff()))?;
         }
     }
-    let written = any && !args.dry_run && confirm("write this?").unwrap_or(true);
+    let written = any && !args.dry_run && confirm(&write_question(&changes)).unwrap_or(true);
     if written {
         for change in &changes {
-            change.make()?;
+            change.apply()?;
         }
     }
     if output.json {
-        output.print_json(&answer(args.agent, &changes, written))?;
+        output.print_json(&to_json(args.agent, &changes, written))?;
     }
-    tell(args, output, &changes, any, written);
+    print_result(args, output, &changes, any, written);
     Ok(Exit::Done)
 }
 
-fn answer(agent: Agent, changes: &[Change], written: bool) -> Answer {
+fn to_json(agent: Agent, changes: &[Change], written: bool) -> InstallJson {
     let file = |change: &Change| File {
         path: change.path().display().to_string(),
-        change: change.word(),
+        change: change.outcome(),
         backup: change.backup().map(|path| path.display().to_string()),
-        difference: change.difference(),
+        difference: change.diff(),
     };
-    Answer {
+    InstallJson {
         agent: agent.as_str(),
         files: changes.iter().map(file).collect(),
         written,
     }
 }
 
-fn tell(args: &Install, output: Output, changes: &[Change], any: bool, written: bool) {
+fn print_result(args: &Install, output: Output, changes: &[Change], any: bool, written: bool) {
     let agent = args.agent.as_str();
     match (any, written, args.uninstall) {
-        (false, _, false) => output.say(&format!("nothing to do: `{agent}` is set up already")),
-        (false, _, true) => output.say(&format!("nothing to do: nothing of ours is in `{agent}`")),
-        (true, false, _) => output.say("nothing was written"),
+        (false, _, false) => output.note(&format!("nothing to do: `{agent}` is already connected")),
+        (false, _, true) => output.note(&format!(
+            "nothing to do: `{agent}` has no entries of Onward"
+        )),
+        (true, false, _) => output.note("nothing written"),
         (true, true, _) => {
-            for change in changes.iter().filter(|change| change.is_any()) {
-                let path = words::line(&change.path().display().to_string());
+            for change in changes.iter().filter(|change| change.has_effect()) {
+                let path = format::sanitize_line(&change.path().display().to_string());
                 match change.backup() {
                     Some(backup) => {
-                        let backup = words::line(&backup.display().to_string());
-                        output.say(&format!(
-                            "`{path}` is {}, and kept as `{backup}`",
-                            change.word()
+                        let backup = format::sanitize_line(&backup.display().to_string());
+                        output.note(&format!(
+                            "`{path}` {}, backup in `{backup}`",
+                            change.outcome()
                         ));
                     }
-                    None => output.say(&format!("`{path}` is {}", change.word())),
+                    None => output.note(&format!("`{path}` {}", change.outcome())),
                 }
             }
         }
     }
-    if let Some(note) = note(args.agent, args.scope).filter(|_| written && !args.uninstall) {
-        output.say(note);
+    if let Some(note) =
+        post_install_note(args.agent, args.scope).filter(|_| written && !args.uninstall)
+    {
+        output.note(note);
     }
 }
 
-/// A difference as a terminal may see it.
-fn shown(difference: &str) -> String {
-    let mut text = words::lines(difference);
+fn write_question(changes: &[Change]) -> String {
+    let files = changes.iter().filter(|change| change.has_effect()).count();
+    format!("write {}?", format::count(files as u64, "file", "files"))
+}
+
+/// A diff without control characters.
+fn sanitize_diff(diff: &str) -> String {
+    let mut text = format::sanitize(diff);
     text.push('\n');
     text
 }
 
-/// Where agents' files are.
-pub(super) fn home() -> Result<Home> {
+/// The directories with the agents' files.
+pub(super) fn home() -> Result<Directories> {
     let user = std::env::var_os("HOME").map(std::path::PathBuf::from);
     let user = user.filter(|user| user.is_absolute()).ok_or_else(|| {
         Failure::usage(
-            "there is no home to look for the agent in: `HOME` is not set",
-            "set `HOME` to the user's directory",
+            "cannot find the home directory: `HOME` is not set",
+            "set `HOME` to an absolute path",
         )
     })?;
-    let project = std::env::current_dir().map_err(|why| {
+    let project = std::env::current_dir().map_err(|error| {
         Failure::failed(
-            format!("the current directory cannot be used: {why}"),
-            "go to a directory that is there",
+            format!("cannot read the current directory: {error}"),
+            "change to an existing directory",
         )
     })?;
-    Ok(Home { user, project })
+    Ok(Directories { user, project })
 }
 
-/// This binary, where it lies.
+/// The path of this binary.
 pub(super) fn program() -> Result<Program> {
-    let here = std::env::current_exe().ok();
-    here.as_deref().and_then(Program::at).ok_or_else(|| {
+    let path = std::env::current_exe().ok();
+    path.as_deref().and_then(Program::from_path).ok_or_else(|| {
         Failure::failed(
-            "where this program lies cannot be told, or is not UTF-8",
-            "move it to a path that is",
+            "the path of this program is unknown or not UTF-8",
+            "move the program to a UTF-8 path",
         )
     })
 }

@@ -1,9 +1,9 @@
-//! `onward mcp`: the MCP server of one agent, over standard input and output.
+//! `onward mcp`: the MCP server on standard input and output.
 //!
-//! Nothing but the protocol goes to standard output. It ends when the agent closes its end, when it
-//! is gone, or by SIGTERM and SIGINT: what runs is finished, what was queued is written. Meanwhile it
-//! sweeps and asks a model what is stored means, unless another process on the database does, looks
-//! after the calls of its host, forgets what `[retention]` names, and tells whom `[notify]` names.
+//! Standard output carries only the protocol. The server stops when the agent closes the pipe or exits,
+//! or on SIGTERM and SIGINT; running calls finish and queued writes are flushed. In the background it
+//! sweeps and computes embeddings (unless another process on the database does), interrupts dead calls
+//! of this host, applies `[retention]` and sends notifications.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,86 +12,86 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::Context;
 use super::database::Database;
+use super::{CHECK_LIMITS, Context};
 use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::mcp::stdio::Stdio;
-use crate::mcp::{Forms, Offered, Server, Setup};
+use crate::mcp::{Forms, Server, Setup, ToolSet};
 use crate::notify::Notifier;
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 
-/// How long a sweep that is under way may take to stop.
-const SWEEP_ENDS: Duration = Duration::from_secs(2);
+/// How long to wait for the background tasks to stop.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Serve one agent over standard input and output
+/// Run the MCP server on stdio (agents start this)
 ///
-/// For the configuration of an agent: it starts this command itself, and speaks MCP with it.
+/// Agents run this command from their MCP configuration; `onward install` writes it.
 #[derive(Args)]
 pub(crate) struct Mcp {
-    /// Which tools the agent is shown: every one costs it some of its context
+    /// Tools to offer; each one uses some of the agent's context
     #[arg(long, value_name = "TOOLS", default_value = "all")]
     tools: Tools,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Tools {
-    /// All of them
+    /// All tools
     All,
-    /// Those that working on plans needs
+    /// Only the tools for working on plans
     Core,
 }
 
 pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let (close, closing) = watch::channel(false);
-    let unable = |why: &dyn std::fmt::Display| {
+    let start_failure = |error: &dyn std::fmt::Display| {
         Failure::failed(
-            format!("the server cannot start: {why}"),
-            "free some resources of the system",
+            format!("cannot start the MCP server: {error}"),
+            CHECK_LIMITS,
         )
     };
-    let transport = Stdio::open(close.clone()).map_err(|why| unable(&why))?;
-    stop_by_signal(close).map_err(|why| unable(&why))?;
+    let transport = Stdio::open(close.clone()).map_err(|error| start_failure(&error))?;
+    stop_on_signal(close).map_err(|error| start_failure(&error))?;
     let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|why| unable(&why))?;
+    getrandom::fill(&mut key).map_err(|error| start_failure(&error))?;
     let setup = Setup {
-        desk: Desk {
+        tool_context: ToolContext {
             engine: engine.clone(),
             base_url: None,
-            extractor: Extractor::of(&cx.config.extraction).map(Arc::new),
+            extractor: Extractor::from_config(&cx.config.extraction).map(Arc::new),
         },
-        offered: match args.tools {
-            Tools::All => Offered::All,
-            Tools::Core => Offered::Core,
+        tool_set: match args.tools {
+            Tools::All => ToolSet::All,
+            Tools::Core => ToolSet::Core,
         },
-        who: Arc::new(move |_| Some(caller.clone())),
+        resolve_caller: Arc::new(move |_| Some(caller.clone())),
         forms: Forms::new(
             key,
             Duration::from_secs(cx.config.form_seconds.value.into()),
         ),
         closing: closing.clone(),
     };
-    // An agent works without it, too: what cannot be told from here, another process tells.
+    // Notifications are optional here: another process may send them.
     let public = cx.config.serve.public_url.value.as_deref().map(Arc::from);
-    let notifier = Notifier::of(&cx.config.notify, &engine, public)
+    let notifier = Notifier::new(&cx.config.notify, &engine, public)
         .ok()
         .flatten();
     let retention = cx.config.retention();
     let sweep = tokio::spawn(async move {
-        let forget = engine.keep_forgetting(retention, closing.clone(), |_, _| {});
-        let recover = engine.keep_recovering(closing.clone());
-        let embed = engine.keep_embedding(closing.clone(), |_| {});
-        let index = engine.keep_indexing(closing.clone(), |_| {});
-        let heed = closing.clone();
+        let forget = engine.run_retention(retention, closing.clone(), |_, _| {});
+        let recover = engine.run_recovery(closing.clone());
+        let embed = engine.run_embedder(closing.clone(), |_| {});
+        let index = engine.run_indexer(closing.clone(), |_| {});
+        let stop = closing.clone();
         let notify = async move {
             if let Some(notifier) = notifier {
-                notifier.run(heed, |_| {}).await;
+                notifier.run(stop, |_| {}).await;
             }
         };
         tokio::join!(
-            engine.keep_sweeping(closing),
+            engine.run_sweeper(closing),
             forget,
             recover,
             embed,
@@ -99,23 +99,23 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
             notify
         )
     });
-    // No handshake is waited for: clients of 2026-07-28 have none, and what comes out of order from
-    // the others is answered like anything else.
+    // Do not wait for a handshake: clients of protocol version 2026-07-28 send none, and older clients
+    // get a response to early requests, too.
     let server = rmcp::service::serve_directly(Server::new(setup), transport, None);
     let ended = server.waiting().await;
-    drop(tokio::time::timeout(SWEEP_ENDS, sweep).await);
+    drop(tokio::time::timeout(SWEEP_TIMEOUT, sweep).await);
     match ended {
         Ok(_) => Ok(Exit::Done),
-        Err(why) => Err(unable(&why)),
+        Err(error) => Err(start_failure(&error)),
     }
 }
 
-/// Ends the server when it is told to.
-fn stop_by_signal(close: watch::Sender<bool>) -> std::io::Result<()> {
+/// Stops the server on SIGTERM and SIGINT.
+fn stop_on_signal(close: watch::Sender<bool>) -> std::io::Result<()> {
     for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-        let (mut told, close) = (signal(kind)?, close.clone());
+        let (mut signal, close) = (signal(kind)?, close.clone());
         tokio::spawn(async move {
-            told.recv().await;
+            signal.recv().await;
             close.send_replace(true);
         });
     }

@@ -1,7 +1,7 @@
-//! `onward migrate`: brings the schema up to date, or says what that would be.
+//! `onward migrate`: migrates the schema, or reports the pending migration.
 //!
-//! Every other command that opens the database does the same at its start; this one is for whoever
-//! wants to know, or to do it at a time of their choice.
+//! Every other command that opens the database migrates it, too; this one lets the operator check first
+//! or choose the time.
 
 use clap::Args;
 use onward_engine::{Error, schema, store};
@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::Context;
 use super::database::open;
-use crate::config::shown;
+use crate::config::display_address;
 use crate::exit::Exit;
 use crate::failure::Result;
 
-/// Bring the database's schema up to date
+/// Migrate the database to the current schema version
 #[derive(Args)]
 pub(crate) struct Migrate {
-    /// Only say what would be done; exit code 10 where there is something
+    /// Only print the pending migration; exit with 10 if there is one
     #[arg(long)]
     check: bool,
 }
@@ -44,14 +44,14 @@ pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
     }
     let text = match (args.check, before == known) {
         (_, true) => format!("up to date: schema version {known}"),
-        (true, false) if before == 0 => format!("the schema would be made, version {known}"),
-        (true, false) => format!("would go from schema version {before} to {known}"),
-        (false, false) if before == 0 => format!("the schema is made, version {known}"),
-        (false, false) => format!("went from schema version {before} to {known}"),
+        (true, false) if before == 0 => format!("would create the schema, version {known}"),
+        (true, false) => format!("would migrate from schema version {before} to {known}"),
+        (false, false) if before == 0 => format!("schema created, version {known}"),
+        (false, false) => format!("migrated from schema version {before} to {known}"),
     };
     if cx.output.json {
         cx.output.print_json(&Schema {
-            database: shown(address),
+            database: display_address(address),
             found,
             known,
             up_to_date: found == known,
@@ -59,11 +59,11 @@ pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
     } else if args.check {
         cx.output.print(&format!("{text}\n"))?;
     } else {
-        cx.output.say(&text);
+        cx.output.note(&text);
     }
     Ok(if found == known {
         Exit::Done
     } else {
-        Exit::Found
+        Exit::ProblemsFound
     })
 }

@@ -1,8 +1,8 @@
-//! `onward plan`: plans, one verb per file.
+//! `onward plan`: list, inspect and change plans; one file per subcommand.
 
 mod abandon;
 mod delete;
-mod gist;
+mod event_summary;
 mod list;
 mod log;
 mod next;
@@ -39,7 +39,7 @@ pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     }
 }
 
-/// What is worth a colour about a plan's status.
+/// The colour of a plan's status.
 pub(super) fn tone(status: PlanStatus) -> Option<Tone> {
     match status {
         PlanStatus::Completed => Some(Tone::Good),
@@ -48,7 +48,7 @@ pub(super) fn tone(status: PlanStatus) -> Option<Tone> {
     }
 }
 
-/// What is worth a colour about a step's status.
+/// The colour of a step's status.
 pub(super) fn step_tone(status: StepStatus) -> Option<Tone> {
     match status {
         StepStatus::Completed => Some(Tone::Good),

@@ -1,5 +1,5 @@
-//! `onward reindex`: what is searched, cut into chunks anew, and asked about anew where a model is
-//! configured. For an index that was lost, or a model that answers otherwise under the same name.
+//! `onward reindex`: rebuilds the search index, including embeddings if a model is configured. For a
+//! damaged index, or a model that changed under the same name.
 
 use clap::Args;
 use onward_engine::embed::EmbedError;
@@ -9,19 +9,18 @@ use super::Context;
 use super::database::{Database, must_exist};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::words;
+use crate::output::format;
 
-/// Build the index of what is stored anew, words and meaning
+/// Rebuild the search index, full-text and semantic
 ///
-/// Nothing that is stored changes. What it means is asked of the model of `[embeddings]`, where one is
-/// configured; that takes as long as the model takes, and can be interrupted: a running server, or this
-/// command, goes on with the rest.
+/// Stored texts do not change. If `[embeddings]` is configured, the model computes all embeddings again,
+/// which may take long. You can interrupt the command: a running server, or the next run, continues.
 #[derive(Args)]
 pub(super) struct Reindex {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Report {
     sources: u64,
     chunks: u64,
     embedded: u64,
@@ -34,36 +33,36 @@ pub(super) async fn run(cx: &Context) -> Result {
     let cut = engine.reindex(&caller).await?;
     let has_model = engine.search_health(&caller).await?.model.is_some();
     if has_model {
-        let waiting = words::count(cut.chunks, "chunk", "chunks");
+        let waiting = format::count(cut.chunks, "chunk", "chunks");
         cx.output
-            .say(&format!("the model is asked about {waiting}"));
+            .note(&format!("computing embeddings for {waiting}"));
     }
-    let round = engine.embed_waiting().await.map_err(|why| match why {
-        EmbedError::Engine(why) => Failure::from(why),
+    let round = engine.embed_pending().await.map_err(|error| match error {
+        EmbedError::Engine(error) => Failure::from(error),
         EmbedError::Model(_) => Failure::failed(
-            format!("the words are indexed, what they mean is not: {why}"),
-            "check `[embeddings]`: `onward config` shows what holds; what is left is done by \
-             `onward serve`, `onward mcp`, or this command",
+            format!("the full-text index is rebuilt, the embeddings are incomplete: {error}"),
+            "check `[embeddings]` with `onward config`; `onward serve`, `onward mcp` or the next run \
+             of this command computes the rest",
         ),
     })?;
     if cx.output.json {
-        cx.output.print_json(&Answer {
+        cx.output.print_json(&Report {
             sources: cut.sources,
             chunks: cut.chunks,
             embedded: round.embedded,
-            refused: round.refused,
+            refused: round.rejected,
         })?;
         return Ok(Exit::Done);
     }
-    let chunks = words::count(cut.chunks, "chunk", "chunks");
-    let sources = words::count(cut.sources, "text", "texts");
-    let mut told = format!("{sources} indexed, in {chunks}");
+    let chunks = format::count(cut.chunks, "chunk", "chunks");
+    let sources = format::count(cut.sources, "text", "texts");
+    let mut text = format!("{sources} indexed in {chunks}");
     if has_model {
-        told.push_str(&format!("; {} embedded", round.embedded));
+        text.push_str(&format!("; {} embedded", round.embedded));
     }
-    if round.refused > 0 {
-        told.push_str(&format!(", {} refused by the model", round.refused));
+    if round.rejected > 0 {
+        text.push_str(&format!(", {} rejected by the model", round.rejected));
     }
-    cx.output.print(&format!("{told}\n"))?;
+    cx.output.print(&format!("{text}\n"))?;
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `onward review`: what agents ask of people.
+//! `onward review`: reviews that agents requested.
 
 mod decide;
 mod list;

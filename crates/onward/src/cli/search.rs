@@ -1,50 +1,50 @@
-//! `onward search QUERY`: what was stored, by words, the best first.
+//! `onward search`: search of artifacts and outputs, best match first.
 
 use std::fmt::Write;
 use std::time::Instant;
 
 use clap::Args;
 use onward_core::Timestamp;
-use onward_engine::search::{Found, Wanted};
+use onward_engine::search::{SearchRequest, SearchResult};
 use onward_engine::{Artifact, Source};
 
 use super::Context;
 use super::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::words;
+use crate::output::format;
 use crate::wire::search::Results;
 
-/// Search what agents found and plans delivered, the best first
+/// Search artifacts and outputs, best match first
 ///
-/// A query is words, in any order; what holds all of them comes first. There is no syntax: quotes
-/// and signs are passed over.
+/// The query is a list of words in any order. Texts with all words rank first. There is no query syntax:
+/// quotes and punctuation are ignored.
 #[derive(Args)]
 pub(super) struct Search {
-    /// Words
+    /// Words to search for
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=50))]
     limit: u32,
-    /// Only what belongs to this plan
+    /// Only results of this plan
     #[arg(long, value_name = "PLAN")]
     plan: Option<String>,
     /// Only artifacts of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = clap::builder::PossibleValuesParser::new(Artifact::KINDS))]
     kind: Option<String>,
-    /// Only what was stored at this instant or later, like `2026-07-28T09:00:00Z`
-    #[arg(long, value_name = "INSTANT")]
+    /// Only results stored at this time or later, for example `2026-07-28T09:00:00Z`
+    #[arg(long, value_name = "TIME")]
     after: Option<String>,
-    /// Only what was stored before this instant
-    #[arg(long, value_name = "INSTANT")]
+    /// Only results stored before this time
+    #[arg(long, value_name = "TIME")]
     before: Option<String>,
 }
 
 pub(super) async fn run(args: &Search, cx: &Context) -> Result {
     let (after, before) = (
-        instant("--after", args.after.as_deref())?,
-        instant("--before", args.before.as_deref())?,
+        parse_time("--after", args.after.as_deref())?,
+        parse_time("--before", args.before.as_deref())?,
     );
     let Database {
         engine,
@@ -55,8 +55,8 @@ pub(super) async fn run(args: &Search, cx: &Context) -> Result {
         Some(plan) => Some(engine.find_plan(&caller, plan).await?),
         None => None,
     };
-    let began = Instant::now();
-    let wanted = Wanted {
+    let started = Instant::now();
+    let wanted = SearchRequest {
         query: args.query.join(" "),
         limit: Some(args.limit),
         plan,
@@ -65,51 +65,51 @@ pub(super) async fn run(args: &Search, cx: &Context) -> Result {
         created_before: before,
     };
     let searched = engine.search(&caller, wanted).await?;
-    let is_empty = searched.found.is_empty();
+    let is_empty = searched.results.is_empty();
     if cx.output.json {
         cx.output
-            .print_json(&Results::of(searched, began.elapsed()))?;
+            .print_json(&Results::new(searched, started.elapsed()))?;
     } else {
-        let shown: Vec<String> = searched
-            .found
+        let entries: Vec<String> = searched
+            .results
             .iter()
             .map(|found| entry(found, now))
             .collect();
-        cx.output.print(&shown.join("\n"))?;
+        cx.output.print(&entries.join("\n"))?;
     }
     if is_empty {
-        cx.output.say("nothing that is stored holds these words");
+        cx.output.note("no results");
     }
     Ok(Exit::Done)
 }
 
-fn instant(option: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
+fn parse_time(option: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
     let at = text.map(str::parse).transpose();
     at.map_err(|_| {
         Failure::usage(
-            format!("`{option}` is no instant"),
-            "write it like `2026-07-28T09:00:00Z`",
+            format!("`{option}` is not a valid time"),
+            "use the format `2026-07-28T09:00:00Z`",
         )
     })
 }
 
-fn entry(found: &Found, now: Timestamp) -> String {
+fn entry(found: &SearchResult, now: Timestamp) -> String {
     let hit = &found.hit;
-    let (what, id) = match hit.source {
+    let (kind, id) = match hit.source {
         Source::Artifact(id) => (hit.kind.as_deref().unwrap_or_default(), id.to_string()),
         Source::Output(id) => ("output", id.to_string()),
     };
-    let stored = words::ago(now, hit.created_at);
+    let stored = format::ago(now, hit.created_at);
     let mut text = String::new();
-    // Writing to a text does not fail.
-    let _ = writeln!(text, "{}", words::line(&hit.title));
-    let of = hit.plan.map_or(String::new(), |plan| {
-        format!(", plan {}", words::short(plan))
+    // Writing to a `String` does not fail.
+    let _ = writeln!(text, "{}", format::sanitize_line(&hit.title));
+    let plan = hit.plan.map_or(String::new(), |plan| {
+        format!(", plan {}", format::short_id(plan))
     });
-    let _ = writeln!(text, "  {what} {id}{of}, stored {stored}");
+    let _ = writeln!(text, "  {kind} {id}{plan}, stored {stored}");
     if let Some(url) = &hit.source_url {
-        let _ = writeln!(text, "  {}", words::line(url));
+        let _ = writeln!(text, "  {}", format::sanitize_line(url));
     }
-    let _ = writeln!(text, "  {}", words::line(&found.snippet));
+    let _ = writeln!(text, "  {}", format::sanitize_line(&found.snippet));
     text
 }

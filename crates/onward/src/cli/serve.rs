@@ -1,38 +1,41 @@
-//! `onward serve`: answers over HTTP until it is told to stop.
+//! `onward serve`: the HTTP server.
 //!
-//! One line on standard output says where, once it is ready; the log goes to standard error. It stops
-//! on SIGTERM and SIGINT: nothing more is taken in, what runs is given its time, what is to be written
-//! is written, and that is a success.
+//! When the server is ready, it prints its address on standard output; the log goes to standard error.
+//! On SIGTERM and SIGINT it stops accepting requests, lets running requests finish within their timeout,
+//! flushes queued writes, and exits with 0.
 
 use clap::Args;
 use serde::Serialize;
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::Context;
 use super::database::Database;
+use super::{CHECK_LIMITS, Context};
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::telemetry;
 use crate::web::Server;
 
-/// Answer over HTTP: MCP at `/mcp`, the API at `/api/v1`, the dashboard at `/`
+/// Run the server: dashboard, MCP and API over HTTP
 ///
-/// On this machine it is open to you alone. On any other address it starts only where tokens or an
-/// identity provider are set up; see `onward token create` and `onward config --help`.
+/// The dashboard is at `/`, MCP at `/mcp`, the API at `/api/v1`. On a loopback address no authentication
+/// is required. On any other address the server starts only if tokens or an identity provider are set
+/// up; see `onward token create` and `onward config --help`.
 #[derive(Args)]
 #[command(
-    after_help = "The log goes to standard error: `ONWARD_LOG=info`, `ONWARD_LOG_FORMAT=json`. \
-    Traces are sent where `OTEL_EXPORTER_OTLP_ENDPOINT` is set."
+    after_help = "The log goes to standard error. Set its level with `ONWARD_LOG` (for example `info`) and its format \
+    with `ONWARD_LOG_FORMAT` (`text` or `json`).\n\
+    Traces are sent to `OTEL_EXPORTER_OTLP_ENDPOINT`, if it is set."
 )]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7171]
+    /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:7171]
     #[arg(long, value_name = "ADDRESS:PORT")]
     bind: Option<String>,
-    /// Open it in the browser
+    /// Open the dashboard in the browser
     #[arg(long)]
     open: bool,
 }
@@ -43,46 +46,36 @@ pub(super) struct Ready {
 }
 
 impl Serve {
-    /// What the command line says counts more than the configuration.
-    pub(super) fn settle(&self, config: &mut Config) -> Result<()> {
+    /// Overrides the configuration with the flags.
+    pub(super) fn apply_to(&self, config: &mut Config) -> Result<()> {
         match &self.bind {
-            Some(bind) => config.serve.bind_to(bind),
+            Some(bind) => config.serve.override_bind(bind),
             None => Ok(()),
         }
     }
 }
 
 pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
-    // Both have a default, which must be one and the same for every part that speaks TLS; that
-    // somebody set it already is as good.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_log_coloured())?;
+    install_crypto_provider();
+    let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_stderr_coloured())?;
     let (stop, stopped) = watch::channel(false);
-    // From here on a signal is heard, so that it cannot come too early to be one.
+    // Handle signals from here on, before anything has to be cleaned up.
     let signals = Signals::new()?;
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let bind = cx.config.serve.bind.value;
-    let listener = TcpListener::bind(bind).await.map_err(|why| {
-        Failure::failed(
-            format!("`{bind}` cannot be listened on: {why}"),
-            "choose another one with `--bind`; port 0 takes a free one",
-        )
-    })?;
-    let address = listener.local_addr().map_err(|why| {
-        Failure::failed(format!("where it listens is not known: {why}"), "try again")
-    })?;
+    let (listener, address) = bind_listener(bind).await?;
     let server = Server::new(engine, caller, &cx.config, listener, stopped).await?;
     let url = format!("http://{address}");
-    match cx.output.json {
-        true => cx.output.print_json(&Ready { url: url.clone() })?,
-        false => cx
-            .output
-            .print(&format!("onward is listening on {url}\n"))?,
+    if cx.output.json {
+        cx.output.print_json(&Ready { url: url.clone() })?;
+    } else {
+        cx.output
+            .print(&format!("onward is listening on {url}\n"))?;
     }
     if args.open {
         open(cx, &url);
     }
-    let told = async {
+    let stop_on_signal = async {
         let name = signals.first().await;
         tracing::info!(signal = name, "stopping");
         stop.send_replace(true);
@@ -90,29 +83,57 @@ pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
     };
     tokio::select! {
         () = server.run() => {}
-        () = told => {}
+        () = stop_on_signal => {}
     }
     telemetry.end().await;
     Ok(Exit::Done)
 }
 
-/// What says that it is the end.
+/// Sets the default cryptography of TLS, which all users of `rustls` must share. Fails if it is already
+/// set, which is fine.
+pub(super) fn install_crypto_provider() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+/// Listens on an address, and returns the actual one: port 0 selects a free port.
+pub(super) async fn bind_listener(bind: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let failure = |error: std::io::Error| {
+        if error.kind() == std::io::ErrorKind::AddrInUse {
+            Failure::failed(
+                format!("port {} is already in use", bind.port()),
+                "stop the other process, or choose another port with `--bind`",
+            )
+        } else {
+            Failure::failed(
+                format!("cannot listen on `{bind}`: {error}"),
+                "choose another address with `--bind`",
+            )
+        }
+    };
+    let listener = TcpListener::bind(bind).await.map_err(failure)?;
+    let address = listener.local_addr().map_err(failure)?;
+    Ok((listener, address))
+}
+
+/// A stream of signals of one kind.
+pub(super) fn listen(kind: SignalKind) -> Result<Signal> {
+    signal(kind).map_err(|error| {
+        let message = format!("cannot install a signal handler: {error}");
+        Failure::failed(message, CHECK_LIMITS)
+    })
+}
+
+/// The signals that stop a server.
 pub(super) struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
+    terminate: Signal,
+    interrupt: Signal,
 }
 
 impl Signals {
     pub(super) fn new() -> Result<Self> {
-        let heard = |kind| {
-            signal(kind).map_err(|why| {
-                let message = format!("signals cannot be heard: {why}");
-                Failure::failed(message, "free some resources of the system")
-            })
-        };
         Ok(Self {
-            terminate: heard(SignalKind::terminate())?,
-            interrupt: heard(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
         })
     }
 
@@ -124,11 +145,12 @@ impl Signals {
     }
 }
 
-/// Opens the browser, if there is one.
+/// Opens a URL in the browser.
 fn open(cx: &Context, url: &str) {
-    let opener = match cfg!(target_os = "macos") {
-        true => "open",
-        false => "xdg-open",
+    let opener = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
     };
     let started = Command::new(opener)
         .arg(url)
@@ -137,10 +159,10 @@ fn open(cx: &Context, url: &str) {
         .stderr(Stdio::null())
         .spawn();
     match started {
-        // Whoever opened it is done at once; waited for, so that nothing of it stays behind.
+        // Wait for the child, so that it does not stay a zombie.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(why) => cx
+        Err(error) => cx
             .output
-            .warn(&format!("no browser could be opened: `{opener}`: {why}")),
+            .warn(&format!("cannot open a browser with `{opener}`: {error}")),
     }
 }

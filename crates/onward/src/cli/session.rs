@@ -1,44 +1,63 @@
-//! `onward session`: agents' sessions as their hooks tell of them, one verb per file.
+//! `onward session`: agent sessions reported by hooks, the proxy or the API; one file per subcommand.
 
 mod list;
+mod loop_control;
 mod show;
-mod switch;
 
 use clap::Subcommand;
+use onward_core::turn::TurnEnd;
+use onward_core::turn::escalation::TextOnlyReason;
 use onward_engine::Turn;
 
 use super::Context;
 use crate::failure::Result;
 use crate::output::Tone;
+use crate::output::status::STUCK;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),
     Show(show::Show),
-    /// Leave a session alone: its turns are watched, and nothing is done about them
-    Off(switch::Switch),
-    /// Do something about a session's turns again
-    On(switch::Switch),
+    /// Turn loop control off for a session; turns are still recorded
+    Off(loop_control::LoopControl),
+    /// Turn loop control on for a session
+    On(loop_control::LoopControl),
 }
 
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     match command {
         Command::List(args) => list::run(args, cx).await,
         Command::Show(args) => show::run(args, cx).await,
-        Command::Off(args) => switch::run(args, true, cx).await,
-        Command::On(args) => switch::run(args, false, cx).await,
+        Command::Off(args) => loop_control::run(args, true, cx).await,
+        Command::On(args) => loop_control::run(args, false, cx).await,
     }
 }
 
-/// How a turn went, in a few words, and whether that is worth a colour.
-fn standing(turn: &Turn) -> (String, Option<Tone>) {
-    let held = turn.standing.held.map(|held| held.as_str());
-    let tone = held.map(|_| Tone::Bad);
-    let word = match (turn.ended, held) {
-        (None, Some(held)) => held.to_owned(),
-        (None, None) => "under way".to_owned(),
-        (Some((_, why)), None) => why.as_str().to_owned(),
-        (Some((_, why)), Some(held)) => format!("{held}, {why}"),
+/// The state of a turn, and its colour.
+fn describe_turn(turn: &Turn) -> (String, Option<Tone>) {
+    let reason = turn.standing.text_only.map(text_only_label);
+    let tone = reason.map(|_| Tone::Bad);
+    let text = match (turn.ended, reason) {
+        (None, Some(reason)) => reason.to_owned(),
+        (None, None) => "in progress".to_owned(),
+        (Some((_, end)), None) => end_label(end).to_owned(),
+        (Some((_, end)), Some(reason)) => format!("{reason}, {}", end_label(end)),
     };
-    (word, tone)
+    (text, tone)
+}
+
+const fn text_only_label(reason: TextOnlyReason) -> &'static str {
+    match reason {
+        TextOnlyReason::Stalled => STUCK,
+        TextOnlyReason::MaxSteps => "step limit reached",
+    }
+}
+
+const fn end_label(end: TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Answered => "answered",
+        TurnEnd::NextPrompt => "ended by the next prompt",
+        TurnEnd::Stopped => "stopped",
+        TurnEnd::SessionEnded => "session ended",
+    }
 }

@@ -1,7 +1,7 @@
-//! `onward status`: what is going on, on one screen.
+//! `onward status`: stuck plans, pending reviews and steps in progress.
 //!
-//! Every open plan is looked at, a page at a time: what has stopped is by its nature what changed
-//! longest ago.
+//! Reads all open plans, page by page, because stuck plans are at the end of the list, which is sorted
+//! by the last update.
 
 use std::fmt::Write;
 
@@ -11,46 +11,46 @@ use onward_engine::list::{OpenReview, PlanQuery};
 use onward_engine::{Listed, PlanCount, Sheet, StepLine};
 use serde::Serialize;
 
-use super::Context;
 use super::database::Database;
 use super::plan::tone;
+use super::{Context, NO_PLANS};
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::output::status::{STUCK, plan_label};
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, words};
+use crate::output::{Tone, format};
 use crate::wire::review::Review;
 use crate::wire::step::InProgress;
 
-/// How many plans are looked at at once.
-const PIECE: u32 = 500;
-/// How many steps of one plan are shown.
-const STEPS: u32 = 50;
-/// How many reviews are shown.
-const REVIEWS: u32 = 50;
+/// Plans per query.
+const PAGE_SIZE: u32 = 500;
+/// Steps per plan.
+const MAX_STEPS: u32 = 50;
+const MAX_REVIEWS: u32 = 50;
 
-/// Show what is going on: what is worked on, what has stopped, what waits for you
+/// Show stuck plans, pending reviews and steps in progress
 #[derive(Args)]
 pub(crate) struct Status {}
 
-/// What is going on.
-pub(super) struct Going {
+/// The current state of all open plans.
+pub(super) struct Overview {
     counts: Vec<PlanCount>,
-    /// Plans that are marked, or that have a silent step.
+    /// Plans that are marked as stalled, or that have a step past its limit.
     stalled: Vec<Sheet>,
-    working: Vec<(Sheet, Vec<StepLine>)>,
+    in_progress: Vec<(Sheet, Vec<StepLine>)>,
     reviews: Vec<(OpenReview, String)>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct OverviewJson {
     plans: PlanCounts,
-    stalled: Vec<Stopped>,
+    stalled: Vec<StalledPlan>,
     reviews: Vec<Review>,
-    in_progress: Vec<Working>,
+    in_progress: Vec<StepInProgress>,
 }
 
-/// How many plans are in each status.
+/// The number of plans in each status.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PlanCounts {
@@ -64,7 +64,7 @@ struct PlanCounts {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Stopped {
+struct StalledPlan {
     plan_id: String,
     name: String,
     status: &'static str,
@@ -73,7 +73,7 @@ struct Stopped {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Working {
+struct StepInProgress {
     plan_id: String,
     name: String,
     #[serde(flatten)]
@@ -82,151 +82,148 @@ struct Working {
 
 pub(super) async fn run(cx: &Context) -> Result {
     let database = Database::open(cx).await?;
-    let going = look(&database).await?;
+    let overview = read(&database).await?;
     if cx.output.json {
-        cx.output.print_json(&Answer::of(&going, database.now))?;
+        cx.output
+            .print_json(&OverviewJson::new(&overview, database.now))?;
         return Ok(Exit::Done);
     }
-    cx.output.print(&screen(&going, cx, database.now))?;
-    if going.counts.is_empty() {
-        cx.output
-            .say("no plans yet; an agent makes one with `create_research_plan`");
+    cx.output.print(&render(&overview, cx, database.now))?;
+    if overview.counts.is_empty() {
+        cx.output.note(NO_PLANS);
     }
     Ok(Exit::Done)
 }
 
-pub(super) async fn look(database: &Database) -> Result<Going> {
+pub(super) async fn read(database: &Database) -> Result<Overview> {
     let Database { engine, caller, .. } = database;
-    let mut going = Going {
+    let mut overview = Overview {
         counts: engine.count_plans(caller).await?,
         stalled: Vec::new(),
-        working: Vec::new(),
+        in_progress: Vec::new(),
         reviews: Vec::new(),
     };
-    let mut behind = None;
+    let mut cursor = None;
     loop {
         let query = PlanQuery {
-            limit: PIECE,
-            behind,
+            limit: PAGE_SIZE,
+            after: cursor,
             ..PlanQuery::default()
         };
         let page = engine.list_plans(caller, query).await?;
         for Listed { sheet, stalled } in page.plans {
             let head = &sheet.head;
             if stalled || head.status() == PlanStatus::Stalled {
-                going.stalled.push(sheet.clone());
+                overview.stalled.push(sheet.clone());
             }
             if head.counts.in_progress > 0 {
                 let in_progress = Some(StepStatus::InProgress);
                 let steps = engine
-                    .list_steps(caller, head.id, in_progress, 0, STEPS)
+                    .list_steps(caller, head.id, in_progress, 0, MAX_STEPS)
                     .await?;
-                going.working.push((sheet, steps.steps));
+                overview.in_progress.push((sheet, steps.steps));
             }
         }
-        behind = page.next;
-        if behind.is_none() {
+        cursor = page.next;
+        if cursor.is_none() {
             break;
         }
     }
-    for review in engine.open_reviews(caller, REVIEWS).await? {
+    for review in engine.open_reviews(caller, MAX_REVIEWS).await? {
         let name = engine.sheet(caller, review.plan).await?.brief.name;
-        going.reviews.push((review, name));
+        overview.reviews.push((review, name));
     }
-    Ok(going)
+    Ok(overview)
 }
 
-/// The same as one line of JSON.
-pub(super) fn json(going: &Going, now: Timestamp) -> String {
-    format!("{}\n", words::json(&Answer::of(going, now)))
+/// One line of JSON.
+pub(super) fn json(overview: &Overview, now: Timestamp) -> String {
+    format!("{}\n", format::json(&OverviewJson::new(overview, now)))
 }
 
-/// What is going on but for how long ago that was: where this is the same, nothing has changed.
-pub(super) fn essence(going: &Going, now: Timestamp) -> String {
-    let mut answer = Answer::of(going, now);
-    for working in &mut answer.in_progress {
-        working.step.forget_time();
+/// The overview without elapsed times, to detect changes.
+pub(super) fn fingerprint(overview: &Overview, now: Timestamp) -> String {
+    let mut json = OverviewJson::new(overview, now);
+    for step in &mut json.in_progress {
+        step.step.clear_elapsed();
     }
-    words::json(&answer)
+    format::json(&json)
 }
 
-/// When a step last showed that it is alive.
-fn silent_since(line: &StepLine) -> Timestamp {
+/// The last update of a step in progress.
+fn last_activity(line: &StepLine) -> Timestamp {
     let since = line.started_at.unwrap_or(line.updated_at);
     line.last_progress_at
         .map_or(since, |progress| progress.max(since))
 }
 
-pub(super) fn screen(going: &Going, cx: &Context, now: Timestamp) -> String {
+pub(super) fn render(overview: &Overview, cx: &Context, now: Timestamp) -> String {
     let mut text = String::new();
-    let total: u64 = going.counts.iter().map(|counted| counted.plans).sum();
-    let mut counts = words::count(total, "plan", "plans");
+    let total: u64 = overview.counts.iter().map(|counted| counted.plans).sum();
+    let mut counts = format::count(total, "plan", "plans");
     for status in PlanStatus::ALL {
-        let counted = going.counts.iter().find(|counted| counted.status == status);
+        let counted = overview
+            .counts
+            .iter()
+            .find(|counted| counted.status == status);
         if let Some(PlanCount { plans, .. }) = counted.filter(|counted| counted.plans > 0) {
-            let word = cx.output.paint(tone(status), status.as_str());
-            let _ = write!(counts, ", {plans} {word}");
+            let label = cx.output.paint(tone(status), plan_label(status));
+            let _ = write!(counts, ", {plans} {label}");
         }
     }
     let _ = writeln!(text, "{counts}");
-    if !going.stalled.is_empty() {
-        let mut table = Table::new(&["", "", "", ""]);
-        for sheet in &going.stalled {
-            let status = sheet.head.status();
+    if !overview.stalled.is_empty() {
+        let mut table = Table::new(&["", "", ""]);
+        for sheet in &overview.stalled {
+            let updated = format!("updated {}", format::ago(now, sheet.updated_at));
             table.row([
-                words::short(sheet.head.id).into(),
-                Cell::toned(status.as_str(), tone(status)),
-                words::ago(now, sheet.updated_at).into(),
+                format::short_id(sheet.head.id).into(),
+                Cell::toned(updated, Some(Tone::Bad)),
                 (&sheet.brief.name).into(),
             ]);
         }
-        let _ = write!(text, "\nstalled\n{}", table.render(cx.output, "  "));
+        let _ = write!(text, "\n{STUCK}\n{}", table.render(cx.output, "  "));
     }
-    if !going.reviews.is_empty() {
+    if !overview.reviews.is_empty() {
         let mut table = Table::new(&["", "", "", ""]);
-        for (review, name) in &going.reviews {
+        for (review, name) in &overview.reviews {
             table.row([
-                words::short(review.plan).into(),
+                format::short_id(review.plan).into(),
                 format!("step {}", review.order).into(),
-                words::ago(now, review.review.requested_at).into(),
+                format!("requested {}", format::ago(now, review.review.requested_at)).into(),
                 format!("{name}: {}", review.review.summary).into(),
             ]);
         }
-        let _ = write!(
-            text,
-            "\nwaiting for a decision\n{}",
-            table.render(cx.output, "  ")
-        );
+        let _ = write!(text, "\nneeds you\n{}", table.render(cx.output, "  "));
     }
-    if !going.working.is_empty() {
+    if !overview.in_progress.is_empty() {
         let _ = write!(
             text,
             "\nin progress\n{}",
-            working(going, now).render(cx.output, "  ")
+            in_progress(overview, now).render(cx.output, "  ")
         );
     }
     text
 }
 
-fn working(going: &Going, now: Timestamp) -> Table {
+fn in_progress(overview: &Overview, now: Timestamp) -> Table {
     let mut table = Table::new(&["", "", "", ""]);
-    for (sheet, lines) in &going.working {
+    for (sheet, lines) in &overview.in_progress {
         for line in lines {
-            let silent = line.stalls_at.is_some_and(|at| now > at);
-            let since = now.since(silent_since(line));
-            let (life, tone) = match silent {
-                true => (
-                    format!("silent for {}", words::span(since)),
-                    Some(Tone::Bad),
-                ),
-                false => (format!("sign of life {}", words::since(since)), None),
+            let stuck = line.stalls_at.is_some_and(|at| now > at);
+            let since = now.since(last_activity(line));
+            let (activity, tone) = if stuck {
+                let text = format!("no update for {}", format::duration(since));
+                (text, Some(Tone::Bad))
+            } else {
+                (format!("updated {}", format::elapsed(since)), None)
             };
             let title = line.title.as_deref();
             let title = title.map_or(String::new(), |title| format!(": {title}"));
             table.row([
-                words::short(sheet.head.id).into(),
+                format::short_id(sheet.head.id).into(),
                 format!("step {}", line.order).into(),
-                Cell::toned(life, tone),
+                Cell::toned(activity, tone),
                 format!("{}{title}", sheet.brief.name).into(),
             ]);
         }
@@ -234,10 +231,13 @@ fn working(going: &Going, now: Timestamp) -> Table {
     table
 }
 
-impl Answer {
-    fn of(going: &Going, now: Timestamp) -> Self {
+impl OverviewJson {
+    fn new(overview: &Overview, now: Timestamp) -> Self {
         let number = |status| {
-            let found = going.counts.iter().find(|counted| counted.status == status);
+            let found = overview
+                .counts
+                .iter()
+                .find(|counted| counted.status == status);
             found.map_or(0, |counted| counted.plans)
         };
         let plans = PlanCounts {
@@ -248,28 +248,28 @@ impl Answer {
             completed: number(PlanStatus::Completed),
             failed: number(PlanStatus::Failed),
         };
-        let stopped = |sheet: &Sheet| Stopped {
+        let stalled = |sheet: &Sheet| StalledPlan {
             plan_id: sheet.head.id.to_string(),
             name: sheet.brief.name.clone(),
             status: sheet.head.status().as_str(),
             updated_at: sheet.updated_at.to_string(),
         };
-        let working = going.working.iter().flat_map(|(sheet, lines)| {
-            lines.iter().map(move |line| Working {
+        let in_progress = overview.in_progress.iter().flat_map(|(sheet, lines)| {
+            lines.iter().map(move |line| StepInProgress {
                 plan_id: sheet.head.id.to_string(),
                 name: sheet.brief.name.clone(),
-                step: InProgress::of_line(line, silent_since(line), now),
+                step: InProgress::from_line(line, last_activity(line), now),
             })
         });
         Self {
             plans,
-            stalled: going.stalled.iter().map(stopped).collect(),
-            reviews: going
+            stalled: overview.stalled.iter().map(stalled).collect(),
+            reviews: overview
                 .reviews
                 .iter()
-                .map(|(open, name)| Review::listed(open, name))
+                .map(|(open, name)| Review::list_entry(open, name))
                 .collect(),
-            in_progress: working.collect(),
+            in_progress: in_progress.collect(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `onward tenant`: organisations that share a database and see nothing of each other.
+//! `onward tenant`: isolated organisations in one database.
 
 mod create;
 mod list;

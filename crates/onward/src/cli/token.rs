@@ -1,4 +1,4 @@
-//! `onward token`: what programs sign in with.
+//! `onward token`: access tokens.
 
 mod create;
 mod list;

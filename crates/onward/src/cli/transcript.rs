@@ -1,6 +1,4 @@
-//! `onward transcript`: what can be done with a saved session.
-//!
-//! How sessions are read and repaired stands in `crate::transcript`.
+//! `onward transcript`: analysis and repair of saved sessions, based on [`crate::transcript`].
 
 mod check;
 mod judge;
@@ -9,13 +7,13 @@ mod repair;
 use std::path::Path;
 
 use clap::{Args, Subcommand, ValueEnum};
-use onward_engine::world::{System, World};
+use onward_engine::environment::{Environment, SystemEnvironment};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, words};
+use crate::output::{Output, format};
 use crate::transcript::Error;
-use crate::transcript::repair::{self as mend, Examined, Finding, Moment, Repairable};
+use crate::transcript::repair::{Examination, Finding, RepairContext, Repairable, examine};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -32,42 +30,42 @@ pub(super) fn run(command: &Command, output: Output) -> Result {
     }
 }
 
-/// What `check` and `repair` have in common.
+/// The common flags of `check` and `repair`.
 #[derive(Args)]
-pub(crate) struct Reading {
-    /// The format, if it shall not be told from what is inside
+pub(crate) struct ReadFlags {
+    /// Format of the file [default: detected from the content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Repairable>,
-    /// The session is over: calls of its last row that may still run will not be answered either
+    /// Treat the session as ended: calls of its last row that may still be running count as dangling
     #[arg(long)]
     ended: bool,
 }
 
-impl Reading {
-    fn examine(&self, path: &Path, output: Output) -> Result<Examined> {
-        let moment = Moment {
-            now: System.now(),
-            is_over: self.ended,
+impl ReadFlags {
+    fn examine(&self, path: &Path, output: Output) -> Result<Examination> {
+        let context = RepairContext {
+            now: SystemEnvironment.now(),
+            session_ended: self.ended,
         };
-        let examined = mend::examine(path, self.format, moment).map_err(|error| failure(&error))?;
+        let examined = examine(path, self.format, context).map_err(|error| failure(&error))?;
         for warning in &examined.warnings {
             output.warn(warning);
         }
-        if examined.open > 0 {
-            let calls = words::count(examined.open as u64, "call", "calls");
-            output.say(&format!(
-                "{calls} without a result may still run; with `--ended` they count too"
+        if examined.open_calls > 0 {
+            let calls = format::count(examined.open_calls as u64, "call", "calls");
+            output.note(&format!(
+                "{calls} without a result may still be running; add `--ended` to count them"
             ));
         }
         Ok(examined)
     }
 }
 
-/// Why a session could not be examined. What can be repaired is less than what can be judged.
+/// An error of `check` or `repair`, which support fewer formats than `judge`.
 fn failure(error: &Error) -> Failure {
     let hint = match error {
-        Error::UnknownFormat { .. } | Error::Misshapen { .. } => format!(
-            "name the format with `--format`: {}",
+        Error::UnknownFormat { .. } | Error::InvalidShape { .. } => format!(
+            "set the format with `--format`: {}",
             Repairable::value_variants()
                 .iter()
                 .filter_map(ValueEnum::to_possible_value)
@@ -76,7 +74,7 @@ fn failure(error: &Error) -> Failure {
                 .join(", ")
         ),
         Error::NotFound { .. }
-        | Error::Folder { .. }
+        | Error::IsDirectory { .. }
         | Error::Unreadable { .. }
         | Error::NotJson { .. }
         | Error::NoMessages { .. }
@@ -96,6 +94,6 @@ fn line(path: &Path, finding: &Finding) -> String {
     if let Some(row) = finding.row {
         place.push_str(&format!(", row {row}"));
     }
-    let what = finding.repair.what.as_str();
-    words::line(&format!("{place}: {what}: {}", finding.repair.says())) + "\n"
+    let what = finding.repair.kind.as_str();
+    format::sanitize_line(&format!("{place}: {what}: {}", finding.repair.message())) + "\n"
 }

@@ -1,9 +1,9 @@
-//! `onward watch`: `onward status`, live.
+//! `onward watch`: live status.
 //!
-//! On a terminal it is a screen that follows what happens, with keys; in a pipe a fresh status per
-//! change, with `--json` one object a line. What another process does is heard of (PostgreSQL), or seen
-//! by the version of the file (SQLite); that a step fell silent is nobody's change, so it looks from
-//! time to time anyway.
+//! On a terminal it is an interactive screen. In a pipe it prints the status after each change, with
+//! `--json` as one object per line. Changes by other processes arrive as notifications (PostgreSQL) or
+//! as a new data version (SQLite). A step becomes stuck without a change, so the status is also read at
+//! an interval.
 
 mod keys;
 mod screen;
@@ -17,129 +17,137 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use onward_engine::{Changed, Engine};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use super::database::Database;
+use super::serve::listen;
 use super::{Context, status};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::output::stdout_failure;
 use keys::{Key, Keys};
-use view::{Next, State, View};
+use view::{Action, State, View};
 
-/// How often it looks whether anything changed.
-const TICK: Duration = Duration::from_millis(500);
-/// How often it looks whatever it heard.
-const ANYWAY: Duration = Duration::from_secs(5);
+/// The interval of checks for changes.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// The interval of updates without a change.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Show what is going on, live: `onward status` that follows
+/// Show the status live
 ///
-/// On a terminal: arrows choose a plan, Enter shows its steps, Esc goes back, q ends it. In a pipe a
-/// fresh status is printed per change; with `--json`, one object a line.
+/// On a terminal: arrow keys select a plan, Enter shows its steps, Esc goes back, q quits. In a pipe, the
+/// status is printed after each change; with `--json`, one object per line.
 #[derive(Args)]
 pub(crate) struct Watch {}
 
 pub(super) async fn run(cx: &Context) -> Result {
     let database = Database::open(cx).await?;
-    let changes = Changes::of(&database.engine);
-    let ends = Ends::new()?;
+    let changes = Changes::new(&database.engine);
+    let signals = Signals::new()?;
     let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    match on_terminal && !cx.output.json {
-        true => follow(cx, &database, changes, ends).await,
-        false => print(cx, database, changes, ends).await,
+    if on_terminal && !cx.output.json {
+        show_screen(cx, &database, changes, signals).await
+    } else {
+        print_changes(cx, database, changes, signals).await
     }
 }
 
-/// A fresh status per change, until somebody ends it or nobody reads any more.
-async fn print(
+/// Prints the status after each change, until a signal arrives or the reader closes the pipe.
+async fn print_changes(
     cx: &Context,
     mut database: Database,
     mut changes: Changes,
-    mut ends: Ends,
+    mut signals: Signals,
 ) -> Result {
-    let mut shown = None;
+    let mut printed = None;
     loop {
-        if changes.heard(&database.engine).await? {
+        if changes.detected(&database.engine).await? {
             database.now = database.engine.now();
-            let going = status::look(&database).await?;
-            let essence = status::essence(&going, database.now);
-            if shown.as_ref() != Some(&essence) {
-                let text = match cx.output.json {
-                    true => status::json(&going, database.now),
-                    false => format!("{}\n", status::screen(&going, cx, database.now)),
+            let overview = status::read(&database).await?;
+            let fingerprint = status::fingerprint(&overview, database.now);
+            if printed.as_ref() != Some(&fingerprint) {
+                let text = if cx.output.json {
+                    status::json(&overview, database.now)
+                } else {
+                    format!("{}\n", status::render(&overview, cx, database.now))
                 };
-                if !printed(&text)? {
+                if !try_print(&text)? {
                     return Ok(Exit::Done);
                 }
-                shown = Some(essence);
+                printed = Some(fingerprint);
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(TICK) => {}
-            () = ends.wait() => return Ok(Exit::Done),
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
+            () = signals.wait() => return Ok(Exit::Done),
         }
     }
 }
 
-/// Prints data; false where nobody reads any more.
-fn printed(text: &str) -> Result<bool> {
+/// Prints data; returns false if the reader closed the pipe.
+fn try_print(text: &str) -> Result<bool> {
     use std::io::Write;
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(text.as_bytes());
     match written.and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
-        Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(why) => Err(Failure::failed(
-            format!("standard output cannot be written: {why}"),
-            "check where it leads",
-        )),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(stdout_failure(&error)),
     }
 }
 
-/// The screen, until somebody ends it. However it ends, the terminal is as it was.
-async fn follow(cx: &Context, database: &Database, mut changes: Changes, mut ends: Ends) -> Result {
-    let mut view = View::look(database).await?;
+/// Shows the screen until the user quits or a signal arrives.
+async fn show_screen(
+    cx: &Context,
+    database: &Database,
+    mut changes: Changes,
+    mut signals: Signals,
+) -> Result {
+    let mut view = View::read(database).await?;
     let mut state = State::default();
     let coloured = cx.output.is_coloured();
     let mut terminal = Terminal::open()?;
-    let mut keys = Keys::listen();
+    let mut keys = Keys::start();
     loop {
         terminal.draw(&view, &mut state, coloured)?;
         let key = tokio::select! {
             key = keys.next() => key,
-            () = tokio::time::sleep(TICK) => Key::None,
-            () = ends.wait() => return Ok(Exit::Done),
+            () = tokio::time::sleep(CHECK_INTERVAL) => Key::None,
+            () = signals.wait() => return Ok(Exit::Done),
         };
         match state.press(key, &view) {
-            Next::Stay => {}
-            Next::End => return Ok(Exit::Done),
-            Next::Look => {
-                view.steps = View::steps_of(database, state.opened).await?;
+            Action::None => {}
+            Action::Quit => return Ok(Exit::Done),
+            Action::LoadSteps => {
+                view.steps = View::read_steps(database, state.opened).await?;
                 continue;
             }
         }
         view.now = database.engine.now();
-        if changes.heard(&database.engine).await? {
-            view = View::look(database).await?;
-            view.steps = View::steps_of(database, state.opened).await?;
+        if changes.detected(&database.engine).await? {
+            view = View::read(database).await?;
+            view.steps = View::read_steps(database, state.opened).await?;
         }
     }
 }
 
-/// The terminal, which is restored when this is dropped, and by the hook for panics.
+/// The terminal, restored on drop and by the panic hook.
 struct Terminal(ratatui::DefaultTerminal);
 
 impl Terminal {
     fn open() -> Result<Self> {
-        ratatui::try_init().map(Self).map_err(|why| unable(&why))
+        ratatui::try_init()
+            .map(Self)
+            .map_err(|error| terminal_failure(&error))
     }
 
     fn draw(&mut self, view: &View, state: &mut State, coloured: bool) -> Result<()> {
         let drawn = self
             .0
             .draw(|frame| screen::draw(frame, view, state, coloured));
-        drawn.map(drop).map_err(|why| unable(&why))
+        drawn.map(drop).map_err(|error| terminal_failure(&error))
     }
 }
 
@@ -149,60 +157,56 @@ impl Drop for Terminal {
     }
 }
 
-fn unable(why: &std::io::Error) -> Failure {
+fn terminal_failure(error: &std::io::Error) -> Failure {
     Failure::failed(
-        format!("the terminal cannot be drawn on: {why}"),
-        "in a pipe, as `onward watch | cat`, it prints instead",
+        format!("cannot draw on the terminal: {error}"),
+        "print the status instead: `onward watch | cat`",
     )
 }
 
-/// Whether something may have changed.
+/// Detection of changes in the database.
 struct Changes {
-    heard: Receiver<Changed>,
+    notifications: Receiver<Changed>,
     version: Option<i64>,
-    looked_at: Option<Instant>,
+    refreshed_at: Option<Instant>,
 }
 
 impl Changes {
-    fn of(engine: &Engine) -> Self {
+    fn new(engine: &Engine) -> Self {
         Self {
-            heard: engine.watch(),
+            notifications: engine.subscribe(),
             version: None,
-            looked_at: None,
+            refreshed_at: None,
         }
     }
 
-    /// Whether to look again.
-    async fn heard(&mut self, engine: &Engine) -> Result<bool> {
-        let mut changed = self.looked_at.is_none_or(|at| at.elapsed() >= ANYWAY);
-        while let Ok(_) | Err(TryRecvError::Lagged(_)) = self.heard.try_recv() {
+    /// Whether to read the status again.
+    async fn detected(&mut self, engine: &Engine) -> Result<bool> {
+        let mut changed = self
+            .refreshed_at
+            .is_none_or(|at| at.elapsed() >= REFRESH_INTERVAL);
+        while let Ok(_) | Err(TryRecvError::Lagged(_)) = self.notifications.try_recv() {
             changed = true;
         }
         let version = engine.version().await?;
         changed |= version != self.version;
         self.version = version;
         if changed {
-            self.looked_at = Some(Instant::now());
+            self.refreshed_at = Some(Instant::now());
         }
         Ok(changed)
     }
 }
 
-/// What ends it from outside. On the screen Ctrl-C is a key like any other.
-struct Ends([Signal; 3]);
+/// The signals that end the command. On the screen, Ctrl-C is a key, not a signal.
+struct Signals([Signal; 3]);
 
-impl Ends {
+impl Signals {
     fn new() -> Result<Self> {
-        let heard = |kind| {
-            signal(kind).map_err(|why| {
-                let message = format!("signals cannot be heard: {why}");
-                Failure::failed(message, "free some resources of the system")
-            })
-        };
         Ok(Self([
-            heard(SignalKind::terminate())?,
-            heard(SignalKind::interrupt())?,
-            heard(SignalKind::hangup())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::hangup())?,
         ]))
     }
 

@@ -1,283 +1,162 @@
-//! One configuration file. A key that nobody knows and a value of the wrong kind are refused with the
-//! file and the line: a misspelt key must not be ignored.
+//! One configuration file. Rejects unknown keys and values of the wrong type, with file and line,
+//! because a misspelt key must not be ignored.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::models::{SaidEmbeddings, SaidExtraction};
-use super::{Source, loop_control, notify};
+use super::{Setting, Source, loop_control};
 use crate::failure::{Failure, Result};
 
-/// What a file may say about one key: the value, and where it stands.
-pub(super) type Said<T> = Option<(T, Source)>;
+/// The value of a key, with its position in the file.
+pub(super) type Entry<T> = Option<Spanned<T>>;
 
-/// What a file says.
-#[derive(Debug, Default)]
+/// A parsed file.
 pub(super) struct File {
-    pub(super) database: Said<String>,
-    pub(super) tenant: Said<String>,
-    pub(super) finished_plans_days: Said<u32>,
-    pub(super) tool_calls_days: Said<u32>,
-    pub(super) sessions_days: Said<u32>,
-    pub(super) loop_control: loop_control::Said,
-    pub(super) notify: notify::Table,
-    pub(super) form_seconds: Said<u32>,
-    pub(super) embeddings: SaidEmbeddings,
-    pub(super) extraction: SaidExtraction,
-    pub(super) serve: Serve,
+    path: PathBuf,
+    text: String,
+    pub(super) tables: Tables,
 }
 
-/// What a file says about `onward serve`.
-#[derive(Debug, Default)]
-pub(super) struct Serve {
-    pub(super) bind: Said<String>,
-    pub(super) public_url: Said<String>,
-    pub(super) allowed_origins: Said<Vec<String>>,
-    pub(super) secret: Said<String>,
-    pub(super) require_tokens: Said<bool>,
-    pub(super) issuer: Issuer,
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Tables {
+    pub(super) database: Entry<String>,
+    pub(super) tenant: Entry<String>,
+    pub(super) retention: Retention,
+    pub(super) loop_control: loop_control::Table,
+    pub(super) reviews: Reviews,
+    pub(super) embeddings: Embeddings,
+    pub(super) extraction: Extraction,
+    pub(super) notify: Notify,
+    pub(super) serve: Serve,
+    pub(super) access: Access,
     pub(super) limits: Limits,
 }
 
-/// What a file says about an identity provider.
-#[derive(Debug, Default)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Retention {
+    pub(super) finished_plans_days: Entry<u32>,
+    pub(super) tool_calls_days: Entry<u32>,
+    pub(super) sessions_days: Entry<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Reviews {
+    pub(super) form_seconds: Entry<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Embeddings {
+    pub(super) url: Entry<String>,
+    pub(super) model: Entry<String>,
+    pub(super) dimensions: Entry<u32>,
+    pub(super) batch_size: Entry<u32>,
+    pub(super) timeout_seconds: Entry<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Extraction {
+    pub(super) provider: Entry<String>,
+    pub(super) url: Entry<String>,
+    pub(super) model: Entry<String>,
+    pub(super) timeout_seconds: Entry<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Notify {
+    pub(super) webhook: Entry<String>,
+    pub(super) secret: Entry<String>,
+    pub(super) kinds: Entry<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Serve {
+    pub(super) bind: Entry<String>,
+    pub(super) public_url: Entry<String>,
+    pub(super) allowed_origins: Entry<Vec<String>>,
+    pub(super) secret: Entry<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Access {
+    pub(super) require_tokens: Entry<bool>,
+    pub(super) issuer: Issuer,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Issuer {
-    pub(super) url: Said<String>,
-    pub(super) audience: Said<String>,
-    pub(super) jwks_url: Said<String>,
-    pub(super) client_id: Said<String>,
-    pub(super) client_secret: Said<String>,
-    pub(super) scopes: Said<Vec<String>>,
-    pub(super) tenant_claim: Said<String>,
-    pub(super) role_claim: Said<String>,
-    pub(super) default_role: Said<String>,
+    pub(super) url: Entry<String>,
+    pub(super) audience: Entry<String>,
+    pub(super) jwks_url: Entry<String>,
+    pub(super) client_id: Entry<String>,
+    pub(super) client_secret: Entry<String>,
+    pub(super) scopes: Entry<Vec<String>>,
+    pub(super) tenant_claim: Entry<String>,
+    pub(super) role_claim: Entry<String>,
+    pub(super) default_role: Entry<String>,
 }
 
-/// What a file says about limits.
-#[derive(Debug, Default)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Limits {
-    pub(super) token_calls_per_second: Said<u32>,
-    pub(super) tenant_calls_per_second: Said<u32>,
-    pub(super) body_bytes: Said<u32>,
-    pub(super) request_seconds: Said<u32>,
-    pub(super) requests: Said<u32>,
-    pub(super) streams: Said<u32>,
+    pub(super) token_calls_per_second: Entry<u32>,
+    pub(super) tenant_calls_per_second: Entry<u32>,
+    pub(super) body_bytes: Entry<u32>,
+    pub(super) request_seconds: Entry<u32>,
+    pub(super) requests: Entry<u32>,
+    pub(super) streams: Entry<u32>,
 }
 
-/// What stands in it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Text {
-    database: Option<Spanned<String>>,
-    tenant: Option<Spanned<String>>,
-    retention: Option<RetentionText>,
-    loop_control: Option<loop_control::Text>,
-    reviews: Option<ReviewsText>,
-    embeddings: Option<EmbeddingsText>,
-    extraction: Option<ExtractionText>,
-    notify: Option<notify::Text>,
-    serve: Option<ServeText>,
-    access: Option<AccessText>,
-    limits: Option<LimitsText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RetentionText {
-    finished_plans_days: Option<Spanned<u32>>,
-    tool_calls_days: Option<Spanned<u32>>,
-    sessions_days: Option<Spanned<u32>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReviewsText {
-    form_seconds: Option<Spanned<u32>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EmbeddingsText {
-    url: Option<Spanned<String>>,
-    model: Option<Spanned<String>>,
-    dimensions: Option<Spanned<u32>>,
-    batch_size: Option<Spanned<u32>>,
-    timeout_seconds: Option<Spanned<u32>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExtractionText {
-    provider: Option<Spanned<String>>,
-    url: Option<Spanned<String>>,
-    model: Option<Spanned<String>>,
-    timeout_seconds: Option<Spanned<u32>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ServeText {
-    bind: Option<Spanned<String>>,
-    public_url: Option<Spanned<String>>,
-    allowed_origins: Option<Spanned<Vec<String>>>,
-    secret: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AccessText {
-    require_tokens: Option<Spanned<bool>>,
-    issuer: Option<IssuerText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct IssuerText {
-    url: Option<Spanned<String>>,
-    audience: Option<Spanned<String>>,
-    jwks_url: Option<Spanned<String>>,
-    client_id: Option<Spanned<String>>,
-    client_secret: Option<Spanned<String>>,
-    scopes: Option<Spanned<Vec<String>>>,
-    tenant_claim: Option<Spanned<String>>,
-    role_claim: Option<Spanned<String>>,
-    default_role: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LimitsText {
-    token_calls_per_second: Option<Spanned<u32>>,
-    tenant_calls_per_second: Option<Spanned<u32>>,
-    body_bytes: Option<Spanned<u32>>,
-    request_seconds: Option<Spanned<u32>>,
-    requests: Option<Spanned<u32>>,
-    streams: Option<Spanned<u32>>,
-}
-
-/// Reads a file, which must be there.
-pub(super) fn read(path: &Path) -> Result<File> {
-    let text = std::fs::read_to_string(path).map_err(|why| {
-        Failure::usage(
-            format!(
-                "the configuration `{}` cannot be read: {why}",
-                path.display()
-            ),
-            "check the path and who may read it",
-        )
-    })?;
-    let parsed: Text = toml::from_str(&text).map_err(|error| {
-        let line = line(&text, error.span().map_or(0, |span| span.start));
-        Failure::usage(
-            format!("{}:{line}: {}", path.display(), error.message()),
-            "`onward config --help` shows what can stand there",
-        )
-    })?;
-    let page = Page { path, text: &text };
-    let mut file = File {
-        database: page.said(parsed.database),
-        tenant: page.said(parsed.tenant),
-        ..File::default()
-    };
-    if let Some(retention) = parsed.retention {
-        file.finished_plans_days = page.said(retention.finished_plans_days);
-        file.tool_calls_days = page.said(retention.tool_calls_days);
-        file.sessions_days = page.said(retention.sessions_days);
-    }
-    if let Some(table) = parsed.loop_control {
-        file.loop_control = table.placed(|span| page.at(span));
-    }
-    if let Some(table) = parsed.notify {
-        file.notify = table.placed(|span| page.at(span));
-    }
-    if let Some(reviews) = parsed.reviews {
-        file.form_seconds = page.said(reviews.form_seconds);
-    }
-    if let Some(embeddings) = parsed.embeddings {
-        file.embeddings = SaidEmbeddings {
-            url: page.said(embeddings.url),
-            model: page.said(embeddings.model),
-            dimensions: page.said(embeddings.dimensions),
-            batch_size: page.said(embeddings.batch_size),
-            timeout_seconds: page.said(embeddings.timeout_seconds),
-        };
-    }
-    if let Some(extraction) = parsed.extraction {
-        file.extraction = SaidExtraction {
-            provider: page.said(extraction.provider),
-            url: page.said(extraction.url),
-            model: page.said(extraction.model),
-            timeout_seconds: page.said(extraction.timeout_seconds),
-        };
-    }
-    if let Some(serve) = parsed.serve {
-        file.serve.bind = page.said(serve.bind);
-        file.serve.public_url = page.said(serve.public_url);
-        file.serve.allowed_origins = page.said(serve.allowed_origins);
-        file.serve.secret = page.said(serve.secret);
-    }
-    if let Some(access) = parsed.access {
-        file.serve.require_tokens = page.said(access.require_tokens);
-        if let Some(issuer) = access.issuer {
-            file.serve.issuer = page.issuer(issuer);
-        }
-    }
-    if let Some(limits) = parsed.limits {
-        file.serve.limits = page.limits(limits);
-    }
-    Ok(file)
-}
-
-/// A file that knows its lines.
-struct Page<'a> {
-    path: &'a Path,
-    text: &'a str,
-}
-
-impl Page<'_> {
-    fn at(&self, span: std::ops::Range<usize>) -> Source {
-        Source::File {
-            path: self.path.to_owned(),
-            line: line(self.text, span.start),
-        }
+impl File {
+    /// Reads a file, which must exist.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::usage(
+                format!(
+                    "cannot read the configuration `{}`: {error}",
+                    path.display()
+                ),
+                "check the path and the file's permissions",
+            )
+        })?;
+        let tables = toml::from_str(&text).map_err(|error| {
+            let line = line(&text, error.span().map_or(0, |span| span.start));
+            Failure::usage(
+                format!("{}:{line}: {}", path.display(), error.message()),
+                "see the example in `onward config --help`",
+            )
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            text,
+            tables,
+        })
     }
 
-    fn said<T>(&self, value: Option<Spanned<T>>) -> Said<T> {
-        let value = value?;
-        let from = self.at(value.span());
-        Some((value.into_inner(), from))
-    }
-
-    fn issuer(&self, issuer: IssuerText) -> Issuer {
-        Issuer {
-            url: self.said(issuer.url),
-            audience: self.said(issuer.audience),
-            jwks_url: self.said(issuer.jwks_url),
-            client_id: self.said(issuer.client_id),
-            client_secret: self.said(issuer.client_secret),
-            scopes: self.said(issuer.scopes),
-            tenant_claim: self.said(issuer.tenant_claim),
-            role_claim: self.said(issuer.role_claim),
-            default_role: self.said(issuer.default_role),
-        }
-    }
-
-    fn limits(&self, limits: LimitsText) -> Limits {
-        Limits {
-            token_calls_per_second: self.said(limits.token_calls_per_second),
-            tenant_calls_per_second: self.said(limits.tenant_calls_per_second),
-            body_bytes: self.said(limits.body_bytes),
-            request_seconds: self.said(limits.request_seconds),
-            requests: self.said(limits.requests),
-            streams: self.said(limits.streams),
-        }
+    /// A value of this file, with its line as the source.
+    pub(super) fn setting<T: Clone>(&self, entry: &Entry<T>) -> Option<Setting<T>> {
+        entry.as_ref().map(|entry| Setting {
+            value: entry.get_ref().clone(),
+            source: Source::File {
+                path: self.path.clone(),
+                line: line(&self.text, entry.span().start),
+            },
+        })
     }
 }
 
-/// The line, from 1, that a byte of a text stands in.
-fn line(text: &str, byte: usize) -> usize {
-    let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
+/// The line of a byte offset, counted from 1.
+fn line(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }

@@ -1,63 +1,34 @@
-//! `[loop_control]`: how turns are judged, and what is done about one that goes round in circles.
+//! `[loop_control]`: when a turn counts as looping, and the response to it.
 //!
-//! A value that does not fit is refused with who said it and the range, whatever kind it is of. The
-//! environment says a key as `ONWARD_LOOP_CONTROL__` and its name in capitals. The project's file and
-//! the user's may each say a part of the table.
+//! The file may hold a value of any type here: the range check rejects it later and names the allowed
+//! values, which a type error would not.
 
 use std::ops::RangeInclusive;
 
 use onward_core::turn::{LoopControl, OnStall, Parts, Rule, TurnPolicy};
 use serde::Deserialize;
-use toml::{Spanned, Value};
+use toml::Value;
 
-use super::{Setting, Source, variable};
+use super::file::Entry;
+use super::lookup::Lookup;
+use super::{Setting, Source};
 use crate::failure::Result;
 
-const THRESHOLDS: RangeInclusive<u32> = 1..=1_000;
-const LENGTHS: RangeInclusive<u32> = 0..=100_000;
-const STEPS: RangeInclusive<u32> = 0..=100_000;
+const THRESHOLD_RANGE: RangeInclusive<u32> = 1..=1_000;
+const LENGTH_RANGE: RangeInclusive<u32> = 0..=100_000;
+const STEPS_RANGE: RangeInclusive<u32> = 0..=100_000;
 
-/// The table as a file holds it: what is in range is seen later, with the line at hand.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Text {
-    progress_stall_threshold: Option<Spanned<Value>>,
-    progress_min_info_gain_length: Option<Spanned<Value>>,
-    max_steps_per_turn: Option<Spanned<Value>>,
-    on_stall: Option<Spanned<Value>>,
-    progress_rule: Option<Spanned<Value>>,
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Table {
+    progress_stall_threshold: Entry<Value>,
+    progress_min_info_gain_length: Entry<Value>,
+    max_steps_per_turn: Entry<Value>,
+    on_stall: Entry<Value>,
+    progress_rule: Entry<Value>,
 }
 
-/// What a file says about each key.
-#[derive(Debug, Default)]
-pub(super) struct Said {
-    threshold: Option<(Value, Source)>,
-    length: Option<(Value, Source)>,
-    steps: Option<(Value, Source)>,
-    on_stall: Option<(Value, Source)>,
-    rule: Option<(Value, Source)>,
-}
-
-impl Text {
-    /// With the place of each value.
-    pub(super) fn placed(self, at: impl Fn(std::ops::Range<usize>) -> Source) -> Said {
-        let placed = |value: Option<Spanned<Value>>| {
-            value.map(|value| {
-                let from = at(value.span());
-                (value.into_inner(), from)
-            })
-        };
-        Said {
-            threshold: placed(self.progress_stall_threshold),
-            length: placed(self.progress_min_info_gain_length),
-            steps: placed(self.max_steps_per_turn),
-            on_stall: placed(self.on_stall),
-            rule: placed(self.progress_rule),
-        }
-    }
-}
-
-/// Which rule judges.
+/// The rule that decides whether a step made progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgressRule {
     Default,
@@ -73,7 +44,6 @@ impl ProgressRule {
     }
 }
 
-/// What holds, and who said it.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) progress_stall_threshold: Setting<u32>,
@@ -84,53 +54,49 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// What holds for this run; the file that counts more comes first.
-    pub(super) fn read(files: &[&Said]) -> Result<Self> {
-        let said = |of: fn(&Said) -> &Option<(Value, Source)>| {
-            files.iter().find_map(|file| of(file).clone())
-        };
-        let least = LoopControl::default();
-        let length = u32::try_from(least.turn.min_info_gain_length).unwrap_or(u32::MAX);
+    pub(super) fn read(lookup: &Lookup<'_>) -> Result<Self> {
+        let defaults = LoopControl::default();
+        let length = u32::try_from(defaults.turn.min_info_gain_length).unwrap_or(u32::MAX);
         Ok(Self {
             progress_stall_threshold: number(
-                "progress_stall_threshold",
-                "ONWARD_LOOP_CONTROL__PROGRESS_STALL_THRESHOLD",
-                said(|file| &file.threshold),
-                THRESHOLDS,
-                least.turn.stall_threshold,
+                lookup,
+                "loop_control.progress_stall_threshold",
+                |table| &table.progress_stall_threshold,
+                THRESHOLD_RANGE,
+                defaults.turn.stall_threshold,
             )?,
             progress_min_info_gain_length: number(
-                "progress_min_info_gain_length",
-                "ONWARD_LOOP_CONTROL__PROGRESS_MIN_INFO_GAIN_LENGTH",
-                said(|file| &file.length),
-                LENGTHS,
+                lookup,
+                "loop_control.progress_min_info_gain_length",
+                |table| &table.progress_min_info_gain_length,
+                LENGTH_RANGE,
                 length,
             )?,
             max_steps_per_turn: number(
-                "max_steps_per_turn",
-                "ONWARD_LOOP_CONTROL__MAX_STEPS_PER_TURN",
-                said(|file| &file.steps),
-                STEPS,
-                least.max_steps,
+                lookup,
+                "loop_control.max_steps_per_turn",
+                |table| &table.max_steps_per_turn,
+                STEPS_RANGE,
+                defaults.max_steps,
             )?,
-            on_stall: word(
-                "on_stall",
-                "ONWARD_LOOP_CONTROL__ON_STALL",
-                said(|file| &file.on_stall),
+            on_stall: choice(
+                lookup,
+                "loop_control.on_stall",
+                |table| &table.on_stall,
                 &OnStall::ALL,
                 OnStall::as_str,
             )?,
-            progress_rule: word(
-                "progress_rule",
-                "ONWARD_LOOP_CONTROL__PROGRESS_RULE",
-                said(|file| &file.rule),
+            progress_rule: choice(
+                lookup,
+                "loop_control.progress_rule",
+                |table| &table.progress_rule,
                 &[ProgressRule::Default, ProgressRule::Plain],
                 ProgressRule::as_str,
             )?,
         })
     }
 
-    /// The same, as the detector and the ladder take it.
+    /// The policy for the detector and the escalation.
     pub(crate) fn control(&self) -> LoopControl {
         let length = usize::try_from(self.progress_min_info_gain_length.value);
         LoopControl {
@@ -148,88 +114,88 @@ impl Settings {
     }
 }
 
-/// What the environment says, or else a file.
-fn given(name: &'static str, file: Option<(Value, Source)>) -> Result<Option<(Value, Source)>> {
-    let Some((text, from)) = variable(name).transpose()? else {
-        return Ok(file);
+fn find(
+    lookup: &Lookup<'_>,
+    key: &str,
+    entry: fn(&Table) -> &Entry<Value>,
+) -> Result<Option<Setting<Value>>> {
+    let Some(Setting { value, source }) = lookup.variable(key)? else {
+        return Ok(lookup.file(|tables| entry(&tables.loop_control)));
     };
-    let value = match text.trim().parse() {
+    let value = match value.trim().parse() {
         Ok(number) => Value::Integer(number),
-        Err(_) => Value::String(text),
+        Err(_) => Value::String(value),
     };
-    Ok(Some((value, from)))
+    Ok(Some(Setting { value, source }))
 }
 
 fn number(
+    lookup: &Lookup<'_>,
     key: &str,
-    name: &'static str,
-    file: Option<(Value, Source)>,
+    entry: fn(&Table) -> &Entry<Value>,
     range: RangeInclusive<u32>,
     default: u32,
 ) -> Result<Setting<u32>> {
-    let Some((value, from)) = given(name, file)? else {
-        let from = Source::Default;
-        return Ok(Setting {
-            value: default,
-            from,
-        });
+    let Some(Setting { value, source }) = find(lookup, key, entry)? else {
+        return Ok(Setting::from_default(default));
     };
-    let fits = value.as_integer().and_then(|number| number.try_into().ok());
-    match fits.filter(|number| range.contains(number)) {
-        Some(value) => Ok(Setting { value, from }),
-        None => Err(from.refuses(
-            &format!("loop_control.{key}"),
+    let number = value.as_integer().and_then(|number| number.try_into().ok());
+    match number.filter(|number| range.contains(number)) {
+        Some(value) => Ok(Setting { value, source }),
+        None => Err(source.invalid(
+            key,
             format_args!(
-                "is {}, and must be a whole number from {} to {}",
-                shown(&value),
+                "must be a whole number from {} to {}, not {}",
                 range.start(),
-                range.end()
+                range.end(),
+                describe(&value)
             ),
         )),
     }
 }
 
-/// One of these words; the first where nobody says anything.
-fn word<T: Copy>(
+/// One of the allowed values; the first one is the default.
+fn choice<T: Copy>(
+    lookup: &Lookup<'_>,
     key: &str,
-    name: &'static str,
-    file: Option<(Value, Source)>,
-    all: &[T],
+    entry: fn(&Table) -> &Entry<Value>,
+    allowed: &[T],
     as_str: fn(T) -> &'static str,
 ) -> Result<Setting<T>> {
-    let (given, from) = match given(name, file)? {
-        Some(given) => given,
-        None => {
-            let first = all.first().copied().map(as_str).unwrap_or_default();
-            (Value::String(first.to_owned()), Source::Default)
+    let setting = find(lookup, key, entry)?.unwrap_or_else(|| {
+        let first = allowed.first().copied().map(as_str).unwrap_or_default();
+        Setting {
+            value: Value::String(first.to_owned()),
+            source: Source::Default,
         }
-    };
-    let word = given.as_str().unwrap_or_default();
-    match all.iter().copied().find(|value| as_str(*value) == word) {
-        Some(value) => Ok(Setting { value, from }),
+    });
+    let Setting { value, source } = setting;
+    let name = value.as_str().unwrap_or_default();
+    match allowed.iter().copied().find(|one| as_str(*one) == name) {
+        Some(value) => Ok(Setting { value, source }),
         None => {
-            let words: Vec<String> = all
+            let names: Vec<String> = allowed
                 .iter()
-                .map(|value| format!("`{}`", as_str(*value)))
+                .map(|one| format!("`{}`", as_str(*one)))
                 .collect();
-            Err(from.refuses(
-                &format!("loop_control.{key}"),
+            Err(source.invalid(
+                key,
                 format_args!(
-                    "is {}, and must be one of {}",
-                    shown(&given),
-                    words.join(", ")
+                    "must be one of {}, not {}",
+                    names.join(", "),
+                    describe(&value)
                 ),
             ))
         }
     }
 }
 
-/// A value as the error names it.
-fn shown(value: &Value) -> String {
+/// A value for an error message.
+fn describe(value: &Value) -> String {
     match value {
-        Value::Integer(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
-        Value::Boolean(flag) => flag.to_string(),
+        Value::Integer(number) => format!("`{number}`"),
+        Value::Float(number) => format!("`{number}`"),
+        Value::Boolean(flag) => format!("`{flag}`"),
         Value::String(text) => format!("`{text}`"),
         Value::Datetime(_) => "a date".to_owned(),
         Value::Array(_) => "a list".to_owned(),

@@ -1,15 +1,16 @@
-//! Which models are asked: `[embeddings]` for what texts mean, `[extraction]` for what stands in them.
-//! Without them words are searched, and the agent's own model is asked where it can be.
+//! `[embeddings]` and `[extraction]`: the models for semantic search and for `extract_data`.
 //!
-//! Keys stand in the environment and nowhere else: a file is soon shared.
+//! Without `[embeddings]`, search is full-text only. Without `[extraction]`, the agent's own model
+//! extracts, if its client supports that. API keys come from the environment only, because files get
+//! shared.
 
 use std::fmt;
 
-use super::file::{File, Said};
-use super::{Setting, Source, variable};
+use super::Setting;
+use super::lookup::Lookup;
 use crate::failure::Result;
 
-/// What is sent to prove who asks.
+/// An API key.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key(String);
 
@@ -30,20 +31,20 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Where texts are asked what they mean.
+/// The embeddings endpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct Embeddings {
-    /// The server, up to `/embeddings`.
+    /// The base URL, without `/embeddings`.
     pub(crate) url: Setting<Option<String>>,
     pub(crate) model: Setting<Option<String>>,
-    /// How many numbers it is asked for; as many as it likes without it.
+    /// The requested vector length; the model's own if `None`.
     pub(crate) dimensions: Setting<Option<u32>>,
     pub(crate) batch_size: Setting<u32>,
     pub(crate) timeout_seconds: Setting<u32>,
     pub(crate) key: Option<Key>,
 }
 
-/// Whose protocol is spoken.
+/// The API of a completion endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
     OpenAi,
@@ -58,8 +59,7 @@ impl Provider {
         }
     }
 
-    /// Where its vendor is.
-    const fn usual_url(self) -> &'static str {
+    const fn default_url(self) -> &'static str {
         match self {
             Provider::OpenAi => "https://api.openai.com/v1",
             Provider::Anthropic => "https://api.anthropic.com/v1",
@@ -67,234 +67,120 @@ impl Provider {
     }
 }
 
-/// Where texts are asked what stands in them.
+/// The completion endpoint for extraction.
 #[derive(Debug, Clone)]
 pub(crate) struct Extraction {
     pub(crate) provider: Setting<Provider>,
-    /// The server, up to `/chat/completions` or `/messages`.
+    /// The base URL, without `/chat/completions` or `/messages`.
     pub(crate) url: Setting<String>,
-    /// None: nobody is asked.
+    /// `None` turns server-side extraction off.
     pub(crate) model: Setting<Option<String>>,
     pub(crate) timeout_seconds: Setting<u32>,
     pub(crate) key: Option<Key>,
 }
 
-/// What a file says about `[embeddings]`.
-#[derive(Debug, Default)]
-pub(super) struct SaidEmbeddings {
-    pub(super) url: Said<String>,
-    pub(super) model: Said<String>,
-    pub(super) dimensions: Said<u32>,
-    pub(super) batch_size: Said<u32>,
-    pub(super) timeout_seconds: Said<u32>,
-}
-
-/// What a file says about `[extraction]`.
-#[derive(Debug, Default)]
-pub(super) struct SaidExtraction {
-    pub(super) provider: Said<String>,
-    pub(super) url: Said<String>,
-    pub(super) model: Said<String>,
-    pub(super) timeout_seconds: Said<u32>,
-}
-
 impl Embeddings {
-    pub(super) fn read(files: &[File]) -> Result<Self> {
-        let first = |of: fn(&SaidEmbeddings) -> &Said<String>| {
-            files.iter().find_map(|file| of(&file.embeddings).clone())
-        };
-        let count = |of: fn(&SaidEmbeddings) -> &Said<u32>| {
-            files.iter().find_map(|file| of(&file.embeddings).clone())
-        };
-        let url = text(
-            "embeddings.url",
-            "ONWARD_EMBEDDINGS_URL",
-            first(|said| &said.url),
-        )?;
-        let model = text(
-            "embeddings.model",
-            "ONWARD_EMBEDDINGS_MODEL",
-            first(|said| &said.model),
-        )?;
+    pub(super) fn read(lookup: &Lookup<'_>) -> Result<Self> {
+        let url = lookup.text("embeddings.url", |tables| &tables.embeddings.url)?;
+        let model = lookup.text("embeddings.model", |tables| &tables.embeddings.model)?;
         match (&url, &model) {
-            (Some((_, from)), None) => {
-                return Err(from.refuses("embeddings", "has a `url` and no `model`"));
+            (Some(url), None) => {
+                let why = "requires `embeddings.model`";
+                return Err(url.source.invalid("embeddings.url", why));
             }
-            (None, Some((_, from))) => {
-                return Err(from.refuses("embeddings", "has a `model` and no `url`"));
+            (None, Some(model)) => {
+                let why = "requires `embeddings.url`";
+                return Err(model.source.invalid("embeddings.model", why));
             }
             (Some(_), Some(_)) | (None, None) => {}
         }
-        let key = key("ONWARD_EMBEDDINGS_API_KEY")?;
-        if let Some((url, from)) = &url {
-            reachable("embeddings.url", url, key.as_ref(), from)?;
+        let key = api_key(lookup, "embeddings.api_key")?;
+        if let Some(url) = &url {
+            check_url("embeddings.url", url, key.as_ref())?;
         }
-        let dimensions = number(
-            "embeddings.dimensions",
-            "ONWARD_EMBEDDINGS_DIMENSIONS",
-            count(|said| &said.dimensions),
-            1..=16_384,
-        )?;
-        let batch_size = number(
-            "embeddings.batch_size",
-            "ONWARD_EMBEDDINGS_BATCH_SIZE",
-            count(|said| &said.batch_size),
-            1..=2_048,
-        )?;
-        let timeout = number(
-            "embeddings.timeout_seconds",
-            "ONWARD_EMBEDDINGS_TIMEOUT_SECONDS",
-            count(|said| &said.timeout_seconds),
-            1..=600,
-        )?;
+        let dimensions = lookup.number("embeddings.dimensions", 1..=16_384, |tables| {
+            &tables.embeddings.dimensions
+        })?;
+        let batch_size = lookup.number("embeddings.batch_size", 1..=2_048, |tables| {
+            &tables.embeddings.batch_size
+        })?;
+        let timeout = lookup.number("embeddings.timeout_seconds", 1..=600, |tables| {
+            &tables.embeddings.timeout_seconds
+        })?;
         Ok(Self {
-            url: maybe(url),
-            model: maybe(model),
-            dimensions: maybe(dimensions),
-            batch_size: or(batch_size, 32),
-            timeout_seconds: or(timeout, 30),
+            url: Setting::optional(url),
+            model: Setting::optional(model),
+            dimensions: Setting::optional(dimensions),
+            batch_size: Setting::or_default(batch_size, 32),
+            timeout_seconds: Setting::or_default(timeout, 30),
             key,
         })
     }
 }
 
 impl Extraction {
-    pub(super) fn read(files: &[File]) -> Result<Self> {
-        let first = |of: fn(&SaidExtraction) -> &Said<String>| {
-            files.iter().find_map(|file| of(&file.extraction).clone())
-        };
-        let provider = match text(
-            "extraction.provider",
-            "ONWARD_EXTRACTION_PROVIDER",
-            first(|said| &said.provider),
-        )? {
-            Some((word, from)) => {
-                let all = [Provider::OpenAi, Provider::Anthropic];
-                let value = all.into_iter().find(|provider| provider.as_str() == word);
-                let value = value.ok_or_else(|| {
-                    from.refuses("extraction.provider", "must be `openai` or `anthropic`")
-                })?;
-                Setting { value, from }
-            }
-            None => Setting {
-                value: Provider::OpenAi,
-                from: Source::Default,
-            },
-        };
-        let key = key("ONWARD_EXTRACTION_API_KEY")?;
-        let url = text(
-            "extraction.url",
-            "ONWARD_EXTRACTION_URL",
-            first(|said| &said.url),
-        )?;
-        if let Some((url, from)) = &url {
-            reachable("extraction.url", url, key.as_ref(), from)?;
+    pub(super) fn read(lookup: &Lookup<'_>) -> Result<Self> {
+        let provider = provider(lookup)?;
+        let key = api_key(lookup, "extraction.api_key")?;
+        let url = lookup.text("extraction.url", |tables| &tables.extraction.url)?;
+        if let Some(url) = &url {
+            check_url("extraction.url", url, key.as_ref())?;
         }
-        let model = text(
-            "extraction.model",
-            "ONWARD_EXTRACTION_MODEL",
-            first(|said| &said.model),
-        )?;
-        if let (Some((_, from)), None) = (&url, &model) {
-            return Err(from.refuses("extraction", "has a `url` and no `model`"));
+        let model = lookup.text("extraction.model", |tables| &tables.extraction.model)?;
+        if let (Some(url), None) = (&url, &model) {
+            let why = "requires `extraction.model`";
+            return Err(url.source.invalid("extraction.url", why));
         }
-        let timeout = number(
-            "extraction.timeout_seconds",
-            "ONWARD_EXTRACTION_TIMEOUT_SECONDS",
-            files
-                .iter()
-                .find_map(|file| file.extraction.timeout_seconds.clone()),
-            1..=600,
-        )?;
+        let timeout = lookup.number("extraction.timeout_seconds", 1..=600, |tables| {
+            &tables.extraction.timeout_seconds
+        })?;
         Ok(Self {
-            url: or(url, provider.value.usual_url().to_owned()),
+            url: Setting::or_default(url, provider.value.default_url().to_owned()),
             provider,
-            model: maybe(model),
-            timeout_seconds: or(timeout, 60),
+            model: Setting::optional(model),
+            timeout_seconds: Setting::or_default(timeout, 60),
             key,
         })
     }
 }
 
-fn text(what: &'static str, name: &'static str, file: Said<String>) -> Result<Said<String>> {
-    match variable(name).transpose()?.or(file) {
-        Some((text, from)) if text.trim().is_empty() => Err(from.refuses(what, "is empty")),
-        said => Ok(said),
-    }
-}
-
-fn number(
-    what: &'static str,
-    name: &'static str,
-    file: Said<u32>,
-    range: std::ops::RangeInclusive<u32>,
-) -> Result<Said<u32>> {
-    let said = match variable(name).transpose()? {
-        Some((text, from)) => match text.parse() {
-            Ok(number) => Some((number, from)),
-            Err(_) => return Err(from.refuses(what, "is no number")),
-        },
-        None => file,
+fn provider(lookup: &Lookup<'_>) -> Result<Setting<Provider>> {
+    let key = "extraction.provider";
+    let Some(Setting { value, source }) = lookup.text(key, |tables| &tables.extraction.provider)?
+    else {
+        return Ok(Setting::from_default(Provider::OpenAi));
     };
-    match said {
-        Some((number, from)) if !range.contains(&number) => Err(from.refuses(
-            what,
-            format_args!(
-                "is {number}, and must be {} to {}",
-                range.start(),
-                range.end()
-            ),
-        )),
-        said => Ok(said),
+    let all = [Provider::OpenAi, Provider::Anthropic];
+    match all.into_iter().find(|provider| provider.as_str() == value) {
+        Some(value) => Ok(Setting { value, source }),
+        None => Err(source.invalid(key, "must be `openai` or `anthropic`")),
     }
 }
 
-fn key(name: &'static str) -> Result<Option<Key>> {
-    let Some((text, from)) = variable(name).transpose()? else {
+fn api_key(lookup: &Lookup<'_>, key: &str) -> Result<Option<Key>> {
+    let Some(Setting { value, source }) = lookup.variable(key)? else {
         return Ok(None);
     };
-    let text = text.trim().to_owned();
-    match !text.is_empty() && text.chars().all(|char| char.is_ascii_graphic()) {
-        true => Ok(Some(Key(text))),
-        false => Err(from.refuses(name, "is no key: it holds blanks or signs of no key")),
+    let text = value.trim();
+    if !text.is_empty() && text.chars().all(|char| char.is_ascii_graphic()) {
+        Ok(Some(Key(text.to_owned())))
+    } else {
+        Err(source.invalid(key, "must be an API key: ASCII characters without spaces"))
     }
 }
 
-/// A key goes over a line that nobody else speaks on, and stands in no address: those are shown.
-fn reachable(what: &'static str, url: &str, key: Option<&Key>, from: &Source) -> Result<()> {
+/// Rejects URLs with credentials, because `onward config` prints URLs, and plain HTTP to another host
+/// when a key is sent.
+fn check_url(key: &str, url: &Setting<String>, api_key: Option<&Key>) -> Result<()> {
+    let Setting { value: url, source } = url;
     if url.contains(['@', '?', '#', ' ']) {
-        return Err(from.refuses(
-            what,
-            "must be an address without a name, a key or a query in it",
-        ));
+        let why = "must be a URL without user name, query or fragment";
+        return Err(source.invalid(key, why));
     }
-    match key {
-        Some(_) => super::serve::secure(what, url, from),
+    match api_key {
+        Some(_) => super::serve::require_https(key, url, source),
         None if url.starts_with("https://") || url.starts_with("http://") => Ok(()),
-        None => Err(from.refuses(what, "must begin with `https://` or `http://`")),
-    }
-}
-
-fn maybe<T>(said: Said<T>) -> Setting<Option<T>> {
-    match said {
-        Some((value, from)) => Setting {
-            value: Some(value),
-            from,
-        },
-        None => Setting {
-            value: None,
-            from: Source::Default,
-        },
-    }
-}
-
-fn or<T>(said: Said<T>, default: T) -> Setting<T> {
-    match said {
-        Some((value, from)) => Setting { value, from },
-        None => Setting {
-            value: default,
-            from: Source::Default,
-        },
+        None => Err(source.invalid(key, "must begin with `https://` or `http://`")),
     }
 }
 
@@ -303,22 +189,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_goes_over_a_safe_line_and_stands_in_no_address() {
-        let key = Key::new("sk-secret");
-        let fits =
-            |url: &str, key: Option<&Key>| reachable("a", url, key, &Source::Default).is_ok();
+    fn rejects_urls_that_expose_credentials() {
+        let api_key = Key::new("sk-secret");
+        let is_valid = |url: &str, api_key: Option<&Key>| {
+            check_url("a", &Setting::from_default(url.to_owned()), api_key).is_ok()
+        };
         for url in ["https://example.org/v1", "http://127.0.0.1:11434/v1"] {
-            assert!(fits(url, Some(&key)) && fits(url, None), "{url}");
+            assert!(
+                is_valid(url, Some(&api_key)) && is_valid(url, None),
+                "{url}"
+            );
         }
-        assert!(fits("http://192.168.0.2:11434/v1", None));
-        for (url, key) in [
-            ("http://192.168.0.2:11434/v1", Some(&key)),
+        assert!(is_valid("http://192.168.0.2:11434/v1", None));
+        for (url, api_key) in [
+            ("http://192.168.0.2:11434/v1", Some(&api_key)),
             ("https://ann:pass@example.org/v1", None),
             ("https://example.org/v1?key=1", None),
             ("example.org", None),
         ] {
-            assert!(!fits(url, key), "{url}");
+            assert!(!is_valid(url, api_key), "{url}");
         }
-        assert_eq!(format!("{key:?}"), "Key(…)");
+    }
+
+    #[test]
+    fn debug_output_hides_the_key() {
+        assert_eq!(format!("{:?}", Key::new("sk-secret")), "Key(…)");
     }
 }

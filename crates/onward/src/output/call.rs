@@ -1,73 +1,75 @@
-//! A call of the ledger in words for people, the same at the terminal and on the dashboard.
+//! The state of a tool call as a sentence, for the terminal and the dashboard.
 //!
-//! What was given up never looks like a success: it says so first, then why.
+//! An interrupted call never reads like a success: its text begins with the state, then the cause.
 
 use onward_core::Timestamp;
 use onward_core::call::{CallState, Cause, is_stale, stale_at};
 use onward_engine::CallRecord;
-use onward_engine::ledger::POLICY;
+use onward_engine::tool_calls::POLICY;
 
-use super::words;
+use super::format;
 
-/// What a person should know of a call, in a few words.
-pub(crate) fn standing(record: &CallRecord, now: Timestamp) -> String {
+pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
     let times = record.call.timestamp();
     match record.call.state {
-        CallState::Requested => format!("asked for {}", words::ago(now, record.requested_at)),
-        CallState::AwaitingApproval { asked_at, .. } => {
-            let waits = words::span(now.since(asked_at));
-            format!("waits for a person for {waits}; no clock runs")
+        CallState::Requested => format!("requested {}", format::ago(now, record.requested_at)),
+        CallState::AwaitingApproval {
+            requested_at: asked_at,
+            ..
+        } => {
+            let waiting = format::duration(now.since(asked_at));
+            format!("waiting for approval, {waiting}")
         }
         CallState::Running(run) => {
-            let age = words::span(now.since(run.started_at));
+            let age = format::duration(now.since(run.started_at));
             match stale_at(&times, POLICY) {
-                None => format!("running for {age}; it has no timeout"),
+                None => format!("running, {age} (no timeout)"),
                 Some(_) if is_stale(&times, now, POLICY) => {
-                    format!("running for {age}; past its time, will be given up")
+                    format!("running, {age} (timed out; will be marked as interrupted)")
                 }
                 Some(at) => {
-                    let left = words::span(at.since(now));
-                    format!("running for {age}; given up in {left} without a sign of life")
+                    let left = format::duration(at.since(now));
+                    format!("running, {age} (times out in {left} without activity)")
                 }
             }
         }
         CallState::Completed(end) | CallState::Failed(end) => {
-            let word = record.status().as_str();
-            match end.instead_of {
-                None => format!("{word} {}", words::ago(now, end.ended_at)),
+            let status = record.status().as_str();
+            match end.interruption {
+                None => format!("{status} {}", format::ago(now, end.ended_at)),
                 Some(instead) => format!(
-                    "{word} late, {}; it was given up before ({})",
-                    words::ago(now, end.ended_at),
-                    cause(instead.cause)
+                    "{status} late, {}; was marked as interrupted ({})",
+                    format::ago(now, end.ended_at),
+                    describe_cause(instead.cause)
                 ),
             }
         }
         CallState::Denied { ended_at } => {
-            format!("denied by a person {}", words::ago(now, ended_at))
+            format!("denied by the user {}", format::ago(now, ended_at))
         }
         CallState::Cancelled { ended_at } => {
-            format!("called off by a person {}", words::ago(now, ended_at))
+            format!("cancelled by the user {}", format::ago(now, ended_at))
         }
         CallState::Interrupted(interruption) => format!(
             "interrupted {}: {}",
-            words::ago(now, interruption.interrupted_at),
-            cause(interruption.cause)
+            format::ago(now, interruption.interrupted_at),
+            describe_cause(interruption.cause)
         ),
     }
 }
 
-/// Why a call was given up, in plain words.
-pub(crate) const fn cause(cause: Cause) -> &'static str {
+/// Why a call was interrupted.
+pub(crate) const fn describe_cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::NotStarted => "it never began",
-        Cause::OutcomeUnknown => "it had begun, and nobody knows how far it came",
-        Cause::TimedOut => "no answer came in time; it may still be running",
+        Cause::NotStarted => "never started; safe to retry",
+        Cause::OutcomeUnknown => "stopped while running; may have taken effect",
+        Cause::TimedOut => "no result in time; may still be running",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use onward_core::call::{Call, CallMove, CallStatus, Limit};
+    use onward_core::call::{Call, CallStatus, CallTransition, Limit};
     use onward_engine::CallKey;
 
     use super::*;
@@ -76,10 +78,10 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
-    fn record(moves: &[CallMove]) -> CallRecord {
-        let mut call = Call::requested(Limit::Unsaid, None);
-        for asked in moves {
-            call.apply(*asked, at(0)).unwrap();
+    fn record(moves: &[CallTransition]) -> CallRecord {
+        let mut call = Call::requested(Limit::Unspecified, None);
+        for call_move in moves {
+            call.apply(*call_move, at(0)).unwrap();
         }
         CallRecord {
             key: CallKey {
@@ -100,7 +102,7 @@ mod tests {
             last_progress_at: None,
             synthetic: None,
             result: None,
-            told: false,
+            reported_to_agent: false,
         }
     }
 
@@ -108,43 +110,42 @@ mod tests {
     fn only_a_completed_call_reads_like_a_success() {
         let all = [
             vec![],
-            vec![CallMove::AskApproval],
-            vec![CallMove::Start],
-            vec![CallMove::Complete],
-            vec![CallMove::Fail],
-            vec![CallMove::Deny],
-            vec![CallMove::Cancel],
+            vec![CallTransition::RequestApproval],
+            vec![CallTransition::Start],
+            vec![CallTransition::Complete],
+            vec![CallTransition::Fail],
+            vec![CallTransition::Deny],
+            vec![CallTransition::Cancel],
         ];
-        let lost = Cause::ALL.map(|cause| vec![CallMove::Start, CallMove::Interrupt(cause)]);
-        let mut seen = Vec::new();
-        for moves in all.into_iter().chain(lost) {
+        let interrupted =
+            Cause::ALL.map(|cause| vec![CallTransition::Start, CallTransition::Interrupt(cause)]);
+        let mut texts = Vec::new();
+        for moves in all.into_iter().chain(interrupted) {
             let record = record(&moves);
-            let words = standing(&record, at(1));
-            let is_good = record.status() == CallStatus::Completed;
-            assert_eq!(words.contains("completed"), is_good, "{words}");
+            let text = describe(&record, at(1));
+            let is_success = record.status() == CallStatus::Completed;
+            let success = CallStatus::Completed.as_str();
+            assert_eq!(text.contains(success), is_success, "{text}");
             if record.status() == CallStatus::Interrupted {
-                assert!(words.starts_with("interrupted"), "{words}");
+                assert!(text.starts_with(record.status().as_str()), "{text}");
             }
-            seen.push(words);
+            texts.push(text);
         }
-        seen.sort();
-        seen.dedup();
-        assert_eq!(seen.len(), 10, "each says something else: {seen:?}");
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), 10, "the texts differ: {texts:?}");
     }
 
     #[test]
-    fn a_late_result_says_that_the_call_was_given_up_before() {
-        for (last, word) in [
-            (CallMove::Complete, "completed late"),
-            (CallMove::Fail, "failed late"),
+    fn describes_the_interruption_before_a_late_result() {
+        for (last, status) in [
+            (CallTransition::Complete, CallStatus::Completed),
+            (CallTransition::Fail, CallStatus::Failed),
         ] {
-            let moves = [CallMove::Interrupt(Cause::NotStarted), last];
-            let words = standing(&record(&moves), at(1));
-            assert!(words.starts_with(word), "{words}");
-            assert!(
-                words.ends_with("it was given up before (it never began)"),
-                "{words}"
-            );
+            let moves = [CallTransition::Interrupt(Cause::NotStarted), last];
+            let text = describe(&record(&moves), at(1));
+            assert!(text.starts_with(status.as_str()), "{text}");
+            assert!(text.contains(describe_cause(Cause::NotStarted)), "{text}");
         }
     }
 }

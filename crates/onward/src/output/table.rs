@@ -1,48 +1,44 @@
-//! Columns that line up. The last one takes what room there is, and is cut where that is too little.
+//! Tables with aligned columns. The last column takes the remaining width and is truncated to it.
 //!
-//! Cells are harmless lines already, or are made so here. Colour comes after the widths are known, so
-//! that a table looks the same without it.
+//! Cells are sanitized. Colour is added after the widths are computed, so it does not affect them.
 
-use super::{Output, Tone, words};
+use super::{Output, Tone, format};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
-/// The last column is never made narrower than this.
-const NARROWEST: usize = 16;
+/// The minimum width of the last column.
+const MIN_LAST_COLUMN: usize = 16;
 
-/// Rows under a head.
 pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// One cell.
 pub(crate) struct Cell {
     text: String,
     tone: Option<Tone>,
-    right: bool,
+    align_right: bool,
 }
 
 impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
         Self {
-            text: words::line(text.as_ref()),
+            text: format::sanitize_line(text.as_ref()),
             tone: None,
-            right: false,
+            align_right: false,
         }
     }
 }
 
 impl Cell {
-    /// A number, which stands at the right of its column.
+    /// A right-aligned number.
     pub(crate) fn number(number: impl ToString) -> Self {
         Self {
-            right: true,
+            align_right: true,
             ..Self::from(number.to_string())
         }
     }
 
-    /// A cell in a tone.
     pub(crate) fn toned(text: impl AsRef<str>, tone: Option<Tone>) -> Self {
         Self {
             tone,
@@ -52,7 +48,7 @@ impl Cell {
 }
 
 impl Table {
-    /// An empty table. A head of empty names is not shown.
+    /// An empty table. If all column names are empty, no header is printed.
     pub(crate) fn new(head: &[&'static str]) -> Self {
         Self {
             head: head.to_vec(),
@@ -68,7 +64,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as text, each line behind a margin.
+    /// The table as text, each line indented by a margin.
     pub(crate) fn render(mut self, output: Output, margin: &str) -> String {
         if self.head.iter().any(|name| !name.is_empty()) {
             let head = self.head.iter().map(Cell::from).collect();
@@ -79,36 +75,36 @@ impl Table {
             .map(|column| {
                 let cells = self.rows.iter().filter_map(|row| row.get(column));
                 cells
-                    .map(|cell| words::width(&cell.text))
+                    .map(|cell| format::width(&cell.text))
                     .max()
                     .unwrap_or(0)
             })
             .collect();
-        let taken = words::width(margin) + widths.iter().sum::<usize>() + last * GAP.len();
-        let room = output
+        let used = format::width(margin) + widths.iter().sum::<usize>() + last * GAP.len();
+        let last_width = output
             .width()
-            .map(|all| all.saturating_sub(taken).max(NARROWEST));
+            .map(|all| all.saturating_sub(used).max(MIN_LAST_COLUMN));
         let mut text = String::new();
         for row in &self.rows {
             let mut line = margin.to_owned();
-            for (cell, wide) in row.iter().zip(&widths) {
-                let room = " ".repeat(wide.saturating_sub(words::width(&cell.text)));
+            for (cell, width) in row.iter().zip(&widths) {
+                let padding = " ".repeat(width.saturating_sub(format::width(&cell.text)));
                 let text = output.paint(cell.tone, &cell.text);
-                let (first, second) = if cell.right {
-                    (room, text)
+                let (first, second) = if cell.align_right {
+                    (padding, text)
                 } else {
-                    (text, room)
+                    (text, padding)
                 };
                 line.push_str(&first);
                 line.push_str(&second);
                 line.push_str(GAP);
             }
             if let Some(cell) = row.get(last) {
-                let shown = match room {
-                    Some(room) => words::cut(&cell.text, room),
+                let text = match last_width {
+                    Some(width) => format::truncate(&cell.text, width),
                     None => cell.text.clone(),
                 };
-                line.push_str(&output.paint(cell.tone, &shown));
+                line.push_str(&output.paint(cell.tone, &text));
             }
             text.push_str(line.trim_end());
             text.push('\n');

@@ -1,27 +1,27 @@
-//! `--json` on every read is one line of JSON with the names of the contract, and errors are JSON on
+//! `--json`: every read command prints one line of JSON with the documented keys, and errors are JSON on
 //! standard error.
 
 use serde_json::Value;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 use crate::script::shell;
 
-/// What a command prints, as JSON.
-fn read(scene: &Scene, command: &str) -> Value {
-    let run = shell(scene, command).output().expect("a shell starts");
-    let text = String::from_utf8(run.stdout).expect("it is UTF-8");
+/// The output of a command, as JSON.
+fn read(fixture: &Fixture, command: &str) -> Value {
+    let run = shell(fixture, command).output().expect("the shell starts");
+    let text = String::from_utf8(run.stdout).expect("the output is UTF-8");
     assert!(
         run.status.success(),
         "{command}: {}",
         String::from_utf8_lossy(&run.stderr)
     );
     assert_eq!(text.lines().count(), 1, "{command}: {text}");
-    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{command}: {why}: {text}"))
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{command}: {error}: {text}"))
 }
 
-fn id<'s>(scene: &'s Scene, name: &str) -> &'s str {
-    let found = scene.names.iter().find(|(known, _)| known == name);
-    &found.expect("the scene has it").1
+fn id<'s>(fixture: &'s Fixture, name: &str) -> &'s str {
+    let found = fixture.names.iter().find(|(other, _)| other == name);
+    &found.expect("the fixture has this id").1
 }
 
 fn has(value: &Value, fields: &[&str]) {
@@ -31,12 +31,12 @@ fn has(value: &Value, fields: &[&str]) {
 }
 
 #[test]
-fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
-    let scene = Scene::empty("json").with_plans();
-    let tides = id(&scene, "tides");
+fn every_read_command_prints_one_line_of_json() {
+    let fixture = Fixture::empty("json").with_plans();
+    let tides = id(&fixture, "tides");
 
-    let list = read(&scene, "onward --json plan list --all");
-    assert_eq!(list["plans"].as_array().expect("a list").len(), 6);
+    let list = read(&fixture, "onward --json plan list --all");
+    assert_eq!(list["plans"].as_array().expect("an array").len(), 6);
     let plan = [
         "planId",
         "name",
@@ -49,7 +49,7 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
     ];
     has(&list["plans"][0], &plan);
 
-    let show = read(&scene, &format!("onward plan show {tides} --json"));
+    let show = read(&fixture, &format!("onward plan show {tides} --json"));
     has(
         &show,
         &[
@@ -100,7 +100,7 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
         "Three sources, all agree."
     );
 
-    let log = read(&scene, &format!("onward --json plan log {tides}"));
+    let log = read(&fixture, &format!("onward --json plan log {tides}"));
     assert_eq!(log["planId"], tides);
     has(
         &log["events"][1],
@@ -108,10 +108,10 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
     );
     assert!(!log.to_string().contains("claimToken"), "{log}");
 
-    let next = read(&scene, &format!("onward --json plan next {tides}"));
+    let next = read(&fixture, &format!("onward --json plan next {tides}"));
     assert_eq!(next["status"], "step_ready");
     let started = read(
-        &scene,
+        &fixture,
         &format!("onward --json plan next {tides} --claim --session s"),
     );
     assert_eq!(started["status"], "step_started");
@@ -130,7 +130,7 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
         &started,
         &["claimToken", "stallThresholdMs", "totalSteps", "progress"],
     );
-    let none = read(&scene, &format!("onward --json plan next {tides}"));
+    let none = read(&fixture, &format!("onward --json plan next {tides}"));
     assert_eq!(none["status"], "no_pending_steps");
     has(
         &none,
@@ -142,17 +142,17 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
         ],
     );
 
-    let reviews = read(&scene, "onward review list --json");
+    let reviews = read(&fixture, "onward review list --json");
     has(
         &reviews["reviews"][0],
         &["reviewId", "stepId", "summary", "questions", "requestedAt"],
     );
-    let status = read(&scene, "onward status --json");
+    let status = read(&fixture, "onward status --json");
     has(&status, &["plans", "stalled", "reviews", "inProgress"]);
     assert_eq!(status["plans"]["awaitingReview"], 1);
 
     has(
-        &read(&scene, "onward config --json"),
+        &read(&fixture, "onward config --json"),
         &[
             "database",
             "tenant",
@@ -163,23 +163,23 @@ fn every_read_is_one_line_of_json_with_the_names_of_the_contract() {
             "files",
         ],
     );
-    assert_eq!(read(&scene, "onward doctor --json")["ok"], true);
+    assert_eq!(read(&fixture, "onward doctor --json")["ok"], true);
     assert_eq!(
-        read(&scene, "onward migrate --check --json")["upToDate"],
+        read(&fixture, "onward migrate --check --json")["upToDate"],
         true
     );
-    has(&read(&scene, "onward tenant list --json"), &["tenants"]);
-    has(&read(&scene, "onward token list --json"), &["tokens"]);
-    has(&read(&scene, "onward forget --json"), &["plans"]);
+    has(&read(&fixture, "onward tenant list --json"), &["tenants"]);
+    has(&read(&fixture, "onward token list --json"), &["tokens"]);
+    has(&read(&fixture, "onward forget --json"), &["plans"]);
 }
 
 #[test]
-fn a_plan_that_awaits_review_or_is_over_says_so_in_json() {
-    let scene = Scene::empty("json-ends").with_plans();
+fn reports_why_a_plan_has_no_next_step() {
+    let fixture = Fixture::empty("json-ends").with_plans();
     let next = |name| {
         read(
-            &scene,
-            &format!("onward --json plan next {}", id(&scene, name)),
+            &fixture,
+            &format!("onward --json plan next {}", id(&fixture, name)),
         )
     };
     let review = next("boats");
@@ -190,7 +190,7 @@ fn a_plan_that_awaits_review_or_is_over_says_so_in_json() {
     );
     let failed = next("lost");
     assert_eq!(failed["status"], "plan_failed");
-    assert_eq!(failed["reason"], "nobody knows");
+    assert_eq!(failed["reason"], "no sources found");
     let complete = next("greeting");
     assert_eq!(complete["status"], "plan_complete");
     has(
@@ -206,8 +206,8 @@ fn a_plan_that_awaits_review_or_is_over_says_so_in_json() {
 
 #[test]
 fn errors_are_one_line_of_json_on_standard_error() {
-    let scene = Scene::empty("json-errors").with_plans();
-    let boats = id(&scene, "boats");
+    let fixture = Fixture::empty("json-errors").with_plans();
+    let boats = id(&fixture, "boats");
     for (command, code, exit) in [
         ("onward --json plan show 0000000000", "plan_not_found", 3),
         (
@@ -222,23 +222,25 @@ fn errors_are_one_line_of_json_on_standard_error() {
             4,
         ),
         ("onward --json --database / status", "unavailable", 5),
-        ("onward --json --tenant nobody status", "invalid_input", 3),
+        ("onward --json --tenant missing status", "invalid_input", 3),
         ("onward --json plan frobnicate", "invalid_input", 2),
     ] {
         let command = command.replace("BOATS", boats);
-        let run = shell(&scene, &command).output().expect("a shell starts");
+        let run = shell(&fixture, &command)
+            .output()
+            .expect("the shell starts");
         assert_eq!(run.status.code(), Some(exit), "{command}");
         assert_eq!(run.stdout, b"", "{command}");
-        let answer: Value = serde_json::from_slice(&run.stderr).expect(&command);
-        assert_eq!(answer["error"]["code"], code, "{command}");
-        has(&answer["error"], &["message", "hint"]);
+        let response: Value = serde_json::from_slice(&run.stderr).expect(&command);
+        assert_eq!(response["error"]["code"], code, "{command}");
+        has(&response["error"], &["message", "hint"]);
     }
 }
 
 #[test]
-fn no_output_holds_a_character_that_a_terminal_obeys() {
-    let scene = Scene::empty("json-hostile").with_plans();
-    let evil = id(&scene, "evil");
+fn no_output_contains_control_characters() {
+    let fixture = Fixture::empty("json-hostile").with_plans();
+    let evil = id(&fixture, "evil");
     for command in [
         "show",
         "log",
@@ -248,34 +250,36 @@ fn no_output_holds_a_character_that_a_terminal_obeys() {
         "next --json",
     ] {
         let (verb, flags) = command.split_once(' ').unwrap_or((command, ""));
-        plain(&scene, &format!("onward plan {verb} {evil} {flags}"));
+        check_plain(&fixture, &format!("onward plan {verb} {evil} {flags}"));
     }
-    plain(&scene, "onward plan list --all");
-    plain(&scene, "onward --json plan list --all");
-    plain(&scene, &format!("onward export {evil}"));
-    plain(&scene, &format!("onward export {evil} --markdown"));
-    plain(&scene, &format!("onward plan delete {evil} --yes"));
+    check_plain(&fixture, "onward plan list --all");
+    check_plain(&fixture, "onward --json plan list --all");
+    check_plain(&fixture, &format!("onward export {evil}"));
+    check_plain(&fixture, &format!("onward export {evil} --markdown"));
+    check_plain(&fixture, &format!("onward plan delete {evil} --yes"));
 }
 
 #[track_caller]
-fn plain(scene: &Scene, command: &str) {
-    let run = shell(scene, command).output().expect("a shell starts");
+fn check_plain(fixture: &Fixture, command: &str) {
+    let run = shell(fixture, command).output().expect("the shell starts");
     assert!(run.status.success(), "{command}");
     for stream in [run.stdout, run.stderr] {
-        let text = String::from_utf8(stream).expect("it is UTF-8");
-        let bad = |char: &char| (char.is_control() && *char != '\n') || *char == '\u{202e}';
-        assert_eq!(text.chars().find(bad), None, "{command}: {text:?}");
+        let text = String::from_utf8(stream).expect("the output is UTF-8");
+        let is_control = |char: &char| (char.is_control() && *char != '\n') || *char == '\u{202e}';
+        assert_eq!(text.chars().find(is_control), None, "{command}: {text:?}");
     }
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
-    let scene = Scene::empty("json-pipe").with_plans();
+fn a_closed_pipe_is_not_an_error() {
+    let fixture = Fixture::empty("json-pipe").with_plans();
     let command = format!(
         "onward plan log {} | head -n 1; onward plan list | true",
-        id(&scene, "tides")
+        id(&fixture, "tides")
     );
-    let run = shell(&scene, &command).output().expect("a shell starts");
+    let run = shell(&fixture, &command)
+        .output()
+        .expect("the shell starts");
     assert_eq!(String::from_utf8_lossy(&run.stderr), "");
     assert!(run.status.success());
 }

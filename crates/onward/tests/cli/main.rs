@@ -1,10 +1,10 @@
-//! The real binary, run as people and scripts run it: what it prints, where, and how it ends.
+//! Tests of the binary: output, streams and exit codes.
 //!
-//! `scripts/*.txt` are transcripts: commands with what they answer. Each is run again, on plans that
-//! `scene.rs` makes, and must answer the same; the ones that say nothing about files on PostgreSQL
-//! too. `ONWARD_BLESS=1 cargo test -p onward --test cli` writes them anew; read the difference.
+//! `scripts/*.txt` are golden transcripts of commands and their output, run on the plans of
+//! `fixture.rs`; most run on PostgreSQL, too. `help.txt` is the help of every command. Update both with
+//! `ONWARD_BLESS=1 cargo test -p onward --test cli`, and review the diff.
 //!
-//! Both streams are pipes here, and must stay plain.
+//! Both streams are pipes here, so the output must have no colour.
 
 #![allow(
     clippy::expect_used,
@@ -14,9 +14,11 @@
 )]
 
 mod basics;
-mod damage;
+mod damaged_databases;
+mod environment;
+mod fixture;
+mod help;
 mod json;
 mod redact;
-mod scene;
 mod script;
 mod watch;

@@ -1,8 +1,8 @@
-//! Makes what changes from run to run the same: instants, ids, tokens, spans.
+//! Replaces values that differ between runs: times, ids, tokens, durations.
 //!
-//! What replaces something is as wide as it, so that tables stay aligned.
+//! In tables, a replacement has the width of the value, so that columns stay aligned.
 
-/// What is found, and what stands there instead. `d` is a digit, `h` a hexadecimal one.
+/// Patterns and their replacements. `d` is a digit, `h` a hexadecimal digit.
 const TEMPLATES: [(&str, &str); 8] = [
     (
         "onw_hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
@@ -10,12 +10,12 @@ const TEMPLATES: [(&str, &str); 8] = [
     ),
     ("onw_hhhhhhhh", "onw_????????"),
     ("hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh", "<claim token>"),
-    // An id that begins with the time at which it was made.
+    // A UUID of version 7, which begins with its creation time.
     (
         "hhhhhhhh-hhhh-7hhh-hhhh-hhhhhhhhhhhh",
         "<id------------------------------->",
     ),
-    // An id that is random throughout.
+    // A random UUID.
     (
         "hhhhhhhh-hhhh-4hhh-hhhh-hhhhhhhhhhhh",
         "<random id------------------------>",
@@ -25,23 +25,23 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("dddd-dd-dd", "YYYY-MM-DD"),
 ];
 
-/// Numbers that follow these are spans that pass while a test runs.
-const SPANS: [&str; 2] = ["\"elapsedMs\":", "\"bytes\":"];
+/// JSON keys whose numbers differ between runs.
+const NUMBERS: [&str; 2] = ["\"elapsedMs\":", "\"bytes\":"];
 
 pub(crate) fn redact(text: &str) -> String {
     let mut redacted = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        if let Some((length, instead)) = found(rest) {
-            redacted.push_str(instead);
+        if let Some((length, replacement)) = find(rest) {
+            redacted.push_str(replacement);
             rest = &rest[length..];
-        } else if let Some(name) = SPANS.iter().find(|name| rest.starts_with(**name)) {
+        } else if let Some(name) = NUMBERS.iter().find(|name| rest.starts_with(**name)) {
             redacted.push_str(name);
             redacted.push_str("<number>");
             rest = rest[name.len()..].trim_start_matches(|char: char| char.is_ascii_digit());
-        } else if let Some(behind) = kibibytes(rest) {
+        } else if let Some(remainder) = after_kibibytes(rest) {
             redacted.push_str("<number> KiB");
-            rest = behind;
+            rest = remainder;
         } else {
             redacted.push(first);
             rest = &rest[first.len_utf8()..];
@@ -50,31 +50,31 @@ pub(crate) fn redact(text: &str) -> String {
     redacted
 }
 
-/// What stands behind a number of KiB, which grows with the schema.
-fn kibibytes(text: &str) -> Option<&str> {
-    let behind = text.trim_start_matches(|char: char| char.is_ascii_digit());
-    behind
+/// The text after a size in KiB, which grows with the schema.
+fn after_kibibytes(text: &str) -> Option<&str> {
+    let remainder = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    remainder
         .strip_prefix(" KiB")
         .filter(|_| !text.starts_with(' '))
 }
 
-fn found(text: &str) -> Option<(usize, &'static str)> {
-    let fits = |template: &str| {
+fn find(text: &str) -> Option<(usize, &'static str)> {
+    let matches = |template: &str| {
         let mut bytes = text.bytes();
-        template.bytes().all(|wanted| {
-            bytes.next().is_some_and(|byte| match wanted {
+        template.bytes().all(|expected| {
+            bytes.next().is_some_and(|byte| match expected {
                 b'd' => byte.is_ascii_digit(),
                 b'h' => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
-                wanted => byte == wanted,
+                expected => byte == expected,
             })
         })
     };
-    let (template, instead) = TEMPLATES.iter().find(|(template, _)| fits(template))?;
-    Some((template.len(), instead))
+    let (template, replacement) = TEMPLATES.iter().find(|(template, _)| matches(template))?;
+    Some((template.len(), replacement))
 }
 
 #[test]
-fn only_what_changes_is_redacted() {
+fn redacts_only_values_that_differ_between_runs() {
     assert_eq!(
         redact("at 2026-07-28T09:30:00.000Z, onw_0123abcd, 12 min ago, abc"),
         "at <instant>, onw_????????, 12 min ago, abc"

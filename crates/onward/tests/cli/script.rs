@@ -1,8 +1,9 @@
-//! Runs transcripts again, and compares.
+//! Golden transcripts: runs the commands of a script, and compares their output.
 //!
-//! A line that begins with `$ ` is a command for `sh`, in a directory of its own; `{name}` in it is an
-//! id of the scene, `{fixtures}` the folder of saved sessions. What follows is its answer: standard output as it is, standard error behind `! `,
-//! and `[code]` where that is not 0. Lines that begin with `#` before the first command are kept.
+//! A line that begins with `$ ` is a command for `sh` in the fixture's directory. In it, `{name}` is an id
+//! of the fixture, `{name:8}` its prefix, and `{fixtures}` the directory of saved sessions. The output
+//! follows: standard output, standard error with the prefix `! `, and `[code]` if the exit code is not 0.
+//! Lines that begin with `#` before the first command are comments.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,18 @@ use std::process::{Command, Stdio};
 
 use onward_testbed::Cluster;
 
+use crate::fixture::Fixture;
 use crate::redact::redact;
-use crate::scene::Scene;
 
 fn path(name: &str) -> PathBuf {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/scripts");
     scripts.join(name).with_extension("txt")
 }
 
-/// A shell in the scene's directory, in which `onward` is the binary.
-pub(crate) fn shell(scene: &Scene, command: &str) -> Command {
+/// A shell in the fixture's directory, with `onward` in its `PATH`.
+pub(crate) fn shell(fixture: &Fixture, command: &str) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_onward"));
-    let folder = binary.parent().expect("it lies in a folder");
+    let folder = binary.parent().expect("the binary is in a directory");
     let path = format!(
         "{}:{}",
         folder.display(),
@@ -30,35 +31,36 @@ pub(crate) fn shell(scene: &Scene, command: &str) -> Command {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", command])
-        .current_dir(&scene.folder)
+        .current_dir(&fixture.folder)
         .env_clear()
         .env("PATH", path)
-        .env("HOME", scene.folder.join("home"))
+        .env("HOME", fixture.folder.join("home"))
         .env("USER", "alice")
-        .env("ONWARD_DATABASE", &scene.database)
+        .env("ONWARD_DATABASE", &fixture.database)
         .stdin(Stdio::null());
     shell
 }
 
-/// The transcript of the commands in a script.
-fn transcript(scene: &Scene, script: &str) -> String {
+/// Runs the commands of a script, and returns the transcript.
+fn transcript(fixture: &Fixture, script: &str) -> String {
     let mut transcript = String::new();
     for line in script.lines().take_while(|line| line.starts_with('#')) {
         let _ = writeln!(transcript, "{line}");
     }
     for command in script.lines().filter_map(|line| line.strip_prefix("$ ")) {
         let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/transcript");
-        let mut given = command.replace("{fixtures}", fixtures);
-        for (name, id) in &scene.names {
-            given = given.replace(&format!("{{{name}}}"), id);
-            // The beginning of a plan's id, as people type it.
-            let short: String = id.chars().take(8).collect();
-            given = given.replace(&format!("{{{name}:8}}"), &short);
+        let mut expanded = command.replace("{fixtures}", fixtures);
+        for (name, id) in &fixture.names {
+            expanded = expanded.replace(&format!("{{{name}}}"), id);
+            let prefix: String = id.chars().take(8).collect();
+            expanded = expanded.replace(&format!("{{{name}:8}}"), &prefix);
         }
-        let run = shell(scene, &given).output().expect("a shell starts");
+        let run = shell(fixture, &expanded)
+            .output()
+            .expect("the shell starts");
         let _ = writeln!(transcript, "\n$ {command}");
-        transcript.push_str(&told(scene, &run.stdout, ""));
-        transcript.push_str(&told(scene, &run.stderr, "! "));
+        transcript.push_str(&normalize(fixture, &run.stdout, ""));
+        transcript.push_str(&normalize(fixture, &run.stderr, "! "));
         let code = run.status.code();
         if code != Some(0) {
             let _ = writeln!(
@@ -71,190 +73,189 @@ fn transcript(scene: &Scene, script: &str) -> String {
     transcript
 }
 
-fn told(scene: &Scene, bytes: &[u8], margin: &str) -> String {
-    let mut text = String::from_utf8(bytes.to_vec()).expect("what is printed is UTF-8");
-    for (name, id) in &scene.names {
+/// Replaces ids and paths by their names, and adds a margin.
+fn normalize(fixture: &Fixture, bytes: &[u8], margin: &str) -> String {
+    let mut text = String::from_utf8(bytes.to_vec()).expect("the output is UTF-8");
+    for (name, id) in &fixture.names {
         text = text.replace(id.as_str(), &format!("{{{name}}}"));
     }
-    let folder = scene.folder.to_str().expect("the path is UTF-8");
+    let folder = fixture.folder.to_str().expect("the path is UTF-8");
     text = text.replace(folder, "{folder}");
-    if scene.is_server() {
-        text = text.replace(&scene.database, "{database}");
+    if fixture.is_server() {
+        text = text.replace(&fixture.database, "{database}");
     }
     let text = redact(&text);
-    text.lines().fold(String::new(), |mut told, line| {
-        let _ = writeln!(told, "{}", format!("{margin}{line}").trim_end());
-        told
+    text.lines().fold(String::new(), |mut lines, line| {
+        let _ = writeln!(lines, "{}", format!("{margin}{line}").trim_end());
+        lines
     })
 }
 
 #[track_caller]
-fn compare(name: &str, scene: &Scene) {
+fn compare(name: &str, fixture: &Fixture) {
     let bless = std::env::var_os("ONWARD_BLESS").is_some();
-    // The file's words are the ones that the server has to repeat.
-    compare_or(name, scene, bless && !scene.is_server());
+    // SQLite writes the golden file; PostgreSQL must produce the same output.
+    compare_or(name, fixture, bless && !fixture.is_server());
 }
 
 #[track_caller]
-fn compare_or(name: &str, scene: &Scene, bless: bool) {
-    let script = std::fs::read_to_string(path(name)).expect("the script is there");
-    let said = transcript(scene, &script);
+fn compare_or(name: &str, fixture: &Fixture, bless: bool) {
+    let script = std::fs::read_to_string(path(name)).expect("the script exists");
+    let output = transcript(fixture, &script);
     if bless {
-        std::fs::write(path(name), &said).expect("the script can be written");
+        std::fs::write(path(name), &output).expect("the script is writable");
         return;
     }
-    let differs = (1..)
-        .zip(said.lines())
+    let difference = (1..)
+        .zip(output.lines())
         .zip(script.lines().map(Some).chain(std::iter::repeat(None)))
-        .find(|((_, said), script)| Some(*said) != *script);
+        .find(|((_, output), script)| Some(*output) != *script);
     assert!(
-        said == script,
-        "`{name}.txt` says something else; the first line that differs: {differs:#?}\n\
-         If that is meant: ONWARD_BLESS=1 cargo test -p onward --test cli\n\n{said}"
+        output == script,
+        "`{name}.txt` differs; first line: {difference:#?}\n\
+         To update it: ONWARD_BLESS=1 cargo test -p onward --test cli\n\n{output}"
     );
 }
 
-/// On a file.
 #[track_caller]
 fn on_sqlite(name: &str) {
-    compare(name, &Scene::empty(name).with_plans());
+    compare(name, &Fixture::empty(name).with_plans());
 }
 
-/// On a server: the same words.
 #[track_caller]
 fn on_postgres(name: &str) {
-    let scene = Scene::empty(&format!("{name}-postgres"));
-    compare(name, &scene.on(Cluster::shared().database()).with_plans());
+    let fixture = Fixture::empty(&format!("{name}-postgres"));
+    compare(name, &fixture.on(Cluster::shared().database()).with_plans());
 }
 
 #[test]
-fn plans_are_listed_shown_and_told() {
+fn lists_and_shows_plans() {
     on_sqlite("plans");
 }
 
 #[test]
-fn plans_read_the_same_on_postgres() {
+fn lists_and_shows_plans_on_postgres() {
     on_postgres("plans");
 }
 
 #[test]
-fn what_comes_next_is_looked_at_and_handed_out() {
+fn shows_and_claims_the_next_step() {
     on_sqlite("next");
 }
 
 #[test]
-fn what_comes_next_reads_the_same_on_postgres() {
+fn shows_and_claims_the_next_step_on_postgres() {
     on_postgres("next");
 }
 
 #[test]
-fn plans_are_resumed_given_up_and_deleted() {
+fn resumes_abandons_and_deletes_plans() {
     on_sqlite("changes");
 }
 
 #[test]
-fn changes_read_the_same_on_postgres() {
+fn resumes_abandons_and_deletes_plans_on_postgres() {
     on_postgres("changes");
 }
 
 #[test]
-fn reviews_are_listed_and_decided() {
+fn lists_and_decides_reviews() {
     on_sqlite("reviews");
 }
 
 #[test]
-fn reviews_read_the_same_on_postgres() {
+fn lists_and_decides_reviews_on_postgres() {
     on_postgres("reviews");
 }
 
 #[test]
-fn what_was_stored_is_found() {
+fn searches_artifacts_and_outputs() {
     on_sqlite("search");
 }
 
 #[test]
-fn the_same_is_found_on_postgres() {
+fn searches_artifacts_and_outputs_on_postgres() {
     on_postgres("search");
 }
 
 #[test]
-fn a_plan_moves_and_is_read_as_markdown() {
-    on_sqlite("moving");
+fn exports_and_imports_plans() {
+    on_sqlite("export_import");
 }
 
 #[test]
-fn moving_reads_the_same_on_postgres() {
-    on_postgres("moving");
+fn exports_and_imports_plans_on_postgres() {
+    on_postgres("export_import");
 }
 
 #[test]
-fn the_wire_is_what_it_was() {
+fn json_output_is_stable() {
     on_sqlite("json");
 }
 
 #[test]
-fn the_wire_is_the_same_on_postgres() {
+fn json_output_is_stable_on_postgres() {
     on_postgres("json");
 }
 
 #[test]
-fn tokens_and_tenants_come_and_go() {
+fn manages_tokens_and_tenants() {
     on_sqlite("access");
 }
 
 #[test]
-fn access_reads_the_same_on_postgres() {
+fn manages_tokens_and_tenants_on_postgres() {
     on_postgres("access");
 }
 
 #[test]
-fn a_text_that_wants_to_rule_the_terminal_does_nothing() {
+fn sanitizes_hostile_text() {
     on_sqlite("hostile");
 }
 
 #[test]
-fn upkeep_of_a_file() {
-    on_sqlite("upkeep");
+fn maintains_an_sqlite_database() {
+    on_sqlite("sqlite");
 }
 
 #[test]
-fn a_first_start_teaches() {
-    compare("empty", &Scene::empty("empty"));
+fn an_empty_installation_prints_next_steps() {
+    compare("empty", &Fixture::empty("empty"));
 }
 
 #[test]
-fn configuration_says_where_it_comes_from() {
-    compare("config", &Scene::empty("config"));
+fn shows_the_configuration_and_its_sources() {
+    compare("config", &Fixture::empty("config"));
 }
 
 #[test]
-fn a_saved_session_is_checked_and_put_right() {
-    compare("transcripts", &Scene::empty("transcripts"));
+fn checks_and_repairs_a_saved_session() {
+    compare("transcripts", &Fixture::empty("transcripts"));
 }
 
 #[test]
-fn a_database_that_cannot_be_used_is_told_apart() {
-    compare("unusable", &Scene::empty("unusable"));
+fn reports_unusable_databases() {
+    compare("unusable", &Fixture::empty("unusable"));
 }
 
 #[test]
-fn a_server_refuses_what_is_for_files() {
-    let scene = Scene::empty("server").on(Cluster::shared().database());
+fn maintains_a_postgres_database() {
+    let fixture = Fixture::empty("postgres").on(Cluster::shared().database());
     let bless = std::env::var_os("ONWARD_BLESS").is_some();
-    compare_or("server", &scene.with_plans(), bless);
+    compare_or("postgres", &fixture.with_plans(), bless);
 }
 
 #[test]
-fn the_demo_tells_its_story_and_leaves_a_sound_database() {
-    compare("demo", &Scene::empty("demo"));
+fn runs_the_demo_and_leaves_a_valid_database() {
+    compare("demo", &Fixture::empty("demo"));
 }
 
 #[test]
-fn sessions_are_listed_shown_and_switched_off() {
+fn lists_shows_and_switches_sessions() {
     on_sqlite("sessions");
 }
 
 #[test]
-fn sessions_read_the_same_on_postgres() {
+fn lists_shows_and_switches_sessions_on_postgres() {
     on_postgres("sessions");
 }

@@ -1,5 +1,5 @@
-//! The agent of the demo: an MCP client over HTTP, one request at a time, in the version of the
-//! protocol without sessions; and its hooks, which are this program's own `onward hook`.
+//! The demo's agent: an MCP client over HTTP (the protocol version without sessions, one request at a
+//! time), and hooks that run `onward hook`.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -14,19 +14,18 @@ use super::server::Server;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
-/// Nothing that is asked here takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The version of the protocol.
-const VERSION: &str = "2026-07-28";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const RUN_AGAIN: &str =
+    "run the demo again, and do not change its plan before it asks for your decision";
+const PROTOCOL_VERSION: &str = "2026-07-28";
 
-/// An agent at work.
 pub(super) struct Agent {
     client: reqwest::Client,
     base: String,
     last_id: Cell<u64>,
 }
 
-/// Why a call was not done, as agents are told.
+/// The error of a rejected tool call.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: String,
@@ -36,8 +35,8 @@ pub(super) struct Refusal {
 
 impl Agent {
     pub(super) fn new(server: &Server) -> Result<Self> {
-        let client = reqwest::Client::builder().timeout(PATIENCE).build();
-        let client = client.map_err(|why| lost(&why.to_string()))?;
+        let client = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build();
+        let client = client.map_err(|error| server_failure(&error.to_string()))?;
         Ok(Self {
             client,
             base: server.url.clone(),
@@ -45,47 +44,49 @@ impl Agent {
         })
     }
 
-    /// Calls a tool that must do what it is asked. In a demo it does, unless somebody else changed the
-    /// plan meanwhile.
+    /// Calls a tool that must succeed. In the demo it does, unless another client changed the plan.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value> {
         self.try_call(tool, arguments).await?.map_err(|refusal| {
             Failure::new(
-                Exit::Refused,
+                Exit::Rejected,
                 Code::Conflict,
-                format!("the story cannot go on: `{tool}`: {}", refusal.message),
-                "run it once more, and leave its plan to the agent until it asks you",
+                format!("demo failed: `{tool}`: {}", refusal.message),
+                RUN_AGAIN,
             )
         })
     }
 
-    /// Calls a tool that may be refused.
+    /// Calls a tool that may reject the call.
     pub(super) async fn try_call(
         &self,
         tool: &str,
         arguments: Value,
     ) -> Result<std::result::Result<Value, Refusal>> {
-        let mut answer = self.send(tool, arguments).await?;
-        let result = answer.get_mut("result").map(Value::take);
-        let mut result = result.ok_or_else(|| lost(&format!("it answers `{answer}`")))?;
+        let mut response = self.send(tool, arguments).await?;
+        let result = response.get_mut("result").map(Value::take);
+        let mut result = result.ok_or_else(|| server_failure(&unexpected(&response)))?;
         if result.get("isError").and_then(Value::as_bool) == Some(true) {
-            return Refusal::of(&result).map(Err);
+            return Refusal::from_result(&result).map(Err);
         }
-        let done = result.get_mut("structuredContent").map(Value::take);
-        let done = done.ok_or_else(|| lost(&format!("it answers `{result}`")))?;
-        Ok(Ok(done))
+        let content = result.get_mut("structuredContent").map(Value::take);
+        let content = content.ok_or_else(|| server_failure(&unexpected(&result)))?;
+        Ok(Ok(content))
     }
 
-    /// Tells the server something that is no tool of agents, as a harness does.
-    pub(super) async fn tell(&self, path: &str, body: Value) -> Result<()> {
+    /// Posts to the HTTP API, as a harness does.
+    pub(super) async fn post(&self, path: &str, body: Value) -> Result<()> {
         let request = self
             .client
             .post(format!("{}{path}", self.base))
             .header(CONTENT_TYPE, "application/json")
             .body(body.to_string());
-        let answer = request.send().await.map_err(|why| lost(&why.to_string()))?;
-        match answer.status() {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| server_failure(&error.to_string()))?;
+        match response.status() {
             status if status.is_success() => Ok(()),
-            status => Err(lost(&format!("`{path}`: {status}"))),
+            status => Err(server_failure(&format!("`{path}`: {status}"))),
         }
     }
 
@@ -100,7 +101,7 @@ impl Agent {
                 "name": tool,
                 "arguments": arguments,
                 "_meta": {
-                    "io.modelcontextprotocol/protocolVersion": VERSION,
+                    "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
                     "io.modelcontextprotocol/clientInfo": { "name": "onward demo", "version": "1" },
                     "io.modelcontextprotocol/clientCapabilities": {},
                 },
@@ -111,22 +112,29 @@ impl Agent {
             .post(format!("{}/mcp", self.base))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
-            .header("mcp-protocol-version", VERSION)
+            .header("mcp-protocol-version", PROTOCOL_VERSION)
             .header("mcp-method", "tools/call")
             .header("mcp-name", tool)
             .body(body.to_string());
-        let answer = request.send().await.map_err(|why| lost(&why.to_string()))?;
-        let text = answer.text().await.map_err(|why| lost(&why.to_string()))?;
-        serde_json::from_str(&text).map_err(|why| lost(&format!("its answer is no JSON: {why}")))
+        let response = request
+            .send()
+            .await
+            .map_err(|error| server_failure(&error.to_string()))?;
+        let text = response
+            .text()
+            .await
+            .map_err(|error| server_failure(&error.to_string()))?;
+        serde_json::from_str(&text)
+            .map_err(|error| server_failure(&format!("response is not JSON: {error}")))
     }
 }
 
 impl Refusal {
-    fn of(result: &Value) -> Result<Self> {
-        let said = result.pointer("/content/0/text").and_then(Value::as_str);
-        let said: Option<Value> = said.and_then(|said| serde_json::from_str(said).ok());
-        let error = said.as_ref().and_then(|said| said.get("error"));
-        let error = error.ok_or_else(|| lost(&format!("it answers `{result}`")))?;
+    fn from_result(result: &Value) -> Result<Self> {
+        let text = result.pointer("/content/0/text").and_then(Value::as_str);
+        let content: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+        let error = content.as_ref().and_then(|content| content.get("error"));
+        let error = error.ok_or_else(|| server_failure(&unexpected(result)))?;
         let text = |name: &str| {
             let text = error.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
@@ -143,29 +151,34 @@ impl Refusal {
     }
 }
 
-/// Runs the hook of an agent, as the agent does; what it answers.
-pub(super) fn hook(mut onward: Command, event: &Value) -> Result<Option<Value>> {
-    let broken = |why: std::io::Error| lost(&format!("`onward hook` cannot be run: {why}"));
+/// Runs `onward hook` like an agent, and returns its response.
+pub(super) fn run_hook(mut onward: Command, event: &Value) -> Result<Option<Value>> {
+    let failure =
+        |error: std::io::Error| server_failure(&format!("cannot run `onward hook`: {error}"));
     let mut child = onward
         .args(["hook", "claude-code"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(broken)?;
+        .map_err(failure)?;
     if let Some(mut input) = child.stdin.take() {
         input
             .write_all(event.to_string().as_bytes())
-            .map_err(broken)?;
+            .map_err(failure)?;
     }
-    let said = child.wait_with_output().map_err(broken)?.stdout;
-    // Mostly a hook has nothing to say.
-    Ok(serde_json::from_slice(&said).ok())
+    let stdout = child.wait_with_output().map_err(failure)?.stdout;
+    // Most events have no response.
+    Ok(serde_json::from_slice(&stdout).ok())
 }
 
-fn lost(why: &str) -> Failure {
+fn unexpected(response: &Value) -> String {
+    format!("unexpected response `{response}`")
+}
+
+fn server_failure(reason: &str) -> Failure {
     Failure::failed(
-        format!("the server of the demo does not answer as it should: {why}"),
-        "`onward -v demo` shows what it says",
+        format!("demo failed: {reason}"),
+        "see the log of the server with `onward -v demo`",
     )
 }

@@ -1,5 +1,5 @@
-//! The server of the demo: this program's own `serve` on a free port, in an environment of its own, so
-//! that nothing that the person has configured is touched or matters.
+//! The demo's server: `onward serve` on a free port, with its own environment and directory, so that the
+//! user's configuration has no effect.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
@@ -10,27 +10,26 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 
-/// How often it is asked whether the server still runs.
-const OFTEN: Duration = Duration::from_millis(500);
+/// The interval of checks whether the server is running.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A running server, with its folder.
+/// A running server with its temporary directory.
 pub(super) struct Server {
-    /// Where it listens.
     pub(super) url: String,
     child: Child,
-    folder: Folder,
+    directory: TempDir,
 }
 
-/// A folder that is gone with the demo, unless it is kept.
-struct Folder {
+/// A directory that is removed on drop, unless it is kept.
+struct TempDir {
     path: PathBuf,
     keep: bool,
 }
 
-impl Drop for Folder {
+impl Drop for TempDir {
     fn drop(&mut self) {
         if !self.keep {
-            // What cannot be removed lies where the system keeps what is temporary.
+            // If this fails, the system cleans up its temporary directory.
             drop(std::fs::remove_dir_all(&self.path));
         }
     }
@@ -38,115 +37,115 @@ impl Drop for Folder {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // What was answered is on the disk: nothing is lost by this.
+        // Every acknowledged write is on disk, so killing the server loses nothing.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
 impl Server {
-    /// Starts it, and waits until it listens.
+    /// Starts the server, and waits until it is ready.
     pub(super) fn start(keep: bool, is_verbose: bool) -> Result<Self> {
-        let folder = Folder::make(keep)?;
-        let mut serve = onward(&folder.path)?;
+        let directory = TempDir::create(keep)?;
+        let mut serve = onward(&directory.path)?;
         serve
             .args(["serve", "--bind", "127.0.0.1:0"])
-            // Ctrl-C is for the demo, which then ends its server.
+            // Ctrl-C reaches only the demo, which then kills the server.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
         if !is_verbose {
             serve.stderr(Stdio::null());
         }
-        let mut child = serve.spawn().map_err(|why| broken(&why.to_string()))?;
+        let mut child = serve.spawn().map_err(|error| failure(&error.to_string()))?;
         let mut ready = String::new();
         if let Some(output) = child.stdout.take() {
             let read = BufReader::new(output).read_line(&mut ready);
-            read.map_err(|why| broken(&why.to_string()))?;
+            read.map_err(|error| failure(&error.to_string()))?;
         }
         let server = |url: &str| Self {
             url: format!("http://{url}"),
             child,
-            folder,
+            directory,
         };
         match ready.trim().rsplit_once("http://") {
             Some((_, address)) => Ok(server(address)),
             None => {
                 drop(server(""));
-                Err(broken("it ended at once"))
+                Err(failure("it exited immediately"))
             }
         }
     }
 
-    /// This program, on the database of the demo.
+    /// A command of this program, with the database of the demo.
     pub(super) fn onward(&self) -> Result<Command> {
-        onward(&self.folder.path)
+        onward(&self.directory.path)
     }
 
-    /// Where the demo's agent works.
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder.path
+    /// The working directory of the demo's agent.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory.path
     }
 
-    /// The database, where it is kept.
-    pub(super) fn kept(&self) -> Option<PathBuf> {
-        self.folder.keep.then(|| database(&self.folder.path))
+    /// The path of the database, if it is kept.
+    pub(super) fn kept_database(&self) -> Option<PathBuf> {
+        self.directory.keep.then(|| database(&self.directory.path))
     }
 
-    /// Waits until it has ended, which it should not.
-    pub(super) async fn ended(&mut self) -> Failure {
+    /// Waits until the server exits, which is a failure.
+    pub(super) async fn exited(&mut self) -> Failure {
         loop {
             if !matches!(self.child.try_wait(), Ok(None)) {
-                return broken("it ended by itself");
+                return failure("it exited");
             }
-            tokio::time::sleep(OFTEN).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 }
 
-impl Folder {
-    fn make(keep: bool) -> Result<Self> {
+impl TempDir {
+    fn create(keep: bool) -> Result<Self> {
         let name = format!("onward-demo-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|why| {
+        let created = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        created.map_err(|error| {
             Failure::failed(
-                format!("the folder `{}` cannot be made: {why}", path.display()),
-                "name another place for what is temporary with `TMPDIR`",
+                format!("cannot create the directory `{}`: {error}", path.display()),
+                "set another temporary directory with `TMPDIR`",
             )
         })?;
         Ok(Self { path, keep })
     }
 }
 
-fn database(folder: &Path) -> PathBuf {
-    folder.join("onward.db")
+fn database(directory: &Path) -> PathBuf {
+    directory.join("onward.db")
 }
 
-/// This program with the database in this folder, and nothing of the person's configuration.
-fn onward(folder: &Path) -> Result<Command> {
-    let program = std::env::current_exe().map_err(|why| broken(&why.to_string()))?;
+/// A command of this program with the database in a directory, isolated from the user's configuration.
+fn onward(directory: &Path) -> Result<Command> {
+    let program = std::env::current_exe().map_err(|error| failure(&error.to_string()))?;
     let mut command = Command::new(program);
-    command.env_clear().current_dir(folder);
+    command.env_clear().current_dir(directory);
     for kept in ["PATH", "TMPDIR", "USER", "LANG"] {
         if let Some(value) = std::env::var_os(kept) {
             command.env(kept, value);
         }
     }
-    // Where it lies says nothing about what the agent changes.
-    if let Some(above) = folder.parent() {
-        command.env("GIT_CEILING_DIRECTORIES", above);
+    // A repository around the temporary directory must not count as the working tree of the agent.
+    if let Some(parent) = directory.parent() {
+        command.env("GIT_CEILING_DIRECTORIES", parent);
     }
     command
-        .env("HOME", folder)
+        .env("HOME", directory)
         .arg("--database")
-        .arg(database(folder));
+        .arg(database(directory));
     Ok(command)
 }
 
-fn broken(why: &str) -> Failure {
+fn failure(reason: &str) -> Failure {
     Failure::failed(
-        format!("the server of the demo cannot be used: {why}"),
-        "`onward -v demo` shows what it says",
+        format!("cannot run the demo's server: {reason}"),
+        "see the log of the server with `onward -v demo`",
     )
 }

@@ -1,4 +1,4 @@
-//! Whether the clock can be gone by: stalls and calls are judged by it.
+//! Check of the clock, which stall detection and timeouts depend on.
 
 use std::time::Duration;
 
@@ -6,42 +6,44 @@ use onward_core::Timestamp;
 use onward_engine::Engine;
 
 use super::Check;
-use crate::output::words;
+use crate::output::format;
 
 const CLOCK: &str = "clock";
-/// A difference that is worth a word.
+/// A difference that is reported.
 const NOTABLE: Duration = Duration::from_secs(2);
-/// A difference that is a fault.
-const WRONG: Duration = Duration::from_secs(60);
+/// A difference that fails the check.
+const MAX_DIFFERENCE: Duration = Duration::from_secs(60);
+const SYNCHRONIZED: &str = "synchronized";
 
-/// Compares this machine's clock with the database's, where it has one, and with the newest instant
-/// that is stored: time does not go back.
-pub(super) fn look(engine: &Engine, newest: Option<Timestamp>) -> Check {
-    judge(engine.ahead(), engine.now(), newest)
+/// Compares the local clock with the clock of the database server, if there is one, and with the latest
+/// stored timestamp.
+pub(super) fn check(engine: &Engine, newest: Option<Timestamp>) -> Check {
+    compare(engine.clock_offset_ms(), engine.now(), newest)
 }
 
-fn judge(ahead: i64, now: Timestamp, newest: Option<Timestamp>) -> Check {
-    let hint = "set this machine's clock, best by NTP";
+fn compare(ahead: i64, now: Timestamp, newest: Option<Timestamp>) -> Check {
+    let hint = "synchronize the clock of this machine, for example with NTP";
     let difference = Duration::from_millis(ahead.unsigned_abs());
-    let way = if ahead > 0 { "behind" } else { "ahead of" };
-    let told = format!(
-        "this machine is {} {way} the database's clock",
-        words::span(difference)
+    let direction = if ahead > 0 { "behind" } else { "ahead of" };
+    let message = format!(
+        "the local clock is {} {direction} the database's clock",
+        format::duration(difference)
     );
-    if difference >= WRONG {
-        return Check::fault(CLOCK, told, hint);
+    if difference >= MAX_DIFFERENCE {
+        return Check::failed(CLOCK, message, hint);
     }
     let future = newest.map(|newest| newest.since(now)).unwrap_or_default();
-    if future >= WRONG {
+    if future >= MAX_DIFFERENCE {
         let message = format!(
-            "something is stored that happened in {}: no stall is seen until then",
-            words::span(future)
+            "the latest stored timestamp is {} in the future; stalls are not detected until then",
+            format::duration(future)
         );
-        return Check::fault(CLOCK, message, hint);
+        return Check::failed(CLOCK, message, hint);
     }
-    match difference >= NOTABLE {
-        true => Check::good(CLOCK, format!("{told}, which counts")),
-        false => Check::good(CLOCK, "right, as far as can be told"),
+    if difference >= NOTABLE {
+        Check::passed(CLOCK, format!("{message}; the database's clock is used"))
+    } else {
+        Check::passed(CLOCK, SYNCHRONIZED)
     }
 }
 
@@ -49,40 +51,31 @@ fn judge(ahead: i64, now: Timestamp, newest: Option<Timestamp>) -> Check {
 mod tests {
     use super::*;
 
-    fn seen(ahead: i64, newest: Option<i64>) -> (bool, String) {
+    fn run(ahead: i64, newest: Option<i64>) -> (bool, String) {
         let now = Timestamp::from_millis(1_000_000);
-        let check = judge(ahead, now, newest.map(Timestamp::from_millis));
+        let check = compare(ahead, now, newest.map(Timestamp::from_millis));
         assert_eq!(check.ok, check.hint.is_none());
         (check.ok, check.message)
     }
 
     #[test]
-    fn a_clock_that_agrees_is_right() {
+    fn a_small_difference_is_not_reported() {
         for newest in [None, Some(0), Some(1_000_000), Some(1_059_999)] {
-            assert_eq!(
-                seen(1_999, newest),
-                (true, "right, as far as can be told".to_owned())
-            );
+            assert_eq!(run(1_999, newest), (true, SYNCHRONIZED.to_owned()));
         }
     }
 
     #[test]
-    fn a_clock_that_differs_is_named_with_its_way() {
-        let (ok, message) = seen(5_000, None);
-        assert!(
-            ok && message.contains("5 s behind the database's clock"),
-            "{message}"
-        );
-        let (ok, message) = seen(-90_000, None);
-        assert!(
-            !ok && message.contains("ahead of the database's clock"),
-            "{message}"
-        );
+    fn a_difference_of_seconds_is_reported_and_one_of_minutes_fails() {
+        let (ok, message) = run(5_000, None);
+        assert!(ok && message != SYNCHRONIZED, "{message}");
+        let (ok, message) = run(-90_000, None);
+        assert!(!ok, "{message}");
     }
 
     #[test]
-    fn time_that_went_back_is_a_fault() {
-        let (ok, message) = seen(0, Some(1_060_000));
-        assert!(!ok && message.contains("happened in"), "{message}");
+    fn a_stored_timestamp_in_the_future_fails() {
+        let (ok, message) = run(0, Some(1_060_000));
+        assert!(!ok, "{message}");
     }
 }

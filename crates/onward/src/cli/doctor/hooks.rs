@@ -1,4 +1,4 @@
-//! Whether agents that were set up are set up as this program would do it today.
+//! Check that the configuration of connected agents is what this version would install.
 
 use clap::ValueEnum;
 
@@ -6,65 +6,65 @@ use super::Check;
 use crate::cli::install::{home, program};
 use crate::failure::Failure;
 use crate::hooks::Agent;
-use crate::install::{Change, Home, Program, Scope, install, uninstall};
+use crate::install::{Change, Directories, Program, Scope, install, uninstall};
 
 const HOOKS: &str = "hooks";
 
-/// One line for each agent that has entries of ours, for the user or for this directory.
-pub(super) fn look(checks: &mut Vec<Check>) {
+/// Adds one check for each agent with entries of Onward, for the user or for this directory.
+pub(super) fn check(checks: &mut Vec<Check>) {
     let (home, program) = match (home(), program()) {
         (Ok(home), Ok(program)) => (home, program),
-        (Err(why), _) | (_, Err(why)) => return checks.push(failed(why)),
+        (Err(failure), _) | (_, Err(failure)) => return checks.push(unreadable(failure)),
     };
     let before = checks.len();
     for agent in Agent::value_variants() {
         for scope in Scope::value_variants() {
-            // Whoever is at home sees one file twice.
+            // In the home directory, both scopes are the same file.
             if *scope == Scope::User || home.project != home.user {
-                checks.extend(setting(*agent, *scope, &home, &program));
+                checks.extend(check_agent(*agent, *scope, &home, &program));
             }
         }
     }
     if checks.len() == before {
-        let message = "no agent is set up here; `onward install AGENT` does it";
-        checks.push(Check::good(HOOKS, message));
+        let message = "none installed; install them with `onward install claude-code`";
+        checks.push(Check::passed(HOOKS, message));
     }
 }
 
-/// How one agent is set up; none where nothing of ours is there.
-fn setting(agent: Agent, scope: Scope, home: &Home, program: &Program) -> Option<Check> {
-    let (agent_name, command) = match scope {
+/// Checks one agent; `None` if it has no entries of Onward.
+fn check_agent(agent: Agent, scope: Scope, home: &Directories, program: &Program) -> Option<Check> {
+    let (agent_name, flags) = match scope {
         Scope::User => (agent.as_str().to_owned(), String::new()),
         Scope::Project => (
             format!("{}, in this directory", agent.as_str()),
             " --scope project".to_owned(),
         ),
     };
-    let ours = match uninstall(agent, scope, home, program) {
-        Ok(ours) => ours,
-        Err(why) => return Some(failed(why)),
+    let entries = match uninstall(agent, scope, home, program) {
+        Ok(entries) => entries,
+        Err(failure) => return Some(unreadable(failure)),
     };
-    if !ours.iter().any(Change::is_any) {
+    if !entries.iter().any(Change::has_effect) {
         return None;
     }
     Some(match install(agent, scope, home, program) {
-        Ok(wanted) if !wanted.iter().any(Change::is_any) => {
-            Check::good(HOOKS, format!("{agent_name}: set up"))
+        Ok(wanted) if !wanted.iter().any(Change::has_effect) => {
+            Check::passed(HOOKS, format!("{agent_name}: installed"))
         }
         Ok(wanted) => {
-            let other = wanted.iter().find(|change| change.is_any());
-            let path = other.map(|change| change.path().display().to_string());
+            let outdated = wanted.iter().find(|change| change.has_effect());
+            let path = outdated.map(|change| change.path().display().to_string());
             let message = format!(
-                "{agent_name}: `{}` is not what this version of `onward`, where it lies now, would write",
+                "{agent_name}: `{}` is outdated: it was written by another version or location of `onward`",
                 path.unwrap_or_default()
             );
-            let hint = format!("`onward install {}{command}`", agent.as_str());
-            Check::fault(HOOKS, message, hint)
+            let hint = format!("update it with `onward install {}{flags}`", agent.as_str());
+            Check::failed(HOOKS, message, hint)
         }
-        Err(why) => failed(why),
+        Err(failure) => unreadable(failure),
     })
 }
 
-fn failed(why: Failure) -> Check {
-    Check::fault(HOOKS, why.message, why.hint)
+fn unreadable(failure: Failure) -> Check {
+    Check::failed(HOOKS, failure.message, failure.hint)
 }

@@ -1,4 +1,4 @@
-//! `onward plan abandon`: give a plan up. It stays, as failed, with the reason in its trail.
+//! `onward plan abandon`: mark a plan as failed, with the reason in its audit trail.
 
 use clap::Args;
 
@@ -6,16 +6,16 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::words;
-use crate::wire::plan::Changed;
+use crate::output::format;
+use crate::wire::plan::ChangedPlan;
 
-/// Give a plan up; it stays, as failed
+/// Abandon a plan: mark it as failed and keep it
 #[derive(Args)]
 pub(crate) struct Abandon {
-    /// The plan: its id, or the beginning of it
+    /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
-    /// Why, for whoever reads the log
+    /// Reason, recorded in the plan's log
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -26,12 +26,10 @@ pub(super) async fn run(args: &Abandon, cx: &Context) -> Result {
     let name = engine.sheet(&caller, plan).await?.brief.name;
     let reason = Some(args.reason.clone());
     let status = engine.abandon_plan(&caller, plan, reason).await?;
-    cx.output.say(&format!(
-        "`{}` is given up: it is {status}",
-        words::line(&name)
-    ));
+    cx.output
+        .note(&format!("`{}` abandoned", format::sanitize_line(&name)));
     if cx.output.json {
-        cx.output.print_json(&Changed {
+        cx.output.print_json(&ChangedPlan {
             plan_id: plan.to_string(),
             name,
             status: status.as_str(),

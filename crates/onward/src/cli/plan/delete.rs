@@ -1,4 +1,4 @@
-//! `onward plan delete`: delete a plan with its trail. It asks first, where there is somebody to ask.
+//! `onward plan delete`: delete a plan with its audit trail, after a confirmation.
 
 use clap::Args;
 use serde::Serialize;
@@ -7,18 +7,18 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{confirm, words};
+use crate::output::{confirm, format};
 
 /// Delete a plan with its steps and its log
 ///
-/// What was found for it stays, and the tenant's log says that the plan was there. `onward plan
-/// abandon` ends a plan and keeps it.
+/// Artifacts are kept, and the tenant's log records the deletion. To end a plan and keep it, use
+/// `onward plan abandon`.
 #[derive(Args)]
 pub(crate) struct Delete {
-    /// The plan: its id, or the beginning of it
+    /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
-    /// Do not ask
+    /// Delete without confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -35,27 +35,27 @@ pub(super) async fn run(args: &Delete, cx: &Context) -> Result {
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let plan = engine.find_plan(&caller, &args.id).await?;
     let sheet = engine.sheet(&caller, plan).await?;
-    let name = words::line(&sheet.brief.name);
+    let name = format::sanitize_line(&sheet.brief.name);
     if !args.yes {
-        let steps = words::count(sheet.head.counts.total(), "step", "steps");
-        let events = words::count(sheet.head.seq, "event", "events");
-        let question = format!("delete `{name}` with its {steps} and {events} for good?");
+        let steps = format::count(sheet.head.counts.total(), "step", "steps");
+        let events = format::count(sheet.head.seq, "event", "events");
+        let question = format!("permanently delete `{name}` with {steps} and {events}?");
         match confirm(&question) {
             Some(true) => {}
             Some(false) => {
-                cx.output.say("nothing was deleted");
+                cx.output.note("nothing deleted");
                 return Ok(Exit::Failed);
             }
             None => {
                 return Err(Failure::usage(
-                    format!("nobody can be asked whether `{name}` shall be deleted"),
-                    "say so with `--yes`; `onward export` keeps a copy",
+                    format!("cannot ask for confirmation to delete `{name}`: not a terminal"),
+                    "confirm with `--yes`; keep a copy with `onward export`",
                 ));
             }
         }
     }
     let sheet = engine.delete_plan(&caller, plan).await?;
-    cx.output.say(&format!("`{name}` is deleted"));
+    cx.output.note(&format!("`{name}` deleted"));
     if cx.output.json {
         cx.output.print_json(&Deleted {
             plan_id: plan.to_string(),

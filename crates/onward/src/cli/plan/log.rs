@@ -1,30 +1,30 @@
-//! `onward plan log`: what happened to a plan, oldest first.
+//! `onward plan log`: the audit trail of a plan, oldest event first.
 //!
-//! A step is named by the place that it has today; one that was taken out of the plan, by its id.
+//! Steps are identified by their current position, removed steps by their id.
 
 use std::collections::HashMap;
 
 use clap::Args;
 use onward_core::{PlanId, StepId};
-use onward_engine::trail::Shown;
+use onward_engine::audit::AuditEntry;
 use onward_engine::{Caller, Engine};
 
-use super::gist;
+use super::event_summary;
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::output::format;
 use crate::output::table::{Cell, Table};
-use crate::output::words;
 use crate::wire::event::Audit;
 
-/// How much is read at once.
-const PIECE: u32 = 1_000;
+/// Rows per query.
+const PAGE_SIZE: u32 = 1_000;
 
-/// Show what happened to a plan, oldest first
+/// Show the audit trail of a plan, oldest event first
 #[derive(Args)]
 pub(crate) struct Log {
-    /// The plan: its id, or the beginning of it
+    /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
 }
@@ -32,16 +32,16 @@ pub(crate) struct Log {
 pub(super) async fn run(args: &Log, cx: &Context) -> Result {
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let plan = engine.find_plan(&caller, &args.id).await?;
-    let trail = trail(&engine, &caller, plan).await?;
+    let events = read_events(&engine, &caller, plan).await?;
     if cx.output.json {
-        cx.output.print_json(&Audit::of(plan, trail))?;
+        cx.output.print_json(&Audit::new(plan, events))?;
         return Ok(Exit::Done);
     }
-    let places = places(&engine, &caller, plan).await?;
-    let mut table = Table::new(&["SEQ", "AT", "EVENT", "STEP", "BY", "WHAT"]);
-    for Shown { entry, name, .. } in &trail {
+    let positions = read_positions(&engine, &caller, plan).await?;
+    let mut table = Table::new(&["SEQ", "AT", "EVENT", "STEP", "BY", "DETAILS"]);
+    for AuditEntry { entry, name, .. } in &events {
         let step = match entry.event.step() {
-            Some(step) => match places.get(&step) {
+            Some(step) => match positions.get(&step) {
                 Some(order) => Cell::number(order),
                 None => step.to_string().into(),
             },
@@ -53,37 +53,43 @@ pub(super) async fn run(args: &Log, cx: &Context) -> Result {
         };
         table.row([
             Cell::number(entry.seq),
-            words::instant(entry.at).into(),
+            format::timestamp(entry.at).into(),
             (*name).into(),
             step,
             by.into(),
-            gist::of(&entry.event, entry.at).into(),
+            event_summary::summarize(&entry.event, entry.at).into(),
         ]);
     }
     cx.output.print(&table.render(cx.output, ""))?;
     Ok(Exit::Done)
 }
 
-async fn trail(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<Vec<Shown>> {
-    let mut trail: Vec<Shown> = Vec::new();
+async fn read_events(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<Vec<AuditEntry>> {
+    let mut events: Vec<AuditEntry> = Vec::new();
     loop {
-        let behind = trail.last().map_or(0, |last| last.entry.seq);
-        let piece = engine.trail(caller, plan, behind, PIECE).await?;
-        if piece.is_empty() {
-            return Ok(trail);
+        let after = events.last().map_or(0, |last| last.entry.seq);
+        let page = engine.audit_trail(caller, plan, after, PAGE_SIZE).await?;
+        if page.is_empty() {
+            return Ok(events);
         }
-        trail.extend(piece);
+        events.extend(page);
     }
 }
 
-/// Where each step stands today.
-async fn places(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<HashMap<StepId, u32>> {
-    let mut places = HashMap::new();
-    let mut behind = Some(0);
-    while let Some(from) = behind {
-        let page = engine.list_steps(caller, plan, None, from, PIECE).await?;
-        places.extend(page.steps.iter().map(|line| (line.id, line.order)));
-        behind = page.next;
+/// The current position of each step.
+async fn read_positions(
+    engine: &Engine,
+    caller: &Caller,
+    plan: PlanId,
+) -> Result<HashMap<StepId, u32>> {
+    let mut positions = HashMap::new();
+    let mut after = Some(0);
+    while let Some(position) = after {
+        let page = engine
+            .list_steps(caller, plan, None, position, PAGE_SIZE)
+            .await?;
+        positions.extend(page.steps.iter().map(|line| (line.id, line.order)));
+        after = page.next;
     }
-    Ok(places)
+    Ok(positions)
 }

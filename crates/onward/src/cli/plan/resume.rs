@@ -1,4 +1,4 @@
-//! `onward plan resume`: go on with a plan that was marked stalled.
+//! `onward plan resume`: resume a plan that is marked as stalled.
 
 use clap::Args;
 
@@ -6,13 +6,17 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::words;
-use crate::wire::plan::Changed;
+use crate::output::format;
+use crate::output::status::plan_label;
+use crate::wire::plan::ChangedPlan;
 
-/// Go on with a stalled plan
+/// Resume a stuck plan
+///
+/// This clears the mark and changes no step: a stuck step stays assigned to its agent. Release or fail
+/// the step on the dashboard.
 #[derive(Args)]
 pub(crate) struct Resume {
-    /// The plan: its id, or the beginning of it
+    /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
 }
@@ -22,10 +26,13 @@ pub(super) async fn run(args: &Resume, cx: &Context) -> Result {
     let plan = engine.find_plan(&caller, &args.id).await?;
     let name = engine.sheet(&caller, plan).await?.brief.name;
     let status = engine.resume_plan(&caller, plan).await?;
-    cx.output
-        .say(&format!("`{}` goes on: it is {status}", words::line(&name)));
+    cx.output.note(&format!(
+        "`{}` resumed: {}",
+        format::sanitize_line(&name),
+        plan_label(status)
+    ));
     if cx.output.json {
-        cx.output.print_json(&Changed {
+        cx.output.print_json(&ChangedPlan {
             plan_id: plan.to_string(),
             name,
             status: status.as_str(),

@@ -1,4 +1,4 @@
-//! `onward plan show`: where a plan stands, with its steps.
+//! `onward plan show`: the state of a plan and its steps.
 
 use std::fmt::Write;
 
@@ -13,22 +13,23 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::output::status::{STUCK, plan_label, step_label};
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, words};
-use crate::wire::plan::Standing;
+use crate::output::{Tone, format};
+use crate::wire::plan::PlanStatusView;
 
-/// How many steps are shown of a long plan.
-const SHOWN: u32 = 100;
-/// How many are read at once.
-const PIECE: u32 = 1_000;
+/// Steps printed without `--all`.
+const MAX_STEPS: u32 = 100;
+/// Steps per query.
+const PAGE_SIZE: u32 = 1_000;
 
-/// Show where a plan stands, with its steps
+/// Show the state of a plan and its steps
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The plan: its id, or the beginning of it
+    /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
-    /// Every step of a long plan, not only the first 100
+    /// Print all steps, not only the first 100
     #[arg(long)]
     all: bool,
 }
@@ -42,22 +43,22 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
     let plan = engine.find_plan(&caller, &args.id).await?;
     let status = engine.status(&caller, plan, None).await?;
     if cx.output.json {
-        cx.output.print_json(&Standing::of(&status))?;
+        cx.output.print_json(&PlanStatusView::new(&status))?;
         return Ok(Exit::Done);
     }
-    let most = if args.all { u32::MAX } else { SHOWN };
-    let steps = steps(&engine, &caller, &status, most).await?;
+    let limit = if args.all { u32::MAX } else { MAX_STEPS };
+    let steps = steps(&engine, &caller, &status, limit).await?;
     let mut text = head(&status, cx, now);
     text.push('\n');
     text.push_str(&table(&steps, now).render(cx.output, "  "));
     let total = status.sheet.head.counts.total();
     let left = total.saturating_sub(u32::try_from(steps.len()).unwrap_or(u32::MAX));
     if left > 0 {
-        let _ = writeln!(text, "  … and {left} more; `--all` shows them");
+        let _ = writeln!(text, "  … {left} more (add `--all`)");
     }
     cx.output.print(&text)?;
-    if let Some(advice) = advice(&status) {
-        cx.output.say(&advice);
+    if let Some(hint) = next_command(&status) {
+        cx.output.note(&hint);
     }
     Ok(Exit::Done)
 }
@@ -66,19 +67,19 @@ async fn steps(
     engine: &Engine,
     caller: &Caller,
     status: &Status,
-    most: u32,
+    limit: u32,
 ) -> Result<Vec<StepLine>> {
     let plan = status.sheet.head.id;
     let mut steps = Vec::new();
-    let mut behind = 0;
+    let mut after = 0;
     loop {
-        let left = most.saturating_sub(u32::try_from(steps.len()).unwrap_or(u32::MAX));
+        let left = limit.saturating_sub(u32::try_from(steps.len()).unwrap_or(u32::MAX));
         let page = engine
-            .list_steps(caller, plan, None, behind, left.min(PIECE))
+            .list_steps(caller, plan, None, after, left.min(PAGE_SIZE))
             .await?;
         steps.extend(page.steps);
         match page.next {
-            Some(next) if left > PIECE => behind = next,
+            Some(next) if left > PAGE_SIZE => after = next,
             Some(_) | None => return Ok(steps),
         }
     }
@@ -87,7 +88,7 @@ async fn steps(
 fn head(status: &Status, cx: &Context, now: Timestamp) -> String {
     let (head, brief) = (&status.sheet.head, &status.sheet.brief);
     let counts = &head.counts;
-    let mut text = format!("{}\n", words::line(&brief.name));
+    let mut text = format!("{}\n", format::sanitize_line(&brief.name));
     let mut field = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<10} {value}");
     };
@@ -98,92 +99,86 @@ fn head(status: &Status, cx: &Context, now: Timestamp) -> String {
         .map_or(usize::MAX, |width| width.saturating_sub(13));
     field(
         "question",
-        &words::cut(&words::line(&brief.research_question), width),
+        &format::truncate(&format::sanitize_line(&brief.research_question), width),
     );
-    let standing = head.status();
-    let mut word = cx.output.paint(tone(standing), standing.as_str());
+    let current = head.status();
+    let mut label = cx.output.paint(tone(current), plan_label(current));
     match &head.state {
         PlanState::Stalled { marked_at } => {
-            let _ = write!(word, ", marked {}", words::ago(now, *marked_at));
+            let _ = write!(label, ", detected {}", format::ago(now, *marked_at));
         }
         PlanState::Completed { ended_at } => {
-            let _ = write!(word, " {}", words::ago(now, *ended_at));
+            let _ = write!(label, " {}", format::ago(now, *ended_at));
         }
         PlanState::Failed { reason, ended_at } => {
-            let reason = words::line(&reason.to_string());
-            let _ = write!(word, " {}: {reason}", words::ago(now, *ended_at));
+            let reason = format::sanitize_line(&reason.to_string());
+            let _ = write!(label, " {}: {reason}", format::ago(now, *ended_at));
         }
         PlanState::Planning | PlanState::Executing | PlanState::AwaitingReview { .. } => {}
     }
-    if status.derived != standing && !standing.is_terminal() {
-        let _ = write!(word, "; its steps add up to {}", status.derived);
-    }
-    field("status", &word);
+    field("status", &label);
     let mut done = format!(
         "{}%, {} of {}",
         counts.progress(),
         counts.completed.saturating_add(counts.skipped),
-        words::count(counts.total(), "step", "steps"),
+        format::count(counts.total(), "step", "steps"),
     );
-    for (number, what) in [
+    for (number, label) in [
         (counts.in_progress, "in progress"),
-        (counts.awaiting_input, "waiting for a decision"),
+        (counts.awaiting_input, "awaiting review"),
         (counts.failed, "failed"),
     ] {
         if number > 0 {
-            let _ = write!(done, ", {number} {what}");
+            let _ = write!(done, ", {number} {label}");
         }
     }
     field("progress", &done);
     for stalled in &status.stalled {
-        let what = format!(
-            "step {}: no sign of life for {}, and {} are allowed",
+        let stuck = format!(
+            "step {}: no update for {} (limit {})",
             stalled.order,
-            words::span(stalled.elapsed),
-            words::span(stalled.threshold),
+            format::duration(stalled.elapsed),
+            format::duration(stalled.threshold),
         );
-        field("silent", &cx.output.paint(Some(Tone::Bad), &what));
+        field("stuck", &cx.output.paint(Some(Tone::Bad), &stuck));
     }
     if let Some(at) = status.next_stall_at.filter(|_| status.stalled.is_empty()) {
-        let left = words::span(at.since(now));
-        field(
-            "stalls in",
-            &format!("{left}, unless its agent shows a sign of life"),
-        );
+        let left = format::duration(at.since(now));
+        field("limit", &format!("{left} until it counts as stuck"));
     }
-    field("changed", &words::ago(now, status.sheet.updated_at));
-    field("created", &words::instant(status.sheet.created_at));
+    field("updated", &format::ago(now, status.sheet.updated_at));
+    field("created", &format::timestamp(status.sheet.created_at));
     text
 }
 
 fn table(steps: &[StepLine], now: Timestamp) -> Table {
-    let mut table = Table::new(&["STEP", "STATUS", "TYPE", "ATTEMPT", "CHANGED", "WHAT"]);
+    let mut table = Table::new(&["STEP", "STATUS", "TYPE", "ATTEMPT", "UPDATED", "TITLE"]);
     for line in steps {
         let stalled = line.stalls_at.is_some_and(|at| now > at);
-        let (word, tone) = if stalled && line.status == StepStatus::InProgress {
-            (format!("{}, silent", line.status), Some(Tone::Bad))
+        let (label, tone) = if stalled && line.status == StepStatus::InProgress {
+            (STUCK, Some(Tone::Bad))
         } else {
-            (line.status.to_string(), step_tone(line.status))
+            (step_label(line.status), step_tone(line.status))
         };
-        let touched = line.status != StepStatus::Pending;
+        let is_pending = line.status == StepStatus::Pending;
         table.row([
             Cell::number(line.order),
-            Cell::toned(word, tone),
+            Cell::toned(label, tone),
             line.step_type.as_str().into(),
             attempt(line),
-            if touched {
-                words::ago(now, line.updated_at)
-            } else {
+            if is_pending {
                 String::new()
+            } else {
+                format::ago(now, line.updated_at)
             }
             .into(),
-            what(line).into(),
+            title(line).into(),
         ]);
     }
     table
 }
 
-/// Which attempt it is, where it was ever handed out.
+/// The attempt number of a step that was assigned at least once.
 fn attempt(line: &StepLine) -> Cell {
     match (line.status, line.attempt) {
         (_, 0) | (StepStatus::Pending, 1) => "".into(),
@@ -191,29 +186,29 @@ fn attempt(line: &StepLine) -> Cell {
     }
 }
 
-/// Its name, and how it came out.
-fn what(line: &StepLine) -> String {
+/// The title of a step, followed by its result or failure.
+fn title(line: &StepLine) -> String {
     let title = line.title.as_deref();
-    let came_out = match &line.failure {
+    let outcome = match &line.failure {
         Some(reason) => Some(reason.to_string()),
         None => line.result_summary.clone(),
     };
-    match (title, came_out) {
-        (Some(title), Some(came_out)) => format!("{title}: {came_out}"),
+    match (title, outcome) {
+        (Some(title), Some(outcome)) => format!("{title}: {outcome}"),
         (Some(title), None) => title.to_owned(),
-        (None, Some(came_out)) => came_out,
+        (None, Some(outcome)) => outcome,
         (None, None) => String::new(),
     }
 }
 
-/// What a person could do about it.
-fn advice(status: &Status) -> Option<String> {
-    let id = words::short(status.sheet.head.id);
+/// A hint with the command that continues the plan.
+fn next_command(status: &Status) -> Option<String> {
+    let id = format::short_id(status.sheet.head.id);
     match status.sheet.head.status() {
         PlanStatus::AwaitingReview => Some(format!(
-            "it waits for you: `onward review list`, then `onward review decide {id} approve`"
+            "read the review with `onward review list`, then decide: `onward review decide {id} approve`"
         )),
-        PlanStatus::Stalled => Some(format!("`onward plan resume {id}` goes on with it")),
+        PlanStatus::Stalled => Some(format!("resume it with `onward plan resume {id}`")),
         PlanStatus::Planning
         | PlanStatus::Executing
         | PlanStatus::Completed

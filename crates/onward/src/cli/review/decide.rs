@@ -1,7 +1,7 @@
-//! `onward review decide`: a person's answer.
+//! `onward review decide`: the reviewer's decision.
 //!
-//! A plan has at most one open review, so the plan names it as well as the step does, and its id is
-//! the shorter one.
+//! A plan has at most one pending review, so the review can be identified by the plan as well as by the
+//! step. Prefixes of plan ids are shorter, because step ids begin with their creation time.
 
 use clap::{Args, ValueEnum};
 use onward_core::StepId;
@@ -12,32 +12,33 @@ use onward_engine::{Caller, Engine, Error};
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
-use crate::failure::Result;
-use crate::wire::review::Decided;
+use crate::failure::{Failure, Result};
+use crate::output::status::{plan_label, step_label};
+use crate::wire::review::DecisionOutcome;
 
-/// Decide about a step that waits for you
+/// Decide a pending review
 #[derive(Args)]
 pub(crate) struct Decide {
-    /// The step, or the plan that waits: its id, or the beginning of it
+    /// Id of the step or its plan, or a unique prefix of it
     #[arg(value_name = "STEP")]
     id: String,
-    /// What you decide
+    /// Your decision
     #[arg(value_name = "DECISION")]
     decision: Decision,
-    /// What the agent should know; `modify` needs it
+    /// Feedback for the agent; required for `modify`
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Decision {
-    /// The summary is the step's result, and the plan goes on
+    /// Accept the summary as the step's result and continue the plan
     Approve,
-    /// The step and the plan fail
+    /// Fail the step and the plan
     Reject,
-    /// The agent goes on with the step, and with your feedback
+    /// Return the step to the agent with your feedback
     Modify,
-    /// The step is passed over, and the plan goes on
+    /// Skip the step and continue the plan
     Skip,
 }
 
@@ -54,12 +55,13 @@ pub(super) async fn run(args: &Decide, cx: &Context) -> Result {
     let reviewed = engine
         .decide_review(&caller, step, decision, feedback)
         .await?;
-    cx.output.say(&format!(
-        "the step is {}, the plan is {}",
-        reviewed.step_status, reviewed.plan_status
+    cx.output.note(&format!(
+        "step: {}, plan: {}",
+        step_label(reviewed.step_status),
+        plan_label(reviewed.plan_status)
     ));
     if cx.output.json {
-        cx.output.print_json(&Decided::of(&reviewed))?;
+        cx.output.print_json(&DecisionOutcome::new(&reviewed))?;
     }
     Ok(Exit::Done)
 }
@@ -68,12 +70,12 @@ async fn find(engine: &Engine, caller: &Caller, id: &str) -> Result<StepId> {
     let missing = match engine.find_step(caller, id).await {
         Ok(step) => return Ok(step),
         Err(missing @ Error::StepNotFound { .. }) => missing,
-        Err(why) => return Err(why.into()),
+        Err(error) => return Err(error.into()),
     };
     let plan = match engine.find_plan(caller, id).await {
         Ok(plan) => plan,
         Err(Error::PlanNotFound(_)) => return Err(missing.into()),
-        Err(why) => return Err(why.into()),
+        Err(error) => return Err(error.into()),
     };
     match engine.sheet(caller, plan).await?.head.state {
         PlanState::AwaitingReview { step, .. } => Ok(step),
@@ -81,11 +83,11 @@ async fn find(engine: &Engine, caller: &Caller, id: &str) -> Result<StepId> {
         | PlanState::Executing
         | PlanState::Stalled { .. }
         | PlanState::Completed { .. }
-        | PlanState::Failed { .. } => Err(crate::failure::Failure::new(
-            Exit::Refused,
+        | PlanState::Failed { .. } => Err(Failure::new(
+            Exit::Rejected,
             onward_core::Code::IllegalTransition,
-            format!("no step of plan `{id}` waits for a decision"),
-            "`onward review list` shows what waits for a decision",
+            format!("plan `{id}` has no pending review"),
+            "list the pending reviews with `onward review list`",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `onward review list`: what waits for a decision, the longest waiting first.
+//! `onward review list`: pending reviews, oldest first.
 
 use std::fmt::Write;
 
@@ -9,13 +9,12 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::words;
+use crate::output::format;
 use crate::wire::review::Review;
 
-/// How many are shown.
-pub(crate) const SHOWN: u32 = 500;
+const MAX_REVIEWS: u32 = 500;
 
-/// Show what waits for your decision, the longest waiting first
+/// List pending reviews, oldest first
 #[derive(Args)]
 pub(crate) struct List {}
 
@@ -30,7 +29,7 @@ pub(super) async fn run(cx: &Context) -> Result {
         caller,
         now,
     } = Database::open(cx).await?;
-    let open = engine.open_reviews(&caller, SHOWN).await?;
+    let open = engine.open_reviews(&caller, MAX_REVIEWS).await?;
     let mut reviews = Vec::new();
     let mut text = String::new();
     for review in &open {
@@ -42,19 +41,19 @@ pub(super) async fn run(cx: &Context) -> Result {
             .title
             .as_deref()
             .map_or(String::new(), |title| format!(", {title}"));
-        let asked = words::ago(now, review.review.requested_at);
-        let plan = words::short(review.plan);
+        let requested = format::ago(now, review.review.requested_at);
+        let plan = format::short_id(review.plan);
         let head = format!(
-            "{plan}  {name}: step {}{title}, asked {asked}",
+            "{plan}  {name}: step {}{title}, requested {requested}",
             review.order
         );
-        let _ = writeln!(text, "{}", words::line(&head));
+        let _ = writeln!(text, "{}", format::sanitize_line(&head));
         let _ = writeln!(text, "  step {}", review.step);
-        text.push_str(&words::indented(&review.review.summary, "  "));
+        text.push_str(&format::indented(&review.review.summary, "  "));
         for question in &review.review.questions {
-            text.push_str(&words::indented(&format!("? {question}"), "  "));
+            text.push_str(&format::indented(&format!("? {question}"), "  "));
         }
-        reviews.push(Review::listed(review, &name));
+        reviews.push(Review::list_entry(review, &name));
     }
     if cx.output.json {
         cx.output.print_json(&Reviews { reviews })?;
@@ -62,11 +61,11 @@ pub(super) async fn run(cx: &Context) -> Result {
     }
     cx.output.print(&text)?;
     match open.first() {
-        Some(first) => cx.output.say(&format!(
-            "\nanswer with `onward review decide {} approve|reject|modify|skip [--feedback TEXT]`",
-            words::short(first.plan)
+        Some(first) => cx.output.note(&format!(
+            "\ndecide with `onward review decide {} approve|reject|modify|skip [--feedback TEXT]`",
+            format::short_id(first.plan)
         )),
-        None => cx.output.say("nothing waits for a decision"),
+        None => cx.output.note("no pending reviews"),
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `onward session list`: agents' sessions, those that were heard of last first.
+//! `onward session list`: agent sessions, most recent activity first.
 
 use clap::Args;
 
@@ -7,13 +7,13 @@ use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, words};
+use crate::output::{Tone, format};
 use crate::wire::session::Sessions;
 
-/// Show agents' sessions, those that were heard of last first
+/// List agent sessions, most recent activity first
 #[derive(Args)]
 pub(crate) struct List {
-    /// How many at most
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
 }
@@ -26,22 +26,29 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     } = Database::open(cx).await?;
     let sessions = engine.list_sessions(&caller, args.limit).await?;
     if cx.output.json {
-        cx.output.print_json(&Sessions::of(&sessions))?;
+        cx.output.print_json(&Sessions::new(&sessions))?;
     } else if !sessions.is_empty() {
-        let mut table = Table::new(&["SESSION", "AGENT", "TURNS", "STUCK", "SEEN", "DIRECTORY"]);
+        let mut table = Table::new(&[
+            "SESSION",
+            "AGENT",
+            "TURNS",
+            "STUCK",
+            "ACTIVITY",
+            "DIRECTORY",
+        ]);
         for line in &sessions {
             let session = &line.session;
             let seen = match session.ended_at {
-                Some(ended) => format!("ended {}", words::ago(now, ended)),
-                None => words::ago(now, session.last_seen_at),
+                Some(ended) => format!("ended {}", format::ago(now, ended)),
+                None => format::ago(now, session.last_seen_at),
             };
             let stuck = match (session.switched_off, line.held) {
-                (true, held) => Cell::toned(format!("{held}, off"), Some(Tone::Bad)),
+                (true, count) => Cell::toned(format!("{count}, control off"), Some(Tone::Bad)),
                 (false, 0) => Cell::number(0),
-                (false, held) => Cell::toned(held.to_string(), Some(Tone::Bad)),
+                (false, count) => Cell::toned(count.to_string(), Some(Tone::Bad)),
             };
             table.row([
-                words::short(&session.id).into(),
+                format::short_id(&session.id).into(),
                 (&session.agent).into(),
                 Cell::number(line.turns),
                 stuck,
@@ -53,7 +60,7 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     }
     if sessions.is_empty() {
         cx.output
-            .say("no sessions yet; `onward install AGENT` lets an agent's hooks tell of them, and `onward proxy` sees the others");
+            .note("no sessions yet; install hooks with `onward install claude-code`");
     }
     Ok(Exit::Done)
 }

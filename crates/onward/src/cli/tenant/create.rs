@@ -1,4 +1,4 @@
-//! `onward tenant create`: makes a tenant, for whoever runs the server.
+//! `onward tenant create`: creates a tenant, as the operator.
 
 use clap::Args;
 
@@ -8,10 +8,10 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::wire::token::Tenant;
 
-/// Make a tenant
+/// Create a tenant
 #[derive(Args)]
 pub(crate) struct Create {
-    /// Its name: lower-case letters, digits and hyphens
+    /// Name: lower-case letters, digits and hyphens
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -20,11 +20,11 @@ pub(super) async fn run(args: &Create, cx: &Context) -> Result {
     let engine = open(cx).await?;
     let tenant = engine.create_tenant(&args.name).await?;
     let name = &tenant.name;
-    cx.output.say(&format!(
-        "tenant `{name}` is made; `onward --tenant {name} token create` lets somebody in"
+    cx.output.note(&format!(
+        "tenant `{name}` created; create a token with `onward --tenant {name} token create`"
     ));
     if cx.output.json {
-        cx.output.print_json(&Tenant::of(&tenant))?;
+        cx.output.print_json(&Tenant::new(&tenant))?;
     }
     Ok(Exit::Done)
 }

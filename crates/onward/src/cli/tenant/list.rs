@@ -1,4 +1,4 @@
-//! `onward tenant list`: every tenant, for whoever runs the server.
+//! `onward tenant list`: all tenants, for the operator.
 
 use clap::Args;
 use serde::Serialize;
@@ -7,11 +7,11 @@ use crate::cli::Context;
 use crate::cli::database::open;
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::output::format;
 use crate::output::table::Table;
-use crate::output::words;
 use crate::wire::token::Tenant;
 
-/// Show the tenants
+/// List tenants
 #[derive(Args)]
 pub(crate) struct List {}
 
@@ -24,7 +24,7 @@ pub(super) async fn run(cx: &Context) -> Result {
     let engine = open(cx).await?;
     let tenants = engine.tenants().await?;
     if cx.output.json {
-        let tenants = tenants.iter().map(Tenant::of).collect();
+        let tenants = tenants.iter().map(Tenant::new).collect();
         cx.output.print_json(&Tenants { tenants })?;
         return Ok(Exit::Done);
     }
@@ -35,7 +35,7 @@ pub(super) async fn run(cx: &Context) -> Result {
         } else {
             "no"
         };
-        let created = words::instant(tenant.created_at);
+        let created = format::timestamp(tenant.created_at);
         table.row([(&tenant.name).into(), decide.into(), created.into()]);
     }
     cx.output.print(&table.render(cx.output, ""))?;

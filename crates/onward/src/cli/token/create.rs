@@ -1,4 +1,4 @@
-//! `onward token create`: makes a token, and prints it, alone, once.
+//! `onward token create`: creates a token and prints its secret, which is not stored.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::words;
+use crate::output::format;
 use crate::wire::token::Token;
 
-/// Make a token, and print it: it is not shown again
+/// Create a token and print it; it cannot be displayed again
 ///
-/// The token alone goes to standard output, so that `$(onward token create …)` is the token.
+/// Standard output contains only the token, for use in scripts: `TOKEN=$(onward token create …)`.
 #[derive(Args)]
 pub(crate) struct Create {
-    /// What it is for, so that you know which one to revoke
+    /// Name of the token, to identify it in `onward token list`
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What it may do
+    /// Permissions of the token
     #[arg(long, value_name = "ROLE")]
     role: Role,
-    /// How long it is valid, such as `12h`, `30d` or `52w`; for ever without it
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    /// Lifetime, for example `12h`, `30d` or `52w` [default: no expiry]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expires_in: Option<Duration>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Role {
-    /// Everything
+    /// All permissions
     Owner,
-    /// Members, tokens and plans
+    /// Manages members, tokens and plans
     Admin,
-    /// Makes and works on plans and reviews, deletes nothing
+    /// Creates and changes plans, decides reviews; deletes nothing
     Member,
-    /// A program: works on plans, and decides no review
+    /// Works on plans; decides no reviews
     Agent,
-    /// Reads
+    /// Reads only
     Viewer,
 }
 
@@ -55,46 +55,52 @@ pub(super) async fn run(args: &Create, cx: &Context) -> Result {
         Role::Agent => Core::Agent,
         Role::Viewer => Core::Viewer,
     };
-    let too_long = || Failure::usage("`--expires-in` is too long", "leave it out: for ever");
+    let too_long = || {
+        Failure::usage(
+            "`--expires-in` is too long",
+            "omit it for a token without expiry",
+        )
+    };
     let expires_at = match args.expires_in {
-        Some(span) => Some(now.checked_add(span).ok_or_else(too_long)?),
+        Some(lifetime) => Some(now.checked_add(lifetime).ok_or_else(too_long)?),
         None => None,
     };
     let (secret, token) = engine
         .create_token(&caller, &args.name, role, expires_at)
         .await?;
     let until = match token.expires_at {
-        Some(at) => format!("until {}", words::instant(at)),
-        None => "until it is revoked".to_owned(),
+        Some(at) => format!("until {}", format::timestamp(at)),
+        None => "until revoked".to_owned(),
     };
-    cx.output.say(&format!(
-        "a token for `{}` as {}, valid {until}; it is not shown again",
-        words::line(&token.name),
+    cx.output.note(&format!(
+        "token `{}` created with role {}, valid {until}; store it now, it cannot be displayed again",
+        format::sanitize_line(&token.name),
         token.role.as_str()
     ));
     if cx.output.json {
-        cx.output.print_json(&Token::of(&token, Some(secret)))?;
+        cx.output.print_json(&Token::new(&token, Some(secret)))?;
     } else {
         cx.output.print(&format!("{secret}\n"))?;
     }
     Ok(Exit::Done)
 }
 
-/// A number and a unit.
-fn span(text: &str) -> std::result::Result<Duration, String> {
-    let wrong = || "a span is a number and one of `m`, `h`, `d`, `w`, such as `30d`".to_owned();
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
+/// Parses a number and a unit.
+fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
+    let invalid =
+        || "expected a number and a unit (`m`, `h`, `d`, `w`), for example `30d`".to_owned();
+    let unit = text.chars().next_back().ok_or_else(invalid)?;
     let seconds: u64 = match unit {
         'm' => 60,
         'h' => 60 * 60,
         'd' => 24 * 60 * 60,
         'w' => 7 * 24 * 60 * 60,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
     let number = text.get(..text.len() - unit.len_utf8()).unwrap_or_default();
-    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let number: u64 = number.parse().map_err(|_| invalid())?;
     let seconds = number.checked_mul(seconds).filter(|seconds| *seconds > 0);
-    seconds.map(Duration::from_secs).ok_or_else(wrong)
+    seconds.map(Duration::from_secs).ok_or_else(invalid)
 }
 
 #[cfg(test)]
@@ -102,13 +108,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_a_number_and_a_unit() {
+    fn parses_a_number_and_a_unit() {
         let days = |days: u64| Ok(Duration::from_secs(days * 24 * 60 * 60));
-        assert_eq!(span("30d"), days(30));
-        assert_eq!(span("52w"), days(364));
-        assert_eq!(span("48h"), days(2));
-        assert_eq!(span("1440m"), days(1));
-        for wrong in [
+        assert_eq!(parse_duration("30d"), days(30));
+        assert_eq!(parse_duration("52w"), days(364));
+        assert_eq!(parse_duration("48h"), days(2));
+        assert_eq!(parse_duration("1440m"), days(1));
+        for invalid in [
             "",
             "d",
             "30",
@@ -120,7 +126,7 @@ mod tests {
             "99999999999999999999w",
             "1y",
         ] {
-            assert!(span(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(invalid).is_err(), "{invalid}");
         }
     }
 }

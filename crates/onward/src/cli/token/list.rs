@@ -1,4 +1,4 @@
-//! `onward token list`: the tokens, the oldest first, each by how it begins.
+//! `onward token list`: tokens, oldest first, identified by their prefix.
 
 use clap::Args;
 use onward_core::Timestamp;
@@ -10,10 +10,10 @@ use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, words};
+use crate::output::{Tone, format};
 use crate::wire::token::Token;
 
-/// Show the tokens, the oldest first, each by how it begins
+/// List tokens, oldest first
 #[derive(Args)]
 pub(crate) struct List {}
 
@@ -30,7 +30,7 @@ pub(super) async fn run(cx: &Context) -> Result {
     } = Database::open(cx).await?;
     let tokens = engine.tokens(&caller).await?;
     if cx.output.json {
-        let tokens = tokens.iter().map(|token| Token::of(token, None)).collect();
+        let tokens = tokens.iter().map(|token| Token::new(token, None)).collect();
         cx.output.print_json(&Tokens { tokens })?;
         return Ok(Exit::Done);
     }
@@ -38,19 +38,19 @@ pub(super) async fn run(cx: &Context) -> Result {
     for token in &tokens {
         let used = token
             .last_used_at
-            .map_or("never".to_owned(), |at| words::ago(now, at));
+            .map_or("never".to_owned(), |at| format::ago(now, at));
         table.row([
             (&token.prefix).into(),
             token.role.as_str().into(),
             valid(token, now),
             used.into(),
-            words::ago(now, token.created_at).into(),
+            format::ago(now, token.created_at).into(),
             (&token.name).into(),
         ]);
     }
     if table.is_empty() {
         cx.output
-            .say("no tokens yet; `onward token create` makes one");
+            .note("no tokens yet; create one with `onward token create`");
     } else {
         cx.output.print(&table.render(cx.output, ""))?;
     }
@@ -61,7 +61,7 @@ fn valid(token: &Stored, now: Timestamp) -> Cell {
     match (token.revoked_at, token.expires_at) {
         (Some(_), _) => Cell::toned("revoked", Some(Tone::Bad)),
         (None, Some(at)) if at <= now => Cell::toned("expired", Some(Tone::Bad)),
-        (None, Some(at)) => format!("until {}", words::day(at)).into(),
-        (None, None) => "for ever".into(),
+        (None, Some(at)) => format!("until {}", format::date(at)).into(),
+        (None, None) => "no expiry".into(),
     }
 }

@@ -1,4 +1,4 @@
-//! `onward token revoke`: takes a token back. It stays in the list.
+//! `onward token revoke`: revokes a token. It stays in the list.
 
 use clap::Args;
 use onward_engine::Error;
@@ -7,41 +7,42 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::words;
+use crate::output::format;
 use crate::wire::token::Token;
 
-/// How much of a token is stored, and so can be looked for.
-const STORED: usize = 12;
+/// The length of the prefix that is stored of a token.
+const PREFIX_LENGTH: usize = 12;
 
-/// Take a token back: from now on it opens nothing
+/// Revoke a token, effective immediately
 #[derive(Args)]
 pub(crate) struct Revoke {
-    /// The token: its name, how it begins, or its id
+    /// Name, prefix or id of the token
     #[arg(value_name = "TOKEN")]
     token: String,
 }
 
 pub(super) async fn run(args: &Revoke, cx: &Context) -> Result {
     let Database { engine, caller, .. } = Database::open(cx).await?;
-    // Of a whole token, only the beginning was ever stored.
-    let named = match args.token.starts_with("onw_") {
-        true => args.token.chars().take(STORED).collect(),
-        false => args.token.clone(),
+    // Only the prefix of a token is stored.
+    let identifier = if args.token.starts_with("onw_") {
+        args.token.chars().take(PREFIX_LENGTH).collect()
+    } else {
+        args.token.clone()
     };
-    let revoked = engine.revoke_token(&caller, &named).await;
-    let token = revoked.map_err(|why| {
-        if let Error::Ambiguous(_) = why {
-            let hint = "name it by how it begins, as `onward token list` shows it";
-            Failure::usage(format!("`{named}` names more than one token"), hint)
+    let revoked = engine.revoke_token(&caller, &identifier).await;
+    let token = revoked.map_err(|error| {
+        if let Error::Ambiguous(_) = error {
+            let hint = "use the prefix of the token from `onward token list`";
+            Failure::usage(format!("`{identifier}` matches several tokens"), hint)
         } else {
-            Failure::from(why)
+            Failure::from(error)
         }
     })?;
-    let name = words::line(&token.name);
+    let name = format::sanitize_line(&token.name);
     cx.output
-        .say(&format!("`{name}` ({}) is revoked", token.prefix));
+        .note(&format!("token `{name}` ({}) revoked", token.prefix));
     if cx.output.json {
-        cx.output.print_json(&Token::of(&token, None))?;
+        cx.output.print_json(&Token::new(&token, None))?;
     }
     Ok(Exit::Done)
 }

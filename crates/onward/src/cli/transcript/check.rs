@@ -1,52 +1,51 @@
-//! `onward transcript check`: would a model's API, or a person, trip over this session?
+//! `onward transcript check`: reports what a model's API would reject in a saved session.
 //!
-//! It changes nothing. The exit code tells a script: 10 where something is wrong, 0 where not. What is
-//! merely untidy is shown, and does not count.
+//! The exit code is 10 if there is a problem, else 0. Harmless findings are printed and do not count.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Reading, line};
+use super::{ReadFlags, line};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::{Output, words};
+use crate::output::{Output, format};
 use crate::wire::finding::FindingLine;
 
-/// Say what is wrong with saved sessions: calls without a result, results without a call
+/// Find problems in saved sessions: calls without a result, results without a call
 ///
-/// Prints one line for each thing that is wrong, and the sum on standard error. Exits with 10 where
-/// something is wrong, with 0 where not. Nothing is changed.
+/// Prints one line per problem, and the total on standard error. Exits with 10 if there is a problem,
+/// else with 0. Changes nothing.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// Saved sessions, plain or packed with gzip
+    /// Saved sessions, plain or gzip
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    reading: Reading,
+    flags: ReadFlags,
 }
 
 pub(super) fn run(args: &Check, output: Output) -> Result {
-    let mut wrong = 0u64;
+    let mut problems = 0u64;
     for path in &args.files {
-        let examined = args.reading.examine(path, output)?;
+        let examined = args.flags.examine(path, output)?;
         let name = path.display().to_string();
         for finding in &examined.findings {
-            wrong += u64::from(finding.repair.what.is_wrong());
+            problems += u64::from(finding.repair.kind.is_error());
             if output.json {
-                output.print_json(&FindingLine::of(finding, Some(&name)))?;
+                output.print_json(&FindingLine::new(finding, Some(&name)))?;
             } else {
                 output.print(&line(path, finding))?;
             }
         }
     }
-    if wrong == 0 {
-        output.say("nothing is wrong");
+    if problems == 0 {
+        output.note("no problems found");
         return Ok(Exit::Done);
     }
-    let things = words::count(wrong, "thing is", "things are");
-    output.say(&format!(
-        "{things} wrong; `onward transcript repair FILE` puts a session right"
+    let problems = format::count(problems, "problem", "problems");
+    output.note(&format!(
+        "{problems} found; repair a session with `onward transcript repair FILE`"
     ));
-    Ok(Exit::Found)
+    Ok(Exit::ProblemsFound)
 }

@@ -1,9 +1,8 @@
-//! `onward transcript judge`: would the detector have stopped these turns, and where?
+//! `onward transcript judge`: runs the loop detector on saved turns.
 //!
-//! Each turn is judged from its beginning, step by step, as it would have been live, up to the
-//! first stall. Files are read one after the other; one that cannot be read is complained about
-//! and does not keep the others from being judged. With labels the table takes the place of the
-//! lines, and is not printed where a file is missing from it.
+//! Each turn is replayed step by step up to the first stall. A file that cannot be read is reported and
+//! does not stop the run. With labels, a table of scores replaces the lines; it is not printed if a file
+//! could not be read.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -15,43 +14,43 @@ use onward_core::turn::{self, Observation, ProgressDetector, Rule, TurnPolicy, V
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::output::{Output, Tone, complain};
-use crate::transcript::score::{self, Judged, Kind, Label, Outcome, Table};
-use crate::transcript::{self, Format, Found, Turn};
+use crate::output::{Output, Tone, print_error, stdout_failure};
+use crate::transcript::score::{self, Kind, Label, Outcome, Table, TurnVerdict};
+use crate::transcript::{self, Format, ReaderItem, Turn};
 
-/// How wide the id of a turn is shown to a person.
-const ID: usize = 44;
-/// How much of the reason is shown to a person.
-const WHY: usize = 100;
+/// The width of the column with the turn id.
+const ID_WIDTH: usize = 44;
+/// The width of the column with the reason.
+const REASON_WIDTH: usize = 100;
 
-/// Judge the turns of saved sessions: does each get anywhere, or is it stuck?
+/// Run the loop detector on the turns of saved sessions
 ///
-/// Prints one line per turn, and the sum on standard error. Steps count from 0.
+/// Prints one line per turn, and the totals on standard error. Steps are counted from 0.
 #[derive(Args)]
 pub(crate) struct Judge {
-    /// Saved sessions, plain or packed with gzip
+    /// Saved sessions, plain or gzip
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The format of the files, if it shall not be told from what is inside
+    /// Format of the files [default: detected from the content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The rule to judge by
+    /// Rule of the detector
     #[arg(long, value_name = "RULE", default_value = "default")]
     rule: RuleName,
-    /// How many idle steps in a row are a stall
+    /// Number of idle steps in a row that count as stuck [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threshold: Option<u32>,
-    /// What a person says about the turns, as JSON lines: print how well the verdicts agree, by
-    /// source, instead of the verdicts; with `--json` the verdicts carry it, and the table is talk
+    /// Labels of the turns as JSON lines: print precision and recall by source instead of the verdicts;
+    /// with `--json`, add the outcome to each verdict and print the table on standard error
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RuleName {
-    /// The plain rule and everything that goes beyond it
+    /// The plain rule and all refinements
     Default,
-    /// Something changed outside, or a long successful output is new
+    /// Progress is an external change, or a successful output that is long and new
     Plain,
 }
 
@@ -73,11 +72,11 @@ pub(super) fn run(args: &Judge, output: Output) -> Exit {
     let labels = match args.labels.as_deref().map(score::read_labels).transpose() {
         Ok(labels) => labels,
         Err(error) => {
-            complain(&error.to_string(), &error.hint());
+            print_error(&error.to_string(), &error.hint());
             return Exit::from(&error);
         }
     };
-    let mut bench = Bench {
+    let mut run = Run {
         policy: args.policy(),
         output,
         data: output.data(),
@@ -88,49 +87,49 @@ pub(super) fn run(args: &Judge, output: Output) -> Exit {
             .collect(),
         has_labels: labels.is_some(),
         judged: HashMap::new(),
-        sum: Sum::default(),
+        totals: Totals::default(),
         written: Ok(()),
     };
     let mut exit = Exit::Done;
     for path in &args.files {
-        let read = transcript::read(path, args.format, &mut |found| bench.take(found));
+        let read = transcript::read(path, args.format, &mut |found| run.take(found));
         if let Err(error) = read {
-            complain(&error.to_string(), &error.hint());
+            print_error(&error.to_string(), &error.hint());
             if matches!(exit, Exit::Done) {
                 exit = Exit::from(&error);
             }
         }
-        if bench.written.is_err() {
+        if run.written.is_err() {
             break;
         }
     }
     if let Some(labels) = labels.filter(|_| matches!(exit, Exit::Done)) {
-        bench.print_table(&labels);
+        run.print_table(&labels);
     }
-    bench.end(exit)
+    run.end(exit)
 }
 
-/// Where turns are judged and verdicts are printed.
-struct Bench {
+/// A run of the detector over all files.
+struct Run {
     policy: TurnPolicy,
     output: Output,
     data: Box<dyn Write>,
     kinds: HashMap<String, Kind>,
     has_labels: bool,
-    /// By id; only where there are labels.
-    judged: HashMap<String, Judged>,
-    sum: Sum,
+    /// By turn id; empty without labels.
+    judged: HashMap<String, TurnVerdict>,
+    totals: Totals,
     written: io::Result<()>,
 }
 
 #[derive(Default)]
-struct Sum {
+struct Totals {
     turns: usize,
     steps: usize,
     stalled: usize,
 }
 
-/// What is printed about a turn with `--json`.
+/// The JSON of a turn.
 #[derive(Serialize)]
 struct Line<'a> {
     id: &'a str,
@@ -141,11 +140,11 @@ struct Line<'a> {
     outcome: Option<Outcome>,
 }
 
-impl Bench {
-    fn take(&mut self, found: Found) -> ControlFlow<()> {
+impl Run {
+    fn take(&mut self, found: ReaderItem) -> ControlFlow<()> {
         match found {
-            Found::Warning(text) => self.output.warn(&text),
-            Found::Turn(turn) => self.turn(turn),
+            ReaderItem::Warning(text) => self.output.warn(&text),
+            ReaderItem::Turn(turn) => self.turn(turn),
         }
         match self.written {
             Ok(()) => ControlFlow::Continue(()),
@@ -154,25 +153,25 @@ impl Bench {
     }
 
     fn turn(&mut self, turn: Turn) {
-        let (stalled_at, why) = judge(&turn, self.policy);
-        self.sum.turns += 1;
-        self.sum.steps += turn.steps.len();
-        self.sum.stalled += usize::from(stalled_at.is_some());
+        let (stalled_at, reason) = judge(&turn, self.policy);
+        self.totals.turns += 1;
+        self.totals.steps += turn.steps.len();
+        self.totals.stalled += usize::from(stalled_at.is_some());
         if self.output.json {
             let kind = self.kinds.get(&turn.id);
             self.written = self.print_json(&Line {
                 id: &turn.id,
                 steps: turn.steps.len(),
                 stalled_at,
-                why: &why,
+                why: &reason,
                 outcome: kind.map(|kind| kind.outcome(stalled_at)),
             });
         } else if !self.has_labels {
-            self.written = self.print_text(&turn, stalled_at, &why);
+            self.written = self.print_text(&turn, stalled_at, &reason);
         }
         if self.has_labels {
             let Turn { id, source, .. } = turn;
-            self.judged.insert(id, Judged { source, stalled_at });
+            self.judged.insert(id, TurnVerdict { source, stalled_at });
         }
     }
 
@@ -181,9 +180,14 @@ impl Bench {
         self.data.write_all(b"\n")
     }
 
-    fn print_text(&mut self, turn: &Turn, stalled_at: Option<usize>, why: &str) -> io::Result<()> {
+    fn print_text(
+        &mut self,
+        turn: &Turn,
+        stalled_at: Option<usize>,
+        reason: &str,
+    ) -> io::Result<()> {
         let (tone, verdict) = match stalled_at {
-            Some(step) => (Tone::Bad, format!("stalled at step {step}")),
+            Some(step) => (Tone::Bad, format!("stuck at step {step}")),
             None => (Tone::Good, "ok".to_owned()),
         };
         let mut verdict = format!("{verdict:<20}");
@@ -192,57 +196,56 @@ impl Bench {
         }
         let steps = turn.steps.len();
         let unit = if steps == 1 { "step " } else { "steps" };
-        let id = the_end_of(&turn.id, ID);
-        let why = the_beginning_of(why, WHY);
-        writeln!(self.data, "{id:<ID$}  {steps:>4} {unit}  {verdict}  {why}")
+        let id = keep_end(&turn.id, ID_WIDTH);
+        let reason = keep_start(reason, REASON_WIDTH);
+        writeln!(
+            self.data,
+            "{id:<ID_WIDTH$}  {steps:>4} {unit}  {verdict}  {reason}"
+        )
     }
 
     fn print_table(&mut self, labels: &[Label]) {
-        let table = Table::of(labels, &self.judged);
+        let table = Table::new(labels, &self.judged);
         let text = table.render();
         if self.output.json {
-            self.output.say(text.trim_end());
+            self.output.note(text.trim_end());
         } else if self.written.is_ok() {
             self.written = self.data.write_all(text.as_bytes());
         }
-        if table.without_turn > 0 {
-            let number = table.without_turn;
+        if table.unmatched_labels > 0 {
+            let number = table.unmatched_labels;
             self.output.warn(&format!(
-                "labels of turns that are in none of the files: {number}"
+                "ignored labels of turns that are not in the files: {number}"
             ));
         }
     }
 
-    /// Says the sum, and how it all ended.
+    /// Prints the totals, and returns the exit code.
     fn end(mut self, exit: Exit) -> Exit {
         let flushed = self.data.flush();
         match self.written.and(flushed) {
             Ok(()) => {
-                let Sum {
+                let Totals {
                     turns,
                     steps,
                     stalled,
-                } = self.sum;
-                self.output.say(&format!(
-                    "turns: {turns}, steps: {steps}, stalled: {stalled}"
-                ));
+                } = self.totals;
+                self.output
+                    .note(&format!("turns: {turns}, steps: {steps}, stuck: {stalled}"));
                 exit
             }
-            // Whoever reads has seen enough.
+            // The reader closed the pipe, as `head` does.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit,
             Err(error) => {
-                complain(
-                    &format!("standard output cannot be written: {error}"),
-                    "check where it leads",
-                );
+                stdout_failure(&error).print(false);
                 Exit::Failed
             }
         }
     }
 }
 
-/// The step at which the detector says that the turn is stalled, the first time, and what it goes
-/// by: of a turn that is not, how near it came.
+/// The index of the first step at which the turn is stalled, and the reason: the evidence, or the longest
+/// run of idle steps.
 fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
     let mut detector = ProgressDetector::new(policy);
     let mut longest = 0;
@@ -257,42 +260,44 @@ fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
                 output: &call.output,
             })
             .collect();
-        for ended in &step.told {
-            detector.hear_of_task(ended.as_deref(), step.at);
+        for ended in &step.task_notifications {
+            detector.record_task_notification(ended.as_deref(), step.at);
         }
         let verdict = detector.observe(&Observation {
             calls: &calls,
-            outside: step.outside,
+            external: step.external_change,
             at: step.at,
             background: false,
         });
         match verdict {
-            Verdict::Stalled { steps, evidence } => return (Some(index), reason(steps, &evidence)),
+            Verdict::Stalled { steps, evidence } => {
+                return (Some(index), describe(steps, &evidence));
+            }
             Verdict::Idle { steps, .. } => longest = longest.max(steps),
             Verdict::Progress { .. } | Verdict::Unjudged { .. } | Verdict::Ended => {}
         }
     }
-    let why = match longest {
-        0 => "no idle step".to_owned(),
-        1 => "never two idle steps in a row".to_owned(),
+    let reason = match longest {
+        0 => "no idle steps".to_owned(),
+        1 => "at most 1 idle step in a row".to_owned(),
         _ => format!("at most {longest} idle steps in a row"),
     };
-    (None, why)
+    (None, reason)
 }
 
-/// How many idle steps, and why the last of the calls counted for nothing.
-fn reason(steps: u32, evidence: &[turn::Evidence]) -> String {
+/// The number of idle steps, and why the last call was no progress.
+fn describe(steps: u32, evidence: &[turn::Evidence]) -> String {
     let Some(last) = evidence.last() else {
         return format!("{steps} idle steps in a row");
     };
     format!(
         "{steps} idle steps in a row; the last call: {} ({} {})",
-        last.why, last.tool, last.input
+        last.reason, last.tool, last.input
     )
 }
 
-/// The end of a text, which is what tells ids apart.
-fn the_end_of(text: &str, width: usize) -> String {
+/// The end of a text, which distinguishes ids.
+fn keep_end(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
         return text.to_owned();
@@ -301,7 +306,7 @@ fn the_end_of(text: &str, width: usize) -> String {
     format!("…{kept}")
 }
 
-fn the_beginning_of(text: &str, width: usize) -> String {
+fn keep_start(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

@@ -1,56 +1,56 @@
-//! `onward transcript repair`: the same session, without what is wrong with it.
+//! `onward transcript repair`: repairs a saved session.
 //!
-//! The old file is never lost: either the new one stands beside it, or the old one is kept as a backup.
-//! A session with nothing wrong is not written at all.
+//! The original is never lost: the result is a new file, or the original is kept as a backup. A session
+//! without problems is not written.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Reading, line};
+use super::{ReadFlags, line};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, words};
-use crate::transcript::repair::file::Before;
+use crate::output::{Output, format};
+use crate::transcript::repair::file::FileSnapshot;
 use crate::wire::finding::{FindingLine, RepairedFile};
 
-/// Put a saved session right: each call gets a result, and each result has a call
+/// Repair a saved session: each call gets a result, and each result has a call
 ///
-/// Writes a new file beside the old one and says where. Prints one line for each thing that was put
-/// right. A session with nothing wrong is left as it is.
+/// Writes a new file next to the original. Prints one line per repaired problem. A session without
+/// problems is not changed.
 #[derive(Args)]
 pub(crate) struct Repair {
-    /// A saved session, plain or packed with gzip
+    /// Saved session, plain or gzip
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Put the new file into the place of the old one, and keep that as a backup
+    /// Replace the original, and keep it as a backup
     #[arg(long)]
     in_place: bool,
     #[command(flatten)]
-    reading: Reading,
+    flags: ReadFlags,
 }
 
 pub(super) fn run(args: &Repair, output: Output) -> Result {
     let path = &args.file;
-    // Before it is read, so that whatever is appended later shows.
-    let before = Before::of(path);
-    let examined = args.reading.examine(path, output)?;
-    let written = if examined.is_wrong() {
+    // Taken before the file is read, to detect lines that the agent appends meanwhile.
+    let before = FileSnapshot::capture(path);
+    let examined = args.flags.examine(path, output)?;
+    let written = if examined.has_errors() {
         let written = before.and_then(|before| {
             if args.in_place {
                 before.write_in_place(&examined)
             } else {
-                before.write_beside(path, &examined)
+                before.write_new_file(path, &examined)
             }
         });
-        let failed = |why: std::io::Error| {
-            let message = format!("`{}` cannot be repaired: {why}", path.display());
+        let failure = |error: std::io::Error| {
+            let message = format!("cannot repair `{}`: {error}", path.display());
             Failure::failed(
                 message,
-                "nothing was changed; close the agent, and try again",
+                "nothing was changed; close the agent and try again",
             )
         };
-        Some(written.map_err(failed)?)
+        Some(written.map_err(failure)?)
     } else {
         None
     };
@@ -67,15 +67,13 @@ pub(super) fn run(args: &Repair, output: Output) -> Result {
                 .and_then(|written| written.backup.as_ref())
                 .map(|backup| backup.display().to_string()),
             repairs: repairs
-                .map(|finding| FindingLine::of(finding, None))
+                .map(|finding| FindingLine::new(finding, None))
                 .collect(),
-            open_calls: examined.open,
+            open_calls: examined.open_calls,
         })?;
     }
     let Some(written) = written else {
-        output.say(&format!(
-            "nothing is wrong with `{file}`; it stays as it is"
-        ));
+        output.note(&format!("no problems found in `{file}`; not changed"));
         return Ok(Exit::Done);
     };
     if !output.json {
@@ -83,14 +81,11 @@ pub(super) fn run(args: &Repair, output: Output) -> Result {
             output.print(&line(path, finding))?;
         }
     }
-    let things = words::count(examined.findings.len() as u64, "thing", "things");
-    let at = written.file.display();
-    output.say(&match &written.backup {
-        Some(backup) => format!(
-            "{things} put right; the old file is kept as `{}`",
-            backup.display()
-        ),
-        None => format!("{things} put right in `{at}`"),
+    let problems = format::count(examined.findings.len() as u64, "problem", "problems");
+    let path = written.file.display();
+    output.note(&match &written.backup {
+        Some(backup) => format!("{problems} repaired; backup in `{}`", backup.display()),
+        None => format!("{problems} repaired in `{path}`"),
     });
     Ok(Exit::Done)
 }

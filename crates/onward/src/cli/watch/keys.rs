@@ -1,11 +1,11 @@
-//! What somebody presses, from a thread of its own: reading the terminal waits.
+//! Key presses, read on a separate thread because reading the terminal blocks.
 
 use std::thread;
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
 
-/// A key that means something here.
+/// The meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -17,20 +17,20 @@ pub(super) enum Key {
     Enter,
     Back,
     Quit,
-    /// Nothing that means anything, or another size of the terminal: it is drawn anew.
+    /// No action; the screen is redrawn, for example after a resize.
     None,
 }
 
-/// The keys, as they come.
+/// The stream of keys.
 pub(super) struct Keys(mpsc::UnboundedReceiver<Key>);
 
 impl Keys {
-    /// Listens from now on. The thread ends with the terminal or with the process.
-    pub(super) fn listen() -> Self {
+    /// Starts the reader. Its thread ends with the terminal or the process.
+    pub(super) fn start() -> Self {
         let (sender, keys) = mpsc::unbounded_channel();
         thread::spawn(move || {
             while let Ok(event) = event::read() {
-                if sender.send(meaning(&event)).is_err() {
+                if sender.send(interpret(&event)).is_err() {
                     return;
                 }
             }
@@ -38,13 +38,13 @@ impl Keys {
         Self(keys)
     }
 
-    /// The next one; the end, where the terminal is gone.
+    /// The next key; `Quit` if the terminal is closed.
     pub(super) async fn next(&mut self) -> Key {
         self.0.recv().await.unwrap_or(Key::Quit)
     }
 }
 
-fn meaning(event: &Event) -> Key {
+fn interpret(event: &Event) -> Key {
     let Event::Key(key) = event else {
         return Key::None;
     };

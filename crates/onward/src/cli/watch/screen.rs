@@ -1,7 +1,7 @@
-//! The screen: what is going on, drawn into whatever room there is.
+//! Rendering of the screen for any terminal size.
 //!
-//! What has stopped, and what is chosen, can be told without colour. A narrow terminal loses columns,
-//! a low one the reviews and sessions; the plans are never left out. Text from agents is made harmless.
+//! Stuck plans and the selection are visible without colour. A narrow terminal hides columns, a low one
+//! hides reviews and sessions; plans are always displayed. Text from agents is sanitized.
 
 use onward_core::{PlanStatus, StepStatus};
 use onward_engine::{Listed, StepLine};
@@ -11,18 +11,21 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::view::{State, View};
-use crate::output::words;
+use crate::output::format;
+use crate::output::status::{STUCK, plan_label, step_label};
 
-/// Narrower than this, times and ids are left out.
-const NARROW: usize = 60;
-/// Lower than this, only plans are shown.
-const LOW: usize = 14;
-/// Lines of reviews, and of sessions.
-const FEW: usize = 4;
-/// Columns of a bar.
-const BAR: usize = 10;
+/// The minimum width for ids, progress bars and times.
+const WIDE_COLUMNS: usize = 60;
+/// The minimum height for reviews and sessions.
+const HIGH_LINES: usize = 14;
+/// Lines per section of reviews or sessions.
+const SECTION_LINES: usize = 4;
+/// The text of an empty list.
+pub(super) const NO_OPEN_PLANS: &str =
+    "no open plans; connect an agent with `onward install claude-code`";
+/// Columns of a progress bar.
+const BAR_COLUMNS: usize = 10;
 
-/// Draws all of it.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &mut State, coloured: bool) {
     let area = frame.area();
     let (wide, high) = (usize::from(area.width), usize::from(area.height));
@@ -36,36 +39,39 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &mut State, colour
     lines.truncate(high.saturating_sub(1));
     lines.resize_with(high.saturating_sub(1), Line::default);
     let keys = match state.opened {
-        Some(_) => "arrows scroll · Esc back · q ends",
-        None => "arrows choose · Enter shows steps · q ends",
+        Some(_) => "↑↓ scroll · Esc back · q quit",
+        None => "↑↓ select · Enter steps · q quit",
     };
-    lines.push(Line::styled(words::cut(keys, wide), paint.faint()));
+    lines.push(Line::styled(format::truncate(keys, wide), paint.faint()));
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Styles, where there is colour.
+/// Styles, empty if colour is off.
 #[derive(Clone, Copy)]
 struct Paint(bool);
 
 impl Paint {
     fn bad(self) -> Style {
-        match self.0 {
-            true => Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD),
-            false => Style::new(),
+        if self.0 {
+            Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)
+        } else {
+            Style::new()
         }
     }
 
     fn good(self) -> Style {
-        match self.0 {
-            true => Style::new().fg(Color::Green),
-            false => Style::new(),
+        if self.0 {
+            Style::new().fg(Color::Green)
+        } else {
+            Style::new()
         }
     }
 
     fn faint(self) -> Style {
-        match self.0 {
-            true => Style::new().add_modifier(Modifier::DIM),
-            false => Style::new(),
+        if self.0 {
+            Style::new().add_modifier(Modifier::DIM)
+        } else {
+            Style::new()
         }
     }
 
@@ -77,9 +83,9 @@ impl Paint {
         }
     }
 
-    fn step(self, line: &StepLine, silent: bool) -> Style {
+    fn step(self, line: &StepLine, stuck: bool) -> Style {
         match line.status {
-            StepStatus::InProgress if silent => self.bad(),
+            StepStatus::InProgress if stuck => self.bad(),
             StepStatus::AwaitingInput | StepStatus::Failed => self.bad(),
             StepStatus::Completed => self.good(),
             StepStatus::Skipped | StepStatus::Pending => self.faint(),
@@ -88,17 +94,17 @@ impl Paint {
     }
 }
 
-/// How many plans are where.
+/// The number of plans in each status.
 fn head(view: &View, wide: usize) -> Line<'static> {
     let total: u64 = view.counts.iter().map(|counted| counted.plans).sum();
-    let mut text = words::count(total, "plan", "plans");
+    let mut text = format::count(total, "plan", "plans");
     for status in PlanStatus::ALL {
         let counted = view.counts.iter().find(|counted| counted.status == status);
         if let Some(counted) = counted.filter(|counted| counted.plans > 0) {
-            text.push_str(&format!(", {} {status}", counted.plans));
+            text.push_str(&format!(", {} {}", counted.plans, plan_label(status)));
         }
     }
-    Line::from(words::cut(&text, wide))
+    Line::from(format::truncate(&text, wide))
 }
 
 fn overview(
@@ -109,93 +115,93 @@ fn overview(
     paint: Paint,
 ) -> Vec<Line<'static>> {
     let mut below = Vec::new();
-    if room >= LOW {
+    if room >= HIGH_LINES {
         below.extend(reviews(view, wide, paint));
         below.extend(sessions(view, wide, paint));
     }
     let room = room.saturating_sub(below.len());
     let mut lines = Vec::new();
     if view.plans.is_empty() {
-        let empty = "no open plans; an agent makes one with `create_research_plan`";
-        lines.push(Line::from(words::cut(empty, wide)));
+        lines.push(Line::from(format::truncate(NO_OPEN_PLANS, wide)));
     }
-    let chosen = state.place(view);
-    // The chosen one stays in sight.
-    let first = (chosen + 1).saturating_sub(room.max(1));
-    for (place, listed) in view.plans.iter().enumerate().skip(first).take(room) {
-        lines.push(plan(view, listed, place == chosen, wide, paint));
+    let selected = state.index(view);
+    // The selected plan stays visible.
+    let first = (selected + 1).saturating_sub(room.max(1));
+    for (index, listed) in view.plans.iter().enumerate().skip(first).take(room) {
+        lines.push(plan(view, listed, index == selected, wide, paint));
     }
     lines.resize_with(room, Line::default);
     lines.extend(below);
     lines
 }
 
-fn plan(view: &View, listed: &Listed, chosen: bool, wide: usize, paint: Paint) -> Line<'static> {
+fn plan(view: &View, listed: &Listed, selected: bool, wide: usize, paint: Paint) -> Line<'static> {
     let (head, counts) = (&listed.sheet.head, &listed.sheet.head.counts);
     let status = head.status();
-    let stopped = listed.stalled || status == PlanStatus::Stalled;
-    let mark = if chosen { ">" } else { " " };
-    let sign = if stopped { "!" } else { " " };
+    let stuck = listed.stalled || status == PlanStatus::Stalled;
+    let cursor = if selected { ">" } else { " " };
+    let alert = if stuck { "!" } else { " " };
     let done = counts.completed + counts.skipped;
     let progress = format!("{:>3}% ({done}/{})", counts.progress(), counts.total());
-    let mut parts = vec![format!("{mark}{sign}")];
-    if wide >= NARROW {
-        parts.push(words::short(head.id));
+    let mut parts = vec![format!("{cursor}{alert}")];
+    if wide >= WIDE_COLUMNS {
+        parts.push(format::short_id(head.id));
     }
-    parts.push(format!("{:<15}", status.as_str()));
-    if wide >= NARROW {
+    let label = if stuck { STUCK } else { plan_label(status) };
+    parts.push(format!("{label:<15}"));
+    if wide >= WIDE_COLUMNS {
         parts.push(bar(counts.progress()));
         parts.push(format!("{progress:<13}"));
-        let ago = words::ago(view.now, listed.sheet.updated_at);
+        let ago = format::ago(view.now, listed.sheet.updated_at);
         parts.push(format!("{ago:<10}"));
     } else {
         parts.push(format!("{:>3}%", counts.progress()));
     }
-    parts.push(words::line(&listed.sheet.brief.name));
-    let style = match stopped {
-        true => paint.bad(),
-        false => paint.plan(status),
+    parts.push(format::sanitize_line(&listed.sheet.brief.name));
+    let mut style = if stuck {
+        paint.bad()
+    } else {
+        paint.plan(status)
     };
-    let style = match chosen {
-        true => style.add_modifier(Modifier::REVERSED),
-        false => style,
-    };
-    Line::styled(words::cut(&parts.join(" "), wide), style)
+    if selected {
+        style = style.add_modifier(Modifier::REVERSED);
+    }
+    Line::styled(format::truncate(&parts.join(" "), wide), style)
 }
 
-/// How far a plan is, drawn.
+/// A progress bar.
 fn bar(percent: u32) -> String {
-    let full = usize::try_from(percent).unwrap_or(0).min(100) * BAR / 100;
-    format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
+    let full = usize::try_from(percent).unwrap_or(0).min(100) * BAR_COLUMNS / 100;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(BAR_COLUMNS - full))
 }
 
 fn reviews(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {
     let rows = view.reviews.iter().map(|(open, name)| {
-        let ago = words::ago(view.now, open.review.requested_at);
-        let (id, order) = (words::short(open.plan), open.order);
-        let said = words::line(&format!("{name}: {}", open.review.summary));
+        let ago = format::ago(view.now, open.review.requested_at);
+        let (id, order) = (format::short_id(open.plan), open.order);
+        let summary = format::sanitize_line(&format!("{name}: {}", open.review.summary));
         (
-            format!("  {id} step {order:<4} {ago:<10} {said}"),
+            format!("  {id} step {order:<4} {ago:<10} {summary}"),
             paint.bad(),
         )
     });
-    section("waiting for a decision", rows.collect(), wide)
+    section("needs you", rows.collect(), wide)
 }
 
 fn sessions(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {
     let rows = view.sessions.iter().map(|line| {
         let session = &line.session;
-        let seen = words::ago(view.now, session.last_seen_at);
-        let turns = words::count(line.turns, "turn", "turns");
+        let seen = format::ago(view.now, session.last_seen_at);
+        let turns = format::count(line.turns, "turn", "turns");
         let stuck = match line.held {
             0 => String::new(),
             held => format!(", {held} stuck"),
         };
-        let agent = words::line(&session.agent);
-        let place = session.directory.as_deref().unwrap_or_default();
+        let agent = format::sanitize_line(&session.agent);
+        let directory = session.directory.as_deref().unwrap_or_default();
         let text = format!(
             "  {agent:<12} {seen:<10} {turns}{stuck} {}",
-            words::line(place)
+            format::sanitize_line(directory)
         );
         let style = match line.held {
             0 => Style::new(),
@@ -206,19 +212,19 @@ fn sessions(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {
     section("sessions", rows.collect(), wide)
 }
 
-/// A few lines under a name; nothing where there are none.
+/// The first rows below a heading; empty if there are no rows.
 fn section(name: &str, rows: Vec<(String, Style)>, wide: usize) -> Vec<Line<'static>> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let more = rows.len().saturating_sub(FEW);
+    let more = rows.len().saturating_sub(SECTION_LINES);
     let title = match more {
         0 => name.to_owned(),
         more => format!("{name} ({more} more)"),
     };
-    let mut lines = vec![Line::default(), Line::from(words::cut(&title, wide))];
-    for (text, style) in rows.into_iter().take(FEW) {
-        lines.push(Line::styled(words::cut(&text, wide), style));
+    let mut lines = vec![Line::default(), Line::from(format::truncate(&title, wide))];
+    for (text, style) in rows.into_iter().take(SECTION_LINES) {
+        lines.push(Line::styled(format::truncate(&text, wide), style));
     }
     lines
 }
@@ -235,48 +241,58 @@ fn steps(
     let title = match plan.next() {
         Some(listed) => {
             let head = &listed.sheet.head;
-            let name = words::line(&listed.sheet.brief.name);
-            format!("{name}: {}, {}%", head.status(), head.counts.progress())
+            let name = format::sanitize_line(&listed.sheet.brief.name);
+            format!(
+                "{name}: {}, {}%",
+                plan_label(head.status()),
+                head.counts.progress()
+            )
         }
-        None if view.steps.is_empty() => "this plan is gone".to_owned(),
-        None => "this plan is over".to_owned(),
+        None if view.steps.is_empty() => "this plan was deleted".to_owned(),
+        None => "this plan has ended".to_owned(),
     };
-    let mut lines = vec![Line::default(), Line::from(words::cut(&title, wide))];
+    let mut lines = vec![Line::default(), Line::from(format::truncate(&title, wide))];
     let room = room.saturating_sub(lines.len());
-    // The last page is a full one.
-    state.scrolled = state.scrolled.min(view.steps.len().saturating_sub(room));
-    for line in view.steps.iter().skip(state.scrolled).take(room) {
+    // The last page is full.
+    state.offset = state.offset.min(view.steps.len().saturating_sub(room));
+    for line in view.steps.iter().skip(state.offset).take(room) {
         lines.push(step(view, line, wide, paint));
     }
     lines
 }
 
 fn step(view: &View, line: &StepLine, wide: usize, paint: Paint) -> Line<'static> {
-    let silent = line.stalls_at.is_some_and(|at| view.now > at);
-    let life = match (line.status, line.started_at) {
+    let stuck = line.stalls_at.is_some_and(|at| view.now > at);
+    let activity = match (line.status, line.started_at) {
         (StepStatus::InProgress, Some(started)) => {
-            let sign = line.last_progress_at.map_or(started, |at| at.max(started));
-            let span = view.now.since(sign);
-            match silent {
-                true => format!("silent for {}", words::span(span)),
-                false => format!("sign of life {}", words::since(span)),
+            let updated_at = line.last_progress_at.map_or(started, |at| at.max(started));
+            let elapsed = view.now.since(updated_at);
+            if stuck {
+                format!("no update for {}", format::duration(elapsed))
+            } else {
+                format!("updated {}", format::elapsed(elapsed))
             }
         }
         _ => String::new(),
     };
-    let sign = if silent { "!" } else { " " };
+    let alert = if stuck { "!" } else { " " };
     let title = line.title.as_deref().unwrap_or(line.step_type.as_str());
     let result = line.result_summary.as_deref().unwrap_or_default();
-    let mut text = format!("{sign}{:>4} {:<14} ", line.order, line.status.as_str());
-    if wide >= NARROW && !life.is_empty() {
-        text.push_str(&format!("{life}  "));
+    let label = if stuck && line.status == StepStatus::InProgress {
+        STUCK
+    } else {
+        step_label(line.status)
+    };
+    let mut text = format!("{alert}{:>4} {label:<15} ", line.order);
+    if wide >= WIDE_COLUMNS && !activity.is_empty() {
+        text.push_str(&format!("{activity}  "));
     }
-    text.push_str(&words::line(title));
+    text.push_str(&format::sanitize_line(title));
     if !result.is_empty() {
-        text.push_str(&format!(" - {}", words::line(result)));
+        text.push_str(&format!(" - {}", format::sanitize_line(result)));
     }
     Line::from(Span::styled(
-        words::cut(&text, wide),
-        paint.step(line, silent),
+        format::truncate(&text, wide),
+        paint.step(line, stuck),
     ))
 }

@@ -1,4 +1,4 @@
-//! The screen, drawn without a terminal.
+//! Tests of the screen, drawn into a buffer.
 
 use onward_core::id::ReviewId;
 use onward_core::plan::{Brief, PlanState};
@@ -12,7 +12,7 @@ use ratatui::backend::TestBackend;
 
 use super::keys::Key;
 use super::screen;
-use super::view::{Next, State, View};
+use super::view::{Action, State, View};
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
@@ -132,7 +132,7 @@ fn view() -> View {
     }
 }
 
-fn drawn(view: &View, state: &mut State, wide: u16, high: u16) -> Vec<String> {
+fn draw(view: &View, state: &mut State, wide: u16, high: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(wide, high)).unwrap();
     terminal
         .draw(|frame| screen::draw(frame, view, state, false))
@@ -147,46 +147,46 @@ fn drawn(view: &View, state: &mut State, wide: u16, high: u16) -> Vec<String> {
 }
 
 #[test]
-fn what_has_stopped_stands_on_top_and_is_marked() {
-    let screen = drawn(&view(), &mut State::default(), 90, 20);
-    assert_eq!(screen[0], "2 plans, 1 executing, 1 stalled");
+fn stuck_plans_come_first_and_are_marked() {
+    let screen = draw(&view(), &mut State::default(), 90, 20);
+    assert_eq!(screen[0], "2 plans, 1 executing, 1 stuck");
     assert_eq!(
         screen[1],
-        ">! 000b0a75 stalled         [#######---]  75% (3/4)    5 min ago  Boats"
+        ">! 000b0a75 stuck           [#######---]  75% (3/4)    5 min ago  Boats"
     );
     assert_eq!(
         screen[2],
         "   000405e5 executing       [#######---]  75% (3/4)    5 min ago  Houses\u{fffd}[31m red"
     );
     let at = |text: &str| screen.iter().position(|line| line == text);
-    let review = at("waiting for a decision").expect("reviews are shown");
+    let review = at("needs you").expect("the screen has a section of reviews");
     assert_eq!(
         screen[review + 1],
         "  000405e5 step 2    2 min ago  Houses: Two remain."
     );
-    let sessions = at("sessions").expect("sessions are shown");
+    let sessions = at("sessions").expect("the screen has a section of sessions");
     assert!(review < sessions);
     assert_eq!(
         screen[sessions + 1],
         "  claude-code  3 min ago  4 turns, 1 stuck /srv/boats"
     );
-    assert_eq!(screen[19], "arrows choose · Enter shows steps · q ends");
+    assert_eq!(screen[19], "↑↓ select · Enter steps · q quit");
 }
 
 #[test]
-fn a_narrow_or_low_terminal_keeps_the_plans() {
-    let screen = drawn(&view(), &mut State::default(), 30, 5);
-    assert_eq!(screen[1], ">! stalled          75% Boats");
+fn a_small_terminal_still_shows_the_plans() {
+    let screen = draw(&view(), &mut State::default(), 30, 5);
+    assert_eq!(screen[1], ">! stuck            75% Boats");
     assert_eq!(screen[2], "   executing        75% House…");
-    assert_eq!(screen[4], "arrows choose · Enter shows s…");
+    assert_eq!(screen[4], "↑↓ select · Enter steps · q q…");
     for (wide, high) in [(1, 1), (2, 2), (5, 3), (300, 100), (80, 1)] {
-        let screen = drawn(&view(), &mut State::default(), wide, high);
+        let screen = draw(&view(), &mut State::default(), wide, high);
         assert_eq!(screen.len(), usize::from(high));
     }
 }
 
 #[test]
-fn the_chosen_plan_stays_in_sight_and_chosen() {
+fn the_selected_plan_stays_selected_and_visible() {
     let mut view = view();
     for number in 0..50u32 {
         let name = format!("Plan {number}");
@@ -195,52 +195,52 @@ fn the_chosen_plan_stays_in_sight_and_chosen() {
             .push(listed(number, &name, PlanState::Planning, false));
     }
     let mut state = State::default();
-    assert_eq!(state.press(Key::Last, &view), Next::Stay);
-    let screen = drawn(&view, &mut state, 80, 8);
-    let chosen: Vec<_> = screen.iter().filter(|line| line.starts_with('>')).collect();
+    assert_eq!(state.press(Key::Last, &view), Action::None);
+    let screen = draw(&view, &mut state, 80, 8);
+    let selected: Vec<_> = screen.iter().filter(|line| line.starts_with('>')).collect();
     assert!(
-        matches!(chosen[..], [line] if line.ends_with("Plan 49")),
+        matches!(selected[..], [line] if line.ends_with("Plan 49")),
         "{screen:?}"
     );
-    // The list moves under it.
+    // The order of the list changes.
     view.plans.remove(0);
-    assert_eq!(state.place(&view), view.plans.len() - 1);
+    assert_eq!(state.index(&view), view.plans.len() - 1);
     state.press(Key::Up, &view);
-    assert_eq!(state.place(&view), view.plans.len() - 2);
+    assert_eq!(state.index(&view), view.plans.len() - 2);
     state.press(Key::First, &view);
     state.press(Key::Up, &view);
-    assert_eq!(state.place(&view), 0);
+    assert_eq!(state.index(&view), 0);
 }
 
 #[test]
-fn a_plan_opens_with_its_steps_and_closes_again() {
+fn enter_opens_the_steps_of_a_plan_and_escape_closes_them() {
     let view = view();
     let mut state = State::default();
-    assert_eq!(state.press(Key::Back, &view), Next::Stay);
-    assert_eq!(state.press(Key::Enter, &view), Next::Look);
-    let screen = drawn(&view, &mut state, 90, 10);
-    assert_eq!(screen[2], "Boats: stalled, 75%");
-    assert_eq!(screen[3], "    1 completed      Find offers");
+    assert_eq!(state.press(Key::Back, &view), Action::None);
+    assert_eq!(state.press(Key::Enter, &view), Action::LoadSteps);
+    let screen = draw(&view, &mut state, 90, 10);
+    assert_eq!(screen[2], "Boats: stuck, 75%");
+    assert_eq!(screen[3], "    1 completed       Find offers");
     assert_eq!(
         screen[4],
-        "!   2 in_progress    silent for 45 min  Compare them"
+        "!   2 stuck           no update for 45 min  Compare them"
     );
-    assert_eq!(screen[9], "arrows scroll · Esc back · q ends");
-    assert_eq!(state.press(Key::Down, &view), Next::Stay);
-    assert_eq!(state.press(Key::Back, &view), Next::Look);
+    assert_eq!(screen[9], "↑↓ scroll · Esc back · q quit");
+    assert_eq!(state.press(Key::Down, &view), Action::None);
+    assert_eq!(state.press(Key::Back, &view), Action::LoadSteps);
     assert_eq!(state.opened, None);
-    assert_eq!(state.press(Key::Quit, &view), Next::End);
+    assert_eq!(state.press(Key::Quit, &view), Action::Quit);
 }
 
 #[test]
-fn no_plan_at_all_says_how_one_is_made() {
+fn an_empty_list_names_the_command_that_connects_an_agent() {
     let mut empty = view();
     empty.plans.clear();
     empty.counts.clear();
     let mut state = State::default();
-    let screen = drawn(&empty, &mut state, 80, 10);
+    let screen = draw(&empty, &mut state, 80, 10);
     assert_eq!(screen[0], "0 plans");
-    assert!(screen[1].contains("create_research_plan"));
-    assert_eq!(state.press(Key::Enter, &empty), Next::Stay);
-    assert_eq!(state.press(Key::Down, &empty), Next::Stay);
+    assert_eq!(screen[1], screen::NO_OPEN_PLANS);
+    assert_eq!(state.press(Key::Enter, &empty), Action::None);
+    assert_eq!(state.press(Key::Down, &empty), Action::None);
 }

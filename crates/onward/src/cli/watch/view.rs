@@ -1,4 +1,4 @@
-//! What the screen shows, and where on it somebody is. What has stopped stands on top.
+//! The data of the screen, and the state of its navigation. Stuck plans come first.
 
 use onward_core::{PlanId, PlanStatus, Timestamp};
 use onward_engine::list::{OpenReview, PlanQuery};
@@ -8,56 +8,56 @@ use super::keys::Key;
 use crate::cli::database::Database;
 use crate::failure::Result;
 
-/// How many plans are looked at at once.
-const PIECE: u32 = 500;
-/// How many steps of a plan are shown.
-const STEPS: u32 = 10_000;
-/// How many reviews and sessions are shown.
-const FEW: u32 = 20;
-/// How many lines a page is.
-const PAGE: usize = 10;
+/// Plans per query.
+const PAGE_SIZE: u32 = 500;
+/// Steps of the opened plan.
+const MAX_STEPS: u32 = 10_000;
+/// Reviews and sessions.
+const MAX_ITEMS: u32 = 20;
+/// Lines per PageUp or PageDown.
+const PAGE_LINES: usize = 10;
 
-/// What is going on.
+/// The data of the screen.
 pub(super) struct View {
     pub(super) counts: Vec<PlanCount>,
-    /// Every open plan, those that have stopped first.
+    /// All open plans, stuck ones first.
     pub(super) plans: Vec<Listed>,
     pub(super) reviews: Vec<(OpenReview, String)>,
     /// Sessions that have not ended.
     pub(super) sessions: Vec<SessionLine>,
-    /// The steps of the plan that is opened.
+    /// The steps of the opened plan.
     pub(super) steps: Vec<StepLine>,
     pub(super) now: Timestamp,
 }
 
 impl View {
-    pub(super) async fn look(database: &Database) -> Result<Self> {
+    pub(super) async fn read(database: &Database) -> Result<Self> {
         let Database { engine, caller, .. } = database;
         let mut view = Self {
             counts: engine.count_plans(caller).await?,
             plans: Vec::new(),
             reviews: Vec::new(),
-            sessions: engine.list_sessions(caller, FEW).await?,
+            sessions: engine.list_sessions(caller, MAX_ITEMS).await?,
             steps: Vec::new(),
             now: engine.now(),
         };
         view.sessions.retain(|line| line.session.ended_at.is_none());
-        let mut behind = None;
+        let mut cursor = None;
         loop {
             let query = PlanQuery {
-                limit: PIECE,
-                behind,
+                limit: PAGE_SIZE,
+                after: cursor,
                 ..PlanQuery::default()
             };
             let page = engine.list_plans(caller, query).await?;
             view.plans.extend(page.plans);
-            behind = page.next;
-            if behind.is_none() {
+            cursor = page.next;
+            if cursor.is_none() {
                 break;
             }
         }
         view.plans.sort_by_key(rank);
-        for review in engine.open_reviews(caller, FEW).await? {
+        for review in engine.open_reviews(caller, MAX_ITEMS).await? {
             let plan = view.plans.iter();
             let mut plan = plan.filter(|listed| listed.sheet.head.id == review.plan);
             let name = plan.next().map(|listed| listed.sheet.brief.name.clone());
@@ -66,8 +66,8 @@ impl View {
         Ok(view)
     }
 
-    /// The steps of a plan; none where none is opened, or where it is gone.
-    pub(super) async fn steps_of(
+    /// The steps of the opened plan; empty if none is opened or it was deleted.
+    pub(super) async fn read_steps(
         database: &Database,
         plan: Option<PlanId>,
     ) -> Result<Vec<StepLine>> {
@@ -75,20 +75,20 @@ impl View {
         let Some(plan) = plan else {
             return Ok(Vec::new());
         };
-        match engine.list_steps(caller, plan, None, 0, STEPS).await {
+        match engine.list_steps(caller, plan, None, 0, MAX_STEPS).await {
             Ok(page) => Ok(page.steps),
             Err(onward_engine::Error::PlanNotFound(_)) => Ok(Vec::new()),
-            Err(why) => Err(why.into()),
+            Err(error) => Err(error.into()),
         }
     }
 }
 
-/// What has stopped first, then what waits for somebody, then the rest; each as it was listed.
+/// The sort key: stuck plans, then pending reviews, then the others; the sort is stable.
 fn rank(listed: &Listed) -> u8 {
-    let stopped = listed.stalled;
+    let stuck = listed.stalled;
     match listed.sheet.head.status() {
         PlanStatus::Stalled => 0,
-        PlanStatus::AwaitingReview | PlanStatus::Executing | PlanStatus::Planning if stopped => 0,
+        PlanStatus::AwaitingReview | PlanStatus::Executing | PlanStatus::Planning if stuck => 0,
         PlanStatus::AwaitingReview => 1,
         PlanStatus::Executing => 2,
         PlanStatus::Planning => 3,
@@ -96,77 +96,77 @@ fn rank(listed: &Listed) -> u8 {
     }
 }
 
-/// Where somebody is.
+/// The state of the navigation.
 #[derive(Default)]
 pub(super) struct State {
-    /// The plan that is chosen: it stays chosen when the list moves under it.
-    pub(super) chosen: Option<PlanId>,
-    /// The plan whose steps are shown.
+    /// The selected plan, which stays selected when the order of the list changes.
+    pub(super) selected: Option<PlanId>,
+    /// The plan whose steps are displayed.
     pub(super) opened: Option<PlanId>,
-    /// The first line of steps that is shown.
-    pub(super) scrolled: usize,
+    /// The index of the first displayed step.
+    pub(super) offset: usize,
 }
 
-/// What a key leads to.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Stay,
-    /// Another plan was opened, or closed.
-    Look,
-    End,
+pub(super) enum Action {
+    None,
+    /// A plan was opened or closed.
+    LoadSteps,
+    Quit,
 }
 
 impl State {
-    /// The place of the plan that is chosen, in the list.
-    pub(super) fn place(&self, view: &View) -> usize {
-        let is = |listed: &Listed| Some(listed.sheet.head.id) == self.chosen;
+    /// The index of the selected plan.
+    pub(super) fn index(&self, view: &View) -> usize {
+        let is = |listed: &Listed| Some(listed.sheet.head.id) == self.selected;
         view.plans.iter().position(is).unwrap_or(0)
     }
 
-    pub(super) fn press(&mut self, key: Key, view: &View) -> Next {
+    pub(super) fn press(&mut self, key: Key, view: &View) -> Action {
         let last = match self.opened {
             Some(_) => view.steps.len(),
             None => view.plans.len(),
         };
         let last = last.saturating_sub(1);
         let at = match self.opened {
-            Some(_) => self.scrolled.min(last),
-            None => self.place(view),
+            Some(_) => self.offset.min(last),
+            None => self.index(view),
         };
         let to = match key {
-            Key::Quit => return Next::End,
-            Key::None => return Next::Stay,
+            Key::Quit => return Action::Quit,
+            Key::None => return Action::None,
             Key::Enter => return self.open(view),
             Key::Back => {
                 let was = self.opened.take();
                 return if was.is_some() {
-                    Next::Look
+                    Action::LoadSteps
                 } else {
-                    Next::Stay
+                    Action::None
                 };
             }
             Key::Up => at.saturating_sub(1),
             Key::Down => (at + 1).min(last),
-            Key::PageUp => at.saturating_sub(PAGE),
-            Key::PageDown => (at + PAGE).min(last),
+            Key::PageUp => at.saturating_sub(PAGE_LINES),
+            Key::PageDown => (at + PAGE_LINES).min(last),
             Key::First => 0,
             Key::Last => last,
         };
         match self.opened {
-            Some(_) => self.scrolled = to,
-            None => self.chosen = view.plans.get(to).map(|listed| listed.sheet.head.id),
+            Some(_) => self.offset = to,
+            None => self.selected = view.plans.get(to).map(|listed| listed.sheet.head.id),
         }
-        Next::Stay
+        Action::None
     }
 
-    fn open(&mut self, view: &View) -> Next {
-        let plan = view.plans.get(self.place(view));
+    fn open(&mut self, view: &View) -> Action {
+        let plan = view.plans.get(self.index(view));
         if self.opened.is_some() || plan.is_none() {
-            return Next::Stay;
+            return Action::None;
         }
         self.opened = plan.map(|listed| listed.sheet.head.id);
-        self.chosen = self.opened;
-        self.scrolled = 0;
-        Next::Look
+        self.selected = self.opened;
+        self.offset = 0;
+        Action::LoadSteps
     }
 }

@@ -1,0 +1,134 @@
+//! Databases with a newer schema, changed rows, a damaged index or wrong permissions.
+
+use serde_json::Value;
+
+use crate::fixture::Fixture;
+use crate::script::shell;
+
+/// Where SQLite stores `user_version`: four bytes, big-endian.
+const VERSION_OFFSET: usize = 60;
+
+fn exit_code(fixture: &Fixture, command: &str) -> Option<i32> {
+    let run = shell(fixture, command).output().expect("the shell starts");
+    run.status.code()
+}
+
+/// The error of a failing command with `--json`, and its exit code.
+fn error(fixture: &Fixture, command: &str) -> (Value, Option<i32>) {
+    let run = shell(fixture, command).output().expect("the shell starts");
+    let mut response: Value = serde_json::from_slice(&run.stderr).expect("the error is JSON");
+    (response["error"].take(), run.status.code())
+}
+
+/// The failed checks of a doctor command, as (name, message, hint), and its exit code.
+fn failed_checks(fixture: &Fixture, command: &str) -> (Vec<[String; 3]>, Option<i32>) {
+    let command = format!("{command} --json --quiet");
+    let run = shell(fixture, &command).output().expect("the shell starts");
+    let report: Value = serde_json::from_slice(&run.stdout).expect("the report is JSON");
+    let checks = report["checks"].as_array().expect("an array of checks");
+    let failed: Vec<[String; 3]> = checks
+        .iter()
+        .filter(|check| check["ok"] == false)
+        .map(|check| {
+            ["check", "message", "hint"]
+                .map(|key| check[key].as_str().expect("a string").to_owned())
+        })
+        .collect();
+    assert_eq!(report["ok"], failed.is_empty());
+    (failed, run.status.code())
+}
+
+/// A fixture with `copy.db`, a changed copy of its database in a single file.
+fn with_changed_copy(test: &str, change: impl FnOnce(&mut Vec<u8>)) -> Fixture {
+    let fixture = Fixture::empty(test).with_plans();
+    assert_eq!(exit_code(&fixture, "onward backup copy.db"), Some(0));
+    let path = fixture.folder.join("copy.db");
+    let mut bytes = std::fs::read(&path).expect("the copy exists");
+    change(&mut bytes);
+    std::fs::write(&path, bytes).expect("the copy is writable");
+    fixture
+}
+
+#[test]
+fn rejects_a_newer_schema() {
+    let fixture = with_changed_copy("newer", |bytes| bytes[VERSION_OFFSET + 3] = 99);
+    for command in ["plan list", "status", "migrate", "migrate --check"] {
+        let command = format!("onward --json --database copy.db {command}");
+        let (error, code) = error(&fixture, &command);
+        assert_eq!(error["code"], "unavailable", "{command}: {error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("99"), "{command}: {message}");
+        assert_eq!(code, Some(5), "{command}");
+    }
+    let (failed, code) = failed_checks(&fixture, "onward --database copy.db doctor");
+    let [[check, message, _]] = &failed[..] else {
+        panic!("expected one failed check, got {failed:?}");
+    };
+    assert_eq!(check, "schema");
+    assert!(message.contains("99"), "{message}");
+    assert_eq!(code, Some(5));
+}
+
+#[test]
+fn doctor_finds_a_row_that_differs_from_the_audit_trail() {
+    let text = b"In two paragraphs.";
+    let fixture = with_changed_copy("changed", |bytes| {
+        let position = bytes.windows(text.len()).position(|window| window == text);
+        bytes[position.expect("the file contains the text")] = b'i';
+    });
+    let (failed, code) = failed_checks(&fixture, "onward --database copy.db doctor");
+    assert!(
+        failed.iter().any(|[check, ..]| check == "plans"),
+        "{failed:?}"
+    );
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn doctor_finds_a_damaged_search_index_and_reindex_repairs_it() {
+    const DAMAGE: &str = "DELETE FROM chunk_signs WHERE tenant_id = 'local'";
+    let fixture = Fixture::empty("index").with_plans();
+    assert_eq!(
+        failed_checks(&fixture, "onward doctor"),
+        (Vec::new(), Some(0))
+    );
+    let database = rusqlite::Connection::open(fixture.folder.join("onward.db"));
+    let deleted = database
+        .expect("the database opens")
+        .execute(DAMAGE, [])
+        .expect("the rows are deleted");
+    assert!(deleted > 1);
+    let (failed, code) = failed_checks(&fixture, "onward doctor");
+    let [[check, _, hint]] = &failed[..] else {
+        panic!("expected one failed check, got {failed:?}");
+    };
+    assert_eq!(check, "search");
+    assert!(hint.contains("`onward reindex`"), "{hint}");
+    assert_eq!(code, Some(1));
+    assert_eq!(exit_code(&fixture, "onward reindex"), Some(0));
+    assert_eq!(exit_code(&fixture, "onward doctor"), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn doctor_finds_a_file_that_other_users_can_read() {
+    let fixture = Fixture::empty("permissions").with_plans();
+    assert_eq!(exit_code(&fixture, "chmod 644 onward.db"), Some(0));
+    let (failed, code) = failed_checks(&fixture, "onward doctor");
+    let [[check, message, hint]] = &failed[..] else {
+        panic!("expected one failed check, got {failed:?}");
+    };
+    assert_eq!(check, "permissions");
+    assert!(message.contains("644"), "{message}");
+    assert_eq!(hint, "chmod 600 'onward.db'");
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn rejects_an_ambiguous_prefix() {
+    let fixture = Fixture::empty("ambiguous").with_plans();
+    // Step ids begin with their creation time.
+    let (error, code) = error(&fixture, "onward --json review decide 0 approve");
+    assert_eq!(error["code"], "invalid_input", "{error}");
+    assert_eq!(code, Some(2), "{error}");
+}
