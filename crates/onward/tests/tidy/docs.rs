@@ -1,26 +1,25 @@
-//! What the Markdown files promise: links that lead somewhere, decisions that can be found, and
-//! a map of the code that is short enough to be read.
+//! Markdown files: valid links, well-formed decision records, and limits on length.
 
 use std::collections::BTreeSet;
 
-use crate::tree::{File, files};
+use crate::tree::{File, assert_no_violations, files};
 
-const LONGEST_ARCHITECTURE: usize = 300;
+/// Documents with a maximum number of lines.
+const MAX_LINES: [(&str, usize); 2] = [("ARCHITECTURE.md", 300), ("README.md", 150)];
 const DECISIONS: &str = "docs/decisions/";
 
-fn architecture_is_too_long(files: &[File]) -> Vec<String> {
-    files
+fn too_long(file: &File) -> Vec<String> {
+    let lines = file.text.lines().count();
+    MAX_LINES
         .iter()
-        .filter(|file| file.path == "ARCHITECTURE.md")
-        .map(|file| file.text.lines().count())
-        .filter(|lines| *lines > LONGEST_ARCHITECTURE)
-        .map(|lines| format!("{lines} lines, and {LONGEST_ARCHITECTURE} is the most"))
+        .filter(|(path, limit)| file.path == *path && lines > *limit)
+        .map(|(path, limit)| format!("{path}: {lines} lines; the limit is {limit}"))
         .collect()
 }
 
-/// A decision is `docs/decisions/NNNN-name.md`: its title carries the number, its status stands
-/// right below, three sections follow, and the folder's README lists it.
-fn decisions_out_of_form(files: &[File]) -> Vec<String> {
+/// A decision record is `docs/decisions/NNNN-name.md` with a numbered title, a status and three
+/// sections, and is linked from the README of that folder.
+fn malformed_decisions(files: &[File]) -> Vec<String> {
     let index = format!("{DECISIONS}README.md");
     let listed: Vec<_> = files
         .iter()
@@ -28,7 +27,7 @@ fn decisions_out_of_form(files: &[File]) -> Vec<String> {
         .flat_map(|file| links(&file.text))
         .map(|(_, target)| target)
         .collect();
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     let mut numbers = BTreeSet::new();
     for file in files
         .iter()
@@ -36,54 +35,54 @@ fn decisions_out_of_form(files: &[File]) -> Vec<String> {
     {
         let number = file.name().split('-').next().unwrap_or_default();
         if number.len() != 4 || !number.bytes().all(|b| b.is_ascii_digit()) {
-            broken.push(format!("{}: is not named `NNNN-name.md`", file.path));
+            violations.push(format!("{}: not named `NNNN-name.md`", file.path));
             continue;
         }
         if !numbers.insert(number) {
-            broken.push(format!("{}: number {number} is taken", file.path));
+            violations.push(format!("{}: number {number} is taken", file.path));
         }
         if !file.text.starts_with(&format!("# {number}: ")) {
-            broken.push(file.at(0, &format!("the title does not open with `# {number}: `")));
+            violations.push(file.at(0, &format!("the title does not start with `# {number}: `")));
         }
         for part in ["Status: ", "## Context", "## Decision", "## Consequences"] {
             if !file.text.lines().any(|line| line.starts_with(part)) {
-                broken.push(format!("{}: no line opens with `{part}`", file.path));
+                violations.push(format!("{}: no line starts with `{part}`", file.path));
             }
         }
         if !listed.contains(&file.name()) {
-            broken.push(format!("{}: is not linked from {index}", file.path));
+            violations.push(format!("{}: is not linked from {index}", file.path));
         }
     }
-    broken
+    violations
 }
 
-fn links_that_lead_nowhere(files: &[File]) -> Vec<String> {
-    let mut known = BTreeSet::from([""]);
+fn broken_links(files: &[File]) -> Vec<String> {
+    let mut existing = BTreeSet::from([""]);
     for file in files {
-        known.insert(&file.path);
-        known.extend(
+        existing.insert(&file.path);
+        existing.extend(
             file.path
                 .match_indices('/')
                 .map(|(end, _)| &file.path[..end]),
         );
     }
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.is_markdown()) {
         for (number, target) in links(&file.text) {
-            let elsewhere = target.contains("://") || target.starts_with("mailto:");
+            let external = target.contains("://") || target.starts_with("mailto:");
             let path = target.split('#').next().unwrap_or_default();
-            if elsewhere || path.is_empty() {
+            if external || path.is_empty() {
                 continue;
             }
-            if !resolved(&file.path, path).is_some_and(|path| known.contains(path.as_str())) {
-                broken.push(file.at(number, &format!("`{target}` leads nowhere")));
+            if !resolved(&file.path, path).is_some_and(|path| existing.contains(path.as_str())) {
+                violations.push(file.at(number, &format!("`{target}` is a broken link")));
             }
         }
     }
-    broken
+    violations
 }
 
-/// The path from the root that a link in `from` means; none where it leaves the repository.
+/// The target of a link in `from`, relative to the root. `None` outside the repository.
 fn resolved(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -100,7 +99,7 @@ fn resolved(from: &str, link: &str) -> Option<String> {
 }
 
 /// Every link target with its line: `[a](target)`, `[a]: target`, `src="target"`,
-/// `href="target"`. What stands in code is not a link.
+/// `href="target"`. Code is skipped.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -122,7 +121,7 @@ fn links_in(line: &str) -> Vec<&str> {
     {
         targets.push(target.trim());
     }
-    // Between the first and the second backtick is code, and so on.
+    // Every second part between backticks is code.
     for prose in line.split('`').step_by(2) {
         for (opening, closing) in [("](", ')'), ("src=\"", '"'), ("href=\"", '"')] {
             for (start, _) in prose.match_indices(opening) {
@@ -136,32 +135,31 @@ fn links_in(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_architecture_can_be_read_in_one_sitting() {
-    assert_eq!(architecture_is_too_long(&files()), [""; 0]);
+fn no_document_is_too_long() {
+    assert_no_violations(too_long);
 }
 
 #[test]
-fn an_architecture_that_nobody_will_read_is_found() {
-    let of_lines = |lines: usize| [File::imagined("ARCHITECTURE.md", &"a\n".repeat(lines))];
-    assert!(architecture_is_too_long(&of_lines(LONGEST_ARCHITECTURE)).is_empty());
-    assert_eq!(
-        architecture_is_too_long(&of_lines(LONGEST_ARCHITECTURE + 1)).len(),
-        1
-    );
+fn detects_a_document_that_is_one_line_too_long() {
+    for (path, limit) in MAX_LINES {
+        let with_lines = |lines: usize| File::new(path, &"a\n".repeat(lines));
+        assert!(too_long(&with_lines(limit)).is_empty(), "{path}");
+        assert_eq!(too_long(&with_lines(limit + 1)).len(), 1, "{path}");
+    }
 }
 
 #[test]
-fn every_decision_has_its_form_and_is_listed() {
-    assert_eq!(decisions_out_of_form(&files()), [""; 0]);
+fn every_decision_is_well_formed_and_linked() {
+    assert_eq!(malformed_decisions(&files()), [""; 0]);
 }
 
 #[test]
-fn a_decision_out_of_form_is_found() {
+fn detects_a_malformed_decision() {
     let good = "# 0001: A\n\nStatus: accepted\n\n## Context\n\n## Decision\n\n## Consequences\n";
-    let index = File::imagined("docs/decisions/README.md", "- [0001](0001-a.md)\n");
+    let index = File::new("docs/decisions/README.md", "- [0001](0001-a.md)\n");
     let with = |path: &str, text: &str| {
-        let index = File::imagined(&index.path, &index.text);
-        decisions_out_of_form(&[index, File::imagined(path, text)])
+        let index = File::new(&index.path, &index.text);
+        malformed_decisions(&[index, File::new(path, text)])
     };
     let path = "docs/decisions/0001-a.md";
     assert_eq!(with(path, good), [""; 0]);
@@ -185,23 +183,23 @@ fn a_decision_out_of_form_is_found() {
         );
     }
     let twice = [
-        File::imagined(&index.path, "[a](0001-a.md) [b](0001-b.md)"),
-        File::imagined(path, good),
-        File::imagined("docs/decisions/0001-b.md", good),
+        File::new(&index.path, "[a](0001-a.md) [b](0001-b.md)"),
+        File::new(path, good),
+        File::new("docs/decisions/0001-b.md", good),
     ];
     assert_eq!(
-        decisions_out_of_form(&twice),
+        malformed_decisions(&twice),
         ["docs/decisions/0001-b.md: number 0001 is taken"]
     );
 }
 
 #[test]
-fn every_link_between_files_leads_somewhere() {
-    assert_eq!(links_that_lead_nowhere(&files()), [""; 0]);
+fn every_link_between_files_is_valid() {
+    assert_eq!(broken_links(&files()), [""; 0]);
 }
 
 #[test]
-fn a_link_to_nothing_is_found_in_every_spelling() {
+fn detects_a_broken_link_in_every_syntax() {
     let dead = [
         "[a](gone.md)",
         "![a](gone.png \"title\")",
@@ -212,20 +210,20 @@ fn a_link_to_nothing_is_found_in_every_spelling() {
         "`code` and [a](gone.md#part)",
     ];
     for line in dead {
-        let file = File::imagined("docs/a.md", &format!("first\n{line}\n"));
-        assert_eq!(links_that_lead_nowhere(&[file]).len(), 1, "{line}");
+        let file = File::new("docs/a.md", &format!("first\n{line}\n"));
+        assert_eq!(broken_links(&[file]).len(), 1, "{line}");
     }
 }
 
 #[test]
-fn links_that_lead_somewhere_or_are_none_are_left_alone() {
+fn accepts_valid_and_external_links() {
     let text = "[a](b.md) [a](../README.md#top) [a](#here) [a](../docs) [a](./b.md \"title\")\n\
                 [a](https://example.org/gone) `[a](gone.md)`\n\
                 ```\n[a](gone.md)\n```\n";
     let files = [
-        File::imagined("docs/a.md", text),
-        File::imagined("docs/b.md", ""),
-        File::imagined("README.md", ""),
+        File::new("docs/a.md", text),
+        File::new("docs/b.md", ""),
+        File::new("README.md", ""),
     ];
-    assert_eq!(links_that_lead_nowhere(&files), [""; 0]);
+    assert_eq!(broken_links(&files), [""; 0]);
 }

@@ -1,11 +1,9 @@
-//! What no lint can check, held over every file of the repository.
+//! Repository checks that no lint covers.
 //!
-//! Each rule is a small function from files to the sentences that say where it is broken, and
-//! stands beside its two tests: the repository keeps it, and a file that breaks it is found.
-//! Words that a rule looks for are written in two halves, so that the rules keep themselves.
-//!
-//! What the compiler, rustfmt or clippy can hold does not belong here; which crate may know
-//! which is `walls.rs`.
+//! Each rule is a function from files to violations, with two tests: the repository has no violation,
+//! and a violation is detected. Rules split the strings they search for, so that they do not match
+//! themselves. Checks that the compiler, rustfmt or clippy can do are not repeated here. For
+//! dependencies between crates, see `dependencies.rs`.
 
 #![allow(
     clippy::expect_used,
@@ -13,7 +11,8 @@
 )]
 
 mod docs;
-mod places;
+mod hygiene;
 mod scripts;
 mod sources;
 mod tree;
+mod wording;

@@ -1,34 +1,33 @@
-//! The scripts: each can be run as it stands, says which shell it needs, and stops at the first
-//! thing that fails.
+//! Scripts: executable, valid bash, and stopping at the first error.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::tree::{File, every_file_keeps, files, root};
+use crate::tree::{File, assert_no_violations, files, root};
 
 const FIRST_LINE: &str = "#!/usr/bin/env bash";
 
-fn would_go_on_after_a_failure(file: &File) -> Vec<String> {
-    let mut broken = Vec::new();
+fn ignores_errors(file: &File) -> Vec<String> {
+    let mut violations = Vec::new();
     if file.is_script() && file.text.lines().next() != Some(FIRST_LINE) {
-        broken.push(file.at(0, &format!("does not open with `{FIRST_LINE}`")));
+        violations.push(file.at(0, &format!("does not start with `{FIRST_LINE}`")));
     }
     if file.is_script() && !file.text.lines().any(|line| line == "set -euo pipefail") {
-        broken.push(format!("{}: has no `set -euo pipefail`", file.path));
+        violations.push(format!("{}: has no `set -euo pipefail`", file.path));
     }
-    broken
+    violations
 }
 
-fn cannot_be_parsed(script: &Path) -> bool {
+fn is_invalid_bash(script: &Path) -> bool {
     let parsed = Command::new("bash").arg("-n").arg(script).output();
-    !parsed.expect("bash starts").status.success()
+    !parsed.expect("bash is installed").status.success()
 }
 
 #[cfg(unix)]
-fn cannot_be_run(script: &Path) -> bool {
+fn is_not_executable(script: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(script)
-        .expect("the script is there")
+        .expect("the script exists")
         .permissions()
         .mode();
     mode & 0o111 != 0o111
@@ -44,61 +43,61 @@ fn scripts() -> Vec<std::path::PathBuf> {
     scripts
 }
 
-/// A file for one test, gone when the test ends.
-struct Scratch(std::path::PathBuf);
+/// A temporary file, deleted at the end of the test.
+struct TempScript(std::path::PathBuf);
 
-impl Scratch {
-    fn holding(name: &str, text: &str) -> Self {
+impl TempScript {
+    fn new(name: &str, text: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::write(&path, text).expect("a scratch file can be written");
+        std::fs::write(&path, text).expect("the file is written");
         Self(path)
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempScript {
     fn drop(&mut self) {
-        // What cannot be removed lies in the build's own folder, and is overwritten next time.
+        // The file is in the build directory, and the next run overwrites it.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 #[test]
-fn every_script_stops_at_the_first_failure() {
-    every_file_keeps(would_go_on_after_a_failure);
+fn every_script_stops_at_the_first_error() {
+    assert_no_violations(ignores_errors);
 }
 
 #[test]
-fn a_script_that_would_go_on_is_found() {
-    let bad = File::imagined("script/a", "#!/bin/sh\ntrue\n");
-    assert_eq!(would_go_on_after_a_failure(&bad).len(), 2);
-    let good = File::imagined("script/a", &format!("{FIRST_LINE}\nset -euo pipefail\n"));
-    assert!(would_go_on_after_a_failure(&good).is_empty());
+fn detects_a_script_that_ignores_errors() {
+    let bad = File::new("script/a", "#!/bin/sh\ntrue\n");
+    assert_eq!(ignores_errors(&bad).len(), 2);
+    let good = File::new("script/a", &format!("{FIRST_LINE}\nset -euo pipefail\n"));
+    assert!(ignores_errors(&good).is_empty());
 }
 
 #[test]
 fn every_script_can_be_parsed() {
     for script in scripts() {
-        assert!(!cannot_be_parsed(&script), "{}", script.display());
+        assert!(!is_invalid_bash(&script), "{}", script.display());
     }
 }
 
 #[test]
-fn a_script_that_cannot_be_parsed_is_found() {
-    let bad = Scratch::holding("unparsable", "if true; then\n");
-    assert!(cannot_be_parsed(&bad.0));
+fn detects_invalid_bash() {
+    let bad = TempScript::new("unparsable", "if true; then\n");
+    assert!(is_invalid_bash(&bad.0));
 }
 
 #[cfg(unix)]
 #[test]
-fn every_script_can_be_run() {
+fn every_script_is_executable() {
     for script in scripts() {
-        assert!(!cannot_be_run(&script), "{}", script.display());
+        assert!(!is_not_executable(&script), "{}", script.display());
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_script_that_cannot_be_run_is_found() {
-    let bad = Scratch::holding("not-executable", "true\n");
-    assert!(cannot_be_run(&bad.0));
+fn detects_a_script_that_is_not_executable() {
+    let bad = TempScript::new("not-executable", "true\n");
+    assert!(is_not_executable(&bad.0));
 }

@@ -1,7 +1,6 @@
-//! The files that the rules look at: what git tracks or would track.
+//! The files of the repository: tracked by git, or untracked and not ignored.
 //!
-//! Where there is no git, as in an unpacked archive, it is everything but the build's output.
-//! Files that are not text are known by their names alone.
+//! Without git, as in an unpacked archive: all files except the build output. Binary files have no text.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,13 +10,13 @@ use std::process::Command;
 pub(crate) struct File {
     /// From the root of the repository, with `/` between the parts.
     pub(crate) path: String,
-    /// Empty where it is no text.
+    /// Empty if it is not text.
     pub(crate) text: String,
 }
 
 impl File {
-    /// A file that only exists for a test of a rule.
-    pub(crate) fn imagined(path: &str, text: &str) -> Self {
+    /// A file for the test of a rule.
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         Self {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -37,11 +36,11 @@ impl File {
     }
 
     pub(crate) fn is_script(&self) -> bool {
-        // What has an ending is a program that a script runs, in the language that it says.
+        // Files with an extension are programs in other languages.
         (self.path.starts_with("script/") && !self.name().contains('.')) || self.path == ".ci/run"
     }
 
-    /// A finding about one line, in the form that editors can open.
+    /// A violation at a line, in the format that editors recognise.
     pub(crate) fn at(&self, line: usize, what: &str) -> String {
         format!("{}:{}: {what}", self.path, line + 1)
     }
@@ -51,18 +50,18 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
-        .expect("the crate stands two folders deep")
+        .expect("the crate is two directories deep")
         .to_owned()
 }
 
 /// Every file of the repository.
 pub(crate) fn files() -> Vec<File> {
     let root = root();
-    let paths = tracked(&root).unwrap_or_else(|| walked(&root));
+    let paths = tracked(&root).unwrap_or_else(|| walk(&root));
     assert!(!paths.is_empty(), "no files under {}", root.display());
     paths
         .into_iter()
-        // A file that was deleted but not yet from the index is no longer there to read.
+        // A deleted file can still be in the index.
         .filter_map(|path| {
             let bytes = std::fs::read(root.join(&path)).ok()?;
             let text = String::from_utf8(bytes).unwrap_or_default();
@@ -71,7 +70,7 @@ pub(crate) fn files() -> Vec<File> {
         .collect()
 }
 
-/// What git tracks, and what it would track: a rule should speak before the commit.
+/// Includes untracked files, so that violations are reported before the commit.
 fn tracked(root: &Path) -> Option<Vec<String>> {
     if !root.join(".git").exists() {
         return None;
@@ -92,16 +91,16 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
     Some(paths.split_terminator('\0').map(str::to_owned).collect())
 }
 
-fn walked(root: &Path) -> Vec<String> {
+fn walk(root: &Path) -> Vec<String> {
     let mut paths = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder can be listed") {
-            let path = entry.expect("a folder can be listed").path();
-            let from_root = path.strip_prefix(root).expect("it is under the root");
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("the directory is readable") {
+            let path = entry.expect("the directory is readable").path();
+            let from_root = path.strip_prefix(root).expect("the path is under the root");
             if path.is_dir() {
                 if ![Path::new("target"), Path::new(".git")].contains(&from_root) {
-                    folders.push(path);
+                    directories.push(path);
                 }
             } else {
                 paths.push(from_root.to_string_lossy().into_owned());
@@ -112,18 +111,18 @@ fn walked(root: &Path) -> Vec<String> {
     paths
 }
 
-/// The repository keeps a rule that looks at one file at a time.
+/// Asserts that no file violates the rule.
 #[track_caller]
-pub(crate) fn every_file_keeps(rule: fn(&File) -> Vec<String>) {
-    let broken: Vec<_> = files().iter().flat_map(rule).collect();
-    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+pub(crate) fn assert_no_violations(rule: fn(&File) -> Vec<String>) {
+    let violations: Vec<_> = files().iter().flat_map(rule).collect();
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
 #[test]
-fn this_file_is_among_the_files_whether_or_not_git_is_asked() {
+fn lists_this_file_with_and_without_git() {
     let here = "crates/onward/tests/tidy/tree.rs";
     assert!(files().iter().any(|file| file.path == here));
-    let walked = walked(&root());
+    let walked = walk(&root());
     assert!(walked.iter().any(|path| path == here));
     assert!(!walked.iter().any(|path| path.starts_with("target/")));
 }
