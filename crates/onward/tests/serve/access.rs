@@ -1,89 +1,89 @@
-//! Who comes in: nobody without saying who they are, but on loopback; and nobody does more than their
-//! role.
+//! Authentication and roles: only loopback works without a token, and every role can do no more than
+//! it is allowed to.
 
 use reqwest::Method;
 use reqwest::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
 use crate::basics::plan;
-use crate::house::{House, Server, send};
-use crate::routes::{ROLES, may, samples};
+use crate::routes::{ROLES, is_allowed, samples};
+use crate::test_server::{RunningServer, TestServer, send};
 
-const CLOSED: &str = "[access]\nrequire_tokens = true";
+const TOKENS_REQUIRED: &str = "[access]\nrequire_tokens = true";
 
 #[tokio::test]
-async fn another_address_needs_tokens_or_a_provider() {
-    let house = House::new("unguarded");
-    let output = house.run(&["serve", "--bind", "0.0.0.0:0"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(4), "{told}");
-    assert!(
-        told.contains("error: `0.0.0.0:0` can be reached from other machines"),
-        "{told}"
-    );
-    assert!(
-        told.contains("hint: make a token first (`onward token create"),
-        "{told}"
-    );
+async fn listening_beyond_loopback_requires_authentication() {
+    let setup = TestServer::new("no-auth");
+    let output = setup.run(&["--json", "serve", "--bind", "0.0.0.0:0"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    let error: Value = serde_json::from_str(&stderr).expect("valid JSON");
+    assert_eq!(error["error"]["code"], "not_configured", "{stderr}");
 
-    let token = house.token("local", "ci", "agent");
-    let mut server = house.serve_with(&["serve", "--bind", "0.0.0.0:0"]);
+    let token = setup.token("local", "ci", "agent");
+    let mut server = setup.serve_with(&["serve", "--bind", "0.0.0.0:0"]);
     server.url = server.url.replace("0.0.0.0", "127.0.0.1");
     server
         .get("/api/v1/ping")
         .await
-        .refused(401, "unauthorized");
+        .expect_problem(401, "unauthorized");
     assert_eq!(
-        server.get_as(&token, "/api/v1/ping").await.done()["user"],
+        server.get_as(&token, "/api/v1/ping").await.expect_success()["user"],
         "token:ci"
     );
 
-    let revoked = House::new("unguarded-revoked");
+    let revoked = TestServer::new("no-auth-revoked");
     let _ = revoked.token("local", "ci", "agent");
-    revoked.prints(&["token", "revoke", "ci"]);
+    revoked.run_ok(&["token", "revoke", "ci"]);
     let output = revoked.run(&["serve", "--bind", "0.0.0.0:0"]);
     assert_eq!(
         output.status.code(),
         Some(4),
-        "a token that opens nothing is none"
+        "a revoked token does not count"
     );
 
-    for lines in [
-        CLOSED,
+    for config in [
+        TOKENS_REQUIRED,
         "[access.issuer]\nurl = \"https://id.example.org\"\naudience = \"onward\"",
     ] {
-        let house = House::new("guarded").configured(lines);
-        let mut server = house.serve_with(&["serve", "--bind", "0.0.0.0:0"]);
+        let setup = TestServer::new("auth").with_config(config);
+        let mut server = setup.serve_with(&["serve", "--bind", "0.0.0.0:0"]);
         server.url = server.url.replace("0.0.0.0", "127.0.0.1");
         server
             .get("/api/v1/ping")
             .await
-            .refused(401, "unauthorized");
+            .expect_problem(401, "unauthorized");
     }
 }
 
-/// A plan, a step of it, and the id of a token.
-async fn made(server: &Server, token: &str) -> (String, String, String) {
-    let made = server.post_as(token, "/api/v1/plans", plan()).await.done();
+/// Creates a plan and a token. Returns the ids of the plan, its first step and the token.
+async fn create_plan_and_token(server: &RunningServer, token: &str) -> (String, String, String) {
+    let created = server
+        .post_as(token, "/api/v1/plans", plan())
+        .await
+        .expect_success();
     let body = json!({ "name": "spare", "role": "viewer" });
-    let spare = server.post_as(token, "/api/v1/tokens", body).await.done();
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let spare = server
+        .post_as(token, "/api/v1/tokens", body)
+        .await
+        .expect_success();
+    let text = |value: &Value| value.as_str().expect("value is a string").to_owned();
     (
-        text(&made["planId"]),
-        text(&made["firstStep"]["stepId"]),
+        text(&created["planId"]),
+        text(&created["firstStep"]["stepId"]),
         text(&spare["tokenId"]),
     )
 }
 
 #[tokio::test]
-async fn without_a_good_token_every_route_is_closed() {
-    let house = House::new("closed").configured(CLOSED);
-    let owner = house.token("local", "owner", "owner");
-    let revoked = house.token("local", "gone", "owner");
-    house.prints(&["token", "revoke", "gone"]);
-    let expired = house.expired_token().await;
-    let server = house.serve();
-    let (plan, step, token) = made(&server, &owner).await;
+async fn rejects_invalid_tokens_on_every_route() {
+    let setup = TestServer::new("closed").with_config(TOKENS_REQUIRED);
+    let owner = setup.token("local", "owner", "owner");
+    let revoked = setup.token("local", "revoked", "owner");
+    setup.run_ok(&["token", "revoke", "revoked"]);
+    let expired = setup.expired_token().await;
+    let server = setup.serve();
+    let (plan, step, token) = create_plan_and_token(&server, &owner).await;
     let samples = samples(&server, Some(&owner), (&plan, &step, &token)).await;
     let mut routes: Vec<(Method, String)> = samples
         .into_iter()
@@ -102,11 +102,11 @@ async fn without_a_good_token_every_route_is_closed() {
     for path in ["/mcp", "/healthz", "/.well-known/oauth-protected-resource"] {
         routes.push((Method::POST, path.to_owned()));
     }
-    let wrong = format!("onw_{}", "0".repeat(40));
+    let invalid = format!("onw_{}", "0".repeat(40));
     let none: Option<String> = None;
     let headers = [
         none,
-        Some(format!("Bearer {wrong}")),
+        Some(format!("Bearer {invalid}")),
         Some(format!("Bearer {revoked}")),
         Some(format!("Bearer {expired}")),
         Some(format!("Bearer {}", &owner[..owner.len() - 1])),
@@ -117,25 +117,28 @@ async fn without_a_good_token_every_route_is_closed() {
     ];
     for (method, path) in &routes {
         for header in &headers {
-            let mut request = server.ask(method.clone(), path);
+            let mut request = server.request(method.clone(), path);
             if let Some(header) = header {
                 request = request.header(AUTHORIZATION, header);
             }
-            let answer = send(request).await;
-            answer.refused(401, "unauthorized");
+            let response = send(request).await;
+            response.expect_problem(401, "unauthorized");
             let metadata = match path.as_str() {
                 "/mcp" => "/.well-known/oauth-protected-resource/mcp",
                 _ => "/.well-known/oauth-protected-resource",
             };
             let expected = format!("resource_metadata=\"{}{metadata}\"", server.url);
-            assert!(answer.challenge.starts_with("Bearer "), "{answer:?}");
-            assert!(answer.challenge.ends_with(&expected), "{answer:?}");
-            assert_eq!(answer.challenge.contains("invalid_token"), header.is_some());
+            assert!(response.challenge.starts_with("Bearer "), "{response:?}");
+            assert!(response.challenge.ends_with(&expected), "{response:?}");
+            assert_eq!(
+                response.challenge.contains("invalid_token"),
+                header.is_some()
+            );
         }
     }
-    // Nothing of it was done, and what is open is open.
+    // The rejected requests changed nothing, and the public routes need no token.
     let audit = format!("/api/v1/plans/{plan}/audit");
-    let audit = server.get_as(&owner, &audit).await.done();
+    let audit = server.get_as(&owner, &audit).await.expect_success();
     assert_eq!(audit["events"].as_array().map(Vec::len), Some(1));
     for path in [
         "/healthz",
@@ -147,49 +150,60 @@ async fn without_a_good_token_every_route_is_closed() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_refused_also_where_none_is_needed() {
-    let server = House::new("mistaken").serve();
-    assert_eq!(server.get("/api/v1/ping").await.done()["user"], "user:ann");
-    let wrong = format!("onw_{}", "0".repeat(40));
-    let answer = server.get_as(&wrong, "/api/v1/ping").await;
-    answer.refused(401, "unauthorized");
-    let token = server.house.token("local", "mine", "viewer");
+async fn rejects_an_invalid_token_even_if_none_is_required() {
+    let server = TestServer::new("invalid-token").serve();
     assert_eq!(
-        server.get_as(&token, "/api/v1/ping").await.done()["user"],
+        server.get("/api/v1/ping").await.expect_success()["user"],
+        "user:ann"
+    );
+    let invalid = format!("onw_{}", "0".repeat(40));
+    let response = server.get_as(&invalid, "/api/v1/ping").await;
+    response.expect_problem(401, "unauthorized");
+    let token = server.setup.token("local", "mine", "viewer");
+    assert_eq!(
+        server.get_as(&token, "/api/v1/ping").await.expect_success()["user"],
         "token:mine"
     );
     server
         .post_as(&token, "/api/v1/plans", plan())
         .await
-        .refused(403, "forbidden");
-    // Taken back, it opens nothing from then on.
-    server.house.prints(&["token", "revoke", "mine"]);
+        .expect_problem(403, "forbidden");
+    // A revoked token is rejected immediately.
+    server.setup.run_ok(&["token", "revoke", "mine"]);
     server
         .get_as(&token, "/api/v1/ping")
         .await
-        .refused(401, "unauthorized");
+        .expect_problem(401, "unauthorized");
 }
 
 #[tokio::test]
-async fn every_role_does_what_it_may_and_nothing_else() {
-    let house = House::new("roles").configured(CLOSED);
+async fn every_role_is_limited_to_its_permissions() {
+    let setup = TestServer::new("roles").with_config(TOKENS_REQUIRED);
     let tokens: Vec<(&str, String)> = ROLES
         .iter()
-        .map(|role| (*role, house.token("acme", role, role)))
+        .map(|role| (*role, setup.token("acme", role, role)))
         .collect();
     let owner = tokens[0].1.clone();
-    let server = house.serve();
-    let (plan, step, token) = made(&server, &owner).await;
+    let server = setup.serve();
+    let (plan, step, token) = create_plan_and_token(&server, &owner).await;
     let samples = samples(&server, Some(&owner), (&plan, &step, &token)).await;
     let mut forbidden = 0;
     for (role, token) in tokens.iter().rev() {
         for sample in &samples {
-            let answer = sample.send(&server, Some(token)).await;
-            if may(role, sample.least) {
-                assert_ne!(answer.status.as_u16(), 401, "{role} {sample:?}: {answer:?}");
-                assert_ne!(answer.status.as_u16(), 403, "{role} {sample:?}: {answer:?}");
+            let response = sample.send(&server, Some(token)).await;
+            if is_allowed(role, sample.min_role) {
+                assert_ne!(
+                    response.status.as_u16(),
+                    401,
+                    "{role} {sample:?}: {response:?}"
+                );
+                assert_ne!(
+                    response.status.as_u16(),
+                    403,
+                    "{role} {sample:?}: {response:?}"
+                );
             } else {
-                let problem = answer.refused(403, "forbidden");
+                let problem = response.expect_problem(403, "forbidden");
                 assert!(
                     problem["detail"]
                         .as_str()

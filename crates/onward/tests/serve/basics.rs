@@ -1,61 +1,62 @@
-//! How it starts, what it says about itself, and how it ends.
+//! Startup, readiness, unknown routes, shutdown and the request log.
+
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::json;
 
-use crate::house::{House, send};
+use crate::test_server::{TIMEOUT, TestServer, send};
 
 #[tokio::test]
-async fn it_prints_one_line_with_its_address_when_it_is_ready() {
-    let server = House::new("ready").serve();
+async fn prints_its_address_when_ready() {
+    let server = TestServer::new("ready").serve();
     assert_eq!(
-        server.line,
+        server.ready_line,
         format!("onward is listening on {}\n", server.url)
     );
     assert!(server.url.starts_with("http://127.0.0.1:"));
     assert!(!server.url.ends_with(":0"));
     assert_eq!(
-        server.get("/healthz").await.done(),
+        server.get("/healthz").await.expect_success(),
         json!({ "status": "ok" })
     );
 
-    let server = House::new("ready-json").serve_with(&["--json", "serve", "--bind", "127.0.0.1:0"]);
-    let line: serde_json::Value = serde_json::from_str(&server.line).expect("JSON");
+    let server =
+        TestServer::new("ready-json").serve_with(&["--json", "serve", "--bind", "127.0.0.1:0"]);
+    let line: serde_json::Value = serde_json::from_str(&server.ready_line).expect("valid JSON");
     assert_eq!(line, json!({ "url": server.url }));
 }
 
 #[tokio::test]
-async fn the_configuration_says_where_and_the_flag_counts_more() {
-    let server = House::new("bind")
-        .configured("[serve]\nbind = \"192.0.2.1:1\"")
+async fn the_bind_flag_overrides_the_configuration() {
+    let server = TestServer::new("bind")
+        .with_config("[serve]\nbind = \"192.0.2.1:1\"")
         .serve();
     assert!(server.get("/readyz").await.status.is_success());
-    let server = House::new("bind-configured")
-        .configured("[serve]\nbind = \"127.0.0.1:0\"")
+    let server = TestServer::new("bind-configured")
+        .with_config("[serve]\nbind = \"127.0.0.1:0\"")
         .serve_with(&["serve"]);
     assert!(server.get("/readyz").await.status.is_success());
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_or_none_is_refused() {
-    let server = House::new("taken").serve();
-    let taken = server.url.trim_start_matches("http://");
-    let output = server.house.run(&["serve", "--bind", taken]);
+async fn rejects_addresses_that_are_in_use_or_invalid() {
+    let server = TestServer::new("in-use").serve();
+    let in_use = server.url.trim_start_matches("http://");
+    let output = server.setup.run(&["serve", "--bind", in_use]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        told.contains("hint: choose another one with `--bind`"),
-        "{told}"
-    );
-    for wrong in ["7171", "localhost", "host:1", "127.0.0.1:99999"] {
-        let output = server.house.run(&["serve", "--bind", wrong]);
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let (_, port) = in_use.split_once(':').expect("address has a port");
+    assert!(stderr.contains(port), "{stderr}");
+    for invalid in ["7171", "localhost", "host:1", "127.0.0.1:99999"] {
+        let output = server.setup.run(&["serve", "--bind", invalid]);
+        assert_eq!(output.status.code(), Some(2), "{invalid}");
     }
 }
 
 #[tokio::test]
-async fn where_there_is_nothing_it_names_what_there_is() {
-    let server = House::new("nowhere").serve();
+async fn unknown_paths_return_the_available_prefixes() {
+    let server = TestServer::new("unknown-paths").serve();
     for path in [
         "/nowhere",
         "/api",
@@ -63,8 +64,8 @@ async fn where_there_is_nothing_it_names_what_there_is() {
         "/api/v1/plan",
         "/mcp/x",
     ] {
-        let problem = server.get(path).await.refused(404, "invalid_input");
-        let hint = problem["hint"].as_str().expect("a text");
+        let problem = server.get(path).await.expect_problem(404, "invalid_input");
+        let hint = problem["hint"].as_str().expect("value is a string");
         assert!(
             hint.contains("`/mcp`") && hint.contains("`/api/v1`"),
             "{hint}"
@@ -75,74 +76,77 @@ async fn where_there_is_nothing_it_names_what_there_is() {
                 .is_some_and(|text| text.contains(path))
         );
     }
-    let put = send(server.ask(Method::PUT, "/api/v1/plans")).await;
-    put.refused(405, "invalid_input");
+    let put = send(server.request(Method::PUT, "/api/v1/plans")).await;
+    put.expect_problem(405, "invalid_input");
 }
 
 #[tokio::test]
-async fn both_signals_end_it_well() {
+async fn exits_cleanly_on_sigterm_and_sigint() {
     for signal in ["-TERM", "-INT"] {
-        let mut server = House::new(&format!("signal{signal}")).serve();
-        let made = server.post("/api/v1/plans", plan()).await.done();
+        let mut server = TestServer::new(&format!("signal{signal}")).serve();
+        let created = server.post("/api/v1/plans", plan()).await.expect_success();
         server.signal(signal);
-        assert_eq!(server.ended().code(), Some(0), "{}", server.house.told());
-        assert_eq!(server.house.told(), "", "a good end is quiet");
-        let id = made["planId"].as_str().expect("an id");
-        let shown = server.house.prints(&["--json", "plan", "show", id]);
-        assert!(shown.contains(id));
-        // What was called is in the log of calls, which is written after the answers.
-        let log = rows(&server.house);
-        assert_eq!(log, ["create_research_plan"], "the log is flushed");
+        assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
+        assert_eq!(server.setup.stderr(), "", "a clean shutdown logs nothing");
+        let id = created["planId"].as_str().expect("id is a string");
+        let plan = server.setup.run_ok(&["--json", "plan", "show", id]);
+        assert!(plan.contains(id));
+        // The request log is written after the response, and flushed on shutdown.
+        let requests = logged_requests(&server.setup);
+        let tools: Vec<&str> = requests.iter().map(|(tool, _)| tool.as_str()).collect();
+        assert_eq!(tools, ["create_research_plan"]);
     }
 }
 
-/// The tools that were called, as the database remembers them.
-fn rows(house: &House) -> Vec<String> {
-    calls(house).into_iter().map(|(tool, _)| tool).collect()
-}
-
 #[tokio::test]
-async fn a_token_is_in_its_answer_and_not_in_the_log_of_calls() {
-    let mut server = House::new("log-of-calls").serve();
-    let asked = json!({ "name": "ci", "role": "agent" });
-    let made = server.post("/api/v1/tokens", asked).await.done();
-    let token = made["token"].as_str().expect("a token");
+async fn a_created_token_is_not_in_the_request_log() {
+    let mut server = TestServer::new("request-log").serve();
+    let request = json!({ "name": "ci", "role": "agent" });
+    let created = server
+        .post("/api/v1/tokens", request)
+        .await
+        .expect_success();
+    let token = created["token"].as_str().expect("token returned");
     assert_eq!(
         server.get_as(token, "/api/v1/plans").await.status.as_u16(),
         200
     );
-    server.get("/api/v1/tokens").await.done();
+    server.get("/api/v1/tokens").await.expect_success();
     server.signal("-TERM");
-    assert_eq!(server.ended().code(), Some(0));
-    let calls = calls(&server.house);
-    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert_eq!(server.wait().code(), Some(0));
+    let requests = logged_requests(&server.setup);
+    assert_eq!(requests.len(), 2, "{requests:?}");
     assert!(
-        calls.iter().all(|(_, said)| !said.contains(token)),
-        "{calls:?}"
+        requests.iter().all(|(_, content)| !content.contains(token)),
+        "{requests:?}"
     );
 }
 
-/// The calls with what was said, as the database remembers them.
-fn calls(house: &House) -> Vec<(String, String)> {
+/// The tool name and content of each logged request.
+fn logged_requests(setup: &TestServer) -> Vec<(String, String)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let folder = house.folder.clone();
+    let dir = setup.dir.clone();
     let read = std::thread::spawn(move || {
-        runtime.expect("a runtime").block_on(async {
-            let address = onward_engine::Address::File(folder.join("onward.db"));
+        runtime.expect("runtime started").block_on(async {
+            let address = onward_engine::Address::File(dir.join("onward.db"));
             let engine = onward_engine::Engine::open(&address, Default::default());
-            let engine = engine.await.expect("it opens");
+            let engine = engine.await.expect("database opened");
             let caller = onward_engine::Caller::local("test");
-            let calls = engine.calls(&caller, 100).await.expect("it reads");
+            let requests = engine.logged_requests(&caller, 100).await;
             engine.close().await;
-            calls
+            requests
+                .expect("log read")
                 .into_iter()
-                .map(|call| (call.tool, format!("{} {}", call.request, call.response)))
+                .map(|request| {
+                    let content = format!("{} {}", request.request, request.response);
+                    (request.tool, content)
+                })
                 .collect()
         })
     });
-    read.join().expect("it reads")
+    read.join().expect("log read")
 }
 
 pub(crate) fn plan() -> serde_json::Value {
@@ -157,24 +161,32 @@ pub(crate) fn plan() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_database_that_goes_away_is_not_ready_and_comes_back() {
+async fn readiness_follows_the_database() {
     let cluster = onward_testbed::Cluster::start();
-    let server = House::new("away").on(cluster.database()).serve();
+    let server = TestServer::new("database-outage")
+        .with_database(cluster.database())
+        .serve();
     assert_eq!(
-        server.get("/readyz").await.done(),
+        server.get("/readyz").await.expect_success(),
         json!({ "status": "ready" })
     );
     cluster.stop();
-    server.get("/readyz").await.refused(503, "unavailable");
+    server
+        .get("/readyz")
+        .await
+        .expect_problem(503, "unavailable");
     assert!(
         server.get("/healthz").await.status.is_success(),
-        "the process lives"
+        "the process is alive"
     );
     server
         .get("/api/v1/plans")
         .await
-        .refused(503, "unavailable");
+        .expect_problem(503, "unavailable");
     cluster.restart();
-    let back = server.get("/readyz").await;
-    assert_eq!(back.done(), json!({ "status": "ready" }));
+    let deadline = Instant::now() + TIMEOUT;
+    while !server.get("/readyz").await.status.is_success() {
+        assert!(Instant::now() < deadline, "the server did not reconnect");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

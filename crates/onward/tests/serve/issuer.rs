@@ -1,5 +1,4 @@
-//! An identity provider on this machine: it makes its keys, publishes them, and signs what it is asked
-//! to, also what it should not.
+//! A local identity provider with generated keys. It signs any claims, including invalid ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -15,16 +14,16 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use rsa::pkcs1::EncodeRsaPrivateKey;
 use serde_json::{Value, json};
 
-/// Making one takes a while, so the tests share it.
+/// Shared between the tests, because generating an RSA key is slow.
 static RSA: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).expect("a key");
-    key.to_pkcs1_der().expect("a key").as_bytes().to_vec()
+    let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).expect("key generated");
+    key.to_pkcs1_der().expect("key encoded").as_bytes().to_vec()
 });
 
-/// What stands before the seed of an Ed25519 key in its document.
-const ED25519: &[u8] = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+/// The PKCS #8 header of an Ed25519 key; the seed follows.
+const ED25519_HEADER: &[u8] = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
-/// A key with its name.
+/// A signing key.
 #[derive(Clone)]
 pub(crate) struct Key {
     pub(crate) kid: String,
@@ -36,14 +35,16 @@ impl Key {
     pub(crate) fn new(kid: &str, algorithm: Algorithm) -> Self {
         let random = SystemRandom::new();
         let secret = if algorithm == Algorithm::ES256 {
-            let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
-            EncodingKey::from_ec_der(made.expect("a key").as_ref())
+            let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
+            EncodingKey::from_ec_der(pkcs8.expect("key generated").as_ref())
         } else if algorithm == Algorithm::EdDSA {
-            // The first form of such a document: the second, which `ring` writes, is not read.
-            let seed: [u8; 32] = ring::rand::generate(&random).expect("chance").expose();
-            EncodingKey::from_ed_der(&[ED25519, &seed].concat())
+            // PKCS #8 version 1: `jsonwebtoken` cannot read version 2, which `ring` writes.
+            let seed: [u8; 32] = ring::rand::generate(&random)
+                .expect("random bytes")
+                .expose();
+            EncodingKey::from_ed_der(&[ED25519_HEADER, &seed].concat())
         } else {
-            assert_eq!(algorithm, Algorithm::RS256, "there is a key for it");
+            assert_eq!(algorithm, Algorithm::RS256, "unsupported algorithm");
             EncodingKey::from_rsa_der(&RSA)
         };
         Self {
@@ -53,61 +54,64 @@ impl Key {
         }
     }
 
-    /// What the provider publishes of it.
+    /// The public key as a JWK.
     pub(crate) fn public(&self) -> Value {
-        let mut jwk = Jwk::from_encoding_key(&self.secret, self.algorithm).expect("a key");
+        let mut jwk = Jwk::from_encoding_key(&self.secret, self.algorithm).expect("valid key");
         jwk.common.key_id = Some(self.kid.clone());
-        serde_json::to_value(jwk).expect("JSON")
+        serde_json::to_value(jwk).expect("valid JSON")
     }
 
-    /// A token that says this.
+    /// Signs a token with these claims.
     pub(crate) fn sign(&self, claims: &Value) -> String {
         self.sign_with(Header::new(self.algorithm), claims)
     }
 
-    /// The same, under another header.
+    /// Signs a token with a custom header.
     pub(crate) fn sign_with(&self, mut header: Header, claims: &Value) -> String {
         header.kid = Some(self.kid.clone());
-        encode(&header, claims, &self.secret).expect("it is signed")
+        encode(&header, claims, &self.secret).expect("token signed")
     }
 }
 
-/// The provider, while it runs.
+/// A running identity provider.
 pub(crate) struct Issuer {
     pub(crate) url: String,
     pub(crate) audience: String,
-    state: Arc<Published>,
+    state: Arc<IssuerState>,
 }
 
 #[derive(Default)]
-struct Published {
+struct IssuerState {
     url: Mutex<String>,
     keys: Mutex<Vec<Value>>,
-    fetched: AtomicUsize,
+    fetch_count: AtomicUsize,
 }
 
-async fn keys(State(state): State<Arc<Published>>) -> Json<Value> {
-    state.fetched.fetch_add(1, Ordering::SeqCst);
+async fn keys(State(state): State<Arc<IssuerState>>) -> Json<Value> {
+    state.fetch_count.fetch_add(1, Ordering::SeqCst);
     Json(json!({ "keys": *state.keys.lock().unwrap() }))
 }
 
-async fn discovery(State(state): State<Arc<Published>>) -> Json<Value> {
+async fn discovery(State(state): State<Arc<IssuerState>>) -> Json<Value> {
     let url = state.url.lock().unwrap().clone();
     Json(json!({ "issuer": url, "jwks_uri": format!("{url}/keys") }))
 }
 
 impl Issuer {
-    /// Starts one that publishes these keys.
+    /// Starts a provider that publishes these keys.
     pub(crate) async fn start(published: &[&Key]) -> Self {
-        let state = Arc::new(Published::default());
+        let state = Arc::new(IssuerState::default());
         let routes = Router::new()
             .route("/keys", get(keys))
             .route("/.well-known/openid-configuration", get(discovery))
             .with_state(Arc::clone(&state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
-            .expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+            .expect("port bound");
+        let url = format!(
+            "http://{}",
+            listener.local_addr().expect("address is valid")
+        );
         tokio::spawn(async move { axum::serve(listener, routes).await });
         state.url.lock().unwrap().clone_from(&url);
         let issuer = Self {
@@ -119,22 +123,22 @@ impl Issuer {
         issuer
     }
 
-    /// These are its keys from now on.
+    /// Replaces the published keys.
     pub(crate) fn publish(&self, keys: &[&Key]) {
         *self.state.keys.lock().unwrap() = keys.iter().map(|key| key.public()).collect();
     }
 
-    /// Publishes something that is no key of ours.
+    /// Publishes an additional key.
     pub(crate) fn publish_also(&self, key: Value) {
         self.state.keys.lock().unwrap().push(key);
     }
 
-    /// How often its keys were fetched.
-    pub(crate) fn fetched(&self) -> usize {
-        self.state.fetched.load(Ordering::SeqCst)
+    /// The number of key requests so far.
+    pub(crate) fn fetch_count(&self) -> usize {
+        self.state.fetch_count.load(Ordering::SeqCst)
     }
 
-    /// What a good token says.
+    /// The claims of a valid token.
     pub(crate) fn claims(&self) -> Value {
         json!({
             "iss": self.url,
@@ -146,8 +150,8 @@ impl Issuer {
         })
     }
 
-    /// The lines that make a server believe it.
-    pub(crate) fn lines(&self) -> String {
+    /// The configuration of a server that accepts tokens of this provider.
+    pub(crate) fn config(&self) -> String {
         format!(
             "[access.issuer]\nurl = \"{}\"\naudience = \"{}\"\nscopes = [\"onward\"]",
             self.url, self.audience
@@ -157,5 +161,5 @@ impl Issuer {
 
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.expect("after 1970").as_secs()
+    since.expect("clock is past 1970").as_secs()
 }

@@ -1,4 +1,4 @@
-//! Tokens of an identity provider: which are believed, as whom, and which are not.
+//! Tokens of an identity provider: signatures, claims, scopes, tenants, key rotation and outages.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -6,59 +6,74 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 use crate::basics::plan;
-use crate::house::House;
 use crate::issuer::{Issuer, Key, now};
+use crate::test_server::TestServer;
 
 const PING: &str = "/api/v1/ping";
 
-/// The claims with one of them changed, or taken out.
-fn but(mut claims: Value, name: &str, value: Option<Value>) -> Value {
-    let claims_of = claims.as_object_mut().expect("an object");
+/// Replaces one claim, or removes it.
+fn with_claim(mut claims: Value, name: &str, value: Option<Value>) -> Value {
+    let object = claims.as_object_mut().expect("value is an object");
     match value {
-        Some(value) => claims_of.insert(name.to_owned(), value),
-        None => claims_of.remove(name),
+        Some(value) => object.insert(name.to_owned(), value),
+        None => object.remove(name),
     };
     claims
 }
 
 #[tokio::test]
-async fn every_kind_of_signature_that_is_accepted_comes_in() {
+async fn accepts_es256_eddsa_and_rs256() {
     let keys = [Algorithm::ES256, Algorithm::EdDSA, Algorithm::RS256]
         .map(|algorithm| Key::new(&format!("{algorithm:?}"), algorithm));
     let issuer = Issuer::start(&keys.iter().collect::<Vec<_>>()).await;
-    // A key of a kind that nobody here knows must not make the others useless.
-    issuer.publish_also(json!({ "kty": "unheard-of", "kid": "x" }));
-    let server = House::new("jwt").configured(&issuer.lines()).serve();
+    // A key of an unknown type must not invalidate the other keys.
+    issuer.publish_also(json!({ "kty": "unknown", "kid": "x" }));
+    let server = TestServer::new("jwt").with_config(&issuer.config()).serve();
     for key in &keys {
         let token = key.sign(&issuer.claims());
-        let pong = server.get_as(&token, PING).await.done();
+        let pong = server.get_as(&token, PING).await.expect_success();
         assert_eq!(pong["user"], "user:ann");
         assert_eq!(pong["tenant"], "local");
-        server.post_as(&token, "/api/v1/plans", plan()).await.done();
+        server
+            .post_as(&token, "/api/v1/plans", plan())
+            .await
+            .expect_success();
     }
-    assert_eq!(issuer.fetched(), 1, "keys are kept");
-    // With a provider, nobody comes in without saying who they are, and our own tokens go on.
-    let answer = server.get(PING).await;
-    answer.refused(401, "unauthorized");
-    assert!(!answer.challenge.contains("error="), "{}", answer.challenge);
-    let own = server.house.token("local", "own", "agent");
-    assert_eq!(server.get_as(&own, PING).await.done()["user"], "token:own");
-    let described = server
+    assert_eq!(issuer.fetch_count(), 1, "keys are cached");
+    // With a provider, requests need authentication, and Onward's own tokens still work.
+    let response = server.get(PING).await;
+    response.expect_problem(401, "unauthorized");
+    assert!(
+        !response.challenge.contains("error="),
+        "{}",
+        response.challenge
+    );
+    let own = server.setup.token("local", "own", "agent");
+    assert_eq!(
+        server.get_as(&own, PING).await.expect_success()["user"],
+        "token:own"
+    );
+    let metadata = server
         .get("/.well-known/oauth-protected-resource/mcp")
         .await
-        .done();
-    assert_eq!(described["authorization_servers"], json!([issuer.url]));
-    assert_eq!(described["scopes_supported"], json!(["onward"]));
-    assert_eq!(described["resource"], format!("{}/mcp", server.url));
+        .expect_success();
+    assert_eq!(metadata["authorization_servers"], json!([issuer.url]));
+    assert_eq!(metadata["scopes_supported"], json!(["onward"]));
+    assert_eq!(metadata["resource"], format!("{}/mcp", server.url));
 }
 
 #[tokio::test]
-async fn what_is_not_for_us_or_not_now_is_refused() {
+async fn rejects_tokens_with_invalid_claims() {
     let key = Key::new("a", Algorithm::ES256);
     let issuer = Issuer::start(&[&key]).await;
-    let server = House::new("jwt-claims").configured(&issuer.lines()).serve();
-    let good = || issuer.claims();
-    server.get_as(&key.sign(&good()), PING).await.done();
+    let server = TestServer::new("jwt-claims")
+        .with_config(&issuer.config())
+        .serve();
+    let valid = || issuer.claims();
+    server
+        .get_as(&key.sign(&valid()), PING)
+        .await
+        .expect_success();
     let cases = [
         ("aud", Some(json!("https://elsewhere.example"))),
         ("aud", Some(json!(["https://elsewhere.example"]))),
@@ -76,171 +91,191 @@ async fn what_is_not_for_us_or_not_now_is_refused() {
         ("role", Some(json!(7))),
     ];
     for (name, value) in cases {
-        let token = key.sign(&but(good(), name, value.clone()));
-        let answer = server.get_as(&token, PING).await;
-        answer.refused(401, "unauthorized");
+        let token = key.sign(&with_claim(valid(), name, value.clone()));
+        let response = server.get_as(&token, PING).await;
+        response.expect_problem(401, "unauthorized");
         assert!(
-            answer.challenge.contains("error=\"invalid_token\""),
+            response.challenge.contains("error=\"invalid_token\""),
             "{name} {value:?}"
         );
     }
-    let both = but(good(), "aud", Some(json!(["x", issuer.audience])));
-    server.get_as(&key.sign(&both), PING).await.done();
+    let both = with_claim(valid(), "aud", Some(json!(["x", issuer.audience])));
+    server.get_as(&key.sign(&both), PING).await.expect_success();
 }
 
 #[tokio::test]
-async fn what_is_not_signed_by_a_published_key_is_refused() {
+async fn rejects_tokens_not_signed_by_a_published_key() {
     let key = Key::new("a", Algorithm::ES256);
     let issuer = Issuer::start(&[&key]).await;
-    let server = House::new("jwt-forged").configured(&issuer.lines()).serve();
-    let good = key.sign(&issuer.claims());
-    server.get_as(&good, PING).await.done();
+    let server = TestServer::new("jwt-forged")
+        .with_config(&issuer.config())
+        .serve();
+    let valid = key.sign(&issuer.claims());
+    server.get_as(&valid, PING).await.expect_success();
     let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let claims = part(&issuer.claims());
-    let signature = good.rsplit('.').next().expect("a signature").to_owned();
+    let signature = valid
+        .rsplit('.')
+        .next()
+        .expect("token has a signature")
+        .to_owned();
     let mut forged = Vec::new();
-    // No signature at all, in every spelling.
+    // Unsigned tokens, in every spelling of `none`.
     for none in ["none", "None", "NONE", "nOnE"] {
         let header = part(&json!({ "alg": none, "kid": "a" }));
         forged.push(format!("{header}.{claims}."));
         forged.push(format!("{header}.{claims}.{signature}"));
     }
-    // The public key, which everybody has, as a shared secret.
+    // The public key as an HMAC secret.
     let public = key.public().to_string();
     let mut header = Header::new(Algorithm::HS256);
     header.kid = Some("a".to_owned());
     let secret = EncodingKey::from_secret(public.as_bytes());
-    forged.push(encode(&header, &issuer.claims(), &secret).expect("it is signed"));
-    // Another key under the same name; the good signature under other claims; a key of its own.
+    forged.push(encode(&header, &issuer.claims(), &secret).expect("token signed"));
+    // Another key with the same id; a valid signature for other claims; a key inside the token.
     forged.push(Key::new("a", Algorithm::ES256).sign(&issuer.claims()));
-    let owner = part(&but(issuer.claims(), "role", Some(json!("owner"))));
-    let head = good.split('.').next().expect("a header");
+    let owner = part(&with_claim(issuer.claims(), "role", Some(json!("owner"))));
+    let head = valid.split('.').next().expect("token has a header");
     forged.push(format!("{head}.{owner}.{signature}"));
-    let mine = Key::new("mine", Algorithm::ES256);
-    let header = part(&json!({ "alg": "ES256", "kid": "a", "jwk": mine.public() }));
-    let signed = mine.sign(&issuer.claims());
-    let (_, rest) = signed.split_once('.').expect("parts");
+    let attacker = Key::new("attacker", Algorithm::ES256);
+    let header = part(&json!({ "alg": "ES256", "kid": "a", "jwk": attacker.public() }));
+    let signed = attacker.sign(&issuer.claims());
+    let (_, rest) = signed.split_once('.').expect("token has three parts");
     forged.push(format!("{header}.{rest}"));
-    // What is critical is for somebody who understands it; and what is no token at all.
+    // An unsupported critical header, and strings that are not tokens.
     let mut header = Header::new(Algorithm::ES256);
     header.crit = Some(vec!["exp".to_owned()]);
     forged.push(key.sign_with(header, &issuer.claims()));
     forged.extend(["a.b.c", "..", "a", "eyJ"].map(str::to_owned));
     forged.push(format!("{}.{claims}.{signature}", "A".repeat(20_000)));
     for token in forged {
-        let answer = server.get_as(&token, PING).await;
-        assert_eq!(answer.status.as_u16(), 401, "{token}: {answer:?}");
-        answer.refused(401, "unauthorized");
+        let response = server.get_as(&token, PING).await;
+        assert_eq!(response.status.as_u16(), 401, "{token}: {response:?}");
+        response.expect_problem(401, "unauthorized");
     }
 }
 
 #[tokio::test]
-async fn rotated_keys_are_noticed_and_made_up_ones_cost_the_provider_nothing() {
+async fn fetches_rotated_keys_and_limits_fetches_for_unknown_keys() {
     let (old, new) = (
         Key::new("old", Algorithm::EdDSA),
         Key::new("new", Algorithm::EdDSA),
     );
     let issuer = Issuer::start(&[&old]).await;
-    let server = House::new("jwt-rotated")
-        .configured(&issuer.lines())
+    let server = TestServer::new("jwt-rotated")
+        .with_config(&issuer.config())
         .serve();
     server
         .get_as(&old.sign(&issuer.claims()), PING)
         .await
-        .done();
+        .expect_success();
     issuer.publish(&[&new]);
     server
         .get_as(&new.sign(&issuer.claims()), PING)
         .await
-        .done();
-    assert_eq!(issuer.fetched(), 2);
-    let answer = server.get_as(&old.sign(&issuer.claims()), PING).await;
-    answer.refused(401, "unauthorized");
+        .expect_success();
+    assert_eq!(issuer.fetch_count(), 2);
+    let response = server.get_as(&old.sign(&issuer.claims()), PING).await;
+    response.expect_problem(401, "unauthorized");
     for number in 0..60 {
-        let made_up = Key::new(&format!("made-up-{number}"), Algorithm::EdDSA);
-        let answer = server.get_as(&made_up.sign(&issuer.claims()), PING).await;
-        answer.refused(401, "unauthorized");
+        let unknown = Key::new(&format!("unknown-{number}"), Algorithm::EdDSA);
+        let response = server.get_as(&unknown.sign(&issuer.claims()), PING).await;
+        response.expect_problem(401, "unauthorized");
     }
-    // A burst of five, and one in ten seconds after that, however slow the machine.
-    assert!(issuer.fetched() < 20, "{}", issuer.fetched());
+    // The limit is a burst of five, then one fetch per ten seconds.
+    assert!(issuer.fetch_count() < 20, "{}", issuer.fetch_count());
     server
         .get_as(&new.sign(&issuer.claims()), PING)
         .await
-        .done();
+        .expect_success();
 }
 
 #[tokio::test]
-async fn a_missing_scope_is_named() {
+async fn reports_a_missing_scope() {
     let key = Key::new("a", Algorithm::EdDSA);
     let issuer = Issuer::start(&[&key]).await;
-    let server = House::new("jwt-scope").configured(&issuer.lines()).serve();
+    let server = TestServer::new("jwt-scope")
+        .with_config(&issuer.config())
+        .serve();
     for lacking in [None, Some(json!("openid")), Some(json!("onward2 on ward"))] {
-        let token = key.sign(&but(issuer.claims(), "scope", lacking));
-        let answer = server.get_as(&token, PING).await;
-        let problem = answer.refused(403, "forbidden");
+        let token = key.sign(&with_claim(issuer.claims(), "scope", lacking));
+        let response = server.get_as(&token, PING).await;
+        let problem = response.expect_problem(403, "forbidden");
         assert!(
             problem["detail"]
                 .as_str()
                 .is_some_and(|text| text.contains("`onward`"))
         );
-        let challenge = &answer.challenge;
+        let challenge = &response.challenge;
         assert!(
             challenge.contains("error=\"insufficient_scope\", scope=\"onward\""),
             "{challenge}"
         );
     }
-    let listed = but(issuer.claims(), "scope", None);
-    let listed = but(listed, "scp", Some(json!(["openid", "onward"])));
-    server.get_as(&key.sign(&listed), PING).await.done();
+    let listed = with_claim(issuer.claims(), "scope", None);
+    let listed = with_claim(listed, "scp", Some(json!(["openid", "onward"])));
+    server
+        .get_as(&key.sign(&listed), PING)
+        .await
+        .expect_success();
 }
 
 #[tokio::test]
-async fn claims_say_the_role_and_the_tenant() {
+async fn claims_define_the_role_and_the_tenant() {
     let key = Key::new("a", Algorithm::EdDSA);
     let issuer = Issuer::start(&[&key]).await;
-    let lines = format!(
+    let config = format!(
         "{}\ntenant_claim = \"org\"\ndefault_role = \"viewer\"",
-        issuer.lines()
+        issuer.config()
     );
-    let house = House::new("jwt-claimed").configured(&lines);
-    house.prints(&["tenant", "create", "acme"]);
-    let server = house.serve();
-    let as_of = |org: Option<&str>, role: Option<Value>| {
-        let claims = but(issuer.claims(), "org", org.map(Value::from));
-        key.sign(&but(claims, "role", role))
+    let setup = TestServer::new("jwt-tenant").with_config(&config);
+    setup.run_ok(&["tenant", "create", "acme"]);
+    let server = setup.serve();
+    let sign = |org: Option<&str>, role: Option<Value>| {
+        let claims = with_claim(issuer.claims(), "org", org.map(Value::from));
+        key.sign(&with_claim(claims, "role", role))
     };
-    let viewer = as_of(Some("acme"), None);
-    assert_eq!(server.get_as(&viewer, PING).await.done()["tenant"], "acme");
+    let viewer = sign(Some("acme"), None);
+    assert_eq!(
+        server.get_as(&viewer, PING).await.expect_success()["tenant"],
+        "acme"
+    );
     server
         .post_as(&viewer, "/api/v1/plans", plan())
         .await
-        .refused(403, "forbidden");
-    let agent = as_of(Some("acme"), Some(json!(["everyone", "agent"])));
-    let made = server.post_as(&agent, "/api/v1/plans", plan()).await.done();
-    let other = as_of(Some("local"), Some(json!("owner")));
-    let at = format!("/api/v1/plans/{}", made["planId"].as_str().expect("an id"));
+        .expect_problem(403, "forbidden");
+    let agent = sign(Some("acme"), Some(json!(["everyone", "agent"])));
+    let created = server
+        .post_as(&agent, "/api/v1/plans", plan())
+        .await
+        .expect_success();
+    let other = sign(Some("local"), Some(json!("owner")));
+    let at = format!(
+        "/api/v1/plans/{}",
+        created["planId"].as_str().expect("id is a string")
+    );
     server
         .get_as(&other, &at)
         .await
-        .refused(404, "plan_not_found");
-    for org in [None, Some("nowhere"), Some("ACME"), Some("' or 1=1 --")] {
+        .expect_problem(404, "plan_not_found");
+    for org in [None, Some("unknown"), Some("ACME"), Some("' or 1=1 --")] {
         server
-            .get_as(&as_of(org, None), PING)
+            .get_as(&sign(org, None), PING)
             .await
-            .refused(401, "unauthorized");
+            .expect_problem(401, "unauthorized");
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_is_said_to_be_and_own_tokens_go_on() {
+async fn own_tokens_work_while_the_provider_is_unreachable() {
     let key = Key::new("a", Algorithm::EdDSA);
     let issuer = Issuer::start(&[&key]).await;
-    let lines = issuer.lines();
-    let away = format!("{lines}\njwks_url = \"http://127.0.0.1:9/keys\"");
-    let house = House::new("jwt-away").configured(&away);
-    let own = house.token("local", "own", "agent");
-    let server = house.serve();
-    let answer = server.get_as(&key.sign(&issuer.claims()), PING).await;
-    answer.refused(503, "unavailable");
-    server.get_as(&own, PING).await.done();
+    let config = issuer.config();
+    let unreachable = format!("{config}\njwks_url = \"http://127.0.0.1:9/keys\"");
+    let setup = TestServer::new("jwt-outage").with_config(&unreachable);
+    let own = setup.token("local", "own", "agent");
+    let server = setup.serve();
+    let response = server.get_as(&key.sign(&issuer.claims()), PING).await;
+    response.expect_problem(503, "unavailable");
+    server.get_as(&own, PING).await.expect_success();
 }

@@ -1,107 +1,110 @@
-//! What is too much, and what is answered then; and a request that runs while the server ends.
+//! Rate, size, concurrency and time limits, and requests that are in flight during shutdown.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::basics::plan;
-use crate::events::Ear;
-use crate::house::{House, Server, send};
+use crate::events::EventStream;
+use crate::test_server::{RunningServer, TIMEOUT, TestServer, send};
 
-/// A request that is written by hand, a piece at a time.
-struct Slow {
-    line: TcpStream,
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A request whose body is sent in two parts.
+struct PartialRequest {
+    connection: TcpStream,
 }
 
-impl Slow {
-    /// Begins to make a plan, and stops in the middle.
-    async fn begin(server: &Server) -> (Self, Vec<u8>) {
+impl PartialRequest {
+    /// Sends the head and the start of a request to create a plan. Returns the rest of the body.
+    async fn start(server: &RunningServer) -> (Self, Vec<u8>) {
         let body = plan().to_string().into_bytes();
-        let mut line = TcpStream::connect(address(server))
+        let mut connection = TcpStream::connect(address(server))
             .await
-            .expect("it answers");
+            .expect("connected");
         let head = format!(
             "POST /api/v1/plans HTTP/1.1\r\nhost: localhost\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\
              expect: 100-continue\r\n\r\n",
             body.len()
         );
-        line.write_all(head.as_bytes())
+        connection
+            .write_all(head.as_bytes())
             .await
-            .expect("it is written");
-        let mut slow = Self { line };
-        // Asked for the body, the request has come through the gate and has its place.
-        let said = slow.until("\r\n\r\n").await;
-        assert!(said.starts_with("HTTP/1.1 100"), "{said}");
-        slow.line
+            .expect("data written");
+        let mut partial = Self { connection };
+        // The server requests the body, so the request counts as in flight.
+        let head = partial.read_until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 100"), "{head}");
+        partial
+            .connection
             .write_all(&body[..10])
             .await
-            .expect("it is written");
-        (slow, body[10..].to_vec())
+            .expect("data written");
+        (partial, body[10..].to_vec())
     }
 
-    /// What is answered, until this comes.
-    async fn until(&mut self, end: &str) -> String {
-        let mut said = Vec::new();
+    /// Reads the response up to this text.
+    async fn read_until(&mut self, end: &str) -> String {
+        let mut head = Vec::new();
         let mut byte = [0];
-        while !String::from_utf8_lossy(&said).ends_with(end) {
-            match self.line.read(&mut byte).await {
-                Ok(1) => said.push(byte[0]),
+        while !String::from_utf8_lossy(&head).ends_with(end) {
+            match self.connection.read(&mut byte).await {
+                Ok(1) => head.push(byte[0]),
                 _ => break,
             }
         }
-        String::from_utf8_lossy(&said).into_owned()
+        String::from_utf8_lossy(&head).into_owned()
     }
 
-    /// Sends the rest; the answer.
+    /// Sends the rest of the body. Returns the head of the response.
     async fn finish(mut self, rest: &[u8]) -> String {
-        self.line.write_all(rest).await.expect("it is written");
-        self.until("\r\n\r\n").await
+        self.connection.write_all(rest).await.expect("data written");
+        self.read_until("\r\n\r\n").await
     }
 }
 
-fn address(server: &Server) -> SocketAddr {
+fn address(server: &RunningServer) -> SocketAddr {
     server
         .url
         .trim_start_matches("http://")
         .parse()
-        .expect("an address")
+        .expect("address is valid")
 }
 
-/// Asks until it is refused; what it was told then, and how long to wait.
-async fn too_often(server: &Server, token: &str) -> (serde_json::Value, u64) {
+/// Sends requests until the rate limit rejects one. Returns the seconds in `Retry-After`.
+async fn exceed_rate_limit(server: &RunningServer, token: &str) -> u64 {
     for _ in 0..50 {
-        let request = server.ask(Method::GET, "/api/v1/ping").bearer_auth(token);
-        let response = request.send().await.expect("it answers");
+        let request = server
+            .request(Method::GET, "/api/v1/ping")
+            .bearer_auth(token);
+        let response = request.send().await.expect("response received");
         if response.status().is_success() {
             continue;
         }
         let wait = response.headers()["retry-after"]
             .to_str()
-            .expect("a text")
+            .expect("value is a string")
             .parse();
-        let answer = crate::house::Answer::of(response).await;
-        return (answer.refused(429, "rate_limited"), wait.expect("a number"));
+        let response = crate::test_server::ApiResponse::read(response).await;
+        response.expect_problem(429, "rate_limited");
+        return wait.expect("value is a number");
     }
-    panic!("nobody is refused");
+    panic!("no request was rejected");
 }
 
 #[tokio::test]
-async fn a_token_that_calls_too_often_is_told_to_wait_and_others_go_on() {
-    let house = House::new("rate-token").configured("[limits]\ntoken_calls_per_second = 2");
+async fn limits_the_rate_of_one_token_only() {
+    let setup = TestServer::new("rate-token").with_config("[limits]\ntoken_calls_per_second = 2");
     let (busy, calm) = (
-        house.token("local", "busy", "agent"),
-        house.token("local", "calm", "agent"),
+        setup.token("local", "busy", "agent"),
+        setup.token("local", "calm", "agent"),
     );
-    let server = house.serve();
-    let (problem, wait) = too_often(&server, &busy).await;
-    assert!(
-        problem["detail"]
-            .as_str()
-            .is_some_and(|text| text.contains("token"))
-    );
+    let server = setup.serve();
+    let wait = exceed_rate_limit(&server, &busy).await;
     assert!((1..=2).contains(&wait), "{wait}");
     assert!(
         server
@@ -114,18 +117,13 @@ async fn a_token_that_calls_too_often_is_told_to_wait_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_tenant_that_calls_too_often_is_told_to_wait_and_others_go_on() {
-    let house = House::new("rate-tenant")
-        .configured("[limits]\ntenant_calls_per_second = 2\n[access]\nrequire_tokens = true");
-    let busy = house.token("acme", "busy", "agent");
-    let calm = house.token("globex", "calm", "agent");
-    let server = house.serve();
-    let (problem, _) = too_often(&server, &busy).await;
-    assert!(
-        problem["detail"]
-            .as_str()
-            .is_some_and(|text| text.contains("tenant"))
-    );
+async fn limits_the_rate_of_one_tenant_only() {
+    let setup = TestServer::new("rate-tenant")
+        .with_config("[limits]\ntenant_calls_per_second = 2\n[access]\nrequire_tokens = true");
+    let busy = setup.token("acme", "busy", "agent");
+    let calm = setup.token("globex", "calm", "agent");
+    let server = setup.serve();
+    exceed_rate_limit(&server, &busy).await;
     assert!(
         server
             .get_as(&calm, "/api/v1/ping")
@@ -136,135 +134,156 @@ async fn a_tenant_that_calls_too_often_is_told_to_wait_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_however_it_comes() {
-    let server = House::new("body")
-        .configured("[limits]\nbody_bytes = 1000")
+async fn rejects_large_bodies_with_and_without_a_length() {
+    let server = TestServer::new("body")
+        .with_config("[limits]\nbody_bytes = 1000")
         .serve();
     for path in ["/api/v1/plans", "/mcp"] {
-        let announced = server.ask(Method::POST, path).body("x".repeat(1001));
-        send(announced).await.refused(413, "limit_exceeded");
+        let with_length = server.request(Method::POST, path).body("x".repeat(1001));
+        send(with_length)
+            .await
+            .expect_problem(413, "limit_exceeded");
     }
-    let pieces =
+    let chunks =
         futures_util::stream::iter((0..11).map(|_| Ok::<_, std::io::Error>("x".repeat(100))));
-    let request = server.ask(Method::POST, "/api/v1/plans");
+    let request = server.request(Method::POST, "/api/v1/plans");
     let request = request.header("content-type", "application/json");
-    let flowing = send(request.body(reqwest::Body::wrap_stream(pieces))).await;
-    flowing.refused(413, "limit_exceeded");
-    server.post("/api/v1/plans", plan()).await.done();
+    let chunked = send(request.body(reqwest::Body::wrap_stream(chunks))).await;
+    chunked.expect_problem(413, "limit_exceeded");
+    server.post("/api/v1/plans", plan()).await.expect_success();
 }
 
 #[tokio::test]
-async fn one_request_too_many_is_refused_at_once() {
-    let server = House::new("requests")
-        .configured("[limits]\nrequests = 1")
+async fn rejects_requests_above_the_concurrency_limit_immediately() {
+    let server = TestServer::new("requests")
+        .with_config("[limits]\nrequests = 1")
         .serve();
-    let (slow, rest) = Slow::begin(&server).await;
-    let refused = server.get("/api/v1/ping").await;
-    refused.refused(503, "unavailable");
+    let (partial, rest) = PartialRequest::start(&server).await;
+    let rejected = server.get("/api/v1/ping").await;
+    rejected.expect_problem(503, "unavailable");
     assert!(
         server.get("/healthz").await.status.is_success(),
-        "busy is not dead"
+        "the health check has no limit"
     );
-    let said = slow.finish(&rest).await;
-    assert!(said.starts_with("HTTP/1.1 201"), "{said}");
+    let head = partial.finish(&rest).await;
+    assert!(head.starts_with("HTTP/1.1 201"), "{head}");
     assert!(server.get("/api/v1/ping").await.status.is_success());
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_come_to_an_end_is_answered() {
-    let server = House::new("patience")
-        .configured("[limits]\nrequest_seconds = 1")
+async fn responds_when_a_request_times_out() {
+    let server = TestServer::new("request-timeout")
+        .with_config("[limits]\nrequest_seconds = 1")
         .serve();
-    let (mut slow, _) = Slow::begin(&server).await;
-    let said = slow.until("\r\n\r\n").await;
-    assert!(said.starts_with("HTTP/1.1 503"), "{said}");
+    let (mut partial, _) = PartialRequest::start(&server).await;
+    let head = partial.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 503"), "{head}");
     assert!(server.get("/api/v1/ping").await.status.is_success());
 }
 
 #[tokio::test]
-async fn one_stream_too_many_is_refused_until_one_ends() {
-    let server = House::new("streams")
-        .configured("[limits]\nstreams = 1")
+async fn rejects_streams_above_the_limit_until_one_closes() {
+    let server = TestServer::new("streams")
+        .with_config("[limits]\nstreams = 1")
         .serve();
-    let ear = Ear::open(&server, None).await;
+    let events = EventStream::open(&server, None).await;
     server
         .get("/api/v1/events")
         .await
-        .refused(503, "unavailable");
+        .expect_problem(503, "unavailable");
     assert!(server.get("/api/v1/ping").await.status.is_success());
-    drop(ear);
-    for _ in 0..5_000 {
-        let asked = server.ask(Method::GET, "/api/v1/events").send().await;
-        if asked.expect("it answers").status().is_success() {
+    drop(events);
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let response = server.request(Method::GET, "/api/v1/events").send().await;
+        if response.expect("response received").status().is_success() {
             return;
         }
+        assert!(
+            Instant::now() < deadline,
+            "the closed stream still counts against the limit"
+        );
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    panic!("the place of a stream that ended is not given on");
 }
 
 #[tokio::test]
-async fn what_runs_when_the_server_ends_is_answered() {
-    let mut server = House::new("shutdown").serve();
-    let (slow, rest) = Slow::begin(&server).await;
+async fn completes_a_request_in_flight_during_shutdown() {
+    let mut server = TestServer::new("shutdown").serve();
+    let (partial, rest) = PartialRequest::start(&server).await;
     server.signal("-TERM");
-    let at = address(&server);
-    while TcpStream::connect(at).await.is_ok() {
-        // It still takes others in.
-    }
-    let said = slow.finish(&rest).await;
-    assert!(said.starts_with("HTTP/1.1 201"), "{said}");
-    assert_eq!(server.ended().code(), Some(0));
-    let list = server.house.prints(&["--json", "plan", "list"]);
+    wait_until_closed(&server).await;
+    let head = partial.finish(&rest).await;
+    assert!(head.starts_with("HTTP/1.1 201"), "{head}");
+    assert_eq!(server.wait().code(), Some(0));
+    let list = server.setup.run_ok(&["--json", "plan", "list"]);
     assert!(list.contains("Tides"), "{list}");
 }
 
-/// Holds the table of plans on PostgreSQL, so that whoever writes waits.
-struct Held {
-    database: String,
-    holds: std::thread::JoinHandle<Result<String, String>>,
+/// Waits until the server accepts no more connections.
+async fn wait_until_closed(server: &RunningServer) {
+    let deadline = Instant::now() + TIMEOUT;
+    while TcpStream::connect(address(server)).await.is_ok() {
+        assert!(Instant::now() < deadline, "the server accepts connections");
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
 }
 
-impl Held {
-    fn begin(database: &str) -> Self {
-        onward_testbed::psql(database, "create table released (at int)").expect("it is made");
+/// Locks the table of plans on PostgreSQL, so that writers block.
+struct TableLock {
+    database: String,
+    holder: std::thread::JoinHandle<Result<String, String>>,
+}
+
+impl TableLock {
+    fn acquire(database: &str) -> Self {
+        onward_testbed::psql(database, "create table released (at int)").expect("table created");
         let hold = "lock table plans in exclusive mode; \
                     do $$ begin loop exit when exists (select from released); \
                     perform pg_sleep(0.005); end loop; end $$";
         let (at, hold) = (database.to_owned(), hold.to_owned());
-        let holds = std::thread::spawn(move || onward_testbed::psql(&at, &hold));
-        let held = Self {
+        let holder = std::thread::spawn(move || onward_testbed::psql(&at, &hold));
+        let lock = Self {
             database: database.to_owned(),
-            holds,
+            holder,
         };
-        held.until(
+        lock.wait_for_count(
             "select count(*) from pg_locks where mode = 'ExclusiveLock' and granted \
                     and relation = 'plans'::regclass",
             1,
         );
-        held
+        lock
     }
 
-    /// Looks until so many are counted.
-    fn until(&self, count: &str, wanted: usize) {
-        let counted = || onward_testbed::psql(&self.database, count).expect("it counts");
-        while counted().trim().parse() != Ok(wanted) {}
+    /// Runs a counting query until it returns this number.
+    fn wait_for_count(&self, query: &str, expected: usize) {
+        let deadline = Instant::now() + TIMEOUT;
+        let count = || onward_testbed::psql(&self.database, query).expect("query succeeded");
+        while count().trim().parse() != Ok(expected) {
+            assert!(Instant::now() < deadline, "`{query}` is not {expected}");
+        }
     }
 
     fn release(self) {
         let released = onward_testbed::psql(&self.database, "insert into released values (1)");
-        released.expect("it is released");
-        self.holds.join().expect("it ends").expect("it held");
+        released.expect("lock released");
+        self.holder
+            .join()
+            .expect("thread exited")
+            .expect("lock was held");
     }
 }
 
-// One thread waits for the database while others ask.
+// One thread blocks on the database while the requests are in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_run_when_the_server_ends_are_answered_on_every_way() {
+async fn completes_api_and_mcp_calls_in_flight_during_shutdown() {
     let database = onward_testbed::Cluster::shared().database();
-    let mut server = House::new("shutdown-calls").on(database.clone()).serve();
-    let held = Held::begin(&database);
+    let mut server = TestServer::new("shutdown-calls")
+        .with_database(database.clone())
+        .serve();
+    let lock = TableLock::acquire(&database);
     let api = tokio::spawn(send(
-        server.ask(Method::POST, "/api/v1/plans").json(&plan()),
+        server.request(Method::POST, "/api/v1/plans").json(&plan()),
     ));
     let call = |meta| {
         serde_json::json!({
@@ -272,45 +291,42 @@ async fn calls_that_run_when_the_server_ends_are_answered_on_every_way() {
             "params": { "name": "create_research_plan", "arguments": plan(), "_meta": meta },
         })
     };
-    let about = |name: &str| format!("io.modelcontextprotocol/{name}");
+    let key = |name: &str| format!("io.modelcontextprotocol/{name}");
     let meta = serde_json::json!({
-        about("protocolVersion"): "2026-07-28",
-        about("clientCapabilities"): {},
-        about("clientInfo"): { "name": "test", "version": "0" },
+        key("protocolVersion"): "2026-07-28",
+        key("clientCapabilities"): {},
+        key("clientInfo"): { "name": "test", "version": "0" },
     });
-    let mcp = server.ask(Method::POST, "/mcp").json(&call(meta));
+    let mcp = server.request(Method::POST, "/mcp").json(&call(meta));
     let mcp = mcp
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", "tools/call")
         .header("mcp-name", "create_research_plan");
     let stateless = tokio::spawn(send(mcp));
-    let (session, hello) = crate::mcp::speak(&server, None, None, crate::mcp::hello()).await;
-    assert!(hello.status.is_success(), "{hello:?}");
-    let session = session.expect("a session");
-    let spoken = crate::mcp::spoken(&server, None, Some(&session), call(serde_json::json!({})));
-    let legacy = tokio::spawn(send(spoken));
-    held.until(
+    let (session, response) =
+        crate::mcp::send_message(&server, None, None, crate::mcp::initialize_request()).await;
+    assert!(response.status.is_success(), "{response:?}");
+    let session = session.expect("session started");
+    let request =
+        crate::mcp::message_request(&server, None, Some(&session), call(serde_json::json!({})));
+    let legacy = tokio::spawn(send(request));
+    lock.wait_for_count(
         "select count(*) from pg_locks where not granted and relation = 'plans'::regclass",
         3,
     );
     server.signal("-TERM");
-    let at = address(&server);
-    while TcpStream::connect(at).await.is_ok() {
-        // It still takes others in.
+    wait_until_closed(&server).await;
+    // Longer than the flush delay: a server that did not wait for calls would have closed their
+    // streams by then.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    lock.release();
+    for response in [api.await, stateless.await, legacy.await] {
+        let response = response.expect("request completed");
+        assert!(response.status.is_success(), "{response:?}");
+        assert!(response.text.contains("\"planId\""), "{response:?}");
     }
-    // Longer than answers are given to get onto the line: a server that did not wait for calls would
-    // have ended their streams by then.
-    for _ in 0..40 {
-        onward_testbed::psql(&database, "select 1").expect("it answers");
-    }
-    held.release();
-    for answer in [api.await, stateless.await, legacy.await] {
-        let answer = answer.expect("it is answered");
-        assert!(answer.status.is_success(), "{answer:?}");
-        assert!(answer.text.contains("\"planId\""), "{answer:?}");
-    }
-    assert_eq!(server.ended().code(), Some(0), "{}", server.house.told());
-    let list = server.house.prints(&["--json", "plan", "list"]);
+    assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
+    let list = server.setup.run_ok(&["--json", "plan", "list"]);
     assert_eq!(list.matches("\"planId\"").count(), 3, "{list}");
 }

@@ -1,32 +1,32 @@
-//! The real binary as a server, asked over HTTP as programs and agents ask it: who comes in, what is
-//! answered, what is too much, and how it ends.
+//! HTTP tests against the real binary: authentication, the API, MCP, limits, notifications and
+//! shutdown.
 //!
-//! `house.rs` starts and stops it, on a port of its own and a database of its own; `issuer.rs` is an
-//! identity provider that the tests run themselves. Nothing leaves this machine.
+//! `test_server.rs` starts and stops the server, with its own port and database; `issuer.rs` is a local
+//! identity provider. The tests open no connections to other machines.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that cannot reach the server must fail"
+    reason = "a test fails if its setup fails"
 )]
 
 mod access;
 mod basics;
 mod events;
-mod figures;
-mod house;
-mod interrupted;
+mod interrupted_calls;
 mod issuer;
 mod jwt;
 mod limits;
 mod mcp;
+mod metrics;
 mod notify;
 mod openapi;
-mod place;
+mod origin;
 mod plan;
 mod routes;
 mod sessions;
 mod sign_in;
 mod telemetry;
 mod tenants;
+mod test_server;

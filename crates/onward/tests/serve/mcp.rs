@@ -1,5 +1,5 @@
-//! `/mcp`: a real client drives a whole plan in both eras; whose session it is; and how calls end with
-//! the server.
+//! `/mcp`: a whole plan with a real client in both protocol versions, session isolation, shutdown and
+//! revoked tokens.
 
 use reqwest::{Method, RequestBuilder};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
@@ -10,22 +10,22 @@ use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 
 use crate::basics::plan;
-use crate::house::{Answer, House, Server, send};
+use crate::test_server::{ApiResponse, RunningServer, TestServer, send};
 
-/// Which way of speaking.
+/// The protocol: sessions with a handshake (2025-11-25), or stateless (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Era {
+enum Protocol {
     Handshake,
     Stateless,
 }
 
-const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+const PROTOCOLS: [Protocol; 2] = [Protocol::Handshake, Protocol::Stateless];
 
-/// An agent that is connected.
+/// A connected client.
 struct Agent(RunningService<RoleClient, ClientConfig>);
 
 impl Agent {
-    async fn connect(server: &Server, era: Era, token: Option<&str>) -> Self {
+    async fn connect(server: &RunningServer, protocol: Protocol, token: Option<&str>) -> Self {
         let at = format!("{}/mcp", server.url);
         let mut config = StreamableHttpClientTransportConfig::with_uri(at);
         if let Some(token) = token {
@@ -33,57 +33,59 @@ impl Agent {
         }
         let transport = StreamableHttpClientTransport::from_config(config);
         let client = ClientConfig::default();
-        let connected = match era {
-            Era::Handshake => client.serve(transport).await,
-            Era::Stateless => {
+        let connected = match protocol {
+            Protocol::Handshake => client.serve(transport).await,
+            Protocol::Stateless => {
                 let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                 let lifecycle = ClientLifecycleMode::Discover { preferred_versions };
                 client.serve_with_lifecycle(transport, lifecycle).await
             }
         };
-        Self(connected.expect("it connects"))
+        Self(connected.expect("client connected"))
     }
 
-    async fn answer(&self, tool: &'static str, arguments: Value) -> CallToolResult {
-        let arguments = arguments.as_object().expect("an object").clone();
+    async fn call_raw(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+        let arguments = arguments.as_object().expect("value is an object").clone();
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        self.0.call_tool(params).await.expect("it answers")
+        self.0.call_tool(params).await.expect("response received")
     }
 
     async fn call(&self, tool: &'static str, arguments: Value) -> Value {
-        let result = self.answer(tool, arguments).await;
+        let result = self.call_raw(tool, arguments).await;
         assert_ne!(result.is_error, Some(true), "{tool}: {result:?}");
-        result.structured_content.expect("it is structured")
+        result
+            .structured_content
+            .expect("structured content returned")
     }
 }
 
 #[tokio::test]
-async fn an_agent_carries_a_plan_through_in_both_eras() {
-    let house = House::new("mcp").configured("[access]\nrequire_tokens = true");
-    let token = house.token("acme", "claude", "member");
-    let server = house.serve();
-    for era in ERAS {
-        carried(&server, era, &token).await;
+async fn an_agent_completes_a_plan_in_both_protocols() {
+    let setup = TestServer::new("mcp").with_config("[access]\nrequire_tokens = true");
+    let token = setup.token("acme", "claude", "member");
+    let server = setup.serve();
+    for protocol in PROTOCOLS {
+        complete_plan(&server, protocol, &token).await;
     }
 }
 
 #[tokio::test]
-async fn an_agent_carries_a_plan_through_on_postgresql() {
+async fn an_agent_completes_a_plan_on_postgresql() {
     let database = onward_testbed::Cluster::shared().database();
-    let house = House::new("mcp-postgres").on(database);
-    let token = house.token("acme", "claude", "member");
-    let server = house.serve();
-    carried(&server, Era::Stateless, &token).await;
+    let setup = TestServer::new("mcp-postgres").with_database(database);
+    let token = setup.token("acme", "claude", "member");
+    let server = setup.serve();
+    complete_plan(&server, Protocol::Stateless, &token).await;
 }
 
-async fn carried(server: &Server, era: Era, token: &str) {
-    let agent = Agent::connect(server, era, Some(token)).await;
+async fn complete_plan(server: &RunningServer, protocol: Protocol, token: &str) {
+    let agent = Agent::connect(server, protocol, Some(token)).await;
     let pong = agent.call("ping", json!({})).await;
-    assert_eq!(pong["tenant"], "acme", "{era:?}");
-    assert_eq!(pong["user"], "token:claude", "the token says who it is");
-    let made = agent.call("create_research_plan", plan()).await;
-    let about = json!({ "planId": made["planId"] });
-    let first = agent.call("get_next_step", about.clone()).await;
+    assert_eq!(pong["tenant"], "acme", "{protocol:?}");
+    assert_eq!(pong["user"], "token:claude", "the token is the user");
+    let created = agent.call("create_research_plan", plan()).await;
+    let plan = json!({ "planId": created["planId"] });
+    let first = agent.call("get_next_step", plan.clone()).await;
     let result = json!({
         "stepId": first["stepId"],
         "claimToken": first["claimToken"],
@@ -91,66 +93,69 @@ async fn carried(server: &Server, era: Era, token: &str) {
         "claimNext": true,
     });
     let second = agent.call("submit_step_result", result).await["nextStep"].clone();
-    let asked = json!({ "stepId": second["stepId"], "summary": "fine?" });
-    let asked = agent.call("request_user_review", asked).await;
-    assert_eq!(asked["planStatus"], "awaiting_review");
-    // A person decides elsewhere, over the API.
-    let step = second["stepId"].as_str().expect("an id");
+    let review = json!({ "stepId": second["stepId"], "summary": "fine?" });
+    let review = agent.call("request_user_review", review).await;
+    assert_eq!(review["planStatus"], "awaiting_review");
+    // The reviewer decides over the API.
+    let step = second["stepId"].as_str().expect("id is a string");
     let decision = json!({ "decision": "approve" });
     let at = format!("/api/v1/steps/{step}/decision");
-    server.post_as(token, &at, decision).await.done();
-    let end = agent.call("get_next_step", about).await;
+    server.post_as(token, &at, decision).await.expect_success();
+    let end = agent.call("get_next_step", plan).await;
     assert_eq!(end["status"], "plan_complete");
-    let refused = agent
-        .answer("get_next_step", json!({ "planId": "none" }))
+    let rejected = agent
+        .call_raw("get_next_step", json!({ "planId": "none" }))
         .await;
-    assert_eq!(refused.is_error, Some(true));
-    assert!(refused.structured_content.is_none());
-    agent.0.cancel().await.expect("it ends");
+    assert_eq!(rejected.is_error, Some(true));
+    assert!(rejected.structured_content.is_none());
+    agent.0.cancel().await.expect("client disconnected");
 }
 
 #[tokio::test]
-async fn every_tool_has_a_route_that_says_the_same() {
-    let server = House::new("mcp-routes").serve();
-    let agent = Agent::connect(&server, Era::Handshake, None).await;
-    let described = server.get("/api/v1/openapi.json").await.done();
-    let operations: Vec<&Value> = described["paths"]
+async fn every_tool_has_a_route_with_the_same_description() {
+    let server = TestServer::new("mcp-routes").serve();
+    let agent = Agent::connect(&server, Protocol::Handshake, None).await;
+    let document = server.get("/api/v1/openapi.json").await.expect_success();
+    let operations: Vec<&Value> = document["paths"]
         .as_object()
-        .expect("paths")
+        .expect("document has paths")
         .values()
-        .flat_map(|methods| methods.as_object().expect("methods").iter())
+        .flat_map(|methods| methods.as_object().expect("path has methods").iter())
         .map(|(_, operation)| operation)
         .collect();
-    let methods = |name: &str| {
-        let all = described["paths"].as_object().expect("paths").values();
-        all.flat_map(|methods| methods.as_object().expect("methods"))
+    let method_of = |name: &str| {
+        let all = document["paths"]
+            .as_object()
+            .expect("document has paths")
+            .values();
+        all.flat_map(|methods| methods.as_object().expect("path has methods"))
             .find(|(_, operation)| operation["operationId"] == name)
             .map(|(method, _)| method.clone())
     };
-    for tool in agent.0.list_all_tools().await.expect("a list") {
+    for tool in agent.0.list_all_tools().await.expect("value is a list") {
         let operation = operations
             .iter()
             .find(|operation| operation["operationId"] == *tool.name)
             .unwrap_or_else(|| panic!("`{}` has no route", tool.name));
         assert_eq!(
             operation["description"],
-            tool.description.expect("words").as_ref()
+            tool.description.expect("tool has a description").as_ref()
         );
-        let reads = tool.annotations.and_then(|hints| hints.read_only_hint);
-        let method = methods(&tool.name).expect("it is there");
-        assert_eq!(method == "get", reads == Some(true), "{}", tool.name);
+        let read_only = tool.annotations.and_then(|hints| hints.read_only_hint);
+        let method = method_of(&tool.name).expect("route exists");
+        assert_eq!(method == "get", read_only == Some(true), "{}", tool.name);
     }
 }
 
-/// A message as a client of 2025-11-25 sends it, by hand.
-pub(crate) fn spoken(
-    server: &Server,
+/// A request with a message of protocol version 2025-11-25.
+pub(crate) fn message_request(
+    server: &RunningServer,
     token: Option<&str>,
     session: Option<&str>,
     message: Value,
 ) -> RequestBuilder {
     let mut request = server
-        .ask(Method::POST, "/mcp")
+        .request(Method::POST, "/mcp")
         .header("accept", "application/json, text/event-stream")
         .json(&message);
     if let Some(token) = token {
@@ -162,21 +167,23 @@ pub(crate) fn spoken(
     request
 }
 
-/// Says it; which session began, and what was answered.
-pub(crate) async fn speak(
-    server: &Server,
+/// Sends a message. Returns the session id header and the response.
+pub(crate) async fn send_message(
+    server: &RunningServer,
     token: Option<&str>,
     session: Option<&str>,
     message: Value,
-) -> (Option<String>, Answer) {
-    let response = spoken(server, token, session, message).send().await;
-    let response = response.expect("it answers");
-    let begun = response.headers().get("mcp-session-id");
-    let begun = begun.map(|id| id.to_str().expect("a text").to_owned());
-    (begun, Answer::of(response).await)
+) -> (Option<String>, ApiResponse) {
+    let response = message_request(server, token, session, message)
+        .send()
+        .await;
+    let response = response.expect("response received");
+    let session = response.headers().get("mcp-session-id");
+    let session = session.map(|id| id.to_str().expect("value is a string").to_owned());
+    (session, ApiResponse::read(response).await)
 }
 
-pub(crate) fn hello() -> Value {
+pub(crate) fn initialize_request() -> Value {
     json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -188,31 +195,32 @@ pub(crate) fn hello() -> Value {
 }
 
 #[tokio::test]
-async fn a_session_is_there_for_whoever_began_it_alone() {
-    let house = House::new("mcp-sessions").configured("[access]\nrequire_tokens = true");
-    let ours = house.token("acme", "ours", "owner");
-    let ours_too = house.token("acme", "other", "owner");
-    let theirs = house.token("globex", "ours", "owner");
-    let server = house.serve();
-    let (session, answer) = speak(&server, Some(&theirs), None, hello()).await;
-    assert!(answer.status.is_success(), "{answer:?}");
-    let session = session.expect("a session");
+async fn a_session_is_visible_to_its_token_only() {
+    let setup = TestServer::new("mcp-sessions").with_config("[access]\nrequire_tokens = true");
+    let ours = setup.token("acme", "ours", "owner");
+    let other_token = setup.token("acme", "other", "owner");
+    let theirs = setup.token("globex", "ours", "owner");
+    let server = setup.serve();
+    let (session, response) =
+        send_message(&server, Some(&theirs), None, initialize_request()).await;
+    assert!(response.status.is_success(), "{response:?}");
+    let session = session.expect("session started");
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} });
-    let never = "00000000-0000-0000-0000-000000000000";
-    for token in [&ours, &ours_too] {
-        let (_, foreign) = speak(&server, Some(token), Some(&session), list.clone()).await;
-        let (_, nothing) = speak(&server, Some(token), Some(never), list.clone()).await;
-        foreign.refused(404, "invalid_input");
-        assert_eq!(foreign, nothing, "it is as one that never was");
+    let missing = "00000000-0000-0000-0000-000000000000";
+    for token in [&ours, &other_token] {
+        let (_, foreign) = send_message(&server, Some(token), Some(&session), list.clone()).await;
+        let (_, unknown) = send_message(&server, Some(token), Some(missing), list.clone()).await;
+        foreign.expect_problem(404, "invalid_input");
+        assert_eq!(foreign, unknown, "same as a missing session");
         for method in [Method::GET, Method::DELETE] {
-            let request = server.ask(method, "/mcp").bearer_auth(token);
+            let request = server.request(method, "/mcp").bearer_auth(token);
             let request = request.header("accept", "text/event-stream");
             send(request.header("mcp-session-id", &session))
                 .await
-                .refused(404, "invalid_input");
+                .expect_problem(404, "invalid_input");
         }
     }
-    let (_, own) = speak(&server, Some(&theirs), Some(&session), list).await;
+    let (_, own) = send_message(&server, Some(&theirs), Some(&session), list).await;
     assert!(
         own.status.is_success() && own.text.contains("get_next_step"),
         "{own:?}"
@@ -220,34 +228,33 @@ async fn a_session_is_there_for_whoever_began_it_alone() {
 }
 
 #[tokio::test]
-async fn open_streams_of_agents_do_not_hold_up_the_end() {
-    let mut server = House::new("mcp-end").serve();
-    let agent = Agent::connect(&server, Era::Handshake, None).await;
+async fn open_streams_do_not_delay_shutdown() {
+    let mut server = TestServer::new("mcp-shutdown").serve();
+    let agent = Agent::connect(&server, Protocol::Handshake, None).await;
     agent.call("ping", json!({})).await;
     server.signal("-TERM");
-    assert_eq!(server.ended().code(), Some(0), "{}", server.house.told());
-    assert!(
-        !server.house.told().contains("did not end in time"),
-        "{}",
-        server.house.told()
-    );
+    assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
+    assert_eq!(server.setup.stderr(), "", "no warning about the timeout");
 }
 
 #[tokio::test]
-async fn a_stream_ends_when_its_token_is_taken_back() {
-    let house = House::new("mcp-revoked").configured("[access]\nrequire_tokens = true");
-    let token = house.token("local", "passing", "owner");
-    let server = house.serve();
-    let (session, _) = speak(&server, Some(&token), None, hello()).await;
+async fn closes_a_stream_when_its_token_is_revoked() {
+    let setup = TestServer::new("mcp-revoked").with_config("[access]\nrequire_tokens = true");
+    let token = setup.token("local", "temporary", "owner");
+    let server = setup.serve();
+    let (session, _) = send_message(&server, Some(&token), None, initialize_request()).await;
     let stream = server
-        .ask(Method::GET, "/mcp")
+        .request(Method::GET, "/mcp")
         .bearer_auth(&token)
         .header("accept", "text/event-stream")
-        .header("mcp-session-id", session.expect("a session"));
-    let stream = stream.send().await.expect("a stream");
+        .header("mcp-session-id", session.expect("session started"));
+    let stream = stream.send().await.expect("stream opened");
     assert!(stream.status().is_success(), "{stream:?}");
-    server.house.prints(&["token", "revoke", "passing"]);
-    // It would stay open for hours otherwise; how it is cut off does not matter.
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), stream.text()).await;
-    assert!(ended.is_ok(), "the stream is still open");
+    server.setup.run_ok(&["token", "revoke", "temporary"]);
+    // The server can end the stream or break the connection.
+    let body = stream.text().await;
+    assert!(
+        !body.is_err_and(|error| error.is_timeout()),
+        "the stream is still open"
+    );
 }

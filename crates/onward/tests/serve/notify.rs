@@ -1,5 +1,5 @@
-//! The webhook: what it is told, signed, and once; again where it does not answer; never twice for one
-//! finding, whichever servers there are and however they end.
+//! Webhook notifications: signed, retried after failures, and sent once per finding, with several
+//! servers and across restarts.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,35 +17,34 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::basics::plan;
-use crate::house::{House, Server};
+use crate::test_server::{RunningServer, TIMEOUT, TestServer};
 
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const SECRET: &str = "a secret of thirty-two characters";
-/// Longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One request, as it came.
+/// A request that the webhook received.
 #[derive(Clone)]
-struct Heard {
+struct WebhookRequest {
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Heard {
+impl WebhookRequest {
     fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("JSON")
+        serde_json::from_slice(&self.body).expect("valid JSON")
     }
 
     fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name).expect("the header is there");
-        value.to_str().expect("text")
+        let value = self.headers.get(name).expect("header is present");
+        value.to_str().expect("valid UTF-8")
     }
 
-    /// The signature is over the instant and the body, and of this minute.
+    /// The signature covers the timestamp and the body, and is less than a minute old.
     fn is_signed(&self) -> bool {
-        let stamp = self.header("onward-timestamp");
-        let age = crate::issuer::now().abs_diff(stamp.parse().expect("seconds"));
-        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("a key");
-        mac.update(stamp.as_bytes());
+        let timestamp = self.header("onward-timestamp");
+        let age = crate::issuer::now().abs_diff(timestamp.parse().expect("timestamp is a number"));
+        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("valid key");
+        mac.update(timestamp.as_bytes());
         mac.update(b".");
         mac.update(&self.body);
         let expected: String = mac
@@ -58,325 +57,376 @@ impl Heard {
     }
 }
 
-/// What a receiver does about what comes.
+/// How a receiver responds to a request.
 #[derive(Clone, Copy)]
-enum Answer {
+enum Reply {
     Status(u16),
-    /// It takes the request, and says nothing.
+    /// Accepts the request and never responds.
     Never,
 }
 
 #[derive(Default)]
-struct Desk {
-    heard: Mutex<Vec<Heard>>,
-    answers: Mutex<Vec<Answer>>,
-    bell: Notify,
+struct ReceiverState {
+    requests: Mutex<Vec<WebhookRequest>>,
+    replies: Mutex<Vec<Reply>>,
+    /// The status after these replies, 200 by default.
+    status: Mutex<Option<u16>>,
+    arrived: Notify,
 }
 
-/// A webhook on this machine.
+/// A local webhook receiver.
 struct Receiver {
     url: String,
-    desk: Arc<Desk>,
+    state: Arc<ReceiverState>,
 }
 
-async fn take(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    desk.heard.lock().unwrap().push(Heard { headers, body });
+async fn receive(
+    State(state): State<Arc<ReceiverState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    state
+        .requests
+        .lock()
+        .unwrap()
+        .push(WebhookRequest { headers, body });
     let next = {
-        let mut answers = desk.answers.lock().unwrap();
-        match answers.is_empty() {
-            true => Answer::Status(200),
-            false => answers.remove(0),
+        let mut replies = state.replies.lock().unwrap();
+        if replies.is_empty() {
+            Reply::Status(state.status.lock().unwrap().unwrap_or(200))
+        } else {
+            replies.remove(0)
         }
     };
-    desk.bell.notify_one();
+    state.arrived.notify_one();
     match next {
-        Answer::Status(status) => StatusCode::from_u16(status).expect("a status"),
-        Answer::Never => std::future::pending().await,
+        Reply::Status(status) => StatusCode::from_u16(status).expect("valid status code"),
+        Reply::Never => std::future::pending().await,
     }
 }
 
 impl Receiver {
-    /// One that answers like this, and then with 200.
-    async fn start(answers: &[Answer]) -> Self {
-        let desk = Arc::new(Desk::default());
-        desk.answers.lock().unwrap().extend(answers);
+    /// Starts a receiver that sends these replies, and then 200.
+    async fn start(replies: &[Reply]) -> Self {
+        let state = Arc::new(ReceiverState::default());
+        state.replies.lock().unwrap().extend(replies);
         let routes = Router::new()
-            .route("/secret-path", post(take))
-            .with_state(Arc::clone(&desk));
+            .route("/secret-path", post(receive))
+            .with_state(Arc::clone(&state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let listener = listener.expect("port bound");
+        let url = format!(
+            "http://{}",
+            listener.local_addr().expect("address is valid")
+        );
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, desk }
+        Self { url, state }
     }
 
-    fn lines(&self) -> String {
+    fn config(&self) -> String {
         format!(
             "[notify]\nwebhook = \"{}/secret-path\"\nsecret = \"{SECRET}\"",
             self.url
         )
     }
 
-    fn heard(&self) -> Vec<Heard> {
-        self.desk.heard.lock().unwrap().clone()
+    fn requests(&self) -> Vec<WebhookRequest> {
+        self.state.requests.lock().unwrap().clone()
     }
 
-    /// Waits until so many requests have come.
-    async fn hears(&self, number: usize) -> Vec<Heard> {
+    /// Sets the status for requests after the given replies.
+    fn set_status(&self, status: u16) {
+        *self.state.status.lock().unwrap() = Some(status);
+    }
+
+    /// Waits until this number of requests has arrived.
+    async fn wait_for(&self, number: usize) -> Vec<WebhookRequest> {
         let enough = async {
             loop {
-                let rings = self.desk.bell.notified();
-                let heard = self.heard();
-                if heard.len() >= number {
-                    return heard;
+                let arrived = self.state.arrived.notified();
+                let requests = self.requests();
+                if requests.len() >= number {
+                    return requests;
                 }
-                rings.await;
+                arrived.await;
             }
         };
-        let heard = timeout(PATIENCE, enough).await;
-        heard.unwrap_or_else(|_| panic!("{} came, not {number}", self.heard().len()))
+        let requests = timeout(TIMEOUT, enough).await;
+        requests.unwrap_or_else(|_| panic!("{} requests, not {number}", self.requests().len()))
     }
 
-    /// The findings that were told, each try of them.
+    /// The notification ids of all attempts.
     fn ids(&self) -> Vec<String> {
-        let heard = self.heard();
-        heard
+        self.requests()
             .iter()
-            .map(|one| one.header("onward-notice").to_owned())
+            .map(|request| request.header("onward-notice").to_owned())
             .collect()
     }
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().expect("a text")
+    value.as_str().expect("value is a string")
 }
 
-/// A plan whose first step waits for a person.
-async fn asks(server: &Server) -> (String, String) {
-    let made = server.post("/api/v1/plans", plan()).await.done();
-    let id = text(&made["planId"]).to_owned();
+/// Creates a plan and requests a review of its first step. Returns the ids of the plan and review.
+async fn request_review(server: &RunningServer) -> (String, String) {
+    let created = server.post("/api/v1/plans", plan()).await.expect_success();
+    let id = text(&created["planId"]).to_owned();
     let at = format!("/api/v1/plans/{id}/next");
-    let next = server.post(&at, json!({})).await.done();
+    let next = server.post(&at, json!({})).await.expect_success();
     let step = text(&next["stepId"]).to_owned();
-    let question = json!({ "summary": "Two remain.", "questions": ["Is red fine?"] });
+    let request = json!({ "summary": "Two remain.", "questions": ["Is red fine?"] });
     let at = format!("/api/v1/steps/{step}/review");
-    let review = server.post(&at, question).await.done();
+    let review = server.post(&at, request).await.expect_success();
     (id, text(&review["reviewId"]).to_owned())
 }
 
-/// Waits until the server counts so many tries of this outcome.
-async fn counted(server: &Server, kind: &str, outcome: &str, number: u32) {
-    let line = format!("onward_notices_total{{kind=\"{kind}\",outcome=\"{outcome}\"}} {number}");
+/// Waits until the server has counted this number of attempts with this outcome.
+async fn wait_for_metric(server: &RunningServer, kind: &str, outcome: &str, number: u32) {
+    let name = format!("onward_notices_total{{kind=\"{kind}\",outcome=\"{outcome}\"}} ");
     let reached = async {
-        while !server.get("/metrics").await.text.contains(&line) {
-            tokio::task::yield_now().await;
+        loop {
+            let metrics = server.get("/metrics").await.text;
+            let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
+            if value.is_some_and(|value| value.parse().is_ok_and(|value: u32| value >= number)) {
+                return;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(PATIENCE, reached)
+    timeout(TIMEOUT, reached)
         .await
-        .unwrap_or_else(|_| panic!("{line} never came"));
+        .unwrap_or_else(|_| panic!("{name}is less than {number}"));
 }
 
-async fn tells_of_each_kind_once(house: House) {
+async fn sends_each_kind_once(setup: TestServer) {
     let receiver = Receiver::start(&[]).await;
-    let server = house.configured(&receiver.lines()).serve();
-    let (id, review) = asks(&server).await;
-    let heard = receiver.hears(1).await;
-    assert!(heard[0].is_signed());
-    assert_eq!(heard[0].header("content-type"), "application/json");
-    assert_eq!(heard[0].header("onward-try"), "1");
-    let told = heard[0].json();
-    assert_eq!(told["kind"], "review");
-    assert_eq!(told["id"], format!("{id}/review/{review}"));
-    assert_eq!(told["id"], heard[0].header("onward-notice"));
-    assert_eq!(told["plan"]["planId"], id);
-    assert_eq!(told["plan"]["name"], "Tides");
-    assert_eq!(told["plan"]["status"], "awaiting_review");
-    assert_eq!(told["note"], "Two remain.");
-    assert_eq!(told["tenant"], "local");
-    assert_eq!(told["url"], format!("{}/reviews/{review}", server.url));
+    let server = setup.with_config(&receiver.config()).serve();
+    let (id, review) = request_review(&server).await;
+    let requests = receiver.wait_for(1).await;
+    assert!(requests[0].is_signed());
+    assert_eq!(requests[0].header("content-type"), "application/json");
+    assert_eq!(requests[0].header("onward-try"), "1");
+    let body = requests[0].json();
+    assert_eq!(body["kind"], "review");
+    assert_eq!(body["id"], format!("{id}/review/{review}"));
+    assert_eq!(body["id"], requests[0].header("onward-notice"));
+    assert_eq!(body["plan"]["planId"], id);
+    assert_eq!(body["plan"]["name"], "Tides");
+    assert_eq!(body["plan"]["status"], "awaiting_review");
+    assert_eq!(body["note"], "Two remain.");
+    assert_eq!(body["tenant"], "local");
+    assert_eq!(body["url"], format!("{}/reviews/{review}", server.url));
     let at = format!("/api/v1/plans/{id}/abandon");
-    let why = json!({ "reason": "no wind" });
-    server.post(&at, why).await.done();
-    let told = receiver.hears(2).await[1].json();
-    assert_eq!(told["kind"], "failure");
-    assert_eq!(told["note"], "no wind");
-    assert_eq!(told["plan"]["status"], "failed");
-    assert_eq!(told["url"], format!("{}/plans/{id}", server.url));
-    // A step that is silent for a millisecond, in a plan that is marked for it.
-    let mut quick = plan();
-    quick["stallThresholdMs"] = json!(1);
-    let made = server.post("/api/v1/plans", quick).await.done();
-    let id = text(&made["planId"]);
+    let reason = json!({ "reason": "no wind" });
+    server.post(&at, reason).await.expect_success();
+    let body = receiver.wait_for(2).await[1].json();
+    assert_eq!(body["kind"], "failure");
+    assert_eq!(body["note"], "no wind");
+    assert_eq!(body["plan"]["status"], "failed");
+    assert_eq!(body["url"], format!("{}/plans/{id}", server.url));
+    // The step stalls after a millisecond of inactivity.
+    let mut stalling = plan();
+    stalling["stallThresholdMs"] = json!(1);
+    let created = server
+        .post("/api/v1/plans", stalling)
+        .await
+        .expect_success();
+    let id = text(&created["planId"]);
     let at = format!("/api/v1/plans/{id}/next");
-    let step = server.post(&at, json!({})).await.done();
-    let told = receiver.hears(3).await[2].json();
-    assert_eq!(told["kind"], "stall");
-    assert_eq!(told["plan"]["onStall"], "mark");
-    assert_eq!(told["step"]["stepId"], step["stepId"]);
-    assert_eq!(told["step"]["attempt"], 1);
-    assert!(text(&told["text"]).contains("has been silent since"));
-    counted(&server, "stall", "sent", 1).await;
+    let step = server.post(&at, json!({})).await.expect_success();
+    let body = receiver.wait_for(3).await[2].json();
+    assert_eq!(body["kind"], "stall");
+    assert_eq!(body["plan"]["onStall"], "mark");
+    assert_eq!(body["step"]["stepId"], step["stepId"]);
+    assert_eq!(body["step"]["attempt"], 1);
+    assert!(!text(&body["text"]).is_empty());
+    wait_for_metric(&server, "stall", "sent", 1).await;
     let page = server.get("/settings").await.text;
-    assert!(page.contains("3 were told"), "{page}");
+    assert!(!page.contains("class=\"error\""), "{page}");
     assert!(!page.contains("secret-path"), "{page}");
-    let doctor = server.house.prints(&["doctor"]);
-    assert!(doctor.contains("3 findings told at"), "{doctor}");
-    assert_eq!(receiver.heard().len(), 3, "each once");
+    assert_eq!(doctor_check(&server.setup)["ok"], true);
+    assert_eq!(receiver.requests().len(), 3, "each kind once");
+}
+
+/// The result of the notification check of `onward doctor`.
+fn doctor_check(setup: &TestServer) -> Value {
+    let output = setup.run(&["--json", "doctor"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("valid JSON");
+    let checks = report["checks"].as_array().expect("list of checks");
+    let check = checks
+        .iter()
+        .find(|check| check["check"] == "notifications");
+    check.expect("notifications are checked").clone()
 }
 
 #[tokio::test]
-async fn every_kind_of_finding_is_told_once_and_signed() {
-    tells_of_each_kind_once(House::new("notify")).await;
+async fn sends_each_kind_of_notification_once_and_signed() {
+    sends_each_kind_once(TestServer::new("notify")).await;
 }
 
 #[tokio::test]
-async fn every_kind_of_finding_is_told_once_on_postgresql() {
+async fn sends_each_kind_of_notification_once_and_signed_on_postgresql() {
     let database = Cluster::shared().database();
-    tells_of_each_kind_once(House::new("notify-postgres").on(database)).await;
+    sends_each_kind_once(TestServer::new("notify-postgres").with_database(database)).await;
 }
 
 #[tokio::test]
-async fn what_is_not_taken_is_told_again_and_shown_as_a_fault() {
-    let answers = [Answer::Status(500), Answer::Status(302)];
-    let receiver = Receiver::start(&answers).await;
-    let server = House::new("notify-again")
-        .configured(&receiver.lines())
+async fn retries_failed_deliveries_and_reports_the_error() {
+    let receiver = Receiver::start(&[Reply::Status(500)]).await;
+    receiver.set_status(302);
+    let server = TestServer::new("notify-retry")
+        .with_config(&receiver.config())
         .serve();
-    asks(&server).await;
-    receiver.hears(2).await;
-    counted(&server, "review", "waiting", 2).await;
-    // It says so wherever somebody might look.
-    let doctor = server.house.run(&["doctor"]);
-    let said = String::from_utf8_lossy(&doctor.stdout);
-    assert_eq!(doctor.status.code(), Some(1), "{said}");
-    assert!(said.contains("the webhook answers 302"), "{said}");
-    assert!(!said.contains("secret-path"), "{said}");
+    request_review(&server).await;
+    receiver.wait_for(2).await;
+    wait_for_metric(&server, "review", "waiting", 2).await;
+    let doctor = server.setup.run(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    let check = doctor_check(&server.setup);
+    assert_eq!(check["ok"], false);
+    assert!(text(&check["message"]).contains("302"), "{check}");
+    assert!(!check.to_string().contains("secret-path"), "{check}");
     let page = server.get("/settings").await.text;
-    assert!(page.contains("the webhook answers 302"), "{page}");
-    let heard = receiver.hears(3).await;
-    let tries: Vec<&str> = heard.iter().map(|one| one.header("onward-try")).collect();
-    assert_eq!(tries, ["1", "2", "3"]);
-    assert!(heard.iter().all(Heard::is_signed));
+    let error = page.split("class=\"error\"").nth(1);
+    assert!(error.is_some_and(|error| error.contains("302")), "{page}");
+    receiver.set_status(200);
+    wait_for_metric(&server, "review", "sent", 1).await;
+    let requests = receiver.requests();
+    assert!(requests.len() >= 3);
+    for (index, request) in requests.iter().enumerate() {
+        assert_eq!(request.header("onward-try"), (index + 1).to_string());
+    }
+    assert!(requests.iter().all(WebhookRequest::is_signed));
     assert!(
-        heard
+        requests
             .iter()
-            .all(|one| one.json()["id"] == heard[0].json()["id"])
+            .all(|request| request.json()["id"] == requests[0].json()["id"])
     );
-    counted(&server, "review", "sent", 1).await;
-    assert_eq!(receiver.heard().len(), 3);
-    server.house.prints(&["doctor"]);
+    server.setup.run_ok(&["doctor"]);
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_answers_holds_nobody_up() {
-    let receiver = Receiver::start(&[Answer::Never]).await;
-    let mut server = House::new("notify-never")
-        .configured(&receiver.lines())
+async fn an_unresponsive_receiver_does_not_block_the_server() {
+    let receiver = Receiver::start(&[Reply::Never]).await;
+    let mut server = TestServer::new("notify-unresponsive")
+        .with_config(&receiver.config())
         .serve();
-    asks(&server).await;
-    receiver.hears(1).await;
-    // The server answers while the receiver does not.
-    let (id, _) = asks(&server).await;
-    server.get(&format!("/api/v1/plans/{id}")).await.done();
-    counted(&server, "review", "waiting", 1).await;
-    counted(&server, "review", "sent", 2).await;
+    request_review(&server).await;
+    receiver.wait_for(1).await;
+    // The server handles requests while the delivery is pending.
+    let (id, _) = request_review(&server).await;
+    server
+        .get(&format!("/api/v1/plans/{id}"))
+        .await
+        .expect_success();
+    wait_for_metric(&server, "review", "waiting", 1).await;
+    wait_for_metric(&server, "review", "sent", 2).await;
     let mut ids = receiver.ids();
     assert_eq!(ids.len(), 3);
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), 2, "the first one twice, under one name");
+    assert_eq!(
+        ids.len(),
+        2,
+        "the first notification is sent twice with the same id"
+    );
     server.signal("-TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[tokio::test]
-async fn what_was_found_while_nobody_could_tell_is_told_later_and_once() {
+async fn sends_earlier_findings_once_a_webhook_is_configured() {
     let receiver = Receiver::start(&[]).await;
-    // Nobody has a webhook yet, and the server is killed.
-    let house = House::new("notify-later");
-    let mut server = house.serve();
-    asks(&server).await;
+    // Without a webhook, the finding is only recorded.
+    let setup = TestServer::new("notify-later");
+    let mut server = setup.serve();
+    request_review(&server).await;
     server.signal("-KILL");
-    server.ended();
-    let house = server.leave().configured(&receiver.lines());
-    let mut server = house.serve();
-    receiver.hears(1).await;
-    counted(&server, "review", "sent", 1).await;
+    server.wait();
+    let setup = server.into_setup().with_config(&receiver.config());
+    let mut server = setup.serve();
+    receiver.wait_for(1).await;
+    wait_for_metric(&server, "review", "sent", 1).await;
     server.signal("-KILL");
-    server.ended();
-    // A second one starts, and has nothing to tell but what is new.
-    let server = server.leave().serve();
-    asks(&server).await;
-    receiver.hears(2).await;
-    counted(&server, "review", "sent", 1).await;
+    server.wait();
+    // After another restart, only the second finding is sent.
+    let server = server.into_setup().serve();
+    request_review(&server).await;
+    receiver.wait_for(2).await;
+    wait_for_metric(&server, "review", "sent", 1).await;
     let ids = receiver.ids();
     assert_eq!(ids.len(), 2);
     assert_ne!(ids[0], ids[1]);
 }
 
-async fn two_servers_tell_once(houses: [House; 2]) {
+async fn two_servers_send_once(setups: [TestServer; 2]) {
     let receiver = Receiver::start(&[]).await;
-    let [one, other] = houses.map(|house| house.configured(&receiver.lines()).serve());
+    let [one, other] = setups.map(|setup| setup.with_config(&receiver.config()).serve());
     for _ in 0..3 {
-        asks(&one).await;
-        asks(&other).await;
+        request_review(&one).await;
+        request_review(&other).await;
     }
-    receiver.hears(6).await;
-    // Both have had their chance to tell what they know: what comes now is later than that.
-    asks(&one).await;
-    asks(&other).await;
-    receiver.hears(8).await;
+    receiver.wait_for(6).await;
+    // Later findings give both servers time to send a duplicate of the earlier ones.
+    request_review(&one).await;
+    request_review(&other).await;
+    receiver.wait_for(8).await;
     let mut ids = receiver.ids();
     assert_eq!(ids.len(), 8);
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), 8, "none twice");
+    assert_eq!(ids.len(), 8, "no duplicates");
 }
 
 #[tokio::test]
-async fn two_servers_on_one_file_tell_once() {
-    let first = House::new("notify-two");
-    let file = first.folder.join("onward.db").display().to_string();
-    let second = House::new("notify-two-other").on(file);
-    two_servers_tell_once([first, second]).await;
+async fn two_servers_on_one_file_send_each_notification_once() {
+    let first = TestServer::new("notify-two");
+    let file = first.dir.join("onward.db").display().to_string();
+    let second = TestServer::new("notify-two-other").with_database(file);
+    two_servers_send_once([first, second]).await;
 }
 
 #[tokio::test]
-async fn two_servers_on_one_postgresql_tell_once() {
+async fn two_servers_on_one_postgresql_database_send_each_notification_once() {
     let database = Cluster::shared().database();
-    let first = House::new("notify-two-postgres").on(database.clone());
-    let second = House::new("notify-two-postgres-other").on(database);
-    two_servers_tell_once([first, second]).await;
+    let first = TestServer::new("notify-two-postgres").with_database(database.clone());
+    let second = TestServer::new("notify-two-postgres-other").with_database(database);
+    two_servers_send_once([first, second]).await;
 }
 
 #[tokio::test]
-async fn kinds_that_nobody_asked_for_are_not_told() {
+async fn sends_only_the_configured_kinds() {
     let receiver = Receiver::start(&[]).await;
-    let lines = format!("{}\nkinds = [\"failure\"]", receiver.lines());
-    let server = House::new("notify-kinds").configured(&lines).serve();
-    let (id, _) = asks(&server).await;
+    let config = format!("{}\nkinds = [\"failure\"]", receiver.config());
+    let server = TestServer::new("notify-kinds").with_config(&config).serve();
+    let (id, _) = request_review(&server).await;
     let at = format!("/api/v1/plans/{id}/abandon");
-    server.post(&at, json!({})).await.done();
-    receiver.hears(1).await;
-    counted(&server, "failure", "sent", 1).await;
-    let heard = receiver.heard();
-    assert_eq!(heard.len(), 1);
-    assert_eq!(heard[0].json()["kind"], "failure");
+    server.post(&at, json!({})).await.expect_success();
+    receiver.wait_for(1).await;
+    wait_for_metric(&server, "failure", "sent", 1).await;
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].json()["kind"], "failure");
 }
 
 #[tokio::test]
-async fn a_webhook_without_a_secret_is_refused_at_the_start() {
-    let house = House::new("notify-unsigned")
-        .configured("[notify]\nwebhook = \"http://127.0.0.1:1/secret-path\"");
-    let output = house.run(&["serve", "--bind", "127.0.0.1:0"]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("onward.toml:2: `notify.webhook` has no secret"));
-    assert!(told.contains("ONWARD_NOTIFY_SECRET"), "{told}");
-    assert!(!told.contains("secret-path"), "{told}");
-    drop(house.run(&["status"]));
-    let doctor = house.run(&["doctor"]);
-    let said = String::from_utf8_lossy(&doctor.stdout);
-    assert!(said.contains("no secret to sign with"), "{said}");
+async fn rejects_a_webhook_without_a_secret_at_startup() {
+    let setup = TestServer::new("notify-unsigned")
+        .with_config("[notify]\nwebhook = \"http://127.0.0.1:1/secret-path\"");
+    let output = setup.run(&["--json", "serve", "--bind", "127.0.0.1:0"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let error: Value = serde_json::from_str(&stderr).expect("valid JSON");
+    let error = &error["error"];
+    assert_eq!(error["code"], "invalid_input", "{stderr}");
+    assert!(
+        text(&error["message"]).contains("onward.toml:2"),
+        "{stderr}"
+    );
+    assert!(text(&error["hint"]).contains("ONWARD_NOTIFY__SECRET"));
+    assert!(!stderr.contains("secret-path"), "{stderr}");
+    // Creates the database, because `doctor` does not.
+    drop(setup.run(&["status"]));
+    assert_eq!(doctor_check(&setup)["ok"], false);
 }

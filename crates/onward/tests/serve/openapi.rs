@@ -1,45 +1,49 @@
-//! The description of the API: whole, true, and about nothing else.
+//! The OpenAPI document: complete, valid, and in agreement with the routes and responses.
 
 use reqwest::Method;
 use serde_json::Value;
 
 use crate::basics::plan;
-use crate::house::{House, send};
 use crate::routes::samples;
+use crate::test_server::{TestServer, send};
 
-/// Every `$ref` in a document.
+/// Collects every `$ref` in a document.
 fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
                 match (name.as_str(), value) {
-                    ("$ref", Value::String(to)) => found.push(to),
+                    ("$ref", Value::String(target)) => found.push(target),
                     (_, value) => references(value, found),
                 }
             }
         }
-        Value::Array(all) => all.iter().for_each(|one| references(one, found)),
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 #[tokio::test]
-async fn it_is_whole_and_every_schema_is_one() {
-    let server = House::new("openapi").serve();
-    let document = server.get("/api/v1/openapi.json").await.done();
+async fn the_document_and_its_schemas_are_valid() {
+    let server = TestServer::new("openapi").serve();
+    let document = server.get("/api/v1/openapi.json").await.expect_success();
     assert_eq!(document["openapi"], "3.1.1");
     assert_eq!(document["servers"][0]["url"], "/api/v1");
     let mut found = Vec::new();
     references(&document, &mut found);
     assert!(!found.is_empty());
     for reference in found {
-        let pointer = reference.strip_prefix('#').expect("within the document");
+        let pointer = reference.strip_prefix('#').expect("reference is local");
         assert!(document.pointer(pointer).is_some(), "{reference}");
     }
     let mut names = Vec::new();
-    for (path, methods) in document["paths"].as_object().expect("paths") {
-        for operation in methods.as_object().expect("methods").values() {
-            names.push(operation["operationId"].as_str().expect("a name"));
+    for (path, methods) in document["paths"].as_object().expect("document has paths") {
+        for operation in methods.as_object().expect("path has methods").values() {
+            names.push(
+                operation["operationId"]
+                    .as_str()
+                    .expect("operation has an id"),
+            );
             let parameters = operation["parameters"]
                 .as_array()
                 .cloned()
@@ -55,7 +59,7 @@ async fn it_is_whole_and_every_schema_is_one() {
             schemas.extend(operation.pointer("/requestBody/content/application~1json/schema"));
             for response in operation["responses"]
                 .as_object()
-                .expect("responses")
+                .expect("operation has responses")
                 .values()
             {
                 schemas.extend(response.pointer("/content/application~1json/schema"));
@@ -72,13 +76,13 @@ async fn it_is_whole_and_every_schema_is_one() {
     let count = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), count, "each operation has a name of its own");
+    assert_eq!(names.len(), count, "operation ids are unique");
 }
 
 #[tokio::test]
-async fn what_it_describes_is_there_and_nothing_else_is() {
-    let server = House::new("openapi-routes").serve();
-    let document = server.get("/api/v1/openapi.json").await.done();
+async fn documents_exactly_the_existing_routes() {
+    let server = TestServer::new("openapi-routes").serve();
+    let document = server.get("/api/v1/openapi.json").await.expect_success();
     let methods = [
         Method::GET,
         Method::POST,
@@ -86,68 +90,76 @@ async fn what_it_describes_is_there_and_nothing_else_is() {
         Method::PATCH,
         Method::DELETE,
     ];
-    for (path, described) in document["paths"].as_object().expect("paths") {
+    for (path, documented) in document["paths"].as_object().expect("document has paths") {
         for method in &methods {
-            let is_described = described.get(method.as_str().to_lowercase()).is_some();
+            let is_documented = documented.get(method.as_str().to_lowercase()).is_some();
             let path = path.replace(['{', '}'], "");
-            let asked = server
-                .ask(method.clone(), &format!("/api/v1{path}"))
+            let response = server
+                .request(method.clone(), &format!("/api/v1{path}"))
                 .send()
                 .await;
-            let status = asked.expect("it answers").status().as_u16();
-            assert_eq!(status != 405, is_described, "{method} {path}: {status}");
+            let status = response.expect("response received").status().as_u16();
+            assert_eq!(status != 405, is_documented, "{method} {path}: {status}");
         }
     }
 }
 
 #[tokio::test]
-async fn answers_have_the_form_that_it_describes() {
-    let server = House::new("openapi-answers").serve();
-    let document = server.get("/api/v1/openapi.json").await.done();
+async fn responses_match_their_schemas() {
+    let server = TestServer::new("openapi-responses").serve();
+    let document = server.get("/api/v1/openapi.json").await.expect_success();
     let problem = jsonschema::draft202012::new(&document["components"]["schemas"]["Problem"]);
-    let problem = problem.expect("a schema");
-    let made = server.post("/api/v1/plans", plan()).await.done();
+    let problem = problem.expect("valid schema");
+    let created = server.post("/api/v1/plans", plan()).await.expect_success();
     let spare = server
         .post(
             "/api/v1/tokens",
             serde_json::json!({ "name": "spare", "role": "viewer" }),
         )
         .await
-        .done();
+        .expect_success();
     let ids = (
-        made["planId"].as_str().expect("an id"),
-        made["firstStep"]["stepId"].as_str().expect("an id"),
-        spare["tokenId"].as_str().expect("an id"),
+        created["planId"].as_str().expect("id is a string"),
+        created["firstStep"]["stepId"]
+            .as_str()
+            .expect("id is a string"),
+        spare["tokenId"].as_str().expect("id is a string"),
     );
-    let mut done = 0;
+    let mut successes = 0;
     for sample in samples(&server, None, ids).await {
-        let answer = sample.send(&server, None).await;
-        if !answer.status.is_success() {
-            assert!(problem.is_valid(&answer.json()), "{sample:?}: {answer:?}");
+        let response = sample.send(&server, None).await;
+        if !response.status.is_success() {
+            assert!(
+                problem.is_valid(&response.json()),
+                "{sample:?}: {response:?}"
+            );
             continue;
         }
-        let described = document["paths"].as_object().expect("paths").values();
-        let described = described
-            .flat_map(|methods| methods.as_object().expect("methods").values())
+        let operations = document["paths"]
+            .as_object()
+            .expect("document has paths")
+            .values();
+        let operation = operations
+            .flat_map(|methods| methods.as_object().expect("path has methods").values())
             .find(|operation| operation["operationId"] == sample.operation)
-            .expect("it is described");
-        let response = &described["responses"][answer.status.as_str()];
-        let schema = &response["content"]["application/json"]["schema"];
+            .expect("operation is documented");
+        let documented = &operation["responses"][response.status.as_str()];
+        let schema = &documented["content"]["application/json"]["schema"];
         assert!(
             schema.is_object(),
-            "{sample:?}: {} is not described",
-            answer.status
+            "{sample:?}: {} is not documented",
+            response.status
         );
-        let schema = jsonschema::draft202012::new(schema).expect("a schema");
-        let json = answer.json();
-        let wrong: Vec<String> = schema
+        let schema = jsonschema::draft202012::new(schema).expect("valid schema");
+        let json = response.json();
+        let errors: Vec<String> = schema
             .iter_errors(&json)
             .map(|error| error.to_string())
             .collect();
-        assert_eq!(wrong, [""; 0], "{sample:?}: {json}");
-        done += 1;
+        assert_eq!(errors, [""; 0], "{sample:?}: {json}");
+        successes += 1;
     }
-    assert!(done >= 14, "{done}");
-    let nothing = send(server.ask(Method::GET, "/nothing")).await;
-    assert!(problem.is_valid(&nothing.json()));
+    assert!(successes >= 14, "{successes}");
+    let missing = send(server.request(Method::GET, "/missing")).await;
+    assert!(problem.is_valid(&missing.json()));
 }

@@ -1,27 +1,35 @@
-//! A whole plan over `/api/v1`: made, worked on, branched, reviewed, finished; and its trail.
+//! A whole plan over `/api/v1`: created, branched, reviewed, completed, read and deleted; and input
+//! validation.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::house::{House, Server, send};
+use crate::test_server::{RunningServer, TestServer, send};
 
 #[tokio::test]
-async fn a_plan_is_carried_through() {
-    carried(House::new("plan").serve()).await;
+async fn completes_a_plan() {
+    complete_plan(TestServer::new("plan").serve()).await;
 }
 
 #[tokio::test]
-async fn a_plan_is_carried_through_on_postgresql() {
+async fn completes_a_plan_on_postgresql() {
     let database = onward_testbed::Cluster::shared().database();
-    carried(House::new("plan-postgres").on(database).serve()).await;
+    complete_plan(
+        TestServer::new("plan-postgres")
+            .with_database(database)
+            .serve(),
+    )
+    .await;
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("not a string: {value}"))
 }
 
-/// A plan with a branch and a question.
-fn boats() -> Value {
+/// A plan with a branch and a checkpoint.
+fn branching_plan() -> Value {
     json!({
         "name": "Boats",
         "researchQuestion": "Which one?",
@@ -41,13 +49,13 @@ fn boats() -> Value {
     })
 }
 
-async fn carried(server: Server) {
-    let made = boats();
-    let answer = server.post("/api/v1/plans", made.clone()).await;
-    assert_eq!(answer.status.as_u16(), 201);
-    let plan = answer.done();
+async fn complete_plan(server: RunningServer) {
+    let input = branching_plan();
+    let response = server.post("/api/v1/plans", input.clone()).await;
+    assert_eq!(response.status.as_u16(), 201);
+    let plan = response.expect_success();
     assert_eq!(
-        server.post("/api/v1/plans", made).await.done()["planId"],
+        server.post("/api/v1/plans", input).await.expect_success()["planId"],
         plan["planId"]
     );
     let at = format!("/api/v1/plans/{}", text(&plan["planId"]));
@@ -55,7 +63,7 @@ async fn carried(server: Server) {
     let first = server
         .post(&format!("{at}/next"), json!({ "sessionId": "s" }))
         .await
-        .done();
+        .expect_success();
     assert_eq!(first["status"], "step_started");
     let result = json!({
         "resultSummary": "three offers",
@@ -67,40 +75,46 @@ async fn carried(server: Server) {
     let progress = server
         .post(&format!("{step}/progress"), json!({ "note": "one" }))
         .await;
-    assert_eq!(progress.done()["planStatus"], "executing");
-    let done = server
+    assert_eq!(progress.expect_success()["planStatus"], "executing");
+    let submitted = server
         .post(&format!("{step}/result"), result.clone())
         .await
-        .done();
-    assert_eq!(done["branchTaken"]["action"], "skip_to");
-    // The same once more is the same answer.
-    let again = server.post(&format!("{step}/result"), result).await.done();
-    assert_eq!(again, done);
-    let asks = &done["nextStep"];
-    assert_eq!(asks["stepOrder"], 3);
-
-    let step = format!("/api/v1/steps/{}", text(&asks["stepId"]));
-    let question = json!({ "summary": "the blue one", "questions": ["fine?"] });
-    let review = server
-        .post(&format!("{step}/review"), question)
+        .expect_success();
+    assert_eq!(submitted["branchTaken"]["action"], "skip_to");
+    // A retry returns the same response.
+    let again = server
+        .post(&format!("{step}/result"), result)
         .await
-        .done();
+        .expect_success();
+    assert_eq!(again, submitted);
+    let checkpoint = &submitted["nextStep"];
+    assert_eq!(checkpoint["stepOrder"], 3);
+
+    let step = format!("/api/v1/steps/{}", text(&checkpoint["stepId"]));
+    let request = json!({ "summary": "the blue one", "questions": ["fine?"] });
+    let review = server
+        .post(&format!("{step}/review"), request)
+        .await
+        .expect_success();
     assert_eq!(review["planStatus"], "awaiting_review");
-    let open = server.get("/api/v1/reviews").await.done();
-    assert_eq!(open["reviews"][0]["reviewId"], review["reviewId"]);
-    assert_eq!(open["reviews"][0]["planName"], "Boats");
-    let wrong = server
+    let pending = server.get("/api/v1/reviews").await.expect_success();
+    assert_eq!(pending["reviews"][0]["reviewId"], review["reviewId"]);
+    assert_eq!(pending["reviews"][0]["planName"], "Boats");
+    let invalid = server
         .post(&format!("{step}/decision"), json!({ "decision": "modify" }))
         .await;
-    wrong.refused(400, "feedback_required");
+    invalid.expect_problem(400, "feedback_required");
     let decision = json!({ "decision": "approve" });
-    let decided = server
+    let decision = server
         .post(&format!("{step}/decision"), decision)
         .await
-        .done();
-    assert_eq!(decided["stepStatus"], "completed");
+        .expect_success();
+    assert_eq!(decision["stepStatus"], "completed");
 
-    let last = server.post(&format!("{at}/next"), json!({})).await.done();
+    let last = server
+        .post(&format!("{at}/next"), json!({}))
+        .await
+        .expect_success();
     let step = format!("/api/v1/steps/{}", text(&last["stepId"]));
     let end = server
         .post(
@@ -108,121 +122,136 @@ async fn carried(server: Server) {
             json!({ "resultSummary": "blue" }),
         )
         .await;
-    assert_eq!(end.done()["next"], "plan_complete");
-    let status = server.get(&at).await.done();
+    assert_eq!(end.expect_success()["next"], "plan_complete");
+    let status = server.get(&at).await.expect_success();
     assert_eq!(status["status"], "completed");
     assert_eq!(status["counts"]["skipped"], 1);
     let late = server
         .post(&format!("{step}/result"), json!({ "resultSummary": "red" }))
         .await;
-    let refused = late.refused(409, "plan_is_terminal");
+    let problem = late.expect_problem(409, "plan_is_terminal");
     assert!(
-        refused["details"]["keptArtifactId"].is_string(),
-        "{refused}"
+        problem["details"]["keptArtifactId"].is_string(),
+        "{problem}"
     );
-    read(&server, &at).await;
+    read_and_delete(&server, &at).await;
 }
 
-/// What is shown of a plan that is over.
-async fn read(server: &Server, at: &str) {
-    let steps = server.get(&format!("{at}/steps?limit=2")).await.done();
+/// Reads a completed plan, and deletes it.
+async fn read_and_delete(server: &RunningServer, at: &str) {
+    let steps = server
+        .get(&format!("{at}/steps?limit=2"))
+        .await
+        .expect_success();
     assert_eq!(steps["steps"].as_array().map(Vec::len), Some(2));
     let cursor = text(&steps["nextCursor"]);
     let rest = server
         .get(&format!("{at}/steps?cursor={cursor}&status=completed"))
         .await
-        .done();
+        .expect_success();
     assert_eq!(rest["steps"].as_array().map(Vec::len), Some(2));
-    let wrong = server.get(&format!("{at}/steps?limit=many")).await;
-    let issues = &wrong.refused(400, "invalid_input")["details"]["issues"];
+    let invalid = server.get(&format!("{at}/steps?limit=many")).await;
+    let issues = &invalid.expect_problem(400, "invalid_input")["details"]["issues"];
     assert_eq!(issues[0]["path"], "limit");
     server
         .get(&format!("{at}/steps?limt=2"))
         .await
-        .refused(400, "invalid_input");
+        .expect_problem(400, "invalid_input");
     server
         .get(&format!("{at}/steps?limit=2&limit=3"))
         .await
-        .refused(400, "invalid_input");
+        .expect_problem(400, "invalid_input");
 
-    let audit = server.get(&format!("{at}/audit?limit=3")).await.done();
-    let events = audit["events"].as_array().expect("events");
+    let audit = server
+        .get(&format!("{at}/audit?limit=3"))
+        .await
+        .expect_success();
+    let events = audit["events"].as_array().expect("list of events");
     assert_eq!(events.len(), 3);
-    let after = events[2]["seq"].as_u64().expect("a number");
+    let after = events[2]["seq"].as_u64().expect("value is a number");
     let rest = server
         .get(&format!("{at}/audit?after={after}"))
         .await
-        .done();
-    let rest = rest["events"].as_array().expect("events").clone();
+        .expect_success();
+    let rest = rest["events"].as_array().expect("list of events").clone();
     assert_eq!(rest[0]["seq"], after + 1);
-    let named = |name: &str| rest.iter().any(|event| event["eventType"] == name);
+    let has_event = |name: &str| rest.iter().any(|event| event["eventType"] == name);
     assert!(
-        named("plan_completed") && named("late_result_kept"),
+        has_event("plan_completed") && has_event("late_result_kept"),
         "{rest:?}"
     );
 
     assert!(
-        server.get("/api/v1/plans").await.done()["plans"]
+        server.get("/api/v1/plans").await.expect_success()["plans"]
             .as_array()
             .is_some_and(Vec::is_empty)
     );
     let all = server
         .get("/api/v1/plans?includeFinished=true")
         .await
-        .done();
+        .expect_success();
     assert_eq!(all["plans"].as_array().map(Vec::len), Some(1));
-    let document = server.get(&format!("{at}/export")).await.done();
+    let document = server.get(&format!("{at}/export")).await.expect_success();
     assert!(document.is_object());
     let again = server.post(&format!("{at}/abandon"), json!({})).await;
-    again.refused(409, "plan_is_terminal");
-    let gone = send(server.ask(Method::DELETE, at)).await.done();
-    assert_eq!(gone["name"], "Boats");
-    server.get(at).await.refused(404, "plan_not_found");
+    again.expect_problem(409, "plan_is_terminal");
+    let deleted = send(server.request(Method::DELETE, at))
+        .await
+        .expect_success();
+    assert_eq!(deleted["name"], "Boats");
+    server.get(at).await.expect_problem(404, "plan_not_found");
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_with_its_place() {
-    let server = House::new("input").serve();
-    let sent = async |kind: &str, body: &str| {
-        let request = server.ask(Method::POST, "/api/v1/plans");
-        send(request.header("content-type", kind).body(body.to_owned())).await
+async fn rejects_invalid_input_with_its_path() {
+    let server = TestServer::new("input").serve();
+    let post = async |content_type: &str, body: &str| {
+        let request = server.request(Method::POST, "/api/v1/plans");
+        send(
+            request
+                .header("content-type", content_type)
+                .body(body.to_owned()),
+        )
+        .await
     };
     let json = "application/json";
-    sent(json, "{").await.refused(400, "invalid_input");
-    sent(json, "[]").await.refused(400, "invalid_input");
-    sent(json, &"[".repeat(100_000))
+    post(json, "{").await.expect_problem(400, "invalid_input");
+    post(json, "[]").await.expect_problem(400, "invalid_input");
+    post(json, &"[".repeat(100_000))
         .await
-        .refused(400, "invalid_input");
-    sent("text/plain", "{}").await.refused(415, "invalid_input");
-    sent("application/x-www-form-urlencoded", "name=a")
+        .expect_problem(400, "invalid_input");
+    post("text/plain", "{}")
         .await
-        .refused(415, "invalid_input");
-    let nothing = sent(json, "").await.refused(400, "invalid_input");
-    let missing: Vec<&str> = nothing["details"]["issues"]
+        .expect_problem(415, "invalid_input");
+    post("application/x-www-form-urlencoded", "name=a")
+        .await
+        .expect_problem(415, "invalid_input");
+    let empty = post(json, "").await.expect_problem(400, "invalid_input");
+    let missing: Vec<&str> = empty["details"]["issues"]
         .as_array()
-        .expect("issues")
+        .expect("list of issues")
         .iter()
-        .map(|issue| issue["path"].as_str().expect("a path"))
+        .map(|issue| issue["path"].as_str().expect("issue has a path"))
         .collect();
     assert_eq!(missing.len(), 3, "{missing:?}");
     let plan = server
         .post("/api/v1/plans", crate::basics::plan())
         .await
-        .done();
+        .expect_success();
     let at = format!("/api/v1/plans/{}", text(&plan["planId"]));
-    // An id stands in the path, and nowhere else.
+    // The id of the path is not allowed in the body.
     let twice = server
         .post(&format!("{at}/next"), json!({ "planId": plan["planId"] }))
         .await;
-    twice.refused(400, "invalid_input");
+    twice.expect_problem(400, "invalid_input");
     let hostile = server
         .get("/api/v1/plans/%27%3B%20drop%20table%20plans%3B--")
         .await;
-    hostile.refused(404, "plan_not_found");
+    hostile.expect_problem(404, "plan_not_found");
     let bytes = server.get("/api/v1/plans/%FF%FE").await;
     assert!(bytes.status.is_client_error(), "{bytes:?}");
     assert!(
         server.get(&at).await.status.is_success(),
-        "and the next request works"
+        "the next request succeeds"
     );
 }

@@ -1,25 +1,25 @@
-//! Every route with something that fits it, so that what is refused is refused for one reason alone.
+//! A valid request for every route, so that a rejection has a single cause: the token, role or tenant.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::house::{Answer, Server, send};
+use crate::test_server::{ApiResponse, RunningServer, send};
 
-/// A request that would be done, by whoever may.
+/// A request that succeeds with sufficient permissions.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// What it is, as the API's description calls it.
+    /// The operation id of the OpenAPI document.
     pub(crate) operation: String,
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Value>,
-    /// The weakest role that may do it in a tenant whose agents decide nothing.
-    pub(crate) least: &'static str,
+    /// The lowest role that is allowed, if agents cannot decide reviews.
+    pub(crate) min_role: &'static str,
 }
 
 impl Sample {
-    pub(crate) async fn send(&self, server: &Server, token: Option<&str>) -> Answer {
-        let mut request = server.ask(self.method.clone(), &self.path);
+    pub(crate) async fn send(&self, server: &RunningServer, token: Option<&str>) -> ApiResponse {
+        let mut request = server.request(self.method.clone(), &self.path);
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
@@ -30,17 +30,16 @@ impl Sample {
     }
 }
 
-/// From the strongest to the weakest. What a member may and an agent may not stands between them.
+/// From the highest to the lowest.
 pub(crate) const ROLES: [&str; 5] = ["owner", "admin", "member", "agent", "viewer"];
 
-/// Whether a role is strong enough.
-pub(crate) fn may(role: &str, least: &str) -> bool {
-    let rank = |role: &str| ROLES.iter().position(|known| *known == role).unwrap();
-    rank(role) <= rank(least)
+pub(crate) fn is_allowed(role: &str, min_role: &str) -> bool {
+    let rank = |role: &str| ROLES.iter().position(|other| *other == role).unwrap();
+    rank(role) <= rank(min_role)
 }
 
-/// What fits an operation beside its path, and who may do it.
-fn fitting(operation: &str) -> (Option<Value>, &'static str) {
+/// The request body and the lowest allowed role of an operation.
+fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
     match operation {
         "ping" | "list_active_plans" | "get_plan_status" | "list_plan_steps" => (None, "viewer"),
         "get_plan_audit" | "export_plan" | "list_reviews" | "describe" => (None, "viewer"),
@@ -90,33 +89,37 @@ fn fitting(operation: &str) -> (Option<Value>, &'static str) {
         "close_call" => (Some(json!({})), "member"),
         "delete_plan" => (None, "owner"),
         "list_tokens" | "revoke_token" => (None, "admin"),
-        "create_token" => (Some(json!({ "name": "made", "role": "viewer" })), "admin"),
+        "create_token" => (
+            Some(json!({ "name": "created", "role": "viewer" })),
+            "admin",
+        ),
         other => panic!("`{other}` has no sample: add one"),
     }
 }
 
-/// One request for every route that the API describes, about this plan, step and token; and what
-/// stands beside the API. Streams are tried elsewhere.
+/// One request per documented route except the event stream, with these plan, step and token ids.
 pub(crate) async fn samples(
-    server: &Server,
+    server: &RunningServer,
     token: Option<&str>,
-    (plan, step, of): (&str, &str, &str),
+    (plan, step, token_id): (&str, &str, &str),
 ) -> Vec<Sample> {
-    let mut asked = server.ask(Method::GET, "/api/v1/openapi.json");
+    let mut request = server.request(Method::GET, "/api/v1/openapi.json");
     if let Some(token) = token {
-        asked = asked.bearer_auth(token);
+        request = request.bearer_auth(token);
     }
-    let described = send(asked).await.done();
+    let document = send(request).await.expect_success();
     let mut samples = Vec::new();
-    for (path, methods) in described["paths"].as_object().expect("paths") {
-        for (method, operation) in methods.as_object().expect("methods") {
-            let operation = operation["operationId"].as_str().expect("a name");
+    for (path, methods) in document["paths"].as_object().expect("document has paths") {
+        for (method, operation) in methods.as_object().expect("path has methods") {
+            let operation = operation["operationId"]
+                .as_str()
+                .expect("operation has an id");
             if operation == "listen" {
                 continue;
             }
-            let (body, least) = fitting(operation);
+            let (body, min_role) = body_and_role(operation);
             let path = path.replace("{planId}", plan).replace("{stepId}", step);
-            // Whoever tells of a session makes it, so nobody's is the same for all.
+            // Recording a call creates the session, so every tenant has its own.
             let path = path
                 .replace("{sessionId}", "a-session")
                 .replace("{turn}", "1")
@@ -127,16 +130,15 @@ pub(crate) async fn samples(
             };
             samples.push(Sample {
                 operation: operation.to_owned(),
-                method: method.to_uppercase().parse().expect("a method"),
-                path: format!("/api/v1{}", path.replace("{tokenId}", of)),
+                method: method.to_uppercase().parse().expect("valid method"),
+                path: format!("/api/v1{}", path.replace("{tokenId}", token_id)),
                 body,
-                least,
+                min_role,
             });
         }
     }
-    // What makes a session comes first, and what ends a plan or a token last, so that it is there for
-    // the others.
-    let ends = |sample: &Sample| {
+    // The request that creates the session is first; those that end a plan or revoke a token are last.
+    let order = |sample: &Sample| {
         if sample.operation == "record_call" {
             return 0;
         }
@@ -149,8 +151,8 @@ pub(crate) async fn samples(
         ];
         last.iter()
             .position(|last| *last == sample.operation)
-            .map_or(1, |place| place + 2)
+            .map_or(1, |index| index + 2)
     };
-    samples.sort_by_key(ends);
+    samples.sort_by_key(order);
     samples
 }

@@ -1,4 +1,4 @@
-//! A harness of one's own tells of its calls over HTTP, and dies in the middle of one.
+//! Sessions and tool calls that a harness records over HTTP, and calls of killed processes.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -7,106 +7,117 @@ use std::time::{Duration, Instant};
 use onward_testbed::Cluster;
 use serde_json::{Value, json};
 
-use crate::events::Ear;
-use crate::house::{House, Server};
+use crate::events::EventStream;
+use crate::test_server::{RunningServer, TIMEOUT, TestServer};
 
-/// Longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A process in place of a running tool. It is killed on drop.
+pub(crate) struct ToolProcess(Child);
 
-/// A process that runs a tool for as long as nobody kills it.
-pub(crate) struct Tool(Child);
-
-impl Tool {
+impl ToolProcess {
     pub(crate) fn start() -> Self {
         let child = Command::new("sleep").arg("600").spawn();
-        Self(child.expect("a process can be started"))
+        Self(child.expect("process started"))
     }
 
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// SIGKILL: it cannot say goodbye.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
-        self.0.kill().expect("it can be killed");
-        self.0.wait().expect("it is dead");
+        self.0.kill().expect("process killed");
+        self.0.wait().expect("process exited");
     }
 }
 
-impl Drop for Tool {
+impl Drop for ToolProcess {
     fn drop(&mut self) {
-        // It may be dead already.
+        // Fails if the process has exited.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-async fn record(server: &Server, call: Value) -> Value {
+async fn record(server: &RunningServer, call: Value) -> Value {
     let recorded = server.post("/api/v1/sessions/h-1/calls", call).await;
     assert_eq!(recorded.status.as_u16(), 201, "{recorded:?}");
     recorded.json()
 }
 
-async fn calls(server: &Server) -> Vec<Value> {
-    let session = server.get("/api/v1/sessions/h-1").await.done();
-    session["calls"].as_array().expect("a list").clone()
+async fn calls(server: &RunningServer) -> Vec<Value> {
+    let session = server.get("/api/v1/sessions/h-1").await.expect_success();
+    session["calls"]
+        .as_array()
+        .expect("value is a list")
+        .clone()
 }
 
-/// The calls, once none of them is open any more.
-async fn settled(server: &Server) -> Vec<Value> {
-    let began = Instant::now();
+/// Waits until no call is open. Returns the calls.
+async fn wait_until_settled(server: &RunningServer) -> Vec<Value> {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let calls = calls(server).await;
         if calls.iter().all(|call| call["ageMs"].is_null()) {
             return calls;
         }
-        assert!(began.elapsed() < PATIENCE, "{calls:?}");
+        assert!(Instant::now() < deadline, "{calls:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[tokio::test]
-async fn a_harness_tells_of_its_calls_and_others_hear_of_them() {
-    let server = House::new("harness").serve();
-    let mut ear = Ear::open(&server, None).await;
+async fn records_calls_and_streams_session_events() {
+    let server = TestServer::new("harness").serve();
+    let mut events = EventStream::open(&server, None).await;
     let call = json!({
         "tool": "Bash", "callId": "c1", "input": { "command": "TOKEN=sesame make" },
         "timeoutMs": 1000, "batch": 3,
     });
     let call = record(&server, call).await;
     assert_eq!(
-        ear.next().await.as_deref(),
+        events.next().await.as_deref(),
         Some("event: session_changed\ndata: {\"sessionId\":\"h-1\"}")
     );
     assert_eq!(call["status"], "requested");
     assert_eq!((&call["turn"], &call["position"]), (&json!(1), &json!(1)));
     assert_eq!(call["input"], "TOKEN=[secret] make");
     let at = "/api/v1/sessions/h-1/calls/1/1";
-    let runs = server.post(at, json!({ "change": "start" })).await.done();
-    assert_eq!(runs["status"], "running");
-    assert!(runs["staleAt"].is_string(), "{runs}");
+    let running = server
+        .post(at, json!({ "change": "start" }))
+        .await
+        .expect_success();
+    assert_eq!(running["status"], "running");
+    assert!(running["staleAt"].is_string(), "{running}");
     assert!(
-        ear.next()
+        events
+            .next()
             .await
-            .is_some_and(|told| told.contains("session_changed"))
+            .is_some_and(|event| event.contains("session_changed"))
     );
-    let health = server.get("/api/v1/sessions/h-1/health").await.done();
+    let health = server
+        .get("/api/v1/sessions/h-1/health")
+        .await
+        .expect_success();
     assert_eq!(health["calls"]["running"], 1);
     assert_eq!(health["calls"]["list"][0]["tool"], "Bash");
     let ended = json!({ "change": "complete", "result": "made" });
-    let ended = server.post(at, ended).await.done();
+    let ended = server.post(at, ended).await.expect_success();
     assert_eq!(
         (&ended["result"], &ended["synthetic"]),
         (&json!("made"), &json!(false))
     );
     let again = server.post(at, json!({ "change": "fail" })).await;
-    again.refused(409, "illegal_transition");
-    let list = server.get("/api/v1/sessions?limit=5").await.done();
+    again.expect_problem(409, "illegal_transition");
+    let list = server
+        .get("/api/v1/sessions?limit=5")
+        .await
+        .expect_success();
     assert_eq!(list["sessions"][0]["sessionId"], "h-1");
 }
 
 #[tokio::test]
-async fn what_does_not_fit_a_call_is_said() {
-    let server = House::new("misfits").serve();
+async fn rejects_invalid_calls_with_their_path() {
+    let server = TestServer::new("invalid-calls").serve();
     let at = "/api/v1/sessions/h-1/calls";
     for (call, path) in [
         (json!({ "tool": "" }), "tool"),
@@ -125,31 +136,38 @@ async fn what_does_not_fit_a_call_is_said() {
         ),
         (json!({ "tool": "a", "colour": "red" }), "colour"),
     ] {
-        let problem = server.post(at, call).await.refused(400, "invalid_input");
+        let problem = server
+            .post(at, call)
+            .await
+            .expect_problem(400, "invalid_input");
         assert_eq!(problem["details"]["issues"][0]["path"], path, "{problem}");
     }
-    for lost in ["", "/health"] {
-        let lost = server.get(&format!("/api/v1/sessions/nobody{lost}")).await;
-        lost.refused(404, "invalid_input");
+    for suffix in ["", "/health"] {
+        let missing = server
+            .get(&format!("/api/v1/sessions/missing{suffix}"))
+            .await;
+        missing.expect_problem(404, "invalid_input");
     }
     record(&server, json!({ "tool": "a" })).await;
-    let lost = server
+    let missing = server
         .post(&format!("{at}/1/7"), json!({ "change": "start" }))
         .await;
-    lost.refused(404, "invalid_input");
-    let odd = server
+    missing.expect_problem(404, "invalid_input");
+    let invalid = server
         .post(
             &format!("{at}/1/1"),
             json!({ "change": "start", "result": "x" }),
         )
         .await;
-    odd.refused(400, "invalid_input");
+    invalid.expect_problem(400, "invalid_input");
 }
 
-/// A tool's process is killed while nobody watches; Onward starts again and finds out.
-async fn killed(test: &str, database: String) {
-    let mut tool = Tool::start();
-    let server = House::new(test).on(database.clone()).serve();
+/// A tool process is killed while no server runs. The next server interrupts its calls.
+async fn interrupts_calls_of_a_killed_process(test: &str, database: String) {
+    let mut tool = ToolProcess::start();
+    let server = TestServer::new(test)
+        .with_database(database.clone())
+        .serve();
     let owner = json!({ "processId": tool.0.id() });
     for (batch, status) in [(1, "running"), (1, "requested"), (1, "awaiting_approval")] {
         let call = json!({
@@ -160,30 +178,31 @@ async fn killed(test: &str, database: String) {
     }
     drop(server);
     tool.kill();
-    let server = House::new(&format!("{test}-again")).on(database).serve();
-    let calls = settled(&server).await;
-    let told = |call: &Value| {
+    let server = TestServer::new(&format!("{test}-again"))
+        .with_database(database)
+        .serve();
+    let calls = wait_until_settled(&server).await;
+    let outcome = |call: &Value| {
         let text = |field: &str| call[field].as_str().unwrap_or_default().to_owned();
         (text("status"), text("cause"), call["synthetic"] == true)
     };
-    let lost = |cause: &str| ("interrupted".to_owned(), cause.to_owned(), true);
-    let all: Vec<_> = calls.iter().map(told).collect();
+    let interrupted = |cause: &str| ("interrupted".to_owned(), cause.to_owned(), true);
+    let all: Vec<_> = calls.iter().map(outcome).collect();
     assert_eq!(
         all,
         [
-            lost("outcome_unknown"),
-            lost("not_started"),
-            lost("not_started")
+            interrupted("outcome_unknown"),
+            interrupted("not_started"),
+            interrupted("not_started")
         ]
     );
-    let model = calls[0]["toldModel"].as_str().expect("a text");
-    assert!(model.contains("Check what it did"), "{model}");
-    let grounds = calls[0]["grounds"].as_str().expect("a text");
-    assert!(grounds.contains("the process is gone"), "{grounds}");
-    // It answers after all: kept, shown, and no second answer.
+    let model = calls[0]["toldModel"].as_str().expect("value is a string");
+    assert!(!model.is_empty());
+    assert!(calls[0]["grounds"].is_string(), "{}", calls[0]);
+    // A late result is stored once; the synthetic result stays.
     let at = "/api/v1/sessions/h-1/calls/1/1";
     let late = json!({ "change": "complete", "result": "deployed" });
-    let late = server.post(at, late.clone()).await.done();
+    let late = server.post(at, late.clone()).await.expect_success();
     assert_eq!(
         (&late["status"], &late["late"]),
         (&json!("completed"), &json!(true))
@@ -195,64 +214,67 @@ async fn killed(test: &str, database: String) {
     let again = server
         .post(at, json!({ "change": "complete", "result": "again" }))
         .await;
-    again.refused(409, "illegal_transition");
+    again.expect_problem(409, "illegal_transition");
 }
 
 #[tokio::test]
-async fn a_killed_tool_is_found_when_onward_starts_on_a_file() {
-    let folder = format!("onward-killed-{}", std::process::id());
-    let folder: PathBuf = std::env::temp_dir().join(folder);
-    std::fs::create_dir_all(&folder).expect("a folder can be made");
-    let file = folder.join("onward.db").display().to_string();
-    killed("killed", file).await;
-    drop(std::fs::remove_dir_all(&folder));
+async fn startup_interrupts_calls_of_a_killed_process_on_a_file() {
+    let dir = format!("onward-killed-{}", std::process::id());
+    let dir: PathBuf = std::env::temp_dir().join(dir);
+    std::fs::create_dir_all(&dir).expect("directory created");
+    let file = dir.join("onward.db").display().to_string();
+    interrupts_calls_of_a_killed_process("killed", file).await;
+    drop(std::fs::remove_dir_all(&dir));
 }
 
 #[tokio::test]
-async fn a_killed_tool_is_found_when_onward_starts_on_postgresql() {
-    killed("killed-postgres", Cluster::shared().database()).await;
+async fn startup_interrupts_calls_of_a_killed_process_on_postgresql() {
+    interrupts_calls_of_a_killed_process("killed-postgres", Cluster::shared().database()).await;
 }
 
 #[tokio::test]
-async fn a_tool_that_dies_under_a_running_server_is_found_without_being_asked() {
-    let mut tool = Tool::start();
-    let server = House::new("dies").serve();
+async fn a_running_server_interrupts_calls_of_a_killed_process() {
+    let mut tool = ToolProcess::start();
+    let server = TestServer::new("dies").serve();
     let owner = json!({ "processId": tool.0.id() });
     record(
         &server,
         json!({ "tool": "Task", "status": "running", "owner": owner }),
     )
     .await;
-    let nothing = server
+    let recovered = server
         .post("/api/v1/sessions/h-1/recover", json!({}))
         .await
-        .done();
+        .expect_success();
     assert_eq!(
-        nothing["interrupted"],
+        recovered["interrupted"],
         json!([]),
-        "it lives, and has no clock"
+        "the process is alive, and the call has no timeout"
     );
     tool.kill();
-    assert_eq!(settled(&server).await[0]["cause"], "outcome_unknown");
+    assert_eq!(
+        wait_until_settled(&server).await[0]["cause"],
+        "outcome_unknown"
+    );
 }
 
 #[tokio::test]
-async fn closing_a_call_is_for_people() {
-    let house = House::new("closes").configured("[access]\nrequire_tokens = true");
-    let agent = house.token("local", "agent", "agent");
-    let member = house.token("local", "member", "member");
-    let server = house.serve();
+async fn agents_cannot_close_calls() {
+    let setup = TestServer::new("closes").with_config("[access]\nrequire_tokens = true");
+    let agent = setup.token("local", "agent", "agent");
+    let member = setup.token("local", "member", "member");
+    let server = setup.serve();
     let call = json!({ "tool": "a", "status": "running" });
     let at = "/api/v1/sessions/h-1/calls";
-    server.post_as(&agent, at, call).await.done();
+    server.post_as(&agent, at, call).await.expect_success();
     let close = format!("{at}/1/1/close");
-    let refused = server.post_as(&agent, &close, json!({})).await;
-    refused.refused(403, "forbidden");
-    let closed = server.post_as(&member, &close, json!({})).await.done();
+    let rejected = server.post_as(&agent, &close, json!({})).await;
+    rejected.expect_problem(403, "forbidden");
+    let closed = server
+        .post_as(&member, &close, json!({}))
+        .await
+        .expect_success();
     assert_eq!(closed["status"], "interrupted");
-    let grounds = closed["grounds"].as_str().expect("a text");
-    assert!(
-        grounds.starts_with("closed by hand by `token:member`"),
-        "{grounds}"
-    );
+    let grounds = closed["grounds"].as_str().expect("value is a string");
+    assert!(grounds.contains("`token:member`"), "{grounds}");
 }

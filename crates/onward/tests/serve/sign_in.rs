@@ -1,6 +1,7 @@
-//! Signing in through the identity provider: as whom, and everything about it that must not be believed.
+//! Sign-in through an identity provider: the code flow, sessions, members, and rejected callbacks and
+//! id tokens.
 //!
-//! The provider is `issuer.rs`; the browser is a client that keeps cookies as this file says.
+//! The provider runs in this process with a key of `issuer.rs`. The tests send cookies explicitly.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,31 +18,31 @@ use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::house::{House, Server};
 use crate::issuer::{Key, now};
+use crate::test_server::{RunningServer, TestServer};
 
-const CLIENT: &str = "onward-pages";
+const CLIENT_ID: &str = "onward-pages";
 
-/// What the provider was asked for with a code.
+/// The fields of a form or query.
 type Fields = Vec<(String, String)>;
 
-/// An identity provider with the two addresses that signing in needs.
+/// An identity provider with a discovery document, keys and a token endpoint.
 struct Provider {
     url: String,
     key: Key,
-    desk: Arc<Desk>,
+    state: Arc<ProviderState>,
 }
 
-struct Desk {
+struct ProviderState {
     url: Mutex<String>,
     public: Value,
-    /// What it answers to the next code.
-    answer: Mutex<(u16, Value)>,
-    asked: Mutex<Vec<(HeaderMap, Fields)>>,
+    /// The status and body of token responses.
+    token_response: Mutex<(u16, Value)>,
+    token_requests: Mutex<Vec<(HeaderMap, Fields)>>,
 }
 
-async fn discovery(State(desk): State<Arc<Desk>>) -> Json<Value> {
-    let url = desk.url.lock().unwrap().clone();
+async fn discovery(State(state): State<Arc<ProviderState>>) -> Json<Value> {
+    let url = state.url.lock().unwrap().clone();
     Json(json!({
         "issuer": url,
         "jwks_uri": format!("{url}/keys"),
@@ -50,56 +51,59 @@ async fn discovery(State(desk): State<Arc<Desk>>) -> Json<Value> {
     }))
 }
 
-async fn keys(State(desk): State<Arc<Desk>>) -> Json<Value> {
-    Json(json!({ "keys": [desk.public] }))
+async fn keys(State(state): State<Arc<ProviderState>>) -> Json<Value> {
+    Json(json!({ "keys": [state.public] }))
 }
 
 async fn token(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ProviderState>>,
     headers: HeaderMap,
     Form(fields): Form<Fields>,
 ) -> Response {
-    desk.asked.lock().unwrap().push((headers, fields));
-    let (status, answer) = desk.answer.lock().unwrap().clone();
-    let status = StatusCode::from_u16(status).expect("a status");
-    (status, Json(answer)).into_response()
+    state.token_requests.lock().unwrap().push((headers, fields));
+    let (status, body) = state.token_response.lock().unwrap().clone();
+    let status = StatusCode::from_u16(status).expect("valid status code");
+    (status, Json(body)).into_response()
 }
 
 impl Provider {
     async fn start() -> Self {
         let key = Key::new("a", Algorithm::ES256);
-        let desk = Arc::new(Desk {
+        let state = Arc::new(ProviderState {
             url: Mutex::default(),
             public: key.public(),
-            answer: Mutex::new((400, json!({}))),
-            asked: Mutex::default(),
+            token_response: Mutex::new((400, json!({}))),
+            token_requests: Mutex::default(),
         });
         let routes = Router::new()
             .route("/.well-known/openid-configuration", get(discovery))
             .route("/keys", get(keys))
             .route("/token", post(token))
-            .with_state(Arc::clone(&desk));
+            .with_state(Arc::clone(&state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let listener = listener.expect("port bound");
+        let url = format!(
+            "http://{}",
+            listener.local_addr().expect("address is valid")
+        );
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        desk.url.lock().unwrap().clone_from(&url);
-        Self { url, key, desk }
+        state.url.lock().unwrap().clone_from(&url);
+        Self { url, key, state }
     }
 
-    fn lines(&self) -> String {
+    fn config(&self) -> String {
         format!(
             "[access.issuer]\nurl = \"{}\"\naudience = \"https://onward.example.org/mcp\"\n\
-             scopes = [\"onward\"]\nclient_id = \"{CLIENT}\"\ndefault_role = \"viewer\"",
+             scopes = [\"onward\"]\nclient_id = \"{CLIENT_ID}\"\ndefault_role = \"viewer\"",
             self.url
         )
     }
 
-    /// What a good id token says.
+    /// The claims of a valid id token.
     fn claims(&self, nonce: &str) -> Value {
         json!({
             "iss": self.url,
-            "aud": CLIENT,
+            "aud": CLIENT_ID,
             "sub": "ann",
             "exp": now() + 300,
             "iat": now(),
@@ -108,131 +112,145 @@ impl Provider {
         })
     }
 
-    fn gives(&self, claims: &Value) {
+    /// Sets the token response to an id token with these claims.
+    fn issue(&self, claims: &Value) {
         let id_token = self.key.sign(claims);
-        let answer = json!({ "id_token": id_token, "access_token": "x", "token_type": "Bearer" });
-        *self.desk.answer.lock().unwrap() = (200, answer);
+        let body = json!({ "id_token": id_token, "access_token": "x", "token_type": "Bearer" });
+        *self.state.token_response.lock().unwrap() = (200, body);
     }
 
-    fn asked(&self) -> Vec<(HeaderMap, Fields)> {
-        self.desk.asked.lock().unwrap().clone()
+    fn token_requests(&self) -> Vec<(HeaderMap, Fields)> {
+        self.state.token_requests.lock().unwrap().clone()
     }
 }
 
-/// A browser that is on the way.
-struct Journey {
-    /// What the provider was told.
+/// A sign-in that was started and not completed.
+struct PendingSignIn {
+    /// The query of the redirect to the provider.
     query: Fields,
-    /// The cookie that knows the way back.
+    /// The cookie that binds the sign-in to the browser.
     cookie: String,
 }
 
-impl Journey {
+impl PendingSignIn {
     fn get(&self, name: &str) -> &str {
         let found = self.query.iter().find(|(field, _)| field == name);
         &found.unwrap_or_else(|| panic!("no `{name}`")).1
     }
 }
 
-/// An answer as a browser sees it.
-struct Seen {
+/// The response to a page request.
+struct PageResponse {
     status: u16,
     location: String,
     cookies: Vec<String>,
     text: String,
 }
 
-impl Seen {
-    /// The cookie of this name, as it is sent back.
+impl PageResponse {
+    /// The value of the `Cookie` header that sends this cookie back.
     fn cookie(&self, name: &str) -> Option<String> {
         let set = self.cookies.iter().find(|set| set.starts_with(name))?;
         set.split(';').next().map(str::to_owned)
     }
 }
 
-async fn see(server: &Server, path: &str, cookie: &str) -> Seen {
+async fn get_page(server: &RunningServer, path: &str, cookie: &str) -> PageResponse {
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .build()
-        .expect("a client");
+        .expect("client created");
     let request = client.get(format!("{}{path}", server.url));
     let request = request.header("accept", "text/html").header(COOKIE, cookie);
-    let response = request.send().await.expect("it answers");
-    let all = |name| {
+    let response = request.send().await.expect("response received");
+    let header_values = |name| {
         let values = response.headers().get_all(name).iter();
-        let values = values.map(|value| value.to_str().expect("text").to_owned());
+        let values = values.map(|value| value.to_str().expect("valid UTF-8").to_owned());
         values.collect::<Vec<_>>()
     };
-    Seen {
+    PageResponse {
         status: response.status().as_u16(),
-        location: all(LOCATION).pop().unwrap_or_default(),
-        cookies: all(SET_COOKIE),
-        text: response.text().await.expect("a page"),
+        location: header_values(LOCATION).pop().unwrap_or_default(),
+        cookies: header_values(SET_COOKIE),
+        text: response.text().await.expect("body received"),
     }
 }
 
-/// Somebody presses the button.
-async fn begin(server: &Server, back: &str) -> Journey {
-    let seen = see(server, &format!("/login/provider?back={back}"), "").await;
-    assert_eq!(seen.status, 303, "{}", seen.text);
-    let url = reqwest::Url::parse(&seen.location).expect("an address");
+/// Starts a sign-in that returns to the page `back`.
+async fn start_sign_in(server: &RunningServer, back: &str) -> PendingSignIn {
+    let response = get_page(server, &format!("/login/provider?back={back}"), "").await;
+    assert_eq!(response.status, 303, "{}", response.text);
+    let url = reqwest::Url::parse(&response.location).expect("address is valid");
     let query = url.query_pairs().into_owned().collect();
-    let cookie = seen.cookie("onward_sign_in").expect("a cookie");
-    let set = &seen.cookies[0];
+    let cookie = response.cookie("onward_sign_in").expect("cookie set");
+    let set = &response.cookies[0];
     for part in ["HttpOnly", "SameSite=Lax", "Path=/login", "Max-Age=600"] {
         assert!(set.contains(part), "{set}");
     }
-    Journey { query, cookie }
+    PendingSignIn { query, cookie }
 }
 
-fn way_back(journey: &Journey) -> String {
-    format!("/login/callback?code=c0de&state={}", journey.get("state"))
+fn callback_path(sign_in: &PendingSignIn) -> String {
+    format!("/login/callback?code=c0de&state={}", sign_in.get("state"))
 }
 
-/// A page that says why not, and no session.
+/// Asserts an error page with this code, and no session cookie.
 #[track_caller]
-fn refused(seen: &Seen, status: u16, why: &str) {
-    assert_eq!(seen.status, status, "{}", seen.text);
-    assert!(seen.text.contains("<!doctype html>"), "it is a page");
-    assert!(seen.text.contains(why), "{}", seen.text);
-    assert_eq!(seen.cookie("onward_session"), None);
+fn assert_rejected(response: &PageResponse, status: u16, code: &str) {
+    assert_eq!(response.status, status, "{}", response.text);
+    assert!(
+        response.text.contains("<!doctype html>"),
+        "the response is a page"
+    );
+    let code = format!("data-code=\"{code}\"");
+    assert!(response.text.contains(&code), "{}", response.text);
+    assert_eq!(response.cookie("onward_session"), None);
 }
 
 #[tokio::test]
-async fn somebody_signs_in_through_the_provider_looks_acts_and_signs_out() {
+async fn signs_in_through_the_provider_and_out() {
     let provider = Provider::start().await;
-    let server = House::new("sign-in").configured(&provider.lines()).serve();
-    let login = see(&server, "/plans", "").await;
+    let server = TestServer::new("sign-in")
+        .with_config(&provider.config())
+        .serve();
+    let login = get_page(&server, "/plans", "").await;
     assert_eq!(
         (login.status, login.location.as_str()),
         (303, "/login?back=/plans")
     );
-    let page = see(&server, "/login?back=/plans", "").await;
+    let page = get_page(&server, "/login?back=/plans", "").await;
     assert!(
         page.text.contains("href=\"/login/provider?back=/plans\""),
         "{}",
         page.text
     );
 
-    let journey = begin(&server, "/reviews").await;
-    assert_eq!(journey.get("hint"), "1", "what stood there stays");
-    assert_eq!(journey.get("response_type"), "code");
-    assert_eq!(journey.get("client_id"), CLIENT);
-    assert_eq!(journey.get("scope"), "openid onward");
-    assert_eq!(journey.get("code_challenge_method"), "S256");
-    let redirect = format!("{}/login/callback", server.url);
-    assert_eq!(journey.get("redirect_uri"), redirect);
-
-    provider.gives(&provider.claims(journey.get("nonce")));
-    let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-    assert_eq!(seen.status, 200, "{}", seen.text);
-    assert!(
-        seen.text.contains("content=\"0; url=/reviews\""),
-        "{}",
-        seen.text
+    let sign_in = start_sign_in(&server, "/reviews").await;
+    assert_eq!(
+        sign_in.get("hint"),
+        "1",
+        "the query of the endpoint is kept"
     );
-    // The code went there with the verifier of this journey, and the same way back.
-    let (headers, fields) = provider.asked().pop().expect("it was asked");
+    assert_eq!(sign_in.get("response_type"), "code");
+    assert_eq!(sign_in.get("client_id"), CLIENT_ID);
+    assert_eq!(sign_in.get("scope"), "openid onward");
+    assert_eq!(sign_in.get("code_challenge_method"), "S256");
+    let redirect = format!("{}/login/callback", server.url);
+    assert_eq!(sign_in.get("redirect_uri"), redirect);
+
+    provider.issue(&provider.claims(sign_in.get("nonce")));
+    let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+    assert_eq!(response.status, 200, "{}", response.text);
+    assert!(
+        response.text.contains("content=\"0; url=/reviews\""),
+        "{}",
+        response.text
+    );
+    // The token request has the code, the PKCE verifier and the same redirect URI.
+    let (headers, fields) = provider
+        .token_requests()
+        .pop()
+        .expect("token request received");
     let field = |name: &str| {
         let found = fields.iter().find(|(field, _)| field == name);
         found.unwrap_or_else(|| panic!("no `{name}`")).1.clone()
@@ -242,240 +260,272 @@ async fn somebody_signs_in_through_the_provider_looks_acts_and_signs_out() {
     assert_eq!(field("redirect_uri"), redirect);
     let challenge = Sha256::digest(field("code_verifier").as_bytes());
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(challenge);
-    assert_eq!(challenge, journey.get("code_challenge"));
-    assert!(!headers.contains_key("authorization"), "there is no secret");
+    assert_eq!(challenge, sign_in.get("code_challenge"));
+    assert!(
+        !headers.contains_key("authorization"),
+        "no client secret is configured"
+    );
 
-    let session = seen.cookie("onward_session").expect("a session");
-    let set = seen
+    let session = response.cookie("onward_session").expect("session started");
+    let set = response
         .cookies
         .iter()
         .find(|set| set.starts_with("onward_session"));
     for part in ["HttpOnly", "SameSite=Strict", "Max-Age=28800"] {
         assert!(set.is_some_and(|set| set.contains(part)), "{set:?}");
     }
-    let page = see(&server, "/plans", &session).await;
+    let page = get_page(&server, "/plans", &session).await;
     assert_eq!(page.status, 200, "{}", page.text);
-    assert!(page.text.contains("user:ann"), "{}", page.text);
+    assert!(page.text.contains("<bdi>ann</bdi>"), "{}", page.text);
     assert!(page.text.contains("member"), "{}", page.text);
-    // A session opens pages, and not the API.
+    // The session is valid for pages only, not for the API.
     let api = server
-        .ask(Method::GET, "/api/v1/plans")
+        .request(Method::GET, "/api/v1/plans")
         .header(COOKIE, &session);
-    assert_eq!(crate::house::send(api).await.status.as_u16(), 401);
-    // Forms carry their mark, as for everybody else.
-    let mark = page
+    assert_eq!(crate::test_server::send(api).await.status.as_u16(), 401);
+    // Forms carry a CSRF token.
+    let csrf_token = page
         .text
-        .split("name=\"mark\" value=\"")
+        .split("name=\"csrf_token\" value=\"")
         .nth(1)
-        .expect("a mark");
-    let mark = mark.split('"').next().expect("a mark");
-    let out = server.ask(Method::POST, "/logout").header(COOKIE, &session);
-    let out = out.header("content-type", "application/x-www-form-urlencoded");
-    let out = out
+        .expect("page has a form");
+    let csrf_token = csrf_token.split('"').next().expect("field has a value");
+    let sign_out = server
+        .request(Method::POST, "/logout")
+        .header(COOKIE, &session);
+    let sign_out = sign_out.header("content-type", "application/x-www-form-urlencoded");
+    let sign_out = sign_out
         .header("accept", "text/html")
-        .body(format!("mark={mark}"));
-    let out = server.client.execute(out.build().expect("a request")).await;
-    let out = out.expect("it answers");
-    assert!(out.url().path() == "/login", "{}", out.url());
-    // The same way back a second time leads nowhere without the cookie.
+        .body(format!("csrf_token={csrf_token}"));
+    let sign_out = server
+        .client
+        .execute(sign_out.build().expect("valid request"))
+        .await;
+    let sign_out = sign_out.expect("response received");
+    assert!(sign_out.url().path() == "/login", "{}", sign_out.url());
+    // The callback cannot be repeated, because the cookie was deleted.
     assert_eq!(
-        seen.cookie("onward_sign_in").as_deref(),
+        response.cookie("onward_sign_in").as_deref(),
         Some("onward_sign_in=")
     );
-    let again = see(&server, &way_back(&journey), "onward_sign_in=").await;
-    refused(&again, 401, "did not begin to sign in here");
+    let again = get_page(&server, &callback_path(&sign_in), "onward_sign_in=").await;
+    assert_rejected(&again, 401, "unauthorized");
+}
+
+/// The members section of the settings page.
+fn members_section(page: &str) -> &str {
+    let section = page.split("id=\"members\"").nth(1);
+    let section = section.expect("page has a members section");
+    section
+        .split("</section>")
+        .next()
+        .expect("section has text")
 }
 
 #[tokio::test]
-async fn whoever_signed_in_is_a_member_with_the_role_they_had_last() {
+async fn lists_users_as_members_with_their_latest_role() {
     let provider = Provider::start().await;
-    let house = House::new("sign-in-members").configured(&provider.lines());
-    house.token("local", "ci", "agent");
-    let server = house.serve();
+    let setup = TestServer::new("sign-in-members").with_config(&provider.config());
+    setup.token("local", "ci", "agent");
+    let server = setup.serve();
     let mut session = String::new();
     for (subject, role) in [("ann", "member"), ("ann", "viewer"), ("bob", "admin")] {
-        let journey = begin(&server, "/").await;
-        let mut claims = provider.claims(journey.get("nonce"));
+        let sign_in = start_sign_in(&server, "/").await;
+        let mut claims = provider.claims(sign_in.get("nonce"));
         claims["sub"] = json!(subject);
         claims["role"] = json!(role);
-        provider.gives(&claims);
-        let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-        session = seen.cookie("onward_session").expect("a session");
-        let page = see(&server, "/settings", &session).await;
-        let is_told = page.text.contains("may not manage members");
-        assert_eq!(is_told, role != "admin", "{}", page.text);
+        provider.issue(&claims);
+        let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+        session = response.cookie("onward_session").expect("session started");
+        let page = get_page(&server, "/settings", &session).await;
+        let is_denied = members_section(&page.text).contains("class=\"reason\"");
+        assert_eq!(is_denied, role != "admin", "{}", page.text);
     }
-    let page = see(&server, "/settings", &session).await.text;
-    let members = page.split("id=\"members\"").nth(1).expect("members");
-    let members = members.split("</section>").next().expect("members");
+    let page = get_page(&server, "/settings", &session).await.text;
+    let members = members_section(&page);
     let row = |name: &str| {
         let row = members.split("<tr>").find(|row| row.contains(name));
         row.unwrap_or_else(|| panic!("no {name} in {members}"))
     };
     assert!(row("user:ann").contains("viewer"), "{members}");
-    assert!(row("user:ann").contains("identity provider"), "{members}");
-    assert!(row("user:bob").contains(">you<"), "{members}");
+    let method = |name: &str| {
+        let cell = row(name).split("data-name=\"signs in with\">").nth(1);
+        let cell = cell.expect("row has a sign-in method");
+        cell.split('<').next().expect("cell has text")
+    };
+    assert_eq!(method("user:ann"), method("user:bob"));
+    assert_ne!(method("user:ann"), method("token:ci"));
+    // The current user is marked.
+    assert!(row("user:bob").contains("class=\"sub\""), "{members}");
+    assert!(!row("user:ann").contains("class=\"sub\""), "{members}");
     assert!(row("token:ci").contains("agent"), "{members}");
     assert_eq!(members.matches("user:ann").count(), 1, "{members}");
 }
 
 #[tokio::test]
-async fn a_way_back_counts_for_the_browser_that_began() {
+async fn rejects_callbacks_of_other_browsers() {
     let provider = Provider::start().await;
-    let server = House::new("sign-in-state")
-        .configured(&provider.lines())
+    let server = TestServer::new("sign-in-state")
+        .with_config(&provider.config())
         .serve();
-    let mine = begin(&server, "/").await;
-    let others = begin(&server, "/").await;
+    let mine = start_sign_in(&server, "/").await;
+    let others = start_sign_in(&server, "/").await;
     assert_ne!(mine.get("state"), others.get("state"));
     assert_ne!(mine.get("nonce"), others.get("nonce"));
     assert_ne!(mine.get("code_challenge"), others.get("code_challenge"));
-    provider.gives(&provider.claims(mine.get("nonce")));
-    let strange = "did not begin to sign in here";
-    // Without a cookie; with somebody else's; with one that somebody made up.
+    provider.issue(&provider.claims(mine.get("nonce")));
+    // No cookie, the cookie of another sign-in, and a forged cookie.
     for cookie in ["", &others.cookie, "onward_sign_in=a.b.1.c"] {
-        let seen = see(&server, &way_back(&mine), cookie).await;
-        refused(&seen, 401, strange);
+        let response = get_page(&server, &callback_path(&mine), cookie).await;
+        assert_rejected(&response, 401, "unauthorized");
     }
-    let seen = see(&server, "/login/callback?code=c0de", &mine.cookie).await;
-    refused(&seen, 401, strange);
-    assert!(provider.asked().is_empty(), "no code went anywhere");
+    let response = get_page(&server, "/login/callback?code=c0de", &mine.cookie).await;
+    assert_rejected(&response, 401, "unauthorized");
+    assert!(
+        provider.token_requests().is_empty(),
+        "no code was sent to the provider"
+    );
     let error = format!(
         "/login/callback?error=access_denied&error_description=%3Cb%3Eno&state={}",
         mine.get("state")
     );
-    let seen = see(&server, &error, &mine.cookie).await;
-    refused(&seen, 401, "The identity provider says: &#60;b&#62;no.");
-    let iss = format!("{}&iss=https://evil.example", way_back(&mine));
-    let seen = see(&server, &iss, &mine.cookie).await;
-    refused(&seen, 401, "Another identity provider answered");
-    // And one that leads back to elsewhere leads to the first page.
-    let away = begin(&server, "https://evil.example").await;
-    provider.gives(&provider.claims(away.get("nonce")));
-    let seen = see(&server, &way_back(&away), &away.cookie).await;
-    assert!(seen.text.contains("content=\"0; url=/\""), "{}", seen.text);
+    let response = get_page(&server, &error, &mine.cookie).await;
+    assert_rejected(&response, 401, "unauthorized");
+    assert!(response.text.contains("&#60;b&#62;no"), "{}", response.text);
+    let iss = format!("{}&iss=https://evil.example", callback_path(&mine));
+    let response = get_page(&server, &iss, &mine.cookie).await;
+    assert_rejected(&response, 401, "unauthorized");
+    // A return address on another host is replaced by the start page.
+    let external = start_sign_in(&server, "https://evil.example").await;
+    provider.issue(&provider.claims(external.get("nonce")));
+    let response = get_page(&server, &callback_path(&external), &external.cookie).await;
+    assert!(
+        response.text.contains("content=\"0; url=/\""),
+        "{}",
+        response.text
+    );
 }
 
 #[tokio::test]
-async fn an_id_token_that_is_not_for_this_is_not_believed() {
+async fn rejects_id_tokens_with_invalid_claims() {
     let provider = Provider::start().await;
-    let server = House::new("sign-in-claims")
-        .configured(&provider.lines())
+    let server = TestServer::new("sign-in-claims")
+        .with_config(&provider.config())
         .serve();
-    // No more than may come within a second: a server takes ten ways back in that time.
+    // At most ten cases: the server limits callbacks to ten per second.
     let cases = [
         ("nonce", json!("another")),
         ("nonce", Value::Null),
         ("aud", json!("https://onward.example.org/mcp")),
-        ("aud", json!(["someone-else"])),
-        ("aud", json!([CLIENT, "someone-else"])),
-        ("azp", json!("someone-else")),
+        ("aud", json!(["other-client"])),
+        ("aud", json!([CLIENT_ID, "other-client"])),
+        ("azp", json!("other-client")),
         ("iss", json!("https://evil.example")),
         ("exp", json!(now() - 3600)),
         ("sub", json!("")),
         ("role", json!("emperor")),
     ];
     for (name, value) in cases {
-        let journey = begin(&server, "/").await;
-        let mut claims = provider.claims(journey.get("nonce"));
+        let sign_in = start_sign_in(&server, "/").await;
+        let mut claims = provider.claims(sign_in.get("nonce"));
         claims[name] = value.clone();
-        provider.gives(&claims);
-        let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-        refused(&seen, 401, "begin again");
+        provider.issue(&claims);
+        let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+        assert_rejected(&response, 401, "unauthorized");
     }
 }
 
 #[tokio::test]
-async fn an_id_token_that_the_provider_did_not_sign_is_not_believed() {
+async fn rejects_id_tokens_not_signed_by_the_provider() {
     let provider = Provider::start().await;
-    let server = House::new("sign-in-signatures")
-        .configured(&provider.lines())
+    let server = TestServer::new("sign-in-signatures")
+        .with_config(&provider.config())
         .serve();
-    // Signed by somebody else, and by nobody.
-    let journey = begin(&server, "/").await;
-    let claims = provider.claims(journey.get("nonce"));
+    // Signed with another key, unsigned, and not a token.
+    let sign_in = start_sign_in(&server, "/").await;
+    let claims = provider.claims(sign_in.get("nonce"));
     let forged = Key::new("a", Algorithm::ES256).sign(&claims);
     let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let unsigned = format!("{}.{}.", part(&json!({ "alg": "none" })), part(&claims));
     for id_token in [forged, unsigned, "x".to_owned()] {
-        *provider.desk.answer.lock().unwrap() = (200, json!({ "id_token": id_token }));
-        let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-        refused(&seen, 401, "begin again");
+        *provider.state.token_response.lock().unwrap() = (200, json!({ "id_token": id_token }));
+        let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+        assert_rejected(&response, 401, "unauthorized");
     }
 }
 
 #[tokio::test]
-async fn an_answer_of_the_provider_that_lets_nobody_in_is_told() {
+async fn reports_failed_token_requests() {
     let provider = Provider::start().await;
-    let server = House::new("sign-in-answers")
-        .configured(&provider.lines())
+    let server = TestServer::new("sign-in-token-errors")
+        .with_config(&provider.config())
         .serve();
-    let journey = begin(&server, "/").await;
-    let claims = provider.claims(journey.get("nonce"));
-    // A refusal, an answer without a token, a scope that was not granted.
-    *provider.desk.answer.lock().unwrap() = (400, json!({ "error": "invalid_grant" }));
-    let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-    refused(&seen, 401, "does not accept what it gave");
-    *provider.desk.answer.lock().unwrap() = (200, json!({ "access_token": "x" }));
-    let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-    refused(&seen, 503, "it gives no id token");
+    let sign_in = start_sign_in(&server, "/").await;
+    let claims = provider.claims(sign_in.get("nonce"));
+    // An error, a response without an id token, and a missing scope.
+    *provider.state.token_response.lock().unwrap() = (400, json!({ "error": "invalid_grant" }));
+    let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+    assert_rejected(&response, 401, "unauthorized");
+    *provider.state.token_response.lock().unwrap() = (200, json!({ "access_token": "x" }));
+    let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+    assert_rejected(&response, 503, "unavailable");
     let id_token = provider.key.sign(&claims);
-    let answer = json!({ "id_token": id_token, "scope": "openid" });
-    *provider.desk.answer.lock().unwrap() = (200, answer);
-    let seen = see(&server, &way_back(&journey), &journey.cookie).await;
-    refused(&seen, 403, "did not grant onward");
+    let body = json!({ "id_token": id_token, "scope": "openid" });
+    *provider.state.token_response.lock().unwrap() = (200, body);
+    let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
+    assert_rejected(&response, 403, "forbidden");
 }
 
 #[tokio::test]
-async fn claims_say_the_tenant_and_the_role_and_a_secret_goes_along() {
+async fn claims_define_tenant_and_role_and_the_client_secret_is_sent() {
     let provider = Provider::start().await;
-    let lines = format!(
+    let config = format!(
         "{}\ntenant_claim = \"org\"\nclient_secret = \"s:e cret\"",
-        provider.lines()
+        provider.config()
     );
-    let house = House::new("sign-in-tenant").configured(&lines);
-    house.prints(&["tenant", "create", "acme"]);
-    let server = house.serve();
-    let enter = async |org: Value, role: Value| {
-        let journey = begin(&server, "/").await;
-        let mut claims = provider.claims(journey.get("nonce"));
+    let setup = TestServer::new("sign-in-tenant").with_config(&config);
+    setup.run_ok(&["tenant", "create", "acme"]);
+    let server = setup.serve();
+    let complete = async |org: Value, role: Value| {
+        let sign_in = start_sign_in(&server, "/").await;
+        let mut claims = provider.claims(sign_in.get("nonce"));
         claims["org"] = org;
         claims["role"] = role;
-        provider.gives(&claims);
-        see(&server, &way_back(&journey), &journey.cookie).await
+        provider.issue(&claims);
+        get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await
     };
-    let seen = enter(json!("acme"), json!(["everybody", "owner"])).await;
-    let session = seen.cookie("onward_session").expect("a session");
-    let page = see(&server, "/settings", &session).await.text;
+    let response = complete(json!("acme"), json!(["everybody", "owner"])).await;
+    let session = response.cookie("onward_session").expect("session started");
+    let page = get_page(&server, "/settings", &session).await.text;
     assert!(page.contains("<bdi>acme</bdi>"), "{page}");
     assert!(page.contains("owner"), "{page}");
-    let (headers, _) = provider.asked().pop().expect("it was asked");
+    let (headers, _) = provider
+        .token_requests()
+        .pop()
+        .expect("token request received");
     let expected = format!(
         "Basic {}",
-        BASE64_STANDARD.encode(format!("{CLIENT}:s%3Ae+cret"))
+        BASE64_STANDARD.encode(format!("{CLIENT_ID}:s%3Ae+cret"))
     );
     assert_eq!(headers["authorization"], expected);
-    let seen = enter(json!("nowhere"), json!("owner")).await;
-    refused(&seen, 401, "names no tenant");
-    let seen = enter(Value::Null, json!("owner")).await;
-    refused(&seen, 401, "names no tenant");
-    let shown = server.house.prints(&["config"]);
-    assert!(!shown.contains("s:e cret"), "{shown}");
+    let response = complete(json!("unknown"), json!("owner")).await;
+    assert_rejected(&response, 401, "unauthorized");
+    let response = complete(Value::Null, json!("owner")).await;
+    assert_rejected(&response, 401, "unauthorized");
+    let config = server.setup.run_ok(&["config"]);
+    assert!(!config.contains("s:e cret"), "{config}");
 }
 
 #[tokio::test]
-async fn without_a_client_there_is_no_such_way() {
+async fn provider_sign_in_requires_a_client_id() {
     let provider = Provider::start().await;
-    let lines = provider.lines().replace("client_id", "# client_id");
-    let server = House::new("sign-in-none").configured(&lines).serve();
-    let page = see(&server, "/login", "").await.text;
+    let config = provider.config().replace("client_id", "# client_id");
+    let server = TestServer::new("sign-in-none").with_config(&config).serve();
+    let page = get_page(&server, "/login", "").await.text;
     assert!(!page.contains("/login/provider"), "{page}");
     for path in ["/login/provider", "/login/callback?code=a&state=b"] {
-        let seen = see(&server, path, "").await;
-        assert!(
-            seen.text
-                .contains("Nobody signs in through an identity provider")
-        );
-        assert_eq!(seen.cookie("onward_session"), None);
+        let response = get_page(&server, path, "").await;
+        assert!(response.text.contains("data-code=\"not_configured\""));
+        assert_eq!(response.cookie("onward_session"), None);
     }
 }

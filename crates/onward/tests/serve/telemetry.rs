@@ -1,4 +1,4 @@
-//! What the server tells while it runs: its log, and its traces; and that no secret is in them.
+//! Logs and traces of the server, and that they contain no secrets.
 
 use std::sync::Arc;
 
@@ -10,21 +10,24 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::basics::plan;
-use crate::house::House;
+use crate::test_server::TestServer;
 
 #[tokio::test]
-async fn the_log_is_lines_of_json_where_that_is_wanted() {
-    let house = House::new("log")
-        .with("ONWARD_LOG", "trace,rmcp=trace")
-        .with("ONWARD_LOG_FORMAT", "json");
-    let token = house.token("local", "spy", "owner");
-    let mut server = house.serve();
-    server.post_as(&token, "/api/v1/plans", plan()).await.done();
-    let wrong = format!("onw_{}", "a1".repeat(20));
+async fn writes_json_log_lines_without_secrets() {
+    let setup = TestServer::new("log")
+        .with_env("ONWARD_LOG", "trace,rmcp=trace")
+        .with_env("ONWARD_LOG_FORMAT", "json");
+    let token = setup.token("local", "spy", "owner");
+    let mut server = setup.serve();
     server
-        .get_as(&wrong, "/api/v1/plans?query=hush")
+        .post_as(&token, "/api/v1/plans", plan())
         .await
-        .refused(401, "unauthorized");
+        .expect_success();
+    let invalid = format!("onw_{}", "a1".repeat(20));
+    server
+        .get_as(&invalid, "/api/v1/plans?query=hush")
+        .await
+        .expect_problem(401, "unauthorized");
     let call = serde_json::json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -33,88 +36,97 @@ async fn the_log_is_lines_of_json_where_that_is_wanted() {
             "clientInfo": { "name": "hush", "version": "0" },
         },
     });
-    let hello = server
-        .ask(reqwest::Method::POST, "/mcp")
+    let initialize = server
+        .request(reqwest::Method::POST, "/mcp")
         .bearer_auth(&token)
         .json(&call);
-    let hello = hello
+    let initialize = initialize
         .header("accept", "application/json, text/event-stream")
         .send()
         .await;
-    assert!(hello.expect("it answers").status().is_success());
+    assert!(initialize.expect("response received").status().is_success());
     server.signal("-TERM");
-    assert_eq!(server.ended().code(), Some(0));
-    let told = server.house.told();
-    let lines: Vec<Value> = told
+    assert_eq!(server.wait().code(), Some(0));
+    let log = server.setup.stderr();
+    let lines: Vec<Value> = log
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
-    let answered = |status: u16| {
-        let said = |line: &&Value| line["fields"]["status"] == status;
+    let response = |status: u16| {
+        let has_status = |line: &&Value| line["fields"]["status"] == status;
         lines
             .iter()
-            .find(said)
-            .unwrap_or_else(|| panic!("{status}: {told}"))
+            .find(has_status)
+            .unwrap_or_else(|| panic!("{status}: {log}"))
     };
-    assert_eq!(answered(201)["span"]["route"], "/api/v1/plans");
-    assert_eq!(answered(401)["span"]["method"], "GET");
-    for secret in [token.as_str(), wrong.as_str(), "hush", "Tides"] {
-        assert!(!told.contains(secret), "`{secret}` is in the log: {told}");
+    assert_eq!(response(201)["span"]["route"], "/api/v1/plans");
+    assert_eq!(response(401)["span"]["method"], "GET");
+    for secret in [token.as_str(), invalid.as_str(), "hush", "Tides"] {
+        assert!(!log.contains(secret), "`{secret}` is in the log: {log}");
     }
 }
 
 #[tokio::test]
-async fn a_setting_of_the_log_that_makes_no_sense_is_refused() {
+async fn rejects_invalid_log_settings() {
     for (name, value) in [("ONWARD_LOG_FORMAT", "xml"), ("ONWARD_LOG", "onward=loud")] {
-        let house = House::new("log-wrong").with(name, value);
-        let output = house.run(&["serve", "--bind", "127.0.0.1:0"]);
+        let setup = TestServer::new("log-invalid").with_env(name, value);
+        let output = setup.run(&["serve", "--bind", "127.0.0.1:0"]);
         assert_eq!(output.status.code(), Some(2), "{name}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(name));
     }
 }
 
-type Sent = Arc<mpsc::UnboundedSender<Bytes>>;
+type Received = Arc<mpsc::UnboundedSender<Bytes>>;
 
-async fn take(State(sent): State<Sent>, body: Bytes) {
-    drop(sent.send(body));
+async fn receive(State(received): State<Received>, body: Bytes) {
+    drop(received.send(body));
 }
 
-// The collector answers while this thread waits for the server's end.
+// The collector responds while this thread waits for the server to exit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn traces_are_sent_where_a_collector_is_named() {
-    let (sent, mut received) = mpsc::unbounded_channel();
+async fn sends_traces_to_the_configured_collector() {
+    let (sender, mut received) = mpsc::unbounded_channel();
     let collector = Router::new()
-        .route("/v1/traces", post(take))
-        .with_state(Arc::new(sent));
+        .route("/v1/traces", post(receive))
+        .with_state(Arc::new(sender));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
-        .expect("a port");
-    let at = format!("http://{}", listener.local_addr().expect("an address"));
+        .expect("port bound");
+    let endpoint = format!(
+        "http://{}",
+        listener.local_addr().expect("address is valid")
+    );
     tokio::spawn(async move { axum::serve(listener, collector).await });
 
-    let house = House::new("traces").with("OTEL_EXPORTER_OTLP_ENDPOINT", &at);
-    let token = house.token("local", "spy", "owner");
-    let mut server = house.serve();
-    server.post_as(&token, "/api/v1/plans", plan()).await.done();
+    let setup = TestServer::new("traces").with_env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    let token = setup.token("local", "spy", "owner");
+    let mut server = setup.serve();
+    server
+        .post_as(&token, "/api/v1/plans", plan())
+        .await
+        .expect_success();
     server.signal("-TERM");
-    assert_eq!(server.ended().code(), Some(0), "{}", server.house.told());
-    let mut all = String::new();
-    while let Ok(piece) = received.try_recv() {
-        all.push_str(&String::from_utf8_lossy(&piece));
+    assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
+    let mut traces = String::new();
+    while let Ok(body) = received.try_recv() {
+        traces.push_str(&String::from_utf8_lossy(&body));
     }
     assert!(
-        all.contains("/api/v1/plans") && all.contains("onward"),
-        "{all:?}"
+        traces.contains("/api/v1/plans") && traces.contains("onward"),
+        "{traces:?}"
     );
-    assert!(!all.contains(&token) && !all.contains("Tides"), "{all:?}");
+    assert!(
+        !traces.contains(&token) && !traces.contains("Tides"),
+        "{traces:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_disturbs_nothing() {
-    let house =
-        House::new("no-collector").with("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
-    let mut server = house.serve();
-    server.post("/api/v1/plans", plan()).await.done();
+async fn an_unreachable_collector_does_not_affect_the_server() {
+    let setup = TestServer::new("no-collector")
+        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    let mut server = setup.serve();
+    server.post("/api/v1/plans", plan()).await.expect_success();
     server.signal("-TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }

@@ -1,0 +1,141 @@
+//! `Host` and `Origin` checks: DNS rebinding, cross-origin requests and CORS.
+
+use reqwest::Method;
+
+use crate::test_server::{RunningServer, TestServer, send};
+
+async fn get_with(
+    server: &RunningServer,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> crate::test_server::ApiResponse {
+    let mut request = server.request(Method::GET, path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    send(request).await
+}
+
+#[tokio::test]
+async fn rejects_unknown_hosts_on_every_route() {
+    let server = TestServer::new("rebinding").serve();
+    for path in [
+        "/",
+        "/healthz",
+        "/metrics",
+        "/mcp",
+        "/api/v1/plans",
+        "/api/v1/events",
+    ] {
+        for host in [
+            "evil.example",
+            "evil.example:7171",
+            "127.0.0.1.evil.example",
+        ] {
+            get_with(&server, path, &[("host", host)])
+                .await
+                .expect_problem(403, "forbidden");
+        }
+    }
+    for host in ["localhost:1", "127.0.0.1", "[::1]:7171"] {
+        assert!(
+            get_with(&server, "/api/v1/plans", &[("host", host)])
+                .await
+                .status
+                .is_success()
+        );
+    }
+}
+
+#[tokio::test]
+async fn rejects_other_origins_and_allows_configured_ones() {
+    let server = TestServer::new("origin")
+        .with_config("[serve]\nallowed_origins = [\"https://app.example.org\"]")
+        .serve();
+    for origin in ["https://evil.example", "null", "http://localhost:1"] {
+        for path in ["/api/v1/plans", "/mcp", "/healthz", "/api/v1/events"] {
+            get_with(&server, path, &[("origin", origin)])
+                .await
+                .expect_problem(403, "forbidden");
+        }
+    }
+    let own = server.url.clone();
+    for origin in [own.as_str(), "https://app.example.org"] {
+        assert!(
+            get_with(&server, "/api/v1/plans", &[("origin", origin)])
+                .await
+                .status
+                .is_success()
+        );
+    }
+    let image = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "no-cors"),
+    ];
+    get_with(&server, "/api/v1/plans", &image)
+        .await
+        .expect_problem(403, "forbidden");
+}
+
+#[tokio::test]
+async fn allows_the_host_of_the_public_url() {
+    let server = TestServer::new("public")
+        .with_config("[serve]\npublic_url = \"https://onward.example.org\"")
+        .serve();
+    let host = [("host", "onward.example.org")];
+    assert!(
+        get_with(&server, "/api/v1/plans", &host)
+            .await
+            .status
+            .is_success()
+    );
+    get_with(&server, "/api/v1/plans", &[("host", "evil.example")])
+        .await
+        .expect_problem(403, "forbidden");
+    let metadata = get_with(&server, "/.well-known/oauth-protected-resource/mcp", &host).await;
+    assert_eq!(
+        metadata.expect_success()["resource"],
+        "https://onward.example.org/mcp"
+    );
+}
+
+#[tokio::test]
+async fn sends_cors_headers_to_allowed_origins_only() {
+    let server = TestServer::new("pages")
+        .with_config("[serve]\nallowed_origins = [\"https://app.example.org\"]")
+        .with_config("[access]\nrequire_tokens = true")
+        .serve();
+    let from = async |method: Method, origin: &str| {
+        let request = server
+            .request(method, "/api/v1/plans")
+            .header("origin", origin);
+        request.send().await.expect("response received")
+    };
+    let preflight = from(Method::OPTIONS, "https://app.example.org").await;
+    assert_eq!(preflight.status().as_u16(), 204);
+    let headers = preflight.headers();
+    assert_eq!(
+        headers["access-control-allow-origin"],
+        "https://app.example.org"
+    );
+    let allowed = headers["access-control-allow-headers"]
+        .to_str()
+        .expect("value is a string");
+    assert!(allowed.contains("authorization") && allowed.contains("mcp-session-id"));
+    // An allowed origin does not authenticate the request.
+    let unauthenticated = from(Method::GET, "https://app.example.org").await;
+    assert_eq!(unauthenticated.status().as_u16(), 401);
+    assert_eq!(
+        unauthenticated.headers()["access-control-allow-origin"],
+        "https://app.example.org"
+    );
+    for method in [Method::OPTIONS, Method::GET] {
+        let rejected = from(method, "https://evil.example").await;
+        assert_eq!(rejected.status().as_u16(), 403);
+        assert!(
+            !rejected
+                .headers()
+                .contains_key("access-control-allow-origin")
+        );
+    }
+}
