@@ -1,79 +1,85 @@
-//! One client that calls, and one that works through plans, for a given time.
+//! One client that calls `ping`, then works through plans, for a given time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, Ask};
-use crate::floor::Bare;
+use crate::floor::Floor;
 use crate::http::Server;
-use crate::report::{Timed, cpu, line};
+use crate::report::{Samples, cpu, print_row};
+use crate::stdio::{Client, StdioClient};
 
-/// How long a client calls before anything is counted.
+/// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// How the steps of a plan are advanced.
+/// Number of calls per step.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum How {
-    /// Two calls a step.
-    Plain,
-    /// One, which submits and claims.
+pub(crate) enum Mode {
+    /// Two calls per step.
+    TwoCalls,
+    /// One call per step, which submits and claims.
     ClaimNext,
 }
 
-pub(crate) fn stdio(folder: &Path, span: Duration, bare: Option<Bare>) {
-    let mut agent = Agent::start(&folder.join("stdio.db"));
-    let id = agent.id();
-    client("stdio", &mut agent, id, span, bare);
+pub(crate) fn stdio(folder: &Path, duration: Duration, floor: Option<Floor>) {
+    let mut client = StdioClient::start(&folder.join("stdio.db"));
+    let id = client.id();
+    measure("stdio", &mut client, id, duration, floor);
 }
 
-pub(crate) fn http(folder: &Path, span: Duration, bare: Option<Bare>) {
+pub(crate) fn http(folder: &Path, duration: Duration, floor: Option<Floor>) {
     let server = Server::start(&folder.join("http.db"));
-    client("HTTP", &mut server.connect(), server.id(), span, bare);
+    measure("HTTP", &mut server.connect(), server.id(), duration, floor);
 }
 
-fn client(way: &str, client: &mut impl Ask, server: u32, span: Duration, bare: Option<Bare>) {
-    pings(client, WARM_UP);
+fn measure(
+    name: &str,
+    client: &mut impl Client,
+    server: u32,
+    duration: Duration,
+    floor: Option<Floor>,
+) {
+    run_pings(client, WARM_UP);
     let before = cpu(server);
-    let mut pinged = pings(client, span);
-    pinged.cpu = cpu(server).saturating_sub(before);
-    line(&format!("{way}, ping"), &pinged, None, None);
-    for how in [How::Plain, How::ClaimNext] {
-        let plans = enough(client, how, span);
+    let mut pings = run_pings(client, duration);
+    pings.cpu = cpu(server).saturating_sub(before);
+    print_row(&format!("{name}, ping"), &pings, None, None);
+    for mode in [Mode::TwoCalls, Mode::ClaimNext] {
+        let plans = enough_plans(client, mode, duration);
         let before = cpu(server);
-        let mut driven = steps(client, plans, how, span);
-        driven.timed.cpu = cpu(server).saturating_sub(before);
-        let name = match how {
-            How::Plain => format!("{way}, steps"),
-            How::ClaimNext => format!("{way}, steps, claimNext"),
+        let mut run = run_steps(client, plans, mode, duration);
+        run.samples.cpu = cpu(server).saturating_sub(before);
+        let row = match mode {
+            Mode::TwoCalls => format!("{name}, steps"),
+            Mode::ClaimNext => format!("{name}, steps, claimNext"),
         };
-        line(&name, &driven.timed, Some(driven.steps), bare);
+        print_row(&row, &run.samples, Some(run.steps), floor);
     }
 }
 
-fn pings(client: &mut impl Ask, span: Duration) -> Timed {
-    let mut timed = Timed::default();
+fn run_pings(client: &mut impl Client, duration: Duration) -> Samples {
+    let mut samples = Samples::default();
     let began = Instant::now();
-    while began.elapsed() < span {
-        let called = Instant::now();
+    while began.elapsed() < duration {
+        let started = Instant::now();
         client.call("ping", json!({}));
-        timed.each.push(called.elapsed());
+        samples.latencies.push(started.elapsed());
     }
-    timed.all = began.elapsed();
-    timed
+    samples.elapsed = began.elapsed();
+    samples
 }
 
-/// Plans for the whole time, made before the clock starts: the unit is a step, not a plan.
-fn enough(client: &mut impl Ask, how: How, span: Duration) -> Vec<String> {
-    let warm = made(client, 100);
-    let warm = steps(client, warm, how, WARM_UP);
-    let rate = warm.steps as f64 / warm.timed.all.as_secs_f64();
-    made(client, (rate * span.as_secs_f64() * 0.15) as usize + 10)
+/// Enough plans for the whole run, created before the measurement: the unit is a step, not a plan.
+fn enough_plans(client: &mut impl Client, mode: Mode, duration: Duration) -> Vec<String> {
+    let warm = create_plans(client, 100);
+    let warm = run_steps(client, warm, mode, WARM_UP);
+    let rate = warm.steps as f64 / warm.samples.elapsed.as_secs_f64();
+    create_plans(client, (rate * duration.as_secs_f64() * 0.15) as usize + 10)
 }
 
-/// So many plans of ten steps.
-pub(crate) fn made(client: &mut impl Ask, plans: usize) -> Vec<String> {
+/// Creates this many plans with ten steps.
+pub(crate) fn create_plans(client: &mut impl Client, plans: usize) -> Vec<String> {
     let step = json!({ "stepType": "custom", "instructions": "Do the next thing." });
     let plan = json!({ "name": "Bench", "researchQuestion": "How fast?", "steps": vec![step; 10] });
     let mut make = || text(&client.call("create_research_plan", plan.clone()), "planId");
@@ -81,48 +87,53 @@ pub(crate) fn made(client: &mut impl Ask, plans: usize) -> Vec<String> {
 }
 
 fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().expect("a text").to_owned()
+    value[name].as_str().expect("field is a string").to_owned()
 }
 
-/// Steps that were advanced.
-pub(crate) struct Driven {
-    pub(crate) timed: Timed,
+/// Result of a run.
+pub(crate) struct StepRun {
+    pub(crate) samples: Samples,
     pub(crate) steps: usize,
 }
 
-/// Works through plan after plan until the time is up.
-pub(crate) fn steps(client: &mut impl Ask, plans: Vec<String>, how: How, span: Duration) -> Driven {
-    let mut timed = Timed::default();
+/// Works through one plan after another until the time is up.
+pub(crate) fn run_steps(
+    client: &mut impl Client,
+    plans: Vec<String>,
+    mode: Mode,
+    duration: Duration,
+) -> StepRun {
+    let mut samples = Samples::default();
     let mut steps = 0;
     let began = Instant::now();
     for plan in plans {
         let mut call = |tool: &str, arguments: Value| {
-            let called = Instant::now();
-            let answer = client.call(tool, arguments);
-            timed.each.push(called.elapsed());
-            answer
+            let started = Instant::now();
+            let response = client.call(tool, arguments);
+            samples.latencies.push(started.elapsed());
+            response
         };
         let next = json!({ "planId": plan });
         let mut step = call("get_next_step", next.clone());
-        while step["status"] == "step_started" && began.elapsed() < span {
+        while step["status"] == "step_started" && began.elapsed() < duration {
             let result = json!({
                 "stepId": step["stepId"],
                 "claimToken": step["claimToken"],
-                "resultSummary": "It was done, and this is what came of it.",
-                "claimNext": how == How::ClaimNext,
+                "resultSummary": "The step was completed with this result.",
+                "claimNext": mode == Mode::ClaimNext,
             });
             let mut done = call("submit_step_result", result);
             steps += 1;
-            step = match how {
-                How::ClaimNext => done["nextStep"].take(),
-                How::Plain if done["planStatus"] == "completed" => break,
-                How::Plain => call("get_next_step", next.clone()),
+            step = match mode {
+                Mode::ClaimNext => done["nextStep"].take(),
+                Mode::TwoCalls if done["planStatus"] == "completed" => break,
+                Mode::TwoCalls => call("get_next_step", next.clone()),
             };
         }
-        if began.elapsed() >= span {
+        if began.elapsed() >= duration {
             break;
         }
     }
-    timed.all = began.elapsed();
-    Driven { timed, steps }
+    samples.elapsed = began.elapsed();
+    StepRun { samples, steps }
 }

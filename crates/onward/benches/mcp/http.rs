@@ -1,4 +1,5 @@
-//! A client over HTTP, in the version without sessions: one connection that stays, a request at a time.
+//! A client for the stateless HTTP protocol version: one persistent connection, one request at a
+//! time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,9 +8,9 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::agent::{Ask, said};
+use crate::stdio::{Client, structured_result};
 
-/// A running `onward serve`. The limits that protect a team from one client are out of the way.
+/// A running `onward serve` with rate limits effectively disabled.
 pub(crate) struct Server {
     child: Child,
     address: String,
@@ -20,15 +21,21 @@ impl Server {
         let mut command = crate::onward(file);
         let mut child = command
             .args(["serve", "--bind", "127.0.0.1:0"])
-            .env("ONWARD_LIMITS_TOKEN_CALLS_PER_SECOND", "1000000")
-            .env("ONWARD_LIMITS_TENANT_CALLS_PER_SECOND", "1000000")
+            .env("ONWARD_LIMITS__TOKEN_CALLS_PER_SECOND", "1000000")
+            .env("ONWARD_LIMITS__TENANT_CALLS_PER_SECOND", "1000000")
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the binary starts");
+            .expect("server started");
         let mut ready = String::new();
-        let mut output = BufReader::new(child.stdout.take().expect("its output"));
-        output.read_line(&mut ready).expect("a line");
-        let address = ready.trim().rsplit_once("http://").expect("an address").1;
+        let mut output = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        output
+            .read_line(&mut ready)
+            .expect("server printed its address");
+        let address = ready
+            .trim()
+            .rsplit_once("http://")
+            .expect("line contains an address")
+            .1;
         Self {
             address: address.to_owned(),
             child,
@@ -39,11 +46,11 @@ impl Server {
         self.child.id()
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        let stream = TcpStream::connect(&self.address).expect("a connection");
-        stream.set_nodelay(true).expect("no delay");
-        Client {
-            output: BufReader::new(stream.try_clone().expect("the other half")),
+    pub(crate) fn connect(&self) -> HttpClient {
+        let stream = TcpStream::connect(&self.address).expect("connected");
+        stream.set_nodelay(true).expect("socket option set");
+        HttpClient {
+            output: BufReader::new(stream.try_clone().expect("socket cloned")),
             stream,
             address: self.address.clone(),
             last_id: 0,
@@ -58,16 +65,16 @@ impl Drop for Server {
     }
 }
 
-/// One connection.
-pub(crate) struct Client {
+/// A persistent connection.
+pub(crate) struct HttpClient {
     stream: TcpStream,
     output: BufReader<TcpStream>,
     address: String,
     last_id: u64,
 }
 
-impl Client {
-    /// Sends a request, with what every request of this version carries.
+impl HttpClient {
+    /// Sends a request with the metadata that this protocol version requires.
     fn send(&mut self, method: &str, name: Option<&str>, mut params: Value) {
         self.last_id += 1;
         params["_meta"] = json!({
@@ -87,43 +94,46 @@ impl Client {
             body.len(),
         );
         let sent = self.stream.write_all(request.as_bytes());
-        sent.expect("it takes a request");
+        sent.expect("request sent");
     }
 
-    /// The headers of an answer, in lower case.
+    /// Reads the response headers, in lower case.
     fn headers(&mut self) -> String {
         let mut headers = String::new();
         while !headers.ends_with("\r\n\r\n") {
-            let read = self.output.read_line(&mut headers).expect("an answer");
-            assert!(read > 0, "the server hung up: {headers}");
+            let read = self
+                .output
+                .read_line(&mut headers)
+                .expect("header line read");
+            assert!(read > 0, "connection closed: {headers}");
         }
         headers.to_lowercase()
     }
 
-    /// Listens for changes of the plans, until the connection is dropped.
-    pub(crate) fn listen(&mut self) {
-        let wanted = json!({ "notifications": { "resourceSubscriptions": ["onward://plans"] } });
-        self.send("subscriptions/listen", None, wanted);
+    /// Subscribes to plan changes until the connection is dropped.
+    pub(crate) fn subscribe(&mut self) {
+        let params = json!({ "notifications": { "resourceSubscriptions": ["onward://plans"] } });
+        self.send("subscriptions/listen", None, params);
         let headers = self.headers();
         assert!(headers.contains("text/event-stream"), "{headers}");
         let mut line = String::new();
         while !line.contains("acknowledged") {
             line.clear();
-            let read = self.output.read_line(&mut line).expect("an event");
-            assert!(read > 0, "the server hung up");
+            let read = self.output.read_line(&mut line).expect("event line read");
+            assert!(read > 0, "connection closed");
         }
     }
 }
 
-impl Ask for Client {
+impl Client for HttpClient {
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         self.send("tools/call", Some(tool), params);
         let headers = self.headers();
         let length = headers.split("content-length: ").nth(1);
         let length = length.and_then(|rest| rest.split("\r\n").next()?.parse().ok());
-        let mut body = vec![0; length.unwrap_or_else(|| panic!("no length: {headers}"))];
-        self.output.read_exact(&mut body).expect("a body");
-        said(serde_json::from_slice(&body).expect("a message"))
+        let mut body = vec![0; length.unwrap_or_else(|| panic!("no `Content-Length`: {headers}"))];
+        self.output.read_exact(&mut body).expect("body read");
+        structured_result(serde_json::from_slice(&body).expect("body is JSON"))
     }
 }

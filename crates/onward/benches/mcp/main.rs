@@ -1,20 +1,19 @@
-//! How fast steps advance through MCP: the real binary, over its standard input and output and over
-//! HTTP, beside a call that does nothing (`ping`), the engine's own figures and the bare file.
+//! Throughput of steps through MCP: the real binary over stdio and over HTTP, compared with `ping`,
+//! with the in-process engine and with the SQLite floor.
 //!
-//! A step is `get_next_step` and `submit_step_result`, or one call with `claimNext`, each answered only
-//! when it is on disk. The clients here are threads that write a line and wait for the answer: nothing
-//! of the SDK is on their side. Then eight `onward mcp` on one file, how long a start takes, and how
-//! much memory stays. `bench/mcp` runs it; `bench/README.md` says what was seen.
+//! One step is `get_next_step` plus `submit_step_result`, or one call with `claimNext`; each
+//! response is sent after the commit is on disk. The clients are minimal and do not use the SDK.
+//! Also measures eight `onward mcp` processes on one file, startup time and memory. Run it with
+//! `bench/mcp`; results are in `bench/README.md`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a bench that cannot run must say so"
+    reason = "a benchmark that cannot run must fail"
 )]
 
-mod agent;
 mod drive;
 mod floor;
 mod http;
@@ -22,37 +21,38 @@ mod memory;
 mod processes;
 mod report;
 mod start;
+mod stdio;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What the command line asks for.
-struct Asked {
+/// Command-line arguments.
+struct Args {
     seconds: f64,
     only: Option<String>,
 }
 
-fn asked() -> Asked {
-    let mut asked = Asked {
+fn parse_args() -> Args {
+    let mut args = Args {
         seconds: 2.0,
         only: None,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().expect("a value behind the flag");
-        match word.as_str() {
-            "--seconds" => asked.seconds = value().parse().expect("a number of seconds"),
-            "--only" => asked.only = Some(value()),
-            // What `cargo bench` says to every bench.
+    let mut flags = std::env::args().skip(1);
+    while let Some(flag) = flags.next() {
+        let mut value = || flags.next().expect("the flag has a value");
+        match flag.as_str() {
+            "--seconds" => args.seconds = value().parse().expect("`--seconds` is a number"),
+            "--only" => args.only = Some(value()),
+            // Passed by `cargo bench`.
             "--bench" => {}
-            other => panic!("`{other}` is no flag of this bench"),
+            other => panic!("unknown flag `{other}`"),
         }
     }
-    asked
+    args
 }
 
-/// The binary that is measured, with a file of its own.
+/// A command for the measured binary with this database file.
 fn onward(file: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
     command.arg("--database").arg(file);
@@ -60,39 +60,40 @@ fn onward(file: &Path) -> Command {
 }
 
 fn main() {
-    let asked = asked();
+    let args = parse_args();
     let folder = std::env::temp_dir().join(format!("onward-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let here = Here(folder);
-    let wants = |what: &str| asked.only.as_deref().is_none_or(|only| only == what);
-    let span = Duration::from_secs_f64(asked.seconds);
-    println!("{}", floor::sync_time(&here.0));
-    report::heading();
-    let bare = match wants("calls") {
-        true => floor::beside(asked.seconds),
-        false => None,
+    std::fs::create_dir_all(&folder).expect("directory created");
+    let dir = TempDir(folder);
+    let selected = |what: &str| args.only.as_deref().is_none_or(|only| only == what);
+    let duration = Duration::from_secs_f64(args.seconds);
+    println!("{}", floor::sync_time(&dir.0));
+    report::print_heading();
+    let floor = if selected("calls") {
+        floor::measure(args.seconds)
+    } else {
+        None
     };
-    if wants("calls") {
-        drive::stdio(&here.0, span, bare);
-        drive::http(&here.0, span, bare);
+    if selected("calls") {
+        drive::stdio(&dir.0, duration, floor);
+        drive::http(&dir.0, duration, floor);
     }
-    if wants("processes") {
-        processes::measure(&here.0, span);
+    if selected("processes") {
+        processes::measure(&dir.0, duration);
     }
-    if wants("start") {
-        start::measure(&here.0);
+    if selected("start") {
+        start::measure(&dir.0);
     }
-    if wants("memory") {
-        memory::measure(&here.0);
+    if selected("memory") {
+        memory::measure(&dir.0);
     }
 }
 
-/// The folder of this run, gone when it ends, however it ends.
-struct Here(PathBuf);
+/// The temporary directory of this run, deleted on drop.
+struct TempDir(PathBuf);
 
-impl Drop for Here {
+impl Drop for TempDir {
     fn drop(&mut self) {
-        // What cannot be removed lies where the system keeps what is temporary.
+        // Errors are ignored: everything is in the system's temporary directory.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -1,58 +1,58 @@
-//! How much memory stays: at rest, after work, and with a thousand clients that listen.
+//! Resident memory: idle, after work, and with a thousand subscribed clients.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::agent::{Agent, Ask};
-use crate::drive::{self, How};
+use crate::drive::{self, Mode};
 use crate::http::Server;
+use crate::stdio::{Client, StdioClient};
 
 const STREAMS: usize = 1_000;
 
 pub(crate) fn measure(folder: &Path) {
     let file = folder.join("memory.db");
-    let mut agent = Agent::start(&file);
-    agent.call("ping", json!({}));
-    println!("onward mcp at rest: {:.1} MB", resident(agent.id()));
-    work(&mut agent);
+    let mut stdio = StdioClient::start(&file);
+    stdio.call("ping", json!({}));
+    println!("onward mcp, idle: {:.1} MB", resident(stdio.id()));
+    work(&mut stdio);
     println!(
-        "onward mcp after 2 s of work: {:.1} MB",
-        resident(agent.id())
+        "onward mcp, after 2 s of work: {:.1} MB",
+        resident(stdio.id())
     );
-    drop(agent);
+    drop(stdio);
     let server = Server::start(&file);
     let mut client = server.connect();
     client.call("ping", json!({}));
-    println!("onward serve at rest: {:.1} MB", resident(server.id()));
-    let mut listening = Vec::with_capacity(STREAMS);
+    println!("onward serve, idle: {:.1} MB", resident(server.id()));
+    let mut streams = Vec::with_capacity(STREAMS);
     for _ in 0..STREAMS {
-        let mut one = server.connect();
-        one.listen();
-        listening.push(one);
+        let mut stream = server.connect();
+        stream.subscribe();
+        streams.push(stream);
     }
     println!(
-        "onward serve with {STREAMS} open streams: {:.1} MB",
+        "onward serve, {STREAMS} open streams: {:.1} MB",
         resident(server.id())
     );
     work(&mut client);
     println!(
-        "onward serve with {STREAMS} open streams, after 2 s of work that all hear of: {:.1} MB",
+        "onward serve, {STREAMS} open streams, after 2 s of work with notifications: {:.1} MB",
         resident(server.id())
     );
 }
 
-fn work(client: &mut impl Ask) {
-    let plans = drive::made(client, 1_000);
-    drive::steps(client, plans, How::Plain, Duration::from_secs(2));
+fn work(client: &mut impl Client) {
+    let plans = drive::create_plans(client, 1_000);
+    drive::run_steps(client, plans, Mode::TwoCalls, Duration::from_secs(2));
 }
 
-/// What a process holds in memory, in megabytes, where the system says so.
+/// Resident memory of a process, in megabytes.
 fn resident(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"));
-    let status = status.expect("a system that tells");
+    let status = status.expect("`/proc` is available");
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
-    kilobytes.expect("a number") / 1024.0
+    kilobytes.expect("`VmRSS` is a number") / 1024.0
 }

@@ -1,5 +1,6 @@
-//! Eight `onward mcp` on one SQLite file, as agents' hosts really start them: each works through plans
-//! of its own, all at once. None may see an error, and what was answered must be there afterwards.
+//! Eight `onward mcp` processes on one SQLite file, as agent hosts start them. Each works through
+//! separate plans, concurrently. None may see an error, and all acknowledged steps must be in the
+//! file afterwards.
 
 use std::path::Path;
 use std::sync::Barrier;
@@ -7,75 +8,75 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::agent::{Agent, Ask};
-use crate::drive::{self, Driven, How};
-use crate::report::Timed;
+use crate::drive::{self, Mode, StepRun};
+use crate::report::Samples;
+use crate::stdio::{Client, StdioClient};
 
 const PROCESSES: usize = 8;
 
-pub(crate) fn measure(folder: &Path, span: Duration) {
-    for how in [How::Plain, How::ClaimNext] {
-        let file = folder.join(format!("eight-{}.db", how == How::ClaimNext));
-        // The first makes the file, and the plans that nobody has to wait for.
-        let mut first = Agent::start(&file);
-        // More than can be done in that time, whatever the machine.
-        let each = (span.as_secs_f64() * 100.0) as usize;
-        let all: Vec<Vec<String>> = (0..PROCESSES)
-            .map(|_| drive::made(&mut first, each))
+pub(crate) fn measure(folder: &Path, duration: Duration) {
+    for mode in [Mode::TwoCalls, Mode::ClaimNext] {
+        let file = folder.join(format!("eight-{}.db", mode == Mode::ClaimNext));
+        // The first process creates the file and the plans before the measurement.
+        let mut first = StdioClient::start(&file);
+        // More plans than any machine completes in that time.
+        let plans_per_process = (duration.as_secs_f64() * 100.0) as usize;
+        let plans: Vec<Vec<String>> = (0..PROCESSES)
+            .map(|_| drive::create_plans(&mut first, plans_per_process))
             .collect();
         let ready = Barrier::new(PROCESSES);
         let (file, ready) = (&file, &ready);
-        let driven: Vec<Driven> = std::thread::scope(|scope| {
+        let runs: Vec<StepRun> = std::thread::scope(|scope| {
             let work = |plans: Vec<String>| {
                 scope.spawn(move || {
-                    let mut agent = Agent::start(file);
+                    let mut client = StdioClient::start(file);
                     ready.wait();
-                    // An answer that is a refusal ends the bench here.
-                    drive::steps(&mut agent, plans, how, span)
+                    // An error response ends the benchmark here.
+                    drive::run_steps(&mut client, plans, mode, duration)
                 })
             };
-            let agents: Vec<_> = all.iter().cloned().map(work).collect();
-            let ended = agents
+            let threads: Vec<_> = plans.iter().cloned().map(work).collect();
+            let ended = threads
                 .into_iter()
-                .map(|agent| agent.join().expect("no error"));
+                .map(|thread| thread.join().expect("process finished without error"));
             ended.collect()
         });
-        let steps: usize = driven.iter().map(|driven| driven.steps).sum();
-        let kept: usize = all
+        let steps: usize = runs.iter().map(|run| run.steps).sum();
+        let completed: usize = plans
             .iter()
             .flatten()
-            .map(|plan| kept(&mut first, plan))
+            .map(|plan| completed_steps(&mut first, plan))
             .sum();
-        assert_eq!(kept, steps, "steps that were answered are lost");
-        let longest = driven.iter().map(|driven| driven.timed.all).max();
-        let together = Timed {
-            all: longest.unwrap_or_default(),
-            each: driven
+        assert_eq!(completed, steps, "acknowledged steps are missing");
+        let longest = runs.iter().map(|run| run.samples.elapsed).max();
+        let combined = Samples {
+            elapsed: longest.unwrap_or_default(),
+            latencies: runs
                 .into_iter()
-                .flat_map(|driven| driven.timed.each)
+                .flat_map(|run| run.samples.latencies)
                 .collect(),
             cpu: Duration::ZERO,
         };
         println!(
-            "{PROCESSES} processes on one file{}: {:.0} steps/s together, a call takes p50 {} µs, p99 \
-             {} µs, at most {} µs; of {steps} steps {} lost, no error",
-            if how == How::ClaimNext {
+            "{PROCESSES} processes on one file{}: {:.0} steps/s in total, call latency p50 {} µs, p99 \
+             {} µs, max {} µs; {} of {steps} steps lost, no errors",
+            if mode == Mode::ClaimNext {
                 ", claimNext"
             } else {
                 ""
             },
-            steps as f64 / together.all.as_secs_f64(),
-            together.quantile(0.5).as_micros(),
-            together.quantile(0.99).as_micros(),
-            together.quantile(1.0).as_micros(),
-            steps - kept,
+            steps as f64 / combined.elapsed.as_secs_f64(),
+            combined.quantile(0.5).as_micros(),
+            combined.quantile(0.99).as_micros(),
+            combined.quantile(1.0).as_micros(),
+            steps - completed,
         );
     }
 }
 
-/// How many steps of a plan are completed, as the file says.
-fn kept(agent: &mut Agent, plan: &str) -> usize {
-    let status = agent.call("get_plan_status", json!({ "planId": plan }));
+/// Number of completed steps of a plan.
+fn completed_steps(client: &mut StdioClient, plan: &str) -> usize {
+    let status = client.call("get_plan_status", json!({ "planId": plan }));
     let completed = status["counts"]["completed"].as_u64();
-    usize::try_from(completed.expect("a number")).expect("a small one")
+    usize::try_from(completed.expect("count is a number")).expect("count fits")
 }

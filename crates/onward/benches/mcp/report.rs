@@ -1,69 +1,74 @@
-//! The table: one line per measurement, with its ratio to the floor of the same run.
+//! The result table: one row per measurement, with its ratio to the floor of the same run.
 
 use std::time::Duration;
 
-use crate::floor::Bare;
+use crate::floor::Floor;
 
-/// Calls, one after the other.
+/// Latencies of sequential calls.
 #[derive(Default)]
-pub(crate) struct Timed {
-    /// How long each took.
-    pub(crate) each: Vec<Duration>,
-    /// How long all of them took.
-    pub(crate) all: Duration,
-    /// How long the processor worked for them in the server.
+pub(crate) struct Samples {
+    /// Latency of each call.
+    pub(crate) latencies: Vec<Duration>,
+    /// Total duration.
+    pub(crate) elapsed: Duration,
+    /// CPU time of the server.
     pub(crate) cpu: Duration,
 }
 
-impl Timed {
+impl Samples {
     pub(crate) fn per_second(&self) -> f64 {
-        self.each.len() as f64 / self.all.as_secs_f64()
+        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The duration that this share of them did not exceed.
-    pub(crate) fn quantile(&self, share: f64) -> Duration {
-        let mut sorted = self.each.clone();
+    /// The given quantile of the latencies.
+    pub(crate) fn quantile(&self, quantile: f64) -> Duration {
+        let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
-        let place = (sorted.len() as f64 * share) as usize;
+        let index = (sorted.len() as f64 * quantile) as usize;
         let last = sorted.len().saturating_sub(1);
-        sorted.get(place.min(last)).copied().unwrap_or_default()
+        sorted.get(index.min(last)).copied().unwrap_or_default()
     }
 }
 
-/// How long the processor has worked for a process, where the system says so.
+/// CPU time of a process. Zero if the system does not report it.
 pub(crate) fn cpu(process: u32) -> Duration {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
-    let worked = threads
+    let cpu_times = threads
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|thread| {
-            let figures = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            figures.split_whitespace().next()?.parse::<u64>().ok()
+            let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            stat.split_whitespace().next()?.parse::<u64>().ok()
         });
-    Duration::from_nanos(worked.sum())
+    Duration::from_nanos(cpu_times.sum())
 }
 
-pub(crate) fn heading() {
+pub(crate) fn print_heading() {
     println!(
         "{:<26} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8}",
-        "one client", "calls/s", "steps/s", "p50 µs", "p99 µs", "cpu µs", "tx/bare"
+        "one client", "calls/s", "steps/s", "p50 µs", "p99 µs", "cpu µs", "tx/floor"
     );
 }
 
-pub(crate) fn line(what: &str, timed: &Timed, steps: Option<usize>, bare: Option<Bare>) {
-    let maybe = |number: Option<f64>, digits: usize| {
+pub(crate) fn print_row(name: &str, samples: &Samples, steps: Option<usize>, floor: Option<Floor>) {
+    let format_optional = |number: Option<f64>, digits: usize| {
         number.map_or(String::new(), |number| format!("{number:.digits$}"))
     };
-    let steps = steps.map(|steps| steps as f64 / timed.all.as_secs_f64());
-    let calls = u32::try_from(timed.each.len()).unwrap_or(u32::MAX).max(1);
+    let steps = steps.map(|steps| steps as f64 / samples.elapsed.as_secs_f64());
+    let calls = u32::try_from(samples.latencies.len())
+        .unwrap_or(u32::MAX)
+        .max(1);
     println!(
-        "{what:<26} {:>9.0} {:>9} {:>9} {:>9} {:>9} {:>8}",
-        timed.per_second(),
-        maybe(steps, 0),
-        timed.quantile(0.5).as_micros(),
-        timed.quantile(0.99).as_micros(),
-        (timed.cpu / calls).as_micros(),
-        maybe(bare.map(|bare| timed.per_second() / bare.rows), 2),
+        "{name:<26} {:>9.0} {:>9} {:>9} {:>9} {:>9} {:>8}",
+        samples.per_second(),
+        format_optional(steps, 0),
+        samples.quantile(0.5).as_micros(),
+        samples.quantile(0.99).as_micros(),
+        (samples.cpu / calls).as_micros(),
+        format_optional(
+            floor.map(|floor| samples.per_second() / floor.transactions),
+            2
+        ),
     );
 }

@@ -1,5 +1,4 @@
-//! The server that is measured, and a client of a few lines: one connection that stays, a request at a
-//! time.
+//! The measured server and a minimal client: one persistent connection, one request at a time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use onward_engine::Address;
 
-/// A running `onward serve`. The limits that protect a team from one client are out of the way.
+/// A running `onward serve` with rate limits effectively disabled.
 pub(crate) struct Server {
     child: Child,
     address: String,
@@ -23,15 +22,21 @@ impl Server {
         };
         let mut child = command
             .args(["serve", "--bind", "127.0.0.1:0"])
-            .env("ONWARD_LIMITS_TOKEN_CALLS_PER_SECOND", "1000000")
-            .env("ONWARD_LIMITS_TENANT_CALLS_PER_SECOND", "1000000")
+            .env("ONWARD_LIMITS__TOKEN_CALLS_PER_SECOND", "1000000")
+            .env("ONWARD_LIMITS__TENANT_CALLS_PER_SECOND", "1000000")
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the binary starts");
+            .expect("server started");
         let mut ready = String::new();
-        let mut output = BufReader::new(child.stdout.take().expect("its output"));
-        output.read_line(&mut ready).expect("a line");
-        let address = ready.trim().rsplit_once("http://").expect("an address").1;
+        let mut output = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        output
+            .read_line(&mut ready)
+            .expect("server printed its address");
+        let address = ready
+            .trim()
+            .rsplit_once("http://")
+            .expect("line contains an address")
+            .1;
         Self {
             address: address.to_owned(),
             child,
@@ -39,10 +44,10 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let stream = TcpStream::connect(&self.address).expect("a connection");
-        stream.set_nodelay(true).expect("no delay");
+        let stream = TcpStream::connect(&self.address).expect("connected");
+        stream.set_nodelay(true).expect("socket option set");
         Client {
-            output: BufReader::new(stream.try_clone().expect("the other half")),
+            output: BufReader::new(stream.try_clone().expect("socket cloned")),
             stream,
             address: self.address.clone(),
         }
@@ -56,7 +61,7 @@ impl Drop for Server {
     }
 }
 
-/// One connection.
+/// A persistent connection.
 pub(crate) struct Client {
     stream: TcpStream,
     output: BufReader<TcpStream>,
@@ -64,7 +69,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Asks for a page; how long it took until all of it was there, and its size.
+    /// Requests a page. Returns the time until the last byte, and the size.
     pub(crate) fn get(&mut self, path: &str) -> (Duration, usize) {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\n\r\n",
@@ -72,18 +77,21 @@ impl Client {
         );
         let began = Instant::now();
         let sent = self.stream.write_all(request.as_bytes());
-        sent.expect("it takes a request");
+        sent.expect("request sent");
         let mut headers = String::new();
         while !headers.ends_with("\r\n\r\n") {
-            let read = self.output.read_line(&mut headers).expect("an answer");
-            assert!(read > 0, "the server hung up: {headers}");
+            let read = self
+                .output
+                .read_line(&mut headers)
+                .expect("header line read");
+            assert!(read > 0, "connection closed: {headers}");
         }
         let headers = headers.to_lowercase();
         assert!(headers.starts_with("http/1.1 200"), "{path}: {headers}");
         let length = headers.split("content-length: ").nth(1);
         let length = length.and_then(|rest| rest.split("\r\n").next()?.parse().ok());
-        let mut body = vec![0; length.unwrap_or_else(|| panic!("no length: {headers}"))];
-        self.output.read_exact(&mut body).expect("a body");
+        let mut body = vec![0; length.unwrap_or_else(|| panic!("no `Content-Length`: {headers}"))];
+        self.output.read_exact(&mut body).expect("body read");
         (began.elapsed(), body.len())
     }
 }

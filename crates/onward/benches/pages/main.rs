@@ -1,15 +1,15 @@
-//! How long the pages of the dashboard take at the server: lists in a database of many plans, and the
-//! page of a long one, beside `/healthz`, a request that does nothing, in the same run.
+//! Response times of the dashboard's pages: lists in a database with many plans, and the page of a
+//! long plan, compared with `/healthz` in the same run.
 //!
-//! The plans are made through the engine, with a clock that lets a year pass meanwhile, so that they
-//! changed at different times as those of people do. Then the real binary serves them, and a client of
-//! a few lines asks for each page in turn. `bench/pages` runs it; `bench/README.md` says what was seen.
+//! The plans are created through the engine with a simulated clock, so that their last changes are
+//! spread over a year. The real binary serves them, and a minimal client requests each page in
+//! turn. Run it with `bench/pages`; results are in `bench/README.md`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a bench that cannot run must say so"
+    reason = "a benchmark that cannot run must fail"
 )]
 
 mod fill;
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use onward_engine::Address;
 
-/// What the command line asks for.
-struct Asked {
+/// Command-line arguments.
+struct Args {
     plans: u32,
     steps: u32,
     rounds: usize,
@@ -29,109 +29,106 @@ struct Asked {
     folder: PathBuf,
 }
 
-fn asked() -> Asked {
-    let mut asked = Asked {
+fn parse_args() -> Args {
+    let mut args = Args {
         plans: 100_000,
         steps: 10_000,
         rounds: 50,
         postgres: std::env::var("ONWARD_BENCH_POSTGRES").ok(),
         folder: std::env::temp_dir(),
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().expect("a value behind the flag");
-        match word.as_str() {
-            "--plans" => asked.plans = value().parse().expect("a number of plans"),
-            "--steps" => asked.steps = value().parse().expect("a number of steps"),
-            "--rounds" => asked.rounds = value().parse().expect("a number of rounds"),
-            "--postgres" => asked.postgres = Some(value()),
-            "--folder" => asked.folder = PathBuf::from(value()),
-            // What `cargo bench` says to every bench.
+    let mut flags = std::env::args().skip(1);
+    while let Some(flag) = flags.next() {
+        let mut value = || flags.next().expect("the flag has a value");
+        match flag.as_str() {
+            "--plans" => args.plans = value().parse().expect("`--plans` is a number"),
+            "--steps" => args.steps = value().parse().expect("`--steps` is a number"),
+            "--rounds" => args.rounds = value().parse().expect("`--rounds` is a number"),
+            "--postgres" => args.postgres = Some(value()),
+            "--folder" => args.folder = PathBuf::from(value()),
+            // Passed by `cargo bench`.
             "--bench" => {}
-            other => panic!("`{other}` is no flag of this bench"),
+            other => panic!("unknown flag `{other}`"),
         }
     }
-    asked
+    args
 }
 
 fn main() {
-    let asked = asked();
-    println!("what                                        p50 ms     p99 ms    most ms      bytes");
+    let args = parse_args();
+    println!("page                                        p50 ms     p99 ms     max ms      bytes");
     let name = format!("onward-pages-{}.db", std::process::id());
-    let file = asked.folder.join(name);
-    measure("SQLite", &Address::File(file.clone()), &asked);
-    for ending in ["", "-wal", "-shm"] {
-        // Nobody else knows the file.
-        drop(std::fs::remove_file(format!("{}{ending}", file.display())));
+    let file = args.folder.join(name);
+    measure("SQLite", &Address::File(file.clone()), &args);
+    for suffix in ["", "-wal", "-shm"] {
+        // No other process uses the file.
+        drop(std::fs::remove_file(format!("{}{suffix}", file.display())));
     }
-    if let Some(url) = &asked.postgres {
-        measure("PostgreSQL", &Address::Server(url.clone()), &asked);
+    if let Some(url) = &args.postgres {
+        measure("PostgreSQL", &Address::Server(url.clone()), &args);
     }
 }
 
-fn measure(database: &str, address: &Address, asked: &Asked) {
+fn measure(database: &str, address: &Address, args: &Args) {
     let began = Instant::now();
-    let long = fill::fill(address, asked.plans, asked.steps);
+    let long_plan = fill::fill(address, args.plans, args.steps);
     println!(
-        "{database}: {} plans and one of {} steps, made in {:.1} s",
-        asked.plans,
-        asked.steps,
+        "{database}: {} plans and one with {} steps, created in {:.1} s",
+        args.plans,
+        args.steps,
         began.elapsed().as_secs_f64()
     );
     let server = http::Server::start(address);
     let mut client = server.connect();
-    let plan = format!("/plans/{long}");
-    let middle = asked.steps / 2;
+    let plan = format!("/plans/{long_plan}");
+    let middle = args.steps / 2;
     let pages = [
-        ("/healthz".to_owned(), "a request that does nothing"),
+        ("/healthz".to_owned(), "health check"),
         ("/plans".to_owned(), "all plans"),
-        ("/plans?status=active".to_owned(), "active ones"),
-        ("/plans?status=failed".to_owned(), "failed ones"),
+        ("/plans?status=active".to_owned(), "active plans"),
+        ("/plans?status=failed".to_owned(), "failed plans"),
         (
             "/plans?status=awaiting_review".to_owned(),
-            "those in review",
+            "plans awaiting review",
         ),
-        ("/plans?q=plan4711".to_owned(), "a word of one plan"),
-        (
-            "/plans?q=topic7".to_owned(),
-            "a word of 1 in 100, or its beginning",
-        ),
-        ("/plans?q=which".to_owned(), "a word of all plans"),
+        ("/plans?q=plan4711".to_owned(), "search: word in one plan"),
+        ("/plans?q=topic7".to_owned(), "search: word in 1 % of plans"),
+        ("/plans?q=which".to_owned(), "search: word in all plans"),
         (
             "/plans?q=topic7&status=failed".to_owned(),
-            "a word and a status",
+            "search: word and status",
         ),
-        ("/plans?q=nowhere".to_owned(), "a word of none"),
+        ("/plans?q=nowhere".to_owned(), "search: word in no plan"),
         (
             "/api/v1/plans?query=topic7".to_owned(),
-            "list_active_plans, a word",
+            "list_active_plans with a word",
         ),
-        (plan.clone(), "the long plan"),
-        (format!("{plan}?behind={middle}"), "  in its middle"),
-        (format!("{plan}?tab=audit"), "  its trail"),
+        (plan.clone(), "long plan"),
+        (format!("{plan}?after={middle}"), "long plan, middle"),
+        (format!("{plan}?tab=audit"), "long plan, audit trail"),
     ];
-    // The first look after a start, before anything is warm.
+    // The first request after the start, with cold caches.
     let (took, bytes) = client.get("/plans");
-    report("all plans, the first look", &mut [took], bytes);
-    let mut all: Vec<Vec<Duration>> = vec![Vec::new(); pages.len()];
+    report("all plans, first request", &mut [took], bytes);
+    let mut durations: Vec<Vec<Duration>> = vec![Vec::new(); pages.len()];
     let mut sizes = vec![0; pages.len()];
-    for _ in 0..asked.rounds {
-        for (place, (page, _)) in pages.iter().enumerate() {
+    for _ in 0..args.rounds {
+        for (index, (page, _)) in pages.iter().enumerate() {
             let (took, bytes) = client.get(page);
-            all[place].push(took);
-            sizes[place] = bytes;
+            durations[index].push(took);
+            sizes[index] = bytes;
         }
     }
-    for ((took, bytes), (_, name)) in all.iter_mut().zip(sizes).zip(&pages) {
+    for ((took, bytes), (_, name)) in durations.iter_mut().zip(sizes).zip(&pages) {
         report(name, took, bytes);
     }
 }
 
 fn report(name: &str, took: &mut [Duration], bytes: usize) {
     took.sort_unstable();
-    let at = |part: usize| {
-        let place = took.len() * part / 100;
-        let took = took.get(place).or(took.last()).copied();
+    let at = |percent: usize| {
+        let index = took.len() * percent / 100;
+        let took = took.get(index).or(took.last()).copied();
         took.unwrap_or_default().as_secs_f64() * 1_000.0
     };
     println!(

@@ -1,42 +1,42 @@
-//! A conversation in the middle of a long turn, which has one step more with every request.
+//! A conversation in the middle of a long turn, which grows by one step with every request.
 
 use serde_json::{Value, json};
 
-/// The APIs, and where they are asked.
+/// The APIs and their paths.
 pub(crate) const APIS: [(&str, &str); 3] = [
     ("Messages", "/v1/messages"),
     ("Chat Completions", "/v1/chat/completions"),
     ("Responses", "/v1/responses"),
 ];
 
-/// How long the result of a call is.
-const RESULT: usize = 2_000;
+/// Length of a tool result, in bytes.
+const RESULT_BYTES: usize = 2_000;
 
 /// A conversation.
-pub(crate) struct Talk {
+pub(crate) struct Conversation {
     api: &'static str,
     streams: bool,
     rows: Vec<String>,
     steps: usize,
 }
 
-impl Talk {
-    /// One of about this length.
+impl Conversation {
+    /// A conversation of about this length.
     pub(crate) fn new(api: &'static str, streams: bool, length: usize) -> Self {
         let prompt = match api {
             "Responses" => json!({ "type": "message", "role": "user", "content": "Tides?" }),
             _ => json!({ "role": "user", "content": "Tides?" }),
         };
-        let mut talk = Self {
+        let mut conversation = Self {
             api,
             streams,
             rows: vec![prompt.to_string()],
             steps: 0,
         };
-        while talk.rows.iter().map(String::len).sum::<usize>() < length {
-            talk.step();
+        while conversation.rows.iter().map(String::len).sum::<usize>() < length {
+            conversation.step();
         }
-        talk
+        conversation
     }
 
     fn step(&mut self) {
@@ -47,7 +47,7 @@ impl Talk {
             self.steps,
             self.steps * 7
         );
-        let output = line.repeat(RESULT / line.len());
+        let output = line.repeat(RESULT_BYTES / line.len());
         let input = json!({ "command": format!("cat tides-{}.md", self.steps) });
         let [call, result]: [Value; 2] = match self.api {
             "Messages" => [
@@ -72,7 +72,7 @@ impl Talk {
         self.rows.push(result.to_string());
     }
 
-    /// The next request. What was said first goes, so that it stays as long as it is.
+    /// The next request. Drops the oldest steps regularly, so that the length stays about the same.
     pub(crate) fn next(&mut self) -> String {
         self.step();
         let list = if self.api == "Responses" {
