@@ -1,5 +1,5 @@
-// The plan through the official TypeScript SDK of 2026-07-28: npm `@modelcontextprotocol/client` 2.x,
-// which also speaks the versions before.
+// Runs the plan with the official TypeScript SDK for 2026-07-28: npm `@modelcontextprotocol/client` 2.x,
+// which also supports older versions.
 //
 //     client_2.mjs VERSION http URL
 //     client_2.mjs VERSION stdio COMMAND [ARGUMENT...]
@@ -7,7 +7,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { PATIENCE, answer, fillIn, go, updates } from './plan.mjs';
+import { TIMEOUT_MS, answerForm, parseResult, runPlan, updateQueue } from './plan.mjs';
 
 const [version, kind, ...target] = process.argv.slice(2);
 const stateless = version >= '2026';
@@ -17,23 +17,23 @@ function transport() {
     return new StdioClientTransport({ command: target[0], args: target.slice(1) });
 }
 
-async function connect(person) {
+async function connect(decisions) {
     const client = new Client(
         { name: 'onward-test', version: '0' },
         {
             capabilities: { elicitation: { form: {} } },
-            // `auto` asks the server what it speaks, as an agent would.
+            // `auto` negotiates the version, as an agent would.
             versionNegotiation: { mode: stateless ? 'auto' : 'legacy' },
         },
     );
-    const changed = updates();
-    client.setRequestHandler('elicitation/create', ({ params }) => fillIn(person, params));
-    client.setNotificationHandler('notifications/resources/updated', ({ params }) => changed.add(params.uri));
-    await client.connect(transport(), { timeout: PATIENCE });
+    const updates = updateQueue();
+    client.setRequestHandler('elicitation/create', ({ params }) => answerForm(decisions, params));
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => updates.add(params.uri));
+    await client.connect(transport(), { timeout: TIMEOUT_MS });
     return {
         version: () => client.getNegotiatedProtocolVersion(),
         tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
-        call: async (name, args) => answer(await client.callTool({ name, arguments: args })),
+        call: async (name, args) => parseResult(await client.callTool({ name, arguments: args })),
         resources: async () => (await client.listResources()).resources.map(({ uri }) => uri),
         read: async (uri) => (await client.readResource({ uri })).contents[0].text,
         prompts: async () => (await client.listPrompts()).prompts.map((prompt) => prompt.name),
@@ -42,13 +42,13 @@ async function connect(person) {
         watch: async (uri) => {
             if (stateless) {
                 const stream = await client.listen({ resourceSubscriptions: [uri] });
-                return { next: changed.next, end: () => stream.close() };
+                return { next: updates.next, end: () => stream.close() };
             }
             await client.subscribeResource({ uri });
-            return { next: changed.next, end: () => client.unsubscribeResource({ uri }) };
+            return { next: updates.next, end: () => client.unsubscribeResource({ uri }) };
         },
         close: () => client.close(),
     };
 }
 
-await go(connect, version);
+await runPlan(connect, version);

@@ -1,8 +1,8 @@
-"""What the conformance suite found: every check of a run that was not passed, and why not.
+"""Prints every check of a conformance run that did not pass, with the reason.
 
-    findings.py FOLDER
+    findings.py DIRECTORY
 
-Fails where one failed, or passed with a warning. What does not apply to this server is listed.
+Exits with 1 if a check failed or passed with a warning. Skipped checks are listed but do not count.
 """
 
 import json
@@ -15,6 +15,6 @@ for file in sorted(Path(sys.argv[1]).glob("*/checks.json")):
         if check["status"] in ("SUCCESS", "INFO"):
             continue
         failed = failed or check["status"] != "SKIPPED"
-        why = check.get("errorMessage") or ""
-        print(f"{check['status']} {check['id']}: {why} {json.dumps(check.get('details'))}")
+        reason = check.get("errorMessage") or ""
+        print(f"{check['status']} {check['id']}: {reason} {json.dumps(check.get('details'))}")
 sys.exit(failed)

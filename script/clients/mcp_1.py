@@ -1,4 +1,4 @@
-"""The plan through the official Python SDK of 2025-11-25: PyPI `mcp` 1.x.
+"""Runs the plan with the official Python SDK for 2025-11-25: PyPI `mcp` 1.x.
 
     mcp_1.py VERSION http URL
     mcp_1.py VERSION stdio COMMAND [ARGUMENT...]
@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 import plan
 
-PATIENCE = 20
+TIMEOUT_SECONDS = 20
 
 
 @asynccontextmanager
@@ -31,29 +31,33 @@ async def streams(kind, target):
 
 def connection(kind, target):
     @asynccontextmanager
-    async def connect(person):
+    async def connect(decisions):
         updates = asyncio.Queue()
 
-        async def form(_, params):
-            plan.same(params.requestedSchema["required"], ["decision"], "the form")
-            decided = person.pop(0)
-            if decided is None:
+        async def answer_form(_, params):
+            plan.assert_equal(params.requestedSchema["required"], ["decision"], "required fields of the form")
+            decision = decisions.pop(0)
+            if decision is None:
                 return types.ElicitResult(action="decline")
-            return types.ElicitResult(action="accept", content=decided)
+            return types.ElicitResult(action="accept", content=decision)
 
-        async def heard(message):
+        async def on_message(message):
             if isinstance(message, types.ServerNotification):
                 if isinstance(message.root, types.ResourceUpdatedNotification):
                     updates.put_nowait(str(message.root.params.uri))
 
         async with streams(kind, target) as (read, write):
-            patience = timedelta(seconds=PATIENCE)
+            timeout = timedelta(seconds=TIMEOUT_SECONDS)
             session = ClientSession(
-                read, write, patience, elicitation_callback=form, message_handler=heard
+                read,
+                write,
+                timeout,
+                elicitation_callback=answer_form,
+                message_handler=on_message,
             )
             async with session:
-                agreed = await session.initialize()
-                yield Client(session, agreed.protocolVersion, updates)
+                negotiated = await session.initialize()
+                yield Client(session, negotiated.protocolVersion, updates)
 
     return connect
 
@@ -68,10 +72,10 @@ class Client:
     async def call(self, name, arguments):
         result = await self.session.call_tool(name, arguments)
         texts = [block.text for block in result.content]
-        return plan.answer(result.isError, texts, result.structuredContent)
+        return plan.parse_result(result.isError, texts, result.structuredContent)
 
     async def resources(self):
-        return [str(one.uri) for one in (await self.session.list_resources()).resources]
+        return [str(resource.uri) for resource in (await self.session.list_resources()).resources]
 
     async def read(self, uri):
         return (await self.session.read_resource(uri)).contents[0].text
@@ -84,14 +88,14 @@ class Client:
 
     @asynccontextmanager
     async def watch(self, uri):
-        async def changed():
-            told = await asyncio.wait_for(self.updates.get(), PATIENCE)
-            plan.same(told, uri, "what has changed")
+        async def wait_for_update():
+            updated = await asyncio.wait_for(self.updates.get(), TIMEOUT_SECONDS)
+            plan.assert_equal(updated, uri, "updated resource")
 
         await self.session.subscribe_resource(uri)
-        yield changed
+        yield wait_for_update
         await self.session.unsubscribe_resource(uri)
 
 
 version, kind, *target = sys.argv[1:]
-asyncio.run(plan.go(connection(kind, target), version))
+asyncio.run(plan.run(connection(kind, target), version))

@@ -1,5 +1,5 @@
-"""The plan through the official Python SDK of 2026-07-28: PyPI `mcp` 2.x, which also speaks the
-versions before.
+"""Runs the plan with the official Python SDK for 2026-07-28: PyPI `mcp` 2.x, which also supports older
+versions.
 
     mcp_2.py VERSION http URL
     mcp_2.py VERSION stdio COMMAND [ARGUMENT...]
@@ -15,11 +15,11 @@ from mcp import StdioServerParameters, types
 
 import plan
 
-PATIENCE = 20
+TIMEOUT_SECONDS = 20
 
 
 def connection(version, kind, target):
-    # `auto` asks the server what it speaks, as an agent would.
+    # `auto` negotiates the version, as an agent would.
     mode = "legacy" if version < "2026" else "auto"
     if kind == "http":
         server = target[0]
@@ -27,26 +27,26 @@ def connection(version, kind, target):
         server = StdioServerParameters(command=target[0], args=target[1:])
 
     @asynccontextmanager
-    async def connect(person):
+    async def connect(decisions):
         updates = asyncio.Queue()
 
-        async def form(_, params):
-            plan.same(params.requested_schema["required"], ["decision"], "the form")
-            decided = person.pop(0)
-            if decided is None:
+        async def answer_form(_, params):
+            plan.assert_equal(params.requested_schema["required"], ["decision"], "required fields of the form")
+            decision = decisions.pop(0)
+            if decision is None:
                 return types.ElicitResult(action="decline")
-            return types.ElicitResult(action="accept", content=decided)
+            return types.ElicitResult(action="accept", content=decision)
 
-        async def heard(message):
+        async def on_message(message):
             if isinstance(message, types.ResourceUpdatedNotification):
                 updates.put_nowait(str(message.params.uri))
 
         async with Session(
             server,
             mode=mode,
-            read_timeout_seconds=PATIENCE,
-            elicitation_callback=form,
-            message_handler=heard,
+            read_timeout_seconds=TIMEOUT_SECONDS,
+            elicitation_callback=answer_form,
+            message_handler=on_message,
         ) as session:
             yield Client(session, updates)
 
@@ -64,10 +64,10 @@ class Client:
     async def call(self, name, arguments):
         result = await self.session.call_tool(name, arguments)
         texts = [block.text for block in result.content]
-        return plan.answer(result.is_error, texts, result.structured_content)
+        return plan.parse_result(result.is_error, texts, result.structured_content)
 
     async def resources(self):
-        return [str(one.uri) for one in (await self.session.list_resources()).resources]
+        return [str(resource.uri) for resource in (await self.session.list_resources()).resources]
 
     async def read(self, uri):
         return (await self.session.read_resource(uri)).contents[0].text
@@ -83,23 +83,24 @@ class Client:
         if self.version >= "2026":
             async with self.session.listen(resource_subscriptions=[uri]) as events:
 
-                async def changed():
-                    event = await asyncio.wait_for(anext(events), PATIENCE)
-                    plan.same(str(event.uri), uri, "what has changed")
+                async def wait_for_event():
+                    event = await asyncio.wait_for(anext(events), TIMEOUT_SECONDS)
+                    plan.assert_equal(str(event.uri), uri, "updated resource")
 
-                yield changed
+                yield wait_for_event
             return
 
-        async def told():
-            plan.same(await asyncio.wait_for(self.updates.get(), PATIENCE), uri, "what has changed")
+        async def wait_for_update():
+            updated = await asyncio.wait_for(self.updates.get(), TIMEOUT_SECONDS)
+            plan.assert_equal(updated, uri, "updated resource")
 
         with warnings.catch_warnings():
-            # The way of the versions before, which is what is tried here.
+            # The SDK warns that this method is deprecated; older protocol versions need it.
             warnings.simplefilter("ignore")
             await self.session.subscribe_resource(uri)
-            yield told
+            yield wait_for_update
             await self.session.unsubscribe_resource(uri)
 
 
 version, kind, *target = sys.argv[1:]
-asyncio.run(plan.go(connection(version, kind, target), version))
+asyncio.run(plan.run(connection(version, kind, target), version))

@@ -1,14 +1,14 @@
-// A whole plan, as an agent and its person go through it, whichever client carries it.
+// A complete plan from the perspective of an agent and its reviewer, independent of the client library.
 //
-// `go` is handed a way to connect, and connects twice: what one session began, another one ends. A
-// connection has `version`, `tools`, `call`, `resources`, `read`, `prompts`, `prompt`, `watch` and
-// `close`; the forms that the server shows are answered from `person`, one answer after the other.
-// The same story in Python is `plan.py`.
+// `runPlan` is given a function that connects, and connects twice: the second session completes the plan
+// of the first. A connection has `version`, `tools`, `call`, `resources`, `read`, `prompts`, `prompt`,
+// `watch` and `close`. Review forms are answered from the list `decisions`, in order.
+// The Python version is `plan.py`.
 
 import assert from 'node:assert/strict';
 
-/** How long anything may take that is waited for, in milliseconds. */
-export const PATIENCE = 20_000;
+/** Timeout of every wait, in milliseconds. */
+export const TIMEOUT_MS = 20_000;
 
 const TOOLS = [
     'ping', 'create_research_plan', 'list_active_plans', 'get_plan_status', 'modify_plan',
@@ -20,7 +20,7 @@ const PROMPTS = ['run_plan', 'resume_plan', 'design_plan'];
 
 const PLAN = {
     name: 'Heat pumps in old houses',
-    researchQuestion: 'Does a heat pump pay in a house of 1930?',
+    researchQuestion: 'Does a heat pump pay off in a house built in 1930?',
     sessionId: 'first',
     steps: [
         { stepType: 'search', instructions: 'Find three studies' },
@@ -37,8 +37,8 @@ const PLAN = {
     ],
 };
 
-/** A result with `isError`: the refusal that its text holds. */
-class Refused extends Error {
+/** The error in a result with `isError`. */
+class ToolError extends Error {
     constructor(text) {
         const { code, message, hint, details } = JSON.parse(text).error;
         super(`${code}: ${message}; ${hint}`);
@@ -46,131 +46,130 @@ class Refused extends Error {
     }
 }
 
-/** What a tool said. The structured content and the text must say the same. */
-export function answer({ isError, content, structuredContent }) {
+/** The structured content of a tool result, which must equal its text. */
+export function parseResult({ isError, content, structuredContent }) {
     if (isError) {
-        assert.equal(structuredContent, undefined, 'a refusal has no structured content');
-        throw new Refused(content[0].text);
+        assert.equal(structuredContent, undefined, 'an error has no structured content');
+        throw new ToolError(content[0].text);
     }
     assert.deepEqual(JSON.parse(content[0].text), structuredContent);
     return structuredContent;
 }
 
-/** What a person does with a form: the next of their answers, or nothing. */
-export function fillIn(person, { requestedSchema }) {
-    assert.deepEqual(requestedSchema.required, ['decision'], 'the form');
-    const decided = person.shift();
-    return decided ? { action: 'accept', content: decided } : { action: 'decline' };
+/** Answers a review form with the next decision, or declines it if that is null. */
+export function answerForm(decisions, { requestedSchema }) {
+    assert.deepEqual(requestedSchema.required, ['decision'], 'required fields of the form');
+    const decision = decisions.shift();
+    return decision ? { action: 'accept', content: decision } : { action: 'decline' };
 }
 
-/** The URIs that the server said have changed, one by one. */
-export function updates() {
-    const told = [];
+/** A queue of the URIs of updated resources. */
+export function updateQueue() {
+    const uris = [];
     let wake = () => {};
     return {
         add(uri) {
-            told.push(uri);
+            uris.push(uri);
             wake();
         },
         async next() {
-            if (told.length === 0) {
+            if (uris.length === 0) {
                 await new Promise((resolve, reject) => {
-                    const late = () => reject(new Error('was not told of any change'));
-                    const timer = setTimeout(late, PATIENCE);
+                    const timer = setTimeout(() => reject(new Error('no update received')), TIMEOUT_MS);
                     wake = () => (clearTimeout(timer), resolve());
                 });
             }
-            return told.shift();
+            return uris.shift();
         },
     };
 }
 
-async function refused(asking, code) {
-    let answered;
+async function expectError(call, code) {
+    let result;
     try {
-        answered = await asking;
-    } catch (refusal) {
-        assert.equal(refusal.code, code, refusal.stack);
-        return refusal;
+        result = await call;
+    } catch (error) {
+        assert.equal(error.code, code, error.stack);
+        return error;
     }
-    assert.fail(`expected \`${code}\`, was answered ${JSON.stringify(answered)}`);
+    assert.fail(`expected \`${code}\`, got ${JSON.stringify(result)}`);
 }
 
-export async function go(connect, version) {
-    const person = [];
-    const first = await connect(person);
-    assert.equal(first.version(), version, 'the protocol\'s version');
-    await lookAround(first);
+export async function runPlan(connect, version) {
+    const decisions = [];
+    const first = await connect(decisions);
+    assert.equal(first.version(), version, 'protocol version');
+    await checkCapabilities(first);
     const { planId } = await first.call('create_research_plan', PLAN);
     const claim = await search(first, planId);
-    await review(first, person, planId, claim);
+    await review(first, decisions, planId, claim);
     await first.close();
-    const second = await connect(person);
+    const second = await connect(decisions);
     await resume(second, planId);
-    await lookBack(second, planId);
+    await checkHistory(second, planId);
     await second.close();
-    assert.deepEqual(person, [], 'answers that nobody asked for');
+    assert.deepEqual(decisions, [], 'unused decisions');
 }
 
-async function lookAround(client) {
+async function checkCapabilities(client) {
     const [tools, prompts] = [await client.tools(), await client.prompts()];
-    assert.deepEqual(TOOLS.filter((name) => !tools.includes(name)), [], 'tools that are missing');
-    assert.deepEqual(PROMPTS.filter((name) => !prompts.includes(name)), [], 'prompts that are missing');
+    assert.deepEqual(TOOLS.filter((name) => !tools.includes(name)), [], 'missing tools');
+    assert.deepEqual(PROMPTS.filter((name) => !prompts.includes(name)), [], 'missing prompts');
     assert.ok((await client.resources()).includes('onward://plans'), '`onward://plans` is listed');
     const pong = await client.call('ping', {});
     assert.equal(pong.server.name, 'onward');
-    const nobody = { planId: '00000000-0000-0000-0000-000000000000' };
-    await refused(client.call('get_plan_status', nobody), 'plan_not_found');
-    const misspelt = await refused(client.call('get_plan_status', { planID: 'x' }), 'invalid_input');
-    assert.match(JSON.stringify(misspelt.details.issues), /planID/, 'a misspelt field is named');
+    const missing = { planId: '00000000-0000-0000-0000-000000000000' };
+    await expectError(client.call('get_plan_status', missing), 'plan_not_found');
+    const misspelt = await expectError(client.call('get_plan_status', { planID: 'x' }), 'invalid_input');
+    assert.match(JSON.stringify(misspelt.details.issues), /planID/, 'the error names the misspelt field');
 }
 
 const claimOf = ({ stepId, claimToken }) => ({ stepId, claimToken });
 
-/** The first step, whose result adds one; then that one. Hands back the claim of the next. */
+/** Completes the first step, whose result adds a step, and that step. Returns the claim of the next. */
 async function search(client, planId) {
     const uri = `onward://plan/${planId}`;
     const watched = await client.watch(uri);
     const step = await client.call('get_next_step', { planId, sessionId: 'first' });
     assert.deepEqual([step.status, step.stepOrder], ['step_started', 1]);
-    assert.equal(await watched.next(), uri, 'what has changed');
+    assert.equal(await watched.next(), uri, 'updated resource');
     await watched.end();
     const claim = claimOf(step);
     await client.call('report_step_progress', { ...claim, note: 'two of three', percent: 66 });
     const result = { resultSummary: 'Two studies', result: { found: 2 }, confidence: 0.3 };
     const done = await client.call('submit_step_result', { ...claim, ...result, claimNext: true });
     assert.equal(done.branchTaken.action, 'add_steps');
-    assert.equal(done.nextStep.instructions, 'Find a fourth', 'the step that was added');
+    assert.equal(done.nextStep.instructions, 'Find a fourth', 'the added step');
     const again = await client.call('submit_step_result', { ...claim, ...result, claimNext: true });
-    assert.deepEqual(again, done, 'the same result once more');
+    assert.deepEqual(again, done, 'a repeated result returns the same response');
     const other = { ...claim, ...result, resultSummary: 'Something else' };
-    const late = await refused(client.call('submit_step_result', other), 'illegal_transition');
-    assert.ok(late.details.keptArtifactId, 'a refused result is kept');
+    const late = await expectError(client.call('submit_step_result', other), 'illegal_transition');
+    assert.ok(late.details.keptArtifactId, 'a rejected result is stored');
     const more = { resultSummary: 'One more', confidence: 0.9, claimNext: true };
     const next = await client.call('submit_step_result', { ...claimOf(done.nextStep), ...more });
     return claimOf(next.nextStep);
 }
 
-/** A person asks for more, then does not answer the form, and approves in words. */
-async function review(client, person, planId, claim) {
-    person.push({ decision: 'modify', feedback: 'In euros, please' });
-    const asked = { ...claim, summary: 'It pays after 14 years', questions: ['Is that what you meant?'] };
-    const told = await client.call('request_user_review', asked);
-    assert.deepEqual([told.decision, told.stepStatus], ['modify', 'in_progress']);
+/** The reviewer requests a change, then declines the form and approves through the agent. */
+async function review(client, decisions, planId, claim) {
+    decisions.push({ decision: 'modify', feedback: 'In euros, please' });
+    const request = { ...claim, summary: 'It pays off after 14 years', questions: ['Is that what you meant?'] };
+    const modified = await client.call('request_user_review', request);
+    assert.deepEqual([modified.decision, modified.stepStatus], ['modify', 'in_progress']);
     const step = await client.call('get_next_step', { planId });
     assert.equal(step.claimToken, claim.claimToken, 'the claim after a decision');
     assert.ok(step.instructions.endsWith('In euros, please'), 'feedback is in the instructions');
-    person.push(null);
-    const open = await client.call('request_user_review', { ...asked, summary: '28,000 euros' });
+    decisions.push(null);
+    const open = await client.call('request_user_review', { ...request, summary: '28,000 euros' });
     assert.deepEqual([open.stepStatus, open.decision], ['awaiting_input', undefined]);
-    const waits = await client.call('get_next_step', { planId });
-    assert.equal(waits.status, 'awaiting_review');
+    const pending = await client.call('get_next_step', { planId });
+    assert.equal(pending.status, 'awaiting_review');
     const approval = { stepId: claim.stepId, decision: 'approve' };
     const decided = await client.call('submit_user_decision', approval);
     assert.deepEqual([decided.stepStatus, decided.planStatus], ['completed', 'executing']);
 }
 
-/** Another session finds out where things stand, and ends it. */
+/** A second session reads the context and completes the plan. */
 async function resume(client, planId) {
     const second = { planId, sessionId: 'second' };
     const context = await client.call('get_research_context', second);
@@ -184,13 +183,13 @@ async function resume(client, planId) {
     assert.equal(done.nextStep.status, 'plan_complete');
 }
 
-async function lookBack(client, planId) {
+async function checkHistory(client, planId) {
     const page = await client.read(`onward://plan/${planId}`);
     assert.ok(page.includes(PLAN.name), 'the plan can be read');
     const audit = JSON.parse(await client.read(`onward://plan/${planId}/audit`));
-    const kinds = audit.events.map((event) => event.eventType);
-    for (const kind of ['branch_taken', 'user_reviewed', 'session_resumed', 'plan_completed']) {
-        assert.ok(kinds.includes(kind), `${kind} is missing`);
+    const types = audit.events.map((event) => event.eventType);
+    for (const type of ['branch_taken', 'user_reviewed', 'session_resumed', 'plan_completed']) {
+        assert.ok(types.includes(type), `${type} is missing`);
     }
-    assert.ok((await client.prompt('run_plan', { planId })).includes(planId), 'the prompt names the plan');
+    assert.ok((await client.prompt('run_plan', { planId })).includes(planId), 'the prompt contains the plan id');
 }

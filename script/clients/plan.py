@@ -1,9 +1,8 @@
-"""A whole plan, as an agent and its person go through it, whichever client carries it.
+"""A complete plan from the perspective of an agent and its reviewer, independent of the client library.
 
-`go` is handed a way to connect, and connects twice: what one session began, another one ends. A
-connection has `version`, `tools`, `call`, `resources`, `read`, `prompts`, `prompt` and `watch`; the
-forms that the server shows are answered from `person`, one answer after the other. The same story in
-JavaScript is `plan.mjs`.
+`run` is given a function that connects, and connects twice: the second session completes the plan of the
+first. A connection has `version`, `tools`, `call`, `resources`, `read`, `prompts`, `prompt` and `watch`.
+Review forms are answered from the list `decisions`, in order. The JavaScript version is `plan.mjs`.
 """
 
 import json
@@ -18,7 +17,7 @@ PROMPTS = {"run_plan", "resume_plan", "design_plan"}
 
 PLAN = {
     "name": "Heat pumps in old houses",
-    "researchQuestion": "Does a heat pump pay in a house of 1930?",
+    "researchQuestion": "Does a heat pump pay off in a house built in 1930?",
     "sessionId": "first",
     "steps": [
         {"stepType": "search", "instructions": "Find three studies"},
@@ -36,8 +35,8 @@ PLAN = {
 }
 
 
-class Refused(Exception):
-    """A result with `isError`: the refusal that its text holds."""
+class ToolError(Exception):
+    """The error in a result with `isError`."""
 
     def __init__(self, text):
         error = json.loads(text)["error"]
@@ -45,74 +44,74 @@ class Refused(Exception):
         self.code, self.details = error["code"], error.get("details")
 
 
-def answer(is_error, texts, structured):
-    """What a tool said. The structured content and the text must say the same."""
+def parse_result(is_error, texts, structured):
+    """The structured content of a tool result, which must equal its text."""
     if is_error:
-        same(structured, None, "a refusal has no structured content")
-        raise Refused(texts[0])
-    same(json.loads(texts[0]), structured, "text and structured content")
+        assert_equal(structured, None, "an error has no structured content")
+        raise ToolError(texts[0])
+    assert_equal(json.loads(texts[0]), structured, "text and structured content")
     return structured
 
 
-def same(found, expected, what):
+def assert_equal(found, expected, description):
     if found != expected:
-        raise AssertionError(f"{what}: expected {expected!r}, found {found!r}")
+        raise AssertionError(f"{description}: expected {expected!r}, found {found!r}")
 
 
-async def refused(asking, code):
+async def expect_error(call, code):
     try:
-        answered = await asking
-    except Refused as refusal:
-        same(refusal.code, code, "the refusal")
-        return refusal
-    raise AssertionError(f"expected `{code}`, was answered {answered!r}")
+        result = await call
+    except ToolError as error:
+        assert_equal(error.code, code, "error code")
+        return error
+    raise AssertionError(f"expected `{code}`, got {result!r}")
 
 
-async def go(connect, version):
-    person = []
-    async with connect(person) as client:
-        same(client.version, version, "the protocol's version")
-        await look_around(client)
-        plan = await client.call("create_research_plan", PLAN)
-        plan = plan["planId"]
-        token = await search(client, plan)
-        await review(client, person, plan, token)
-    async with connect(person) as client:
-        await resume(client, plan)
-        await look_back(client, plan)
-    same(person, [], "answers that nobody asked for")
+async def run(connect, version):
+    decisions = []
+    async with connect(decisions) as client:
+        assert_equal(client.version, version, "protocol version")
+        await check_capabilities(client)
+        created = await client.call("create_research_plan", PLAN)
+        plan_id = created["planId"]
+        claim = await search(client, plan_id)
+        await review(client, decisions, plan_id, claim)
+    async with connect(decisions) as client:
+        await resume(client, plan_id)
+        await check_history(client, plan_id)
+    assert_equal(decisions, [], "unused decisions")
 
 
-async def look_around(client):
-    same(TOOLS - set(await client.tools()), set(), "tools that are missing")
-    same(PROMPTS - set(await client.prompts()), set(), "prompts that are missing")
-    same("onward://plans" in await client.resources(), True, "`onward://plans` is listed")
+async def check_capabilities(client):
+    assert_equal(TOOLS - set(await client.tools()), set(), "missing tools")
+    assert_equal(PROMPTS - set(await client.prompts()), set(), "missing prompts")
+    assert_equal("onward://plans" in await client.resources(), True, "`onward://plans` is listed")
     pong = await client.call("ping", {})
-    same(pong["server"]["name"], "onward", "who answers")
-    nobody = {"planId": "00000000-0000-0000-0000-000000000000"}
-    await refused(client.call("get_plan_status", nobody), "plan_not_found")
-    misspelt = await refused(client.call("get_plan_status", {"planID": "x"}), "invalid_input")
-    same("planID" in str(misspelt.details["issues"]), True, "a misspelt field is named")
+    assert_equal(pong["server"]["name"], "onward", "server name")
+    missing = {"planId": "00000000-0000-0000-0000-000000000000"}
+    await expect_error(client.call("get_plan_status", missing), "plan_not_found")
+    misspelt = await expect_error(client.call("get_plan_status", {"planID": "x"}), "invalid_input")
+    assert_equal("planID" in str(misspelt.details["issues"]), True, "the error names the misspelt field")
 
 
-async def search(client, plan):
-    """The first step, whose result adds one; then that one. Hands back the claim of the next."""
-    uri = f"onward://plan/{plan}"
-    async with client.watch(uri) as changed:
-        step = await client.call("get_next_step", {"planId": plan, "sessionId": "first"})
-        same((step["status"], step["stepOrder"]), ("step_started", 1), "the first step")
-        await changed()
+async def search(client, plan_id):
+    """Completes the first step, whose result adds a step, and that step. Returns the claim of the next."""
+    uri = f"onward://plan/{plan_id}"
+    async with client.watch(uri) as wait_for_update:
+        step = await client.call("get_next_step", {"planId": plan_id, "sessionId": "first"})
+        assert_equal((step["status"], step["stepOrder"]), ("step_started", 1), "the first step")
+        await wait_for_update()
     claim = {"stepId": step["stepId"], "claimToken": step["claimToken"]}
     await client.call("report_step_progress", {**claim, "note": "two of three", "percent": 66})
     result = {"resultSummary": "Two studies", "result": {"found": 2}, "confidence": 0.3}
     done = await client.call("submit_step_result", {**claim, **result, "claimNext": True})
-    same(done["branchTaken"]["action"], "add_steps", "the branch")
-    same(done["nextStep"]["instructions"], "Find a fourth", "the step that was added")
+    assert_equal(done["branchTaken"]["action"], "add_steps", "the branch")
+    assert_equal(done["nextStep"]["instructions"], "Find a fourth", "the added step")
     again = await client.call("submit_step_result", {**claim, **result, "claimNext": True})
-    same(again, done, "the same result once more")
+    assert_equal(again, done, "a repeated result returns the same response")
     other = {**claim, **result, "resultSummary": "Something else"}
-    late = await refused(client.call("submit_step_result", other), "illegal_transition")
-    same("keptArtifactId" in late.details, True, "a refused result is kept")
+    late = await expect_error(client.call("submit_step_result", other), "illegal_transition")
+    assert_equal("keptArtifactId" in late.details, True, "a rejected result is stored")
     claim = {key: done["nextStep"][key] for key in ("stepId", "claimToken")}
     done = await client.call(
         "submit_step_result",
@@ -121,35 +120,39 @@ async def search(client, plan):
     return {key: done["nextStep"][key] for key in ("stepId", "claimToken")}
 
 
-async def review(client, person, plan, claim):
-    """A person asks for more, then does not answer the form, and approves in words."""
-    person.append({"decision": "modify", "feedback": "In euros, please"})
-    asked = {**claim, "summary": "It pays after 14 years", "questions": ["Is that what you meant?"]}
-    told = await client.call("request_user_review", asked)
-    same((told["decision"], told["stepStatus"]), ("modify", "in_progress"), "the decision")
-    step = await client.call("get_next_step", {"planId": plan})
-    same(step["claimToken"], claim["claimToken"], "the claim after a decision")
-    same(step["instructions"].endswith("In euros, please"), True, "feedback is in the instructions")
-    person.append(None)
-    told = await client.call("request_user_review", {**asked, "summary": "28,000 euros"})
-    same((told["stepStatus"], told.get("decision")), ("awaiting_input", None), "a form declined")
-    waits = await client.call("get_next_step", {"planId": plan})
-    same(waits["status"], "awaiting_review", "the plan waits for a person")
+async def review(client, decisions, plan_id, claim):
+    """The reviewer requests a change, then declines the form and approves through the agent."""
+    decisions.append({"decision": "modify", "feedback": "In euros, please"})
+    request = {
+        **claim,
+        "summary": "It pays off after 14 years",
+        "questions": ["Is that what you meant?"],
+    }
+    modified = await client.call("request_user_review", request)
+    assert_equal((modified["decision"], modified["stepStatus"]), ("modify", "in_progress"), "the decision")
+    step = await client.call("get_next_step", {"planId": plan_id})
+    assert_equal(step["claimToken"], claim["claimToken"], "the claim after a decision")
+    assert_equal(step["instructions"].endswith("In euros, please"), True, "feedback is in the instructions")
+    decisions.append(None)
+    declined = await client.call("request_user_review", {**request, "summary": "28,000 euros"})
+    assert_equal((declined["stepStatus"], declined.get("decision")), ("awaiting_input", None), "a declined form")
+    pending = await client.call("get_next_step", {"planId": plan_id})
+    assert_equal(pending["status"], "awaiting_review", "a plan with a pending review")
     decided = await client.call(
         "submit_user_decision", {"stepId": claim["stepId"], "decision": "approve"}
     )
-    same((decided["stepStatus"], decided["planStatus"]), ("completed", "executing"), "approval")
+    assert_equal((decided["stepStatus"], decided["planStatus"]), ("completed", "executing"), "approval")
 
 
-async def resume(client, plan):
-    """Another session finds out where things stand, and ends it."""
-    context = await client.call("get_research_context", {"planId": plan, "sessionId": "second"})
-    done = [step["status"] for step in context["steps"]]
-    same(done, ["completed", "completed", "completed", "pending"], "what another session did")
+async def resume(client, plan_id):
+    """A second session reads the context and completes the plan."""
+    context = await client.call("get_research_context", {"planId": plan_id, "sessionId": "second"})
+    statuses = [step["status"] for step in context["steps"]]
+    assert_equal(statuses, ["completed", "completed", "completed", "pending"], "steps of the first session")
     step = await client.call(
-        "get_next_step", {"planId": plan, "sessionId": "second", "includeStalled": True}
+        "get_next_step", {"planId": plan_id, "sessionId": "second", "includeStalled": True}
     )
-    same(step["instructions"], "Write one page", "the last step")
+    assert_equal(step["instructions"], "Write one page", "the last step")
     done = await client.call(
         "submit_step_result",
         {
@@ -159,15 +162,16 @@ async def resume(client, plan):
             "claimNext": True,
         },
     )
-    same((done["planStatus"], done["progress"]), ("completed", 100), "the plan")
-    same(done["nextStep"]["status"], "plan_complete", "what comes next")
+    assert_equal((done["planStatus"], done["progress"]), ("completed", 100), "the plan")
+    assert_equal(done["nextStep"]["status"], "plan_complete", "the next step")
 
 
-async def look_back(client, plan):
-    page = await client.read(f"onward://plan/{plan}")
-    same(PLAN["name"] in page, True, "the plan can be read")
-    audit = json.loads(await client.read(f"onward://plan/{plan}/audit"))
-    kinds = {event["eventType"] for event in audit["events"]}
+async def check_history(client, plan_id):
+    page = await client.read(f"onward://plan/{plan_id}")
+    assert_equal(PLAN["name"] in page, True, "the plan can be read")
+    audit = json.loads(await client.read(f"onward://plan/{plan_id}/audit"))
+    types = {event["eventType"] for event in audit["events"]}
     expected = {"branch_taken", "user_reviewed", "session_resumed", "plan_completed"}
-    same(expected - kinds, set(), "events that are missing")
-    same(plan in await client.prompt("run_plan", {"planId": plan}), True, "the prompt names the plan")
+    assert_equal(expected - types, set(), "missing events")
+    prompt = await client.prompt("run_plan", {"planId": plan_id})
+    assert_equal(plan_id in prompt, True, "the prompt contains the plan id")
