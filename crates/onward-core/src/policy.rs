@@ -106,7 +106,7 @@ impl fmt::Display for OnStall {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value `{value}`: expected one of {expected}")]
 pub struct UnknownVariant {
-    /// The given text.
+    /// The rejected text.
     pub value: String,
     /// The expected values.
     pub expected: String,

@@ -1,7 +1,7 @@
 //! Loop detection in agent turns.
 //!
 //! A turn is everything that an agent does between a user's message and its answer. After each step
-//! the detector gets the observable facts and returns a [`Verdict`]. It knows nothing of the
+//! the detector gets the observable facts and returns a [`Verdict`]. It does not see the
 //! model's intent and changes only its own [`State`]; the program that runs the agent acts on a
 //! stall.
 //!
@@ -81,8 +81,8 @@ pub struct Observation<'a> {
     pub external: ExternalChange,
     /// When the step ended. Needed only to measure waiting for background tasks.
     pub at: Option<Timestamp>,
-    /// Whether the caller knows of a running background task. Tasks in the calls are detected
-    /// anyway.
+    /// Whether the caller detected a running background task. The detector finds the tasks in the
+    /// calls itself.
     pub background: bool,
 }
 

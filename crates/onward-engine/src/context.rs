@@ -1,7 +1,7 @@
 //! Context for an agent that starts a step or resumes a plan, within a character budget. Read-only,
 //! except that a session resuming a plan is recorded in the plan's audit trail.
 //!
-//! The budget limits what is loaded, so a plan with 10,000 steps costs no more than its response.
+//! The budget limits the loaded data, so a plan with 10,000 steps costs no more than its response.
 //! It counts the characters of the JSON response, including field names and ids. `budget.rs` tracks
 //! it; `step.rs` and `plan.rs` decide how to spend it.
 

@@ -1,7 +1,7 @@
 //! The engine's environment: the clock, the source of randomness, and process lookup.
 //!
-//! They are behind one trait, so that a test can simulate a year in a second and reproduce it from
-//! a seed.
+//! One trait provides all three, so that a test can simulate a year in a second and reproduce it
+//! from a seed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};

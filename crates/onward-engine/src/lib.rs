@@ -1,7 +1,7 @@
 //! Onward's execution layer: load the facts, call the core, commit its decision.
 //!
 //! This crate contains that loop, the clock, the generator for ids and claim tokens, the queries
-//! behind the user interfaces, and the sweep that turns stalls into commands.
+//! for the user interfaces, and the sweep that turns stalls into commands.
 //!
 //! It depends on `onward-core` and `onward-store` only. The rules are in the core, the SQL is in
 //! the store, and MCP, HTTP and the command line are in `onward`.

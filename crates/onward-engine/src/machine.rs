@@ -1,9 +1,9 @@
 //! Host identity and process liveness, from `/proc`.
 //!
-//! On a system without `/proc`, or one that hides other users' processes, nothing is known: no
-//! process can be proven to have exited, and only timeouts apply. A zombie counts as exited. A
-//! process id is only meaningful on its host, so the host name includes the machine id and the PID
-//! namespace: machines may share a name, and containers a machine.
+//! On a system without `/proc`, or one that hides other users' processes, no exit can be proven,
+//! and only timeouts apply. A zombie counts as exited. A process id is only meaningful on its host,
+//! so the host name includes the machine id and the PID namespace: machines may share a name, and
+//! containers a machine.
 
 use std::fs;
 use std::sync::OnceLock;

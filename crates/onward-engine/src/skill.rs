@@ -2,7 +2,7 @@
 //!
 //! The audit trail of a linked plan records the start and the end in the same transaction. A plan
 //! created in a session is linked to the session's unlinked running skill execution; `create.rs`
-//! calls [`link`] for that.
+//! calls `link` for that.
 
 mod queries;
 

@@ -21,15 +21,15 @@ pub struct Status {
     pub sheet: Sheet,
     /// The status derived from the steps' statuses.
     pub derived: PlanStatus,
-    /// Stalled steps, lowest order first; the first [`SHOWN`].
+    /// Stalled steps, lowest order first; the first [`MAX_LISTED`].
     pub stalled: Vec<StalledStep>,
     /// The first step that is in progress or awaiting review.
     pub current: Option<StepLine>,
-    /// Completed and skipped steps; the first [`SHOWN`].
+    /// Completed and skipped steps; the first [`MAX_LISTED`].
     pub completed: Vec<StepLine>,
-    /// Pending steps; the first [`SHOWN`].
+    /// Pending steps; the first [`MAX_LISTED`].
     pub pending: Vec<StepLine>,
-    /// Failed steps; the first [`SHOWN`].
+    /// Failed steps; the first [`MAX_LISTED`].
     pub failed: Vec<StepLine>,
     /// When the next step will exceed its threshold without further activity.
     pub next_stall_at: Option<Timestamp>,

@@ -147,7 +147,7 @@ impl Engine {
                 on_round(&round);
                 let pause = match round {
                     Ok(round) => self.plan_wakeup(round.next_at),
-                    // The database is unavailable; what is due stays due.
+                    // The database is unavailable; due plans and calls stay due.
                     Err(_) => ERROR_DELAY,
                 };
                 let ended = tokio::select! {

@@ -1,7 +1,7 @@
 //! Codec of events for the audit trail: a name, the step, and details as JSON.
 //!
 //! The keys are those of the tools (camelCase, durations in `…Ms`, ids and times as text). An
-//! absent value has no key, never null. [`decode`] returns exactly what [`encode`] was given. Keys
+//! absent value has no key, never null. [`decode`] is the exact inverse of [`encode`]. Keys
 //! for readers only are not decoded: `to`, a constant `from`, and a `reason` that the `kind`
 //! implies.
 //!
@@ -44,7 +44,7 @@ pub struct Undecodable {
     /// Path inside the JSON, such as `steps[2].instructions`. Empty for the whole value, and for
     /// data outside it.
     pub path: String,
-    /// What is invalid, and what was expected.
+    /// The invalid part and the expected value.
     pub why: String,
 }
 

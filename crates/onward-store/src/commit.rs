@@ -26,8 +26,8 @@ use crate::value::{Value, params};
 /// Branch ordinals reserved per event, so that branches added later are evaluated later.
 pub(crate) const BRANCHES_PER_EVENT: u64 = 100_000;
 
-/// Longer than any statement runs. A due time further ahead than this does not become due during a
-/// commit.
+/// Longer than the statement timeout. A due time further ahead than this does not become due during
+/// a commit.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// A change of a plan.

@@ -1,8 +1,8 @@
 //! Context for an agent that resumes a plan or a step: rows with the sizes of their texts, and the
 //! texts that the caller requests.
 //!
-//! The caller knows its size budget and selects what to read; nothing here reads a long text only
-//! to find out that it is too long.
+//! The caller selects the texts that fit its size budget, so no text is read and then discarded
+//! because of its length.
 
 use onward_core::id::{ArtifactId, SessionId};
 use onward_core::step::FailReason;

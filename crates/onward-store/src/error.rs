@@ -1,4 +1,4 @@
-//! Store errors, grouped by what the caller can do about them.
+//! Store errors, grouped by the caller's next action.
 //!
 //! [`Error::Unavailable`] is transient, or ends when an operator frees disk space or starts the
 //! server. Nothing acknowledged is lost, and the hint states whether the call can be retried.
@@ -25,10 +25,10 @@ pub enum Error {
     Unavailable {
         /// What failed.
         why: String,
-        /// What the user can do.
+        /// The next action for the user.
         hint: &'static str,
     },
-    /// A row that matches no valid state. The store never guesses what it means.
+    /// A row that matches no valid state. The store does not guess its meaning.
     #[error("the database contains a corrupt row: {0}")]
     Corrupt(Corrupt),
     /// The schema is newer than this program supports.
@@ -74,7 +74,7 @@ pub struct Corrupt {
     pub column: &'static str,
     /// Key of the row.
     pub row: String,
-    /// What is wrong with the value.
+    /// The problem with the value.
     pub why: String,
 }
 

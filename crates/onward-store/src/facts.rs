@@ -1,4 +1,4 @@
-//! Loading the facts of a command: what it reads and nothing more, in one round trip.
+//! Loading the facts of a command: only the rows that it needs, in one round trip.
 //!
 //! A write locks the plan from load to commit, so that no other caller can change it. A transition
 //! ([`crate::Store::advance`]) locks nothing: the version check at commit detects concurrent

@@ -1,8 +1,8 @@
 //! Leader election: on each database one process runs the sweep, and one computes embeddings.
 //!
-//! The lead is a lock that ends with its process. Other processes block on the lock and are woken
-//! when it is released. On SQLite it is a lock on a second, empty file next to the database; on
-//! PostgreSQL it is a session-level advisory lock.
+//! The leader holds a lock that ends with its process. Other processes block on the lock and are
+//! woken when it is released. On SQLite it is a lock on a second, empty file next to the database;
+//! on PostgreSQL it is a session-level advisory lock.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,10 +33,10 @@ impl Lead {
     }
 }
 
-/// The lead, held until dropped.
+/// The leader lock, held until dropped.
 pub struct Leadership(Held);
 
-/// The lock that represents a lead.
+/// The lock of a leader.
 enum Held {
     File {
         #[allow(dead_code, reason = "the open file holds the lock")]
@@ -80,7 +80,7 @@ impl Leadership {
         Self(Held::Server(held))
     }
 
-    /// Waits until another process may hold the lead. Never returns on SQLite, where a held lock
+    /// Waits until another process may be the leader. Never returns on SQLite, where a held lock
     /// cannot be lost.
     pub async fn lost(&mut self) {
         match &mut self.0 {
@@ -89,7 +89,7 @@ impl Leadership {
         }
     }
 
-    /// Whether another process may hold the lead.
+    /// Whether another process may be the leader.
     pub fn is_lost(&self) -> bool {
         match &self.0 {
             Held::File { .. } => false,

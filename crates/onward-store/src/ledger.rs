@@ -1,5 +1,5 @@
 //! The log of agents' tool calls, and the processes that run them. The caller has already decided
-//! what becomes of a call.
+//! each transition.
 //!
 //! To change a call, the caller locks its session, and finally calls [`Tx::keep_calls_due`], which
 //! rebuilds the table of due calls from the open calls of the session. There are few of them.

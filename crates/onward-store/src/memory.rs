@@ -4,8 +4,8 @@
 //! The cache holds plans that this process changed recently, as of its last commit, so that the
 //! next transition needs no query. An entry may be stale. A write based on it succeeds only if the
 //! plan still has that version. A decision without a write is repeated on data from the database. A
-//! transition takes the entry out and puts it back after its commit. If the commit fails in any
-//! way, the entry is gone, and the next transition reads the database.
+//! transition takes the entry out and puts it back after its commit. If the commit fails, the
+//! entry is not put back, and the next transition reads the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -74,7 +74,7 @@ pub struct Notice {
     pub tries: u32,
     /// Time of the next attempt, while it is not delivered.
     pub next_at: Option<Timestamp>,
-    /// When it was delivered or given up.
+    /// When it was delivered or dropped.
     pub ended_at: Option<Timestamp>,
     /// Error of the last attempt.
     pub last_error: Option<String>,

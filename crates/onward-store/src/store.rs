@@ -286,7 +286,7 @@ impl Store {
         asking.await.unwrap_or_else(|_| Err(gone())).map(Some)
     }
 
-    /// Waits until this process holds the lead for a duty. While it does, no other process on this
+    /// Waits until this process is the leader for a duty. While it is, no other process on this
     /// database performs that duty.
     pub async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         match &self.backend {

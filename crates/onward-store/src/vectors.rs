@@ -22,7 +22,7 @@ use crate::value::{IntoValue, Row, Value, params};
 const AMONG: u32 = 1_000;
 
 /// Number of chunks from which a tenant has a sign-bit index, if the server supports it. With
-/// fewer, a full scan takes hardly longer.
+/// fewer, a full scan takes little longer.
 pub const MANY: u64 = 20_000;
 
 /// A chunk that a model has not embedded.

@@ -1,9 +1,10 @@
 # Supervises one cluster. Reads commands from standard input, one per line, and prints the exit
-# status of each. When the input ends, because the test has finished, panicked or was killed, it stops
-# the server and removes the directory. Commands run one at a time, so a test that dies during a
-# command leaves nothing behind.
+# status of each. When the input ends, because the test has finished, panicked or was killed, it
+# stops the server and removes the directory. Commands run one at a time, so the cleanup also works
+# for a test that is killed during a command.
 #
-# Run by server.rs as a user that can run the server: sh -c "$(cat supervisor.sh)" supervisor BIN MEMORY
+# Run by server.rs as a user that can run the server:
+# sh -c "$(cat supervisor.sh)" supervisor BIN MEMORY
 # MEMORY is `small` for tests, or `default` for PostgreSQL's default settings.
 bin=$1
 memory=$2

@@ -1,7 +1,8 @@
 // Live updates of the dashboard. All pages work without this script.
 //
-// An event stream reports changed plans and sessions. The script then fetches the page again and replaces
-// the changed parts (`data-part`). User input, open details, focus and scroll position are kept.
+// An event stream reports changed plans and sessions. The script then fetches the page again and
+// replaces the changed parts (`data-part`). User input, open details, focus and scroll position are
+// kept.
 "use strict";
 
 (() => {
@@ -177,7 +178,8 @@
         navigationTimer ??= setTimeout(() => { navigationTimer = null; refresh(); }, 2_000);
     };
 
-    // Desktop notifications, if the user turned them on. Each is displayed once, however many tabs are open.
+    // Desktop notifications, if the user turned them on. Each is displayed once, however many tabs
+    // are open.
     const ON = "onward.desktop";
     const CURSOR = "onward.desktop.after";
     const DISPLAYED = "onward.desktop.shown";

@@ -1,8 +1,8 @@
 //! The command line: parsing, dispatch and usage errors.
 //!
-//! Data goes to standard output, everything else to standard error. Invalid arguments print `error:`
-//! and `hint:` and exit with [`Exit::Usage`]. Without arguments, the help goes to standard error,
-//! because it is not data.
+//! Data goes to standard output, everything else to standard error. Invalid arguments print
+//! `error:` and `hint:` and exit with [`Exit::Usage`]. Without arguments, the help goes to standard
+//! error, because it is not data.
 //!
 //! Each command has a file of its name in `cli/`. Commands that need a database open it with
 //! `cli/database.rs`, on a single-threaded runtime (`serve` and `proxy`: multi-threaded).

@@ -1,9 +1,9 @@
-//! Configuration of a run. Precedence, highest first: flags, environment, the project's `onward.toml`,
-//! the user's `config.toml`, defaults.
+//! Configuration of a run. Precedence, highest first: flags, environment, the project's
+//! `onward.toml`, the user's `config.toml`, defaults.
 //!
-//! Each value keeps its source, for `onward config` and for error messages. `config/lookup.rs` finds
-//! the value of a key and derives its environment variable, `config/file.rs` parses a file, and the
-//! other files check the values of one or two tables. The database is not opened here.
+//! Each value keeps its source, for `onward config` and for error messages. `config/lookup.rs`
+//! finds the value of a key and derives its environment variable, `config/file.rs` parses a file,
+//! and the other files check the values of one or two tables. The database is not opened here.
 
 mod file;
 mod lookup;
@@ -200,7 +200,7 @@ impl Config {
     }
 }
 
-/// The project's file and the user's, as far as they exist.
+/// The existing configuration files: the project's, then the user's.
 fn find_files() -> Vec<PathBuf> {
     let here = env::current_dir().ok();
     let project = here.iter().flat_map(|here| here.ancestors());
@@ -214,7 +214,7 @@ fn find_files() -> Vec<PathBuf> {
         .collect()
 }
 
-/// A directory of the user: the one in the variable, or its default below `HOME`.
+/// A directory of the user, from the variable or from the default below `HOME`.
 fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     let absolute = |name: &str| {
         env::var_os(name)

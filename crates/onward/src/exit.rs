@@ -1,7 +1,8 @@
 //! Exit codes, and the mapping of errors to them.
 //!
-//! The codes are a contract with scripts: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 rejected
-//! by a rule, 5 database unavailable, 10 a check found problems. `onward hook` always exits with 0.
+//! The codes are a contract with scripts: 0 done, 1 failed, 2 invalid usage, 3 not found, 4
+//! rejected by a rule, 5 database unavailable, 10 a check found problems. `onward hook` always
+//! exits with 0.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! Errors of the command line: a message, and a hint with the next command.
 //!
-//! The hints of the engine name MCP tools; here they become commands where one exists. With `--json`
-//! the error is one JSON object on standard error, in the format of the API.
+//! The hints of the engine name MCP tools; here they become commands where one exists. With
+//! `--json` the error is one JSON object on standard error, in the format of the API.
 
 use onward_core::plan::IllegalPlanTransition;
 use onward_core::refusal::Issue;

@@ -1,10 +1,10 @@
 //! Fingerprint of a working tree: HEAD, the index, and size, time and content of the files that
 //! `git status` lists. A different fingerprint means that something changed.
 //!
-//! `git status` alone shows neither a second edit of a modified file nor changes inside an untracked
-//! directory, so the files are read as well, within limits: large files at both ends only, and beyond a
-//! number of files only size and time. If the time budget is exceeded, the result is `TimedOut`. Outside
-//! a checkout no process is started.
+//! `git status` alone shows neither a second edit of a modified file nor changes inside an
+//! untracked directory, so the files are read as well, within limits: large files at both ends
+//! only, and beyond a number of files only size and time. If the time budget is exceeded, the
+//! result is `TimedOut`. Outside a checkout no process is started.
 
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};

@@ -1,7 +1,7 @@
 //! Agent hooks: one file per agent.
 //!
-//! Each file parses the agent's payloads into an [`Event`] and renders a [`Reply`] in the agent's format.
-//! `handle` maps events to replies, the same for all agents. Irrelevant events are skipped.
+//! Each file parses the agent's payloads into an [`Event`] and renders a [`Reply`] in the agent's
+//! format. `handle` maps events to replies, the same for all agents. Irrelevant events are skipped.
 //! `docs/hooks.md` lists what each agent's hooks cannot do, such as stopping a turn.
 
 mod claude_code;

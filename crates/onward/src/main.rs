@@ -2,10 +2,10 @@
 //! proxy.
 //!
 //! Plan rules and detectors are in `onward-core`, execution is in `onward-engine`, and SQL is in
-//! `onward-store`, which this crate does not depend on. What concerns only an interface is decided
-//! here: the effective configuration (`config`), sign-in, rate limits and origins (`web`), the
-//! response of an agent's hook (`hooks`), and what the proxy adds to a request (`proxy`). `tools` is the
-//! API that MCP and HTTP share; `exit` maps errors to exit codes.
+//! `onward-store`, which this crate does not depend on. This crate decides only what concerns an
+//! interface: the effective configuration (`config`), sign-in, rate limits and origins (`web`), the
+//! response of an agent's hook (`hooks`), and the texts that the proxy adds to a request (`proxy`).
+//! `tools` is the API that MCP and HTTP share; `exit` maps errors to exit codes.
 
 mod cli;
 mod config;

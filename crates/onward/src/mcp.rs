@@ -36,7 +36,7 @@ use tokio::sync::watch;
 
 use crate::tools::{self, Tool, ToolContext, ToolError, extract_data, request_user_review};
 
-/// The server instructions: the loop, for a model that does not know Onward.
+/// The server instructions: the loop, for a model without prior knowledge of Onward.
 const INSTRUCTIONS: &str = "Onward stores plans: multi-step task lists (todos) that survive \
 disconnects. Use it for long work.\n\
 1. Call `create_research_plan`, or `list_active_plans` to find a plan to resume.\n\
@@ -203,7 +203,10 @@ impl ServerHandler for Server {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let unknown = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None);
+        let unknown = || {
+            let message = format!("unknown method `{}`", request.method);
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+        };
         if request.method != "tools/call" {
             return Err(unknown());
         }

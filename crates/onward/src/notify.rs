@@ -1,8 +1,8 @@
 //! Delivers notifications: every server with a webhook leases pending notifications and sends them.
 //!
-//! Plan changes mark their tenant; marked tenants are checked at most once a second, and all tenants
-//! once a minute in case a change was missed. Pending notifications are stored in the database, so a
-//! restart loses none.
+//! Plan changes mark their tenant; marked tenants are checked at most once a second, and all
+//! tenants once a minute in case a change was missed. Pending notifications are stored in the
+//! database, so a restart loses none.
 
 mod webhook;
 
@@ -80,7 +80,8 @@ impl Notifier {
         }))
     }
 
-    /// Delivers notifications until `stop`; deliveries in flight are completed. Calls `report` after each attempt.
+    /// Delivers notifications until `stop`; deliveries in flight are completed. Calls `report`
+    /// after each attempt.
     pub(crate) async fn run(
         mut self,
         mut stop: watch::Receiver<bool>,

@@ -1,8 +1,8 @@
 //! Output of the command line: data on standard output, messages on standard error.
 //!
 //! `--quiet` suppresses messages except errors. Colour is used on terminals, unless `NO_COLOR` or
-//! `--color` disables it. `format` sanitizes text and formats times, `table` aligns columns, `status` and
-//! `call` name the states of plans, steps and calls.
+//! `--color` disables it. `format` sanitizes text and formats times, `table` aligns columns,
+//! `status` and `call` name the states of plans, steps and calls.
 
 pub(crate) mod call;
 pub(crate) mod format;

@@ -27,8 +27,8 @@ const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
-/// Maximum log levels of dependencies. Below these levels they log headers and bodies, or client errors
-/// that the operator cannot fix.
+/// Maximum log levels of dependencies. Below these levels they log headers and bodies, or client
+/// errors that the operator cannot fix.
 const LEVEL_LIMITS: [&str; 8] = [
     "rmcp=warn",
     "rmcp::service=off",

@@ -1,8 +1,8 @@
 //! The tools that agents and programs call, independent of the transport.
 //!
-//! One file per tool: its input, its output and the engine call behind it. MCP and HTTP both go
-//! through [`call`], which validates the input and reports every issue, turns a panic into an
-//! error, and writes every call except `ping` to the request log.
+//! One file per tool: its input, its output and its engine call. MCP and HTTP both use [`call`],
+//! which validates the input and reports every issue, turns a panic into an error, and writes every
+//! call except `ping` to the request log.
 
 mod create_research_plan;
 pub(crate) mod error;
@@ -46,7 +46,7 @@ use crate::extraction::Extractor;
 
 pub(crate) use error::ToolError;
 
-/// What a tool runs with.
+/// The context of a tool call.
 #[derive(Clone)]
 pub(crate) struct ToolContext {
     pub(crate) engine: Engine,
@@ -92,8 +92,8 @@ pub(crate) trait Spec {
     const NAME: &'static str;
     /// The display name.
     const TITLE: &'static str;
-    /// For a model that does not know Onward: what the tool does, when to call it, what to call
-    /// next.
+    /// For a model without prior knowledge of Onward: the effect of the tool, when to call it, and
+    /// the next call.
     const DESCRIPTION: &'static str;
     /// The annotations.
     const HINTS: Hints;
@@ -128,7 +128,7 @@ pub(crate) struct Tool {
     pub(crate) hints: Hints,
     /// [`Spec::IN_CORE`].
     pub(crate) in_core: bool,
-    /// [`Spec::REACHES_OUT`].
+    /// [`Spec::OPEN_WORLD`].
     pub(crate) open_world: bool,
     stores_rejected_input: bool,
     logged: bool,

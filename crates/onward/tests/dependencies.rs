@@ -5,7 +5,8 @@
 //! 3. The core depends on nothing that does IO or waits.
 //!
 //! Each rule is checked on the workspace and on an invalid graph. Between our crates, all kinds of
-//! dependencies count. For other crates, development dependencies do not count. `deny.toml` repeats rule 2.
+//! dependencies count. For other crates, development dependencies do not count. `deny.toml` repeats
+//! rule 2.
 
 #![allow(
     clippy::expect_used,
@@ -74,8 +75,8 @@ const IO_CRATES: [&str; 11] = [
 ];
 
 /// Crates that the core must not depend on directly. Indirect dependencies cannot be banned: cargo
-/// unifies features across the workspace, so the engine's `uuid` features apply to the core, too. The
-/// core's `clippy.toml` bans calling them.
+/// unifies features across the workspace, so the engine's `uuid` features apply to the core, too.
+/// The core's `clippy.toml` bans calling them.
 const RANDOMNESS: [&str; 3] = ["fastrand", "getrandom", "rand"];
 
 /// Direct dependencies by crate name.
@@ -171,8 +172,8 @@ impl Graph {
     }
 }
 
-/// Rule 1: our crates depend only on those listed in [`ALLOWED`]; tests may use the testbed as listed
-/// in [`TESTBED`].
+/// Rule 1: our crates depend only on those listed in [`ALLOWED`]; tests may use the testbed as
+/// listed in [`TESTBED`].
 fn disallowed_dependencies(graph: &Graph) -> Vec<String> {
     let ours = |name: &str| name == "onward" || name.starts_with("onward-");
     let mut violations = Vec::new();

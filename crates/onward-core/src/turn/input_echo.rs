@@ -1,7 +1,7 @@
 //! Ignores the parts of an output that repeat the call's input.
 //!
-//! "No matches found for `x`" and "`x`: command not found" say the same for every `x`. So the words
-//! of the input are masked in the output, and a line that the agent wrote itself is not new.
+//! "No matches found for `x`" and "`x`: command not found" are the same error for every `x`. So the
+//! words of the input are masked in the output, and a line that the agent wrote itself is not new.
 
 use std::collections::BTreeSet;
 

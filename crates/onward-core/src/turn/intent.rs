@@ -1,8 +1,8 @@
 //! The purpose of a call, from its tool name and input: reading, editing or anything else.
 //!
-//! The purpose decides how an unremarkable output is judged. A search without a match brings
-//! nothing new; a command without output may have had an effect. An unknown call counts as one that
-//! may have an effect, which is the milder judgement.
+//! The purpose decides how an unremarkable output is judged. A search without a match has no
+//! new output; a command without output may have had an effect. An unknown call counts as one that
+//! may have an effect, which is the more lenient judgement.
 
 use serde_json::Value;
 

@@ -91,7 +91,7 @@ struct Output {
     chars: usize,
     /// The number of new characters, if any line is new.
     new_chars: Option<usize>,
-    /// It differs from every earlier output, at min_chars in a number.
+    /// It differs from every earlier output, at least in a number.
     differs: bool,
     /// It advances from the last output of the same call.
     advances: bool,
@@ -219,7 +219,7 @@ fn score_short(
     reason: IdleReason,
 ) -> Score {
     match intent {
-        // A search without a match brings nothing new.
+        // A search without a match has no new output.
         Intent::Read if output.chars == 0 || !output.differs => Score::Idle(reason),
         Intent::Read => Score::HalfIdle(reason),
         // A command without output may have had an effect outside the fingerprinted tree.

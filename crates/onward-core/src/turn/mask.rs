@@ -1,6 +1,6 @@
 //! Masks variable content: times, durations, process ids, counters, addresses, temporary paths.
 //!
-//! This is the only place that defines what is masked before lines are compared. Masking works word
+//! Only this module defines the masked content; lines are compared afterwards. Masking works word
 //! by word and never across lines; unrecognized words are kept. Lines are then compared as they are
 //! ([`masked`]), or without all numbers ([`without_numbers`](super::clean::without_numbers)).
 

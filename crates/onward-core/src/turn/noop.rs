@@ -1,4 +1,4 @@
-//! No-ops: calls without an effect whose output the caller already knows.
+//! No-ops: calls without an effect and without new output.
 //!
 //! `:`, `true`, echo or printf of a constant, reading nothing or `/dev/null`, a lone `sleep`, a
 //! comment, a thinking tool. Their output is their own input, so it is never new. Echoing a

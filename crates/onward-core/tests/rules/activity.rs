@@ -1,4 +1,5 @@
-//! Progress reports and other activity: what is recorded, and what resumes a stalled plan.
+//! Progress reports and other activity: when they are recorded, and when they resume a stalled
+//! plan.
 
 use std::time::Duration;
 

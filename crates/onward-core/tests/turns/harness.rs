@@ -77,7 +77,7 @@ impl Step {
         self
     }
 
-    /// At a time when the caller knows of a running background task.
+    /// The step while the caller reports a running background task.
     pub(crate) fn with_task_at(self, second: i64) -> Self {
         let mut step = self.at(second);
         step.background = true;

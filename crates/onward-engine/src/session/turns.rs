@@ -232,8 +232,8 @@ pub(super) struct SessionState {
     pub(super) turn: Option<Turn>,
 }
 
-/// Whether a turn is the one that an event belongs to: it has not ended, or it was stopped and no
-/// other turn has started.
+/// Whether an event belongs to this turn: the turn has not ended, or it was stopped and no other
+/// turn has started.
 pub(super) fn is_current(turn: &Turn, source: &HookSource) -> bool {
     let same = match (&turn.key, &source.turn) {
         (Some(stored), Some(reported)) => stored == reported,

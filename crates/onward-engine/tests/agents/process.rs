@@ -1,7 +1,7 @@
 //! Worker processes: this test binary started a second time, as a process that can be killed.
 //!
 //! A worker reads its configuration from an environment variable and writes its history to stdout.
-//! It exits when its stdin closes, so a killed test leaves no workers behind.
+//! It exits when its stdin closes, so the workers of a killed test exit.
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};

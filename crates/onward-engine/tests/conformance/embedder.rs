@@ -1,4 +1,4 @@
-//! An embedding model for tests: it knows a few groups of related words, and can be made
+//! An embedding model for tests: it relates a few groups of words, and can be made
 //! unavailable or reject texts.
 
 use std::sync::Mutex;

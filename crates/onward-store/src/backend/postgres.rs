@@ -225,7 +225,7 @@ impl Postgres {
         self.0.outbox.put(changed);
     }
 
-    /// Waits until no other server leads, and takes the lead.
+    /// Waits until no other server is the leader, and becomes the leader.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         Leadership::of(&self.0.address, lead).await
     }

@@ -30,7 +30,7 @@ pub(super) use every;
 
 /// A type that can be decoded from one JSON value.
 pub(super) trait Readable<'v>: Sized {
-    /// What is expected, with its article.
+    /// The expected type, with its article.
     const EXPECTED: &'static str;
 
     fn read(value: &'v Value) -> Option<Self>;

@@ -1,6 +1,6 @@
 //! Steps: specification, claim, result, failure and skip.
 //!
-//! A given `reason` is stored next to the `kind` of the end, and is absent if none was given, so
+//! The `reason` is stored next to the `kind` of the end, and is absent if the caller sent none, so
 //! the reason "rejected" differs from no reason.
 
 use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};

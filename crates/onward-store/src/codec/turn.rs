@@ -43,7 +43,7 @@ pub fn encode_turn(state: &State) -> String {
     whole.to_string()
 }
 
-/// Decodes what [`encode_turn`] has written.
+/// Decodes the output of [`encode_turn`].
 pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
     if text.len() > LONGEST {
         return Err(whole(format!(
@@ -120,7 +120,7 @@ fn evidence(fields: &Fields<'_>) -> Result<Evidence, Undecodable> {
 
 /// Numbers one after the other, each with its number of digits.
 fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
-    // Written by hand, because there are thousands of them, and a hook waits for each.
+    // Without `format!`, because there are thousands of numbers, and a hook waits for them.
     let mut text = String::new();
     for (number, width) in numbers {
         let places = (0..width).rev().map(|place| (number >> (4 * place)) & 0xf);

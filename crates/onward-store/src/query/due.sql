@@ -7,7 +7,7 @@ ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.a
 
 -- name: due_sooner (postgres)
 -- Differs because an unchanged row would still be locked, which writes to it. A row that is early
--- enough is left alone if it is not due before `$4`: until then no sweep postpones it. As for
+-- enough is not updated if it is not due before `$4`: until then no sweep postpones it. As for
 -- events, there may be padding rows without a plan.
 INSERT INTO due (tenant_id, plan_id, at)
 SELECT $1, new.plan_id, new.at

@@ -95,7 +95,7 @@ WHERE tenant_id = $1 AND status = $4 AND updated_about <= CAST($2 AS bigint) / 1
 ORDER BY updated_about, updated_at, plan_id LIMIT $3;
 
 -- name: plans_by_status
--- Answered from an index alone.
+-- Index-only scan.
 SELECT status, count(*) AS plans, CAST(sum(steps) AS bigint) AS steps
 FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 
@@ -110,9 +110,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
         + CAST($15 AS bigint) + CAST($16 AS bigint));
 
 -- name: plan_update (sqlite)
--- Differs because here an index counts as changed when one of its columns is set, to whatever
--- value. For a plan whose state and number of steps are unchanged. `plan_touch` updates the list
--- order, if it changes.
+-- Differs because SQLite updates an index when a statement sets one of its columns, even to the
+-- same value. For a plan whose state and number of steps are unchanged. `plan_touch` updates the
+-- list order, if it changes.
 UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_input = $6,
     completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
@@ -129,8 +129,8 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 -- name: plan_move (postgres)
 -- Differs because several plans are several rows of one statement, and because it serves all
 -- changes: a column that keeps its value costs almost nothing. `least` of one value has no effect,
--- but makes the planner expect one row and look it up by its key. For several rows it would rather
--- scan all rows of a tenant, if there were few when the statistics were collected.
+-- but makes the planner expect one row and look it up by its key. For several rows it would scan
+-- all rows of a tenant, if there were few when the statistics were collected.
 UPDATE plans SET status = new.status, review_step = new.review_step, review_id = new.review_id,
     marked_at = new.marked_at, ended_at = new.ended_at, failure_kind = new.failure_kind,
     failure_words = new.failure_words, last_session = new.last_session, pending = new.pending,

@@ -45,7 +45,7 @@ WHERE tenant_id = $1 AND started_at <= $2 AND (started_at < $2 OR execution_id <
 ORDER BY started_at DESC, execution_id DESC LIMIT $6;
 
 -- name: skills_by_status
--- Answered from an index alone.
+-- Index-only scan.
 SELECT status, count(*) AS executions, CAST(sum(CASE WHEN ended_at > started_at
     THEN ended_at - started_at ELSE 0 END) AS bigint) AS took
 FROM skill_executions WHERE tenant_id = $1 GROUP BY status ORDER BY status;

@@ -21,7 +21,7 @@ pub struct Sheet {
 }
 
 /// Approximate time of the last change, in units of ten seconds. Lists are ordered by it first, so
-/// that their index seldom changes.
+/// that their index rarely changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct About(pub(crate) i64);
 

@@ -43,7 +43,7 @@ fn serve(mut stream: TcpStream) -> Option<()> {
     }
 }
 
-/// The length of a complete request and whether it asks for a stream. `None` if it is incomplete.
+/// The length of a complete request and whether it requests a stream. `None` if it is incomplete.
 fn request(received: &[u8]) -> Option<(usize, bool)> {
     let head = received.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(received.get(..head)?).ok()?;

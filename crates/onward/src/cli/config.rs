@@ -82,8 +82,8 @@ Example file:
 
 /// Show the configuration and the source of each value
 ///
-/// Precedence, highest first: flags, environment, the project's `onward.toml` (in this directory or the
-/// nearest ancestor), `$XDG_CONFIG_HOME/onward/config.toml`, defaults.
+/// Precedence, highest first: flags, environment, the project's `onward.toml` (in this directory or
+/// the nearest ancestor), `$XDG_CONFIG_HOME/onward/config.toml`, defaults.
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct ConfigCommand {}

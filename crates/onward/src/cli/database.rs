@@ -30,7 +30,8 @@ impl Database {
         Self::new(cx, open(cx).await?).await
     }
 
-    /// Opens the database for a command with few queries and its own deadline, without extra threads.
+    /// Opens the database for a command with few queries and its own deadline, without extra
+    /// threads.
     pub(super) async fn open_in_place(cx: &Context) -> Result<Self> {
         let settings = Settings {
             in_place: true,

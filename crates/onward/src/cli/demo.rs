@@ -1,8 +1,8 @@
 //! `onward demo`: a scripted agent works through a sample plan on a real server.
 //!
-//! Only the agent's reasoning is scripted. `demo/server.rs` starts `onward serve` on a temporary database,
-//! `demo/agent.rs` calls it with MCP over HTTP and runs `onward hook`, `demo/scenario.rs` defines the
-//! sequence of events, and `demo/narrator.rs` prints them.
+//! Only the agent's reasoning is scripted. `demo/server.rs` starts `onward serve` on a temporary
+//! database, `demo/agent.rs` calls it with MCP over HTTP and runs `onward hook`, `demo/scenario.rs`
+//! defines the sequence of events, and `demo/narrator.rs` prints them.
 
 mod agent;
 mod narrator;
@@ -23,8 +23,8 @@ use server::Server;
 
 /// Run a demo: branches, a stuck step, a looping turn, a dead call and a review
 ///
-/// A scripted agent works through a sample plan on a real server with a temporary database. Follow it on
-/// the dashboard, and decide the review there.
+/// A scripted agent works through a sample plan on a real server with a temporary database. Follow
+/// it on the dashboard, and decide the review there.
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Do not pause, and approve the review automatically; in a pipe, exit at the end

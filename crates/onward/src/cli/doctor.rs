@@ -1,7 +1,7 @@
 //! `onward doctor`: checks the installation without changing anything.
 //!
-//! A missing database is not a problem, because the next command creates it; an outdated schema is one.
-//! The exit code is 1 if a check failed, or 5 if the database is unusable.
+//! A missing database is not a problem, because the next command creates it; an outdated schema is
+//! one. The exit code is 1 if a check failed, or 5 if the database is unusable.
 
 mod clock;
 mod hooks;
@@ -30,8 +30,8 @@ const MAX_NOTIFICATIONS: u32 = 50;
 
 /// Check the installation and verify every plan against its log
 ///
-/// Checks the configuration, agent hooks, database, file permissions, schema, plans, search index, clock
-/// and notifications.
+/// Checks the configuration, agent hooks, database, file permissions, schema, plans, search index,
+/// clock and notifications.
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
@@ -175,8 +175,8 @@ fn unusable(check: &'static str, error: Error, checks: &mut Vec<Check>) -> Exit 
     failure.exit
 }
 
-/// Replays the audit trail of every plan of every tenant, and checks the search index. Returns the time
-/// of the last update.
+/// Replays the audit trail of every plan of every tenant, and checks the search index. Returns the
+/// time of the last update.
 async fn check_plans(
     engine: &Engine,
     checks: &mut Vec<Check>,

@@ -13,8 +13,8 @@ use crate::output::format;
 /// Delete data older than the `[retention]` settings
 ///
 /// Without settings, nothing is deleted. `finished_plans_days` deletes completed and failed plans,
-/// `tool_calls_days` the log of tool calls and the results of `extract_data` for texts passed in a call,
-/// `sessions_days` inactive agent sessions. Open plans are never deleted.
+/// `tool_calls_days` the log of tool calls and the results of `extract_data` for texts passed in a
+/// call, `sessions_days` inactive agent sessions. Open plans are never deleted.
 #[derive(Args)]
 pub(crate) struct Forget {}
 

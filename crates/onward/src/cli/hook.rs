@@ -1,15 +1,15 @@
 //! `onward hook`: handles one hook event of an agent, from standard input to standard output.
 //!
 //! The agent waits for every hook, and interprets some failures as a veto. On any error (arguments,
-//! configuration, input, database, panic) the exit code is 0, standard output is empty, and standard
-//! error has one line. A watchdog thread enforces a deadline. The work itself stays on the main thread,
-//! because on a busy machine every handover to another thread costs a wait for a processor.
+//! configuration, input, database, panic) the exit code is 0, standard output is empty, and
+//! standard error has one line. A watchdog thread enforces a deadline. The work itself stays on the
+//! main thread, because every switch to another thread adds scheduling latency on a busy machine.
 //!
-//! Closing an SQLite database checkpoints its write-ahead log (WAL), which takes longer than the rest of
-//! a hook, so the hook exits without closing. Unless a server keeps the database open, the next process
-//! then has to read the WAL. The hook therefore checkpoints at the end of a turn, when the agent does not
-//! wait. During a turn, a detached process checkpoints a WAL above [`WAL_BACKGROUND`]; if that fails, the
-//! hook does it above [`WAL_LIMIT`].
+//! Closing an SQLite database checkpoints its write-ahead log (WAL), which takes longer than the
+//! rest of a hook, so the hook exits without closing. Unless a server keeps the database open, the
+//! next process then has to read the WAL. The hook therefore checkpoints at the end of a turn, when
+//! the agent does not wait. During a turn, a detached process checkpoints a WAL above
+//! [`WAL_BACKGROUND`]; if that fails, the hook does it above [`WAL_LIMIT`].
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -87,7 +87,8 @@ pub(super) fn run(args: &Hook, flags: &Flags, output: Output) -> Exit {
     Exit::Done
 }
 
-/// Runs the work. After the deadline, a watchdog thread calls `on_timeout`, and the result is `None`.
+/// Runs the work. After the deadline, a watchdog thread calls `on_timeout`, and the result is
+/// `None`.
 fn run_with_deadline(
     deadline: Duration,
     work: impl FnOnce() -> Result<HookOutput, String>,
@@ -200,8 +201,8 @@ fn wal_size(address: &Address) -> Option<u64> {
     std::fs::metadata(wal).ok().map(|metadata| metadata.len())
 }
 
-/// Starts a detached process that opens and closes the database, which checkpoints the WAL. If it does
-/// not start, or another process holds the file, the next hook tries again.
+/// Starts a detached process that opens and closes the database, which checkpoints the WAL. If it
+/// does not start, or another process holds the file, the next hook tries again.
 fn checkpoint_in_background(address: &Address) {
     let (Address::File(path), Ok(onward)) = (address, std::env::current_exe()) else {
         return;

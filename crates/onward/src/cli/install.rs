@@ -11,8 +11,8 @@ use crate::output::{Output, confirm, format};
 
 /// Connect an agent: MCP server and hooks
 ///
-/// Prints the diff and, on a terminal, asks for confirmation. Each changed file is backed up next to it
-/// with the suffix `.onward-backup`. Running the command again changes nothing.
+/// Prints the diff and, on a terminal, asks for confirmation. Each changed file is backed up next
+/// to it with the suffix `.onward-backup`. Running the command again changes nothing.
 #[derive(Args)]
 pub(crate) struct Install {
     /// Agent to connect

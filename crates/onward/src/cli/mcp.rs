@@ -1,9 +1,9 @@
 //! `onward mcp`: the MCP server on standard input and output.
 //!
-//! Standard output carries only the protocol. The server stops when the agent closes the pipe or exits,
-//! or on SIGTERM and SIGINT; running calls finish and queued writes are flushed. In the background it
-//! sweeps and computes embeddings (unless another process on the database does), interrupts dead calls
-//! of this host, applies `[retention]` and sends notifications.
+//! Standard output carries only the protocol. The server stops when the agent closes the pipe or
+//! exits, or on SIGTERM and SIGINT; running calls finish and queued writes are flushed. In the
+//! background it sweeps and computes embeddings (unless another process on the database does),
+//! interrupts dead calls of this host, applies `[retention]` and sends notifications.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,8 +99,8 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
             notify
         )
     });
-    // Do not wait for a handshake: clients of protocol version 2026-07-28 send none, and older clients
-    // get a response to early requests, too.
+    // Do not wait for a handshake: clients of protocol version 2026-07-28 send none, and older
+    // clients get a response to early requests, too.
     let server = rmcp::service::serve_directly(Server::new(setup), transport, None);
     let ended = server.waiting().await;
     drop(tokio::time::timeout(SWEEP_TIMEOUT, sweep).await);

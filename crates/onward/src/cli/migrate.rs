@@ -1,7 +1,7 @@
 //! `onward migrate`: migrates the schema, or reports the pending migration.
 //!
-//! Every other command that opens the database migrates it, too; this one lets the operator check first
-//! or choose the time.
+//! Every other command that opens the database migrates it, too; this one lets the operator check
+//! first or choose the time.
 
 use clap::Args;
 use onward_engine::{Error, schema, store};

@@ -1,10 +1,11 @@
 //! `onward proxy`: a proxy between agents and their models' APIs.
 //!
-//! When the proxy is ready, it prints its address on standard output; the log goes to standard error. It
-//! listens only on loopback addresses, because it has no authentication. If the database cannot be opened,
-//! the proxy prints one warning, retries, and forwards requests meanwhile. While the database is open, it
-//! interrupts dead calls of this host and, unless another process on the database does so, sweeps: calls
-//! that the proxy recorded must time out even if no other Onward process runs.
+//! When the proxy is ready, it prints its address on standard output; the log goes to standard
+//! error. It listens only on loopback addresses, because it has no authentication. If the database
+//! cannot be opened, the proxy prints one warning, retries, and forwards requests meanwhile. While
+//! the database is open, it interrupts dead calls of this host and, unless another process on the
+//! database does so, sweeps: calls that the proxy recorded must time out even if no other Onward
+//! process runs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,9 +34,10 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Run a proxy between an agent and its model's API that stops loops
 ///
-/// Requests are forwarded unchanged, with two exceptions: a looping turn first gets a message and then
-/// text responses only, and a conversation that the API would reject is repaired. Supports Anthropic
-/// Messages, OpenAI Chat Completions and OpenAI Responses. API keys are forwarded and never stored.
+/// Requests are forwarded unchanged, with two exceptions: a looping turn first gets a message and
+/// then text responses only, and a conversation that the API would reject is repaired. Supports
+/// Anthropic Messages, OpenAI Chat Completions and OpenAI Responses. API keys are forwarded and
+/// never stored.
 #[derive(Args)]
 #[command(
     after_help = "Configure the agent: `ANTHROPIC_BASE_URL=http://127.0.0.1:7172`, \
@@ -112,7 +114,8 @@ async fn open(recorder: &Recorder, cx: &Context) -> Result<Engine> {
     Ok(engine)
 }
 
-/// Interrupts dead calls and handles stalls. One leader election covers both, so the leader does both.
+/// Interrupts dead calls and handles stalls. One leader election covers both, so the leader does
+/// both.
 fn sweep(engine: Engine, stop: watch::Receiver<bool>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let swept = engine.run_sweeper_with(stop.clone(), metrics::record_sweep);

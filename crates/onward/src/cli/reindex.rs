@@ -1,5 +1,5 @@
-//! `onward reindex`: rebuilds the search index, including embeddings if a model is configured. For a
-//! damaged index, or a model that changed under the same name.
+//! `onward reindex`: rebuilds the search index, including embeddings if a model is configured. For
+//! a damaged index, or a model that changed under the same name.
 
 use clap::Args;
 use onward_engine::embed::EmbedError;
@@ -13,8 +13,9 @@ use crate::output::format;
 
 /// Rebuild the search index, full-text and semantic
 ///
-/// Stored texts do not change. If `[embeddings]` is configured, the model computes all embeddings again,
-/// which may take long. You can interrupt the command: a running server, or the next run, continues.
+/// Stored texts do not change. If `[embeddings]` is configured, the model computes all embeddings
+/// again, which may take long. You can interrupt the command: a running server, or the next run,
+/// continues.
 #[derive(Args)]
 pub(super) struct Reindex {}
 

@@ -17,8 +17,8 @@ use crate::wire::search::Results;
 
 /// Search artifacts and outputs, best match first
 ///
-/// The query is a list of words in any order. Texts with all words rank first. There is no query syntax:
-/// quotes and punctuation are ignored.
+/// The query is a list of words in any order. Texts with all words rank first. There is no query
+/// syntax: quotes and punctuation are ignored.
 #[derive(Args)]
 pub(super) struct Search {
     /// Words to search for

@@ -1,8 +1,8 @@
 //! `onward serve`: the HTTP server.
 //!
-//! When the server is ready, it prints its address on standard output; the log goes to standard error.
-//! On SIGTERM and SIGINT it stops accepting requests, lets running requests finish within their timeout,
-//! flushes queued writes, and exits with 0.
+//! When the server is ready, it prints its address on standard output; the log goes to standard
+//! error. On SIGTERM and SIGINT it stops accepting requests, lets running requests finish within
+//! their timeout, flushes queued writes, and exits with 0.
 
 use clap::Args;
 use serde::Serialize;
@@ -22,9 +22,9 @@ use crate::web::Server;
 
 /// Run the server: dashboard, MCP and API over HTTP
 ///
-/// The dashboard is at `/`, MCP at `/mcp`, the API at `/api/v1`. On a loopback address no authentication
-/// is required. On any other address the server starts only if tokens or an identity provider are set
-/// up; see `onward token create` and `onward config --help`.
+/// The dashboard is at `/`, MCP at `/mcp`, the API at `/api/v1`. On a loopback address no
+/// authentication is required. On any other address the server starts only if tokens or an identity
+/// provider are set up; see `onward token create` and `onward config --help`.
 #[derive(Args)]
 #[command(
     after_help = "The log goes to standard error. Set its level with `ONWARD_LOG` (for example `info`) and its format \
@@ -89,8 +89,8 @@ pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
-/// Sets the default cryptography of TLS, which all users of `rustls` must share. Fails if it is already
-/// set, which is fine.
+/// Sets the default cryptography of TLS, which all users of `rustls` must share. Fails if it is
+/// already set, which is fine.
 pub(super) fn install_crypto_provider() {
     drop(rustls::crypto::ring::default_provider().install_default());
 }

@@ -1,4 +1,5 @@
-//! `onward session`: agent sessions reported by hooks, the proxy or the API; one file per subcommand.
+//! `onward session`: agent sessions reported by hooks, the proxy or the API; one file per
+//! subcommand.
 
 mod list;
 mod loop_control;

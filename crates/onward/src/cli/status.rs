@@ -1,7 +1,7 @@
 //! `onward status`: stuck plans, pending reviews and steps in progress.
 //!
-//! Reads all open plans, page by page, because stuck plans are at the end of the list, which is sorted
-//! by the last update.
+//! Reads all open plans, page by page, because stuck plans are at the end of the list, which is
+//! sorted by the last update.
 
 use std::fmt::Write;
 

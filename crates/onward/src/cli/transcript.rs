@@ -36,7 +36,8 @@ pub(crate) struct ReadFlags {
     /// Format of the file [default: detected from the content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Repairable>,
-    /// Treat the session as ended: calls of its last row that may still be running count as dangling
+    /// Treat the session as ended: calls of its last row that may still be running count as
+    /// dangling
     #[arg(long)]
     ended: bool,
 }

@@ -1,9 +1,9 @@
 //! `onward watch`: live status.
 //!
-//! On a terminal it is an interactive screen. In a pipe it prints the status after each change, with
-//! `--json` as one object per line. Changes by other processes arrive as notifications (PostgreSQL) or
-//! as a new data version (SQLite). A step becomes stuck without a change, so the status is also read at
-//! an interval.
+//! On a terminal it is an interactive screen. In a pipe it prints the status after each change,
+//! with `--json` as one object per line. Changes by other processes arrive as notifications
+//! (PostgreSQL) or as a new data version (SQLite). A step becomes stuck without a change, so the
+//! status is also read at an interval.
 
 mod keys;
 mod screen;
@@ -37,8 +37,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Show the status live
 ///
-/// On a terminal: arrow keys select a plan, Enter shows its steps, Esc goes back, q quits. In a pipe, the
-/// status is printed after each change; with `--json`, one object per line.
+/// On a terminal: arrow keys select a plan, Enter shows its steps, Esc goes back, q quits. In a
+/// pipe, the status is printed after each change; with `--json`, one object per line.
 #[derive(Args)]
 pub(crate) struct Watch {}
 

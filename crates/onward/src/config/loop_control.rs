@@ -1,7 +1,7 @@
 //! `[loop_control]`: when a turn counts as looping, and the response to it.
 //!
-//! The file may hold a value of any type here: the range check rejects it later and names the allowed
-//! values, which a type error would not.
+//! The file may hold a value of any type here: the range check rejects it later and names the
+//! allowed values, which a type error would not.
 
 use std::ops::RangeInclusive;
 

@@ -1,8 +1,8 @@
 //! `[embeddings]` and `[extraction]`: the models for semantic search and for `extract_data`.
 //!
 //! Without `[embeddings]`, search is full-text only. Without `[extraction]`, the agent's own model
-//! extracts, if its client supports that. API keys come from the environment only, because files get
-//! shared.
+//! extracts, if its client supports that. API keys come from the environment only, because files
+//! get shared.
 
 use std::fmt;
 
@@ -169,8 +169,8 @@ fn api_key(lookup: &Lookup<'_>, key: &str) -> Result<Option<Key>> {
     }
 }
 
-/// Rejects URLs with credentials, because `onward config` prints URLs, and plain HTTP to another host
-/// when a key is sent.
+/// Rejects URLs with credentials, because `onward config` prints URLs, and plain HTTP to another
+/// host when a key is sent.
 fn check_url(key: &str, url: &Setting<String>, api_key: Option<&Key>) -> Result<()> {
     let Setting { value: url, source } = url;
     if url.contains(['@', '?', '#', ' ']) {

@@ -1,8 +1,8 @@
-//! Codex CLI. It uses Claude Code's names, with a `turn_id` and without events for a batch or a failure: a
-//! failed command is reported like any other.
+//! Codex CLI. It uses Claude Code's names, with a `turn_id` and without events for a batch or a
+//! failure: a failed command is reported like any other.
 //!
-//! Before a call, Codex accepts neither `continue: false` nor a bare `allow`, so nothing is printed for an
-//! allowed call. The turn cannot be stopped; all its calls are rejected.
+//! Before a call, Codex accepts neither `continue: false` nor a bare `allow`, so nothing is printed
+//! for an allowed call. The turn cannot be stopped; all its calls are rejected.
 
 use onward_engine::session::HookSource;
 use onward_engine::tool_calls::Approval;

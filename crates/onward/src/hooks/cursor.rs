@@ -1,10 +1,12 @@
-//! Cursor. A turn is a `generation_id` of a `conversation_id`. Results are JSON inside a string; a failed
-//! call has its own event, or an exit code. In print mode Cursor reports neither prompts nor ends, so only
-//! the generation separates turns. Its SDK uses the conversation's id for all generations; there the
-//! prompts separate turns. For files and searches Cursor reports success without the content.
+//! Cursor. A turn is a `generation_id` of a `conversation_id`. Results are JSON inside a string; a
+//! failed call has its own event, or an exit code. In print mode Cursor reports neither prompts nor
+//! ends, so only the generation separates turns. Its SDK uses the conversation's id for all
+//! generations; there the prompts separate turns. For files and searches Cursor reports success
+//! without the content.
 //!
-//! Before a call, Cursor treats output that is not an object as a veto, so `{}` means no decision; `allow`
-//! would approve the call in place of the user. The turn cannot be stopped; all its calls are rejected.
+//! Before a call, Cursor treats output that is not an object as a veto, so `{}` means no decision;
+//! `allow` would approve the call in place of the user. The turn cannot be stopped; all its calls
+//! are rejected.
 //!
 //! According to its documentation the model reads `agent_message`; the hook runner passes
 //! `user_message`. The reason is therefore in both. A rejected call is reported as failed with that

@@ -1,9 +1,10 @@
 //! Gemini CLI. It reports each call separately. Its hooks can disable the tools for a step:
-//! `BeforeToolSelection` returns the mode `NONE`. If the model calls a tool anyway, the call is rejected, and
-//! `continue: false` stops the turn.
+//! `BeforeToolSelection` returns the mode `NONE`. If the model calls a tool anyway, the call is
+//! rejected, and `continue: false` stops the turn.
 //!
-//! Results are wrapped for the model: external output in `<untrusted_context>`, and command output in labels,
-//! one of which is the only sign of a failure. The wrapping is removed, because it is as long as a short result.
+//! Results are wrapped for the model: external output in `<untrusted_context>`, and command output
+//! in labels, one of which is the only sign of a failure. The wrapping is removed, because it is as
+//! long as a short result.
 
 use serde_json::{Value, json};
 
@@ -71,8 +72,8 @@ fn unwrap(text: &str) -> &str {
     inner.map_or(text, str::trim)
 }
 
-/// Removes the labels from a command's output, from the end, so that similar lines inside the output
-/// remain.
+/// Removes the labels from a command's output, from the end, so that similar lines inside the
+/// output remain.
 fn command_output(text: &str) -> (&str, Exit) {
     let Some(mut output) = text.strip_prefix("Output: ") else {
         return (text, Exit::Success);

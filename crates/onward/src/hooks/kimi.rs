@@ -1,8 +1,8 @@
-//! Kimi Code. Only three of its events read the reply: before a call, at a prompt and at the end. Within a
-//! turn, the reason of a rejection is therefore the only text that reaches the model, and there is no
-//! nudge. The text of a session start is sent with the first prompt, as plain text. Results are reported
-//! asynchronously with their first 2,000 characters, possibly after the next call; they are counted when
-//! they arrive.
+//! Kimi Code. Only three of its events read the reply: before a call, at a prompt and at the end.
+//! Within a turn, the reason of a rejection is therefore the only text that reaches the model, and
+//! there is no nudge. The text of a session start is sent with the first prompt, as plain text.
+//! Results are reported asynchronously with their first 2,000 characters, possibly after the next
+//! call; they are counted when they arrive.
 
 use onward_engine::session::ObservedCall;
 use onward_engine::tool_calls::Approval;

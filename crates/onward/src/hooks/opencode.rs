@@ -1,7 +1,8 @@
 //! opencode. Its hooks are functions of a plugin, so `onward install opencode` installs one
-//! (`install/opencode.js`). The plugin sends each hook as `{"hook", "sessionID", "directory", …}` and executes
-//! the reply: `{"context"}` is added to the result that the model reads, `{"refuse"}` is thrown before the call,
-//! `"stop"` also aborts the session, and `"stop"` and `"warn"` are shown to the user.
+//! (`install/opencode.js`). The plugin sends each hook as `{"hook", "sessionID", "directory", …}`
+//! and executes the reply: `{"context"}` is added to the result that the model reads, `{"refuse"}`
+//! is thrown before the call, `"stop"` also aborts the session, and `"stop"` and `"warn"` are shown
+//! to the user.
 //!
 //! A failed tool has no hook afterwards; its part of the message reports the error. A subagent is a
 //! separate session.

@@ -202,7 +202,7 @@ fn missing_capability(context: &RequestContext<RoleServer>) -> Result<CallToolRe
     ))
 }
 
-/// Sends three log messages; in 2026-07-28 only if the request asks for them.
+/// Sends three log messages; in 2026-07-28 only if the request enables them.
 #[allow(deprecated, reason = "the conformance suite requires it")]
 async fn log(context: &RequestContext<RoleServer>) {
     let stateless = ProtocolVersion::V_2026_07_28;

@@ -296,7 +296,7 @@ async fn resume(
     }
 }
 
-/// Whether the step's status is the one that the decision leads to.
+/// Whether the step has the status that results from the decision.
 fn is_outcome_of(decision: CoreDecision, step: &Step) -> bool {
     let status = match decision {
         CoreDecision::Approve => StepStatus::Completed,

@@ -139,7 +139,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![
         ResourceTemplate::new(format!("{PLAN}{{planId}}"), "plan")
             .with_title("Plan")
-            .with_description("A plan with its steps and results, for people to read")
+            .with_description("A plan with its steps and results, as Markdown")
             .with_mime_type(MARKDOWN),
         ResourceTemplate::new(format!("{PLAN}{{planId}}{AUDIT}"), "audit")
             .with_title("Plan audit trail")

@@ -1,4 +1,4 @@
-//! Resource subscriptions and the stream of changes behind them.
+//! Resource subscriptions and their stream of changes.
 //!
 //! Changes in this process, or by another server on the same PostgreSQL database, arrive as events.
 //! Another process on the same SQLite file sends no events. While subscriptions exist, the stream

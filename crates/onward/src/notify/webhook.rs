@@ -1,7 +1,7 @@
 //! Webhook delivery: one signed JSON request per notification.
 //!
-//! The signature covers the timestamp and the body, which prevents replay. Redirects are not followed,
-//! only the response status is read, and a request times out after [`TIMEOUT`].
+//! The signature covers the timestamp and the body, which prevents replay. Redirects are not
+//! followed, only the response status is read, and a request times out after [`TIMEOUT`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -71,7 +71,7 @@ pub(super) enum EventContent {
     Other,
 }
 
-/// A model response, as far as it is read.
+/// The part of a model response that was read so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ModelResponse {
     /// The response id.

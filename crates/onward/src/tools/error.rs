@@ -16,7 +16,7 @@ use crate::wire::error::ErrorBody;
 pub(crate) struct ToolError {
     /// The stable code.
     pub(crate) code: Code,
-    /// What is wrong.
+    /// The problem.
     pub(crate) message: String,
     /// The next action.
     pub(crate) hint: String,

@@ -1,4 +1,4 @@
-//! `get_research_context`: returns what a new session needs to resume a plan.
+//! `get_research_context`: returns the context for resuming a plan in a new session.
 //!
 //! The first call with a new `sessionId` records that the session resumed the plan. The tool is
 //! therefore idempotent but not read-only.

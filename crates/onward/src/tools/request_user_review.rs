@@ -1,7 +1,7 @@
 //! `request_user_review`: pauses a step until the user decides.
 //!
 //! The review is recorded first. If the client supports elicitation forms, `mcp/form.rs` then shows
-//! one, and [`Reviewing::decided`](crate::wire::review::Reviewing) is the response.
+//! one, and [`ReviewOutcome::decided`](crate::wire::review::ReviewOutcome) is the response.
 
 use onward_core::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
 use onward_engine::Caller;

@@ -1,4 +1,4 @@
-//! Whether a step changed external state, as far as a log shows.
+//! External changes of a step, derived from a log.
 //!
 //! Only certain results count: a successful edit is a change, a failed edit is not, and a command
 //! that only reads is not. The effect of any other command is unknown. Live agents have a better

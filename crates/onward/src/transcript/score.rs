@@ -18,7 +18,7 @@ use super::{Error, Lines};
 /// How many steps outside the stuck steps a verdict still counts as caught.
 const TOLERANCE: i64 = 2;
 
-/// A label of a turn, set by a person.
+/// A label of a turn, assigned manually.
 #[derive(Deserialize)]
 pub(crate) struct Label {
     pub(crate) id: String,

@@ -34,7 +34,7 @@ pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
     Problem::new(
         Code::Unavailable,
         "the database is unavailable",
-        "check the server log; the server recovers when the database is back",
+        "check the server log; the server recovers when the database is available again",
     )
     .into_response()
 }

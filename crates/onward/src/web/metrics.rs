@@ -59,7 +59,7 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "Chunks embedded for semantic search"
     );
     describe_counter!(
-        "onward_chunks_refused_total",
+        "onward_chunks_rejected_total",
         "Chunks rejected by the embedding model"
     );
     describe_counter!(
@@ -68,11 +68,11 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     );
     describe_counter!("onward_sweep_rounds_total", "Sweep rounds, by outcome");
     describe_counter!(
-        "onward_sweep_plans_looked_at_total",
+        "onward_sweep_plans_checked_total",
         "Plans checked by the sweep"
     );
     describe_counter!(
-        "onward_sweep_plans_acted_on_total",
+        "onward_sweep_plans_changed_total",
         "Plans with a stall that the sweep handled"
     );
     describe_counter!(
@@ -80,14 +80,14 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "Plans that the sweep could not check"
     );
     describe_counter!(
-        "onward_notices_total",
+        "onward_notifications_total",
         "Attempts to send a notification, by kind and outcome"
     );
     gauge!("onward_open_streams").set(0);
     for kind in Kind::ALL {
         for outcome in ["sent", "waiting", "given_up"] {
             let labels = [("kind", kind.as_str()), ("outcome", outcome)];
-            counter!("onward_notices_total", &labels).absolute(0);
+            counter!("onward_notifications_total", &labels).absolute(0);
         }
     }
     for outcome in ["ok", "failed"] {
@@ -95,13 +95,13 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     }
     for name in [
         "onward_chunks_embedded_total",
-        "onward_chunks_refused_total",
+        "onward_chunks_rejected_total",
         "onward_embedding_failures_total",
     ] {
         counter!(name).absolute(0);
     }
-    counter!("onward_sweep_plans_looked_at_total").absolute(0);
-    counter!("onward_sweep_plans_acted_on_total").absolute(0);
+    counter!("onward_sweep_plans_checked_total").absolute(0);
+    counter!("onward_sweep_plans_changed_total").absolute(0);
     counter!("onward_sweep_plans_failed_total").absolute(0);
     Ok(handle)
 }
@@ -121,8 +121,8 @@ pub(crate) fn record_sweep(round: &Result<SweepRound, Error>) {
     match round {
         Ok(round) => {
             counter!("onward_sweep_rounds_total", "outcome" => "ok").increment(1);
-            counter!("onward_sweep_plans_looked_at_total").increment(count(round.checked));
-            counter!("onward_sweep_plans_acted_on_total").increment(count(round.changed.len()));
+            counter!("onward_sweep_plans_checked_total").increment(count(round.checked));
+            counter!("onward_sweep_plans_changed_total").increment(count(round.changed.len()));
             counter!("onward_sweep_plans_failed_total").increment(count(round.failed.len()));
             for (tenant, plan, error) in &round.failed {
                 tracing::error!(%tenant, %plan, %error, "cannot check a plan");
@@ -151,7 +151,7 @@ pub(super) fn record_embedding(round: &Result<EmbedRound, EmbedError>) {
     match round {
         Ok(round) => {
             counter!("onward_chunks_embedded_total").increment(round.embedded);
-            counter!("onward_chunks_refused_total").increment(round.rejected);
+            counter!("onward_chunks_rejected_total").increment(round.rejected);
             if round.rejected > 0 {
                 tracing::warn!(
                     chunks = round.rejected,
@@ -189,7 +189,7 @@ pub(super) fn record_notification(outcome: &Result<Outcome, Error>) {
             why,
         }) => {
             let labels = [("kind", kind.as_str()), ("outcome", delivery.as_str())];
-            counter!("onward_notices_total", &labels).increment(1);
+            counter!("onward_notifications_total", &labels).increment(1);
             if let Some(why) = why {
                 tracing::warn!(%kind, outcome = %delivery, error = why, "cannot send a notification");
             }

@@ -127,13 +127,13 @@ fn events() -> Value {
     json!({
         "operationId": "listen",
         "summary": "Stream change events",
-        "description": "Server-sent events. `ready` comes first, then `plan_changed` with `{\"planId\"}` \
+        "description": "Server-sent events. The first event is `ready`. Then `plan_changed` with `{\"planId\"}` \
             for every changed plan of the tenant, `session_changed` with `{\"sessionId\"}` \
             for every session with a changed turn, step or call, and `missed` if the client reads too \
-            slowly: reload everything then.",
+            slowly and must reload all data.",
         "responses": {
             "200": {
-                "description": "Event stream without an end",
+                "description": "Event stream; stays open until the client disconnects",
                 "content": content("text/event-stream", json!({ "type": "string" })),
             },
             "default": { "$ref": "#/components/responses/Problem" },

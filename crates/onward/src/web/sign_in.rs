@@ -119,7 +119,7 @@ impl Client {
         if self.exchanges.check().is_err() {
             return Err(Problem::new(
                 Code::RateLimited,
-                "too many sign-ins at the same time",
+                "too many concurrent sign-ins",
                 "retry in a few seconds",
             ));
         }

@@ -1,5 +1,5 @@
-// Desktop notifications in a real browser: opt-in only, each displayed once across all tabs, and none from
-// before they were turned on.
+// Desktop notifications in a real browser: opt-in only, each displayed once across all tabs, and
+// none from before they were turned on.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Live updates in a real browser: changes appear, tabs stay in sync, a lost connection is reported and
-// recovered, and user input is kept.
+// Live updates in a real browser: changes appear, tabs stay in sync, a lost connection is reported
+// and recovered, and user input is kept.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,6 +1,6 @@
 // All pages in a real browser, light and dark, on a desktop and on a phone: no console errors, no
-// accessibility violations, no horizontal scrolling. With ONWARD_SCREENSHOTS, a screenshot of each page is
-// written there.
+// accessibility violations, no horizontal scrolling. With ONWARD_SCREENSHOTS, a screenshot of each
+// page is written there.
 
 import assert from "node:assert/strict";
 import path from "node:path";

@@ -1,5 +1,5 @@
 // Session pages in a real browser: reported calls appear, open details stay open, and a call can be
-// marked as dead.
+// marked as interrupted.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-//! Environment variables of the configuration: `ONWARD_TABLE__KEY`, and the deprecated spelling with a
-//! single `_`, which is accepted with a warning.
+//! Environment variables of the configuration: `ONWARD_TABLE__KEY`, and the deprecated spelling
+//! with a single `_`, which is accepted with a warning.
 
 use std::process::{Output, Stdio};
 

@@ -1,8 +1,9 @@
-//! Plans for the scripts, created through the engine with a fixed clock and a seeded random generator.
+//! Plans for the scripts, created through the engine with a fixed clock and a seeded random
+//! generator.
 //!
-//! The binary uses the real clock, so everything happened a round time ago: ages are the same in every
-//! run. Plan ids come from the seeded generator and are always the same. Step ids contain the time, so
-//! the scripts refer to them by name.
+//! The binary uses the real clock, so all events are a round amount of time in the past: ages are
+//! the same in every run. Plan ids come from the seeded generator and are always the same. Step ids
+//! contain the time, so the scripts refer to them by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The help of every command, compared with `help.txt`. The commands are found by parsing the help. The
-//! global options are included once, in `onward --help`.
+//! The help of every command, compared with `help.txt`. The commands are found by parsing the help.
+//! The global options are included once, in `onward --help`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -51,7 +51,8 @@ fn without_global_options(help: &str) -> String {
     text
 }
 
-/// Appends the help of a command and of its subcommands. Only `onward --help` has the global options.
+/// Appends the help of a command and of its subcommands. Only `onward --help` has the global
+/// options.
 fn collect(path: &mut Vec<String>, text: &mut String) {
     let mut help = help(path);
     let subcommands = subcommands(&help);

@@ -1,5 +1,5 @@
-//! `--json`: every read command prints one line of JSON with the documented keys, and errors are JSON on
-//! standard error.
+//! `--json`: every read command prints one line of JSON with the documented keys, and errors are
+//! JSON on standard error.
 
 use serde_json::Value;
 

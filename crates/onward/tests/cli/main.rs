@@ -1,8 +1,8 @@
 //! Tests of the binary: output, streams and exit codes.
 //!
 //! `scripts/*.txt` are golden transcripts of commands and their output, run on the plans of
-//! `fixture.rs`; most run on PostgreSQL, too. `help.txt` is the help of every command. Update both with
-//! `ONWARD_BLESS=1 cargo test -p onward --test cli`, and review the diff.
+//! `fixture.rs`; most run on PostgreSQL, too. `help.txt` is the help of every command. Update both
+//! with `ONWARD_BLESS=1 cargo test -p onward --test cli`, and review the diff.
 //!
 //! Both streams are pipes here, so the output must have no colour.
 

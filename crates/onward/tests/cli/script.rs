@@ -1,9 +1,9 @@
 //! Golden transcripts: runs the commands of a script, and compares their output.
 //!
-//! A line that begins with `$ ` is a command for `sh` in the fixture's directory. In it, `{name}` is an id
-//! of the fixture, `{name:8}` its prefix, and `{fixtures}` the directory of saved sessions. The output
-//! follows: standard output, standard error with the prefix `! `, and `[code]` if the exit code is not 0.
-//! Lines that begin with `#` before the first command are comments.
+//! A line that begins with `$ ` is a command for `sh` in the fixture's directory. In it, `{name}`
+//! is an id of the fixture, `{name:8}` its prefix, and `{fixtures}` the directory of saved
+//! sessions. The output follows: standard output, standard error with the prefix `! `, and `[code]`
+//! if the exit code is not 0. Lines that begin with `#` before the first command are comments.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

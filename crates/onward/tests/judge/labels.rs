@@ -1,4 +1,4 @@
-//! Scores with labels, compared with values computed by hand.
+//! Scores with labels, compared with manually computed values.
 //!
 //! | turn | label | default rule | plain rule |
 //! |---|---|---|---|

@@ -300,7 +300,7 @@ async fn detects_a_loop_in_a_conversation_stored_by_the_server() {
         conversation.rows = vec![result];
     }
     assert!(conversation.forbids_tools(&last), "{last}");
-    // The request does not contain the call, so the proxy knows it from the response.
+    // The request does not contain the call, so the proxy takes it from the response.
     let text = conversation.injected_text(&last);
     assert!(text.contains("Bash `true`"), "{text}");
 }

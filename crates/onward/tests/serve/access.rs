@@ -1,5 +1,5 @@
-//! Authentication and roles: only loopback works without a token, and every role can do no more than
-//! it is allowed to.
+//! Authentication and roles: only loopback works without a token, and every role can do no more
+//! than it is allowed to.
 
 use reqwest::Method;
 use reqwest::header::AUTHORIZATION;

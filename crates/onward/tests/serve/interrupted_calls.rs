@@ -1,5 +1,5 @@
-//! Interrupted calls are reported as interrupted everywhere (API, health, CLI, pages, events), with the
-//! cause and a synthetic result, and never as a success.
+//! Interrupted calls are reported as interrupted everywhere (API, health, CLI, pages, events), with
+//! the cause and a synthetic result, and never as a success.
 
 use onward_testbed::Cluster;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! HTTP tests against the real binary: authentication, the API, MCP, limits, notifications and
 //! shutdown.
 //!
-//! `test_server.rs` starts and stops the server, with its own port and database; `issuer.rs` is a local
-//! identity provider. The tests open no connections to other machines.
+//! `test_server.rs` starts and stops the server, with its own port and database; `issuer.rs` is a
+//! local identity provider. The tests open no connections to other machines.
 
 #![allow(
     clippy::expect_used,

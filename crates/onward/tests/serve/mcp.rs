@@ -1,5 +1,5 @@
-//! `/mcp`: a whole plan with a real client in both protocol versions, session isolation, shutdown and
-//! revoked tokens.
+//! `/mcp`: a whole plan with a real client in both protocol versions, session isolation, shutdown
+//! and revoked tokens.
 
 use reqwest::{Method, RequestBuilder};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};

@@ -183,7 +183,7 @@ async fn request_review(server: &RunningServer) -> (String, String) {
 
 /// Waits until the server has counted this number of attempts with this outcome.
 async fn wait_for_metric(server: &RunningServer, kind: &str, outcome: &str, number: u32) {
-    let name = format!("onward_notices_total{{kind=\"{kind}\",outcome=\"{outcome}\"}} ");
+    let name = format!("onward_notifications_total{{kind=\"{kind}\",outcome=\"{outcome}\"}} ");
     let reached = async {
         loop {
             let metrics = server.get("/metrics").await.text;

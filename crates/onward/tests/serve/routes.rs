@@ -1,4 +1,5 @@
-//! A valid request for every route, so that a rejection has a single cause: the token, role or tenant.
+//! A valid request for every route, so that a rejection has a single cause: the token, role or
+//! tenant.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -137,7 +138,8 @@ pub(crate) async fn samples(
             });
         }
     }
-    // The request that creates the session is first; those that end a plan or revoke a token are last.
+    // The request that creates the session is first; those that end a plan or revoke a token are
+    // last.
     let order = |sample: &Sample| {
         if sample.operation == "record_call" {
             return 0;

@@ -1,5 +1,5 @@
-//! Sign-in through an identity provider: the code flow, sessions, members, and rejected callbacks and
-//! id tokens.
+//! Sign-in through an identity provider: the code flow, sessions, members, and rejected callbacks
+//! and id tokens.
 //!
 //! The provider runs in this process with a key of `issuer.rs`. The tests send cookies explicitly.
 

@@ -1,5 +1,5 @@
-//! Starts the real binary as a server in a temporary directory, and sends requests to it. Shared with
-//! the dashboard tests in `tests/pages`.
+//! Starts the real binary as a server in a temporary directory, and sends requests to it. Shared
+//! with the dashboard tests in `tests/pages`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! Content that must not be committed: paths of one machine, other package registries, binary files,
-//! disabled lints in the core, crates without the workspace's lints.
+//! Content that must not be committed: paths of one machine, other package registries, binary
+//! files, disabled lints in the core, crates without the workspace's lints.
 
 use crate::tree::{File, assert_no_violations};
 
@@ -76,7 +76,7 @@ fn missing_lints(file: &File) -> Vec<String> {
     }
 }
 
-/// Tools leave binary files behind, and the other rules cannot check those.
+/// Tools may create binary files, which the other rules cannot check.
 fn binary_files(file: &File) -> Vec<String> {
     let is_readable = !file.text.is_empty() || file.path.ends_with(".png");
     let violations = (!is_readable).then(|| format!("{}: neither text nor an image", file.path));

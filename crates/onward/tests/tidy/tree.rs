@@ -1,6 +1,7 @@
 //! The files of the repository: tracked by git, or untracked and not ignored.
 //!
-//! Without git, as in an unpacked archive: all files except the build output. Binary files have no text.
+//! Without git, as in an unpacked archive: all files except the build output. Binary files have no
+//! text.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,11 +1,13 @@
-//! Rejects wording that readers have to translate, in documents, user-visible strings, comments and names.
+//! Rejects wording that readers have to translate, in documents, user-visible strings, comments and
+//! names.
 //!
-//! Each entry of `REJECTED` marks a sentence without a named actor, a metaphor, or a relative clause where
-//! the field has a noun. The hint says what to write instead. `ALLOWED` lists the exceptions, each with its reason.
+//! Each entry of `REJECTED` marks a sentence without a named actor, a metaphor, or a relative
+//! clause where the field has a noun. The second value is the replacement. `ALLOWED` lists the
+//! exceptions, each with its reason.
 
 use crate::tree::{File, assert_no_violations};
 
-/// Word sequences that are rejected, and what to write instead.
+/// Rejected word sequences and their replacements.
 const REJECTED: [(&str, &str); 33] = [
     ("anybody", "name the actor"),
     ("anyone", "name the actor"),
@@ -71,8 +73,8 @@ fn is_exempt(file: &File) -> bool {
         .any(|(part, _)| file.path.starts_with(part) || file.path.ends_with(part))
 }
 
-/// The line in lower case, with one space between words. `_` separates words, as in names. Punctuation is a
-/// word, so that no sequence spans two sentences.
+/// The line in lower case, with one space between words. `_` separates words, as in names.
+/// Punctuation is a word, so that no sequence spans two sentences.
 fn words(line: &str) -> String {
     let mut spaced = String::from(" ");
     for c in line.chars() {

@@ -1,8 +1,8 @@
 //! Address of a server, and connections to it with a limit on every wait.
 //!
-//! Pooled connections serve transactions, and the server cancels what takes too long on them. A
-//! standing connection waits on purpose (for notifications, for the lead, for a migration by
-//! another server), and only a dead network ends it.
+//! Pooled connections serve transactions, and the server cancels their long statements. A standing
+//! connection waits without a timeout (for notifications, for the leader lock, for a migration by
+//! another server), and only a network failure ends it.
 //!
 //! An address is displayed without its password, even if it cannot be parsed.
 
@@ -34,9 +34,9 @@ const LIMITS: &str = "-c lock_timeout=10s -c statement_timeout=30s \
 /// The role that is subject to row security, whatever the login is.
 const ROLE: &str = "onward_tenant";
 
-/// Options for standing connections, which wait on purpose. A server whose client has lost its
-/// network notices within half a minute, and releases the lead. All options are known to
-/// unsupported old servers too, so that the version check can run.
+/// Options for standing connections, which wait without a timeout. A server detects a disconnected
+/// client within half a minute, and releases its leader lock. Unsupported old servers accept all
+/// options too, so that the version check can run.
 const PATIENCE: &str = "-c lock_timeout=0 -c statement_timeout=0 -c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 /// Location of a server, and how to connect to it.

@@ -106,7 +106,7 @@ pub(super) fn connecting(why: &Driver, address: &str) -> Error {
              with `sslrootcert=PATH`"
         }
         None if is_broken(why) => UP,
-        // A password is required but was not given, or the authentication method is not supported.
+        // A required password is missing, or the authentication method is not supported.
         None => return self::address(address, in_full(why)),
     };
     Error::unavailable(format_args!("`{address}`: {}", in_full(why)), hint)

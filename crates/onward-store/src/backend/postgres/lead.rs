@@ -33,11 +33,11 @@ fn wait(lock: &str) -> String {
 /// Duration of one wait. Tests use a shorter one, because they wait for its end.
 const AT_A_TIME: &str = if cfg!(test) { "1s" } else { "20s" };
 
-/// The lead, held until dropped or until the connection is lost.
+/// The leader lock, held until dropped or until the connection is lost.
 pub(crate) struct Leadership(Standing);
 
 impl Leadership {
-    /// Waits until no other server leads.
+    /// Waits until no other server is the leader.
     pub(super) async fn of(address: &Address, lead: Lead) -> Result<Self, Error> {
         let standing = address.stand().await?;
         let lock = lock(lead);
@@ -58,7 +58,7 @@ impl Leadership {
         Ok(Self(standing))
     }
 
-    /// Whether the connection is lost, and the lead with it.
+    /// Whether the connection is lost, and the leader lock with it.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.client.is_closed()
     }

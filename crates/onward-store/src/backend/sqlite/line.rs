@@ -26,7 +26,7 @@ const STAY: u32 = 60;
 /// Write queue between the processes that use a database.
 pub(super) struct Line {
     name: OsString,
-    /// Created when first needed, so that a process that only reads leaves no file behind. `None`
+    /// Created when first needed, so that a process that only reads creates no file. `None`
     /// if it cannot be created; then there is no queue.
     file: OnceLock<Option<File>>,
     waiter: Arc<Waiter>,

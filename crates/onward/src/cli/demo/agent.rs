@@ -1,5 +1,5 @@
-//! The demo's agent: an MCP client over HTTP (the protocol version without sessions, one request at a
-//! time), and hooks that run `onward hook`.
+//! The demo's agent: an MCP client over HTTP (the protocol version without sessions, one request at
+//! a time), and hooks that run `onward hook`.
 
 use std::cell::Cell;
 use std::io::Write;

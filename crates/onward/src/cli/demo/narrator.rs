@@ -82,7 +82,7 @@ impl Narrator {
 
     /// Prints the pages of the dashboard that show the results.
     pub(super) fn list_pages(&self, url: &str, plan: &str) -> Result<()> {
-        self.print("Pages to look at:\n")?;
+        self.print("Dashboard pages:\n")?;
         for (query, page) in [
             (String::new(), "timeline"),
             ("?tab=branches".to_owned(), "branches and their results"),

@@ -1,8 +1,8 @@
 //! The sequence of events of the demo.
 //!
-//! Two sessions of one agent work on a plan about heat pumps: `laptop`, which stops in the middle of a
-//! step, and `desk`, which takes over. All calls are regular MCP tool calls and hooks. The demo waits for
-//! the effects of the sweep and of the user's decision.
+//! Two sessions of one agent work on a plan about heat pumps: `laptop`, which stops in the middle
+//! of a step, and `desk`, which takes over. All calls are regular MCP tool calls and hooks. The
+//! demo waits for the effects of the sweep and of the user's decision.
 
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const DESK: &str = "desk";
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to wait for the sweep.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Steps without progress until the tools are closed.
+/// Steps without progress until the tools are disabled.
 const IDLE_STEPS: u32 = 8;
 const REPORT: &str = "report this bug";
 const SEE_LOG: &str = "see the log of the server with `onward -v demo`";
@@ -243,7 +243,7 @@ impl<'a> Scenario<'a> {
             .and_then(|response| response.pointer("/hookSpecificOutput/permissionDecision"));
         if decision.and_then(Value::as_str) == Some("deny") {
             narrator
-                .call(DESK, "Bash", "denied: tools are closed for this turn")
+                .call(DESK, "Bash", "denied: tools are disabled for this turn")
                 .await?;
         }
         self.run_hook(&json!({

@@ -1,5 +1,5 @@
-//! The demo's server: `onward serve` on a free port, with its own environment and directory, so that the
-//! user's configuration has no effect.
+//! The demo's server: `onward serve` on a free port, with its own environment and directory, so
+//! that the user's configuration has no effect.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
@@ -122,7 +122,8 @@ fn database(directory: &Path) -> PathBuf {
     directory.join("onward.db")
 }
 
-/// A command of this program with the database in a directory, isolated from the user's configuration.
+/// A command of this program with the database in a directory, isolated from the user's
+/// configuration.
 fn onward(directory: &Path) -> Result<Command> {
     let program = std::env::current_exe().map_err(|error| failure(&error.to_string()))?;
     let mut command = Command::new(program);

@@ -15,8 +15,8 @@ const NOTABLE: Duration = Duration::from_secs(2);
 const MAX_DIFFERENCE: Duration = Duration::from_secs(60);
 const SYNCHRONIZED: &str = "synchronized";
 
-/// Compares the local clock with the clock of the database server, if there is one, and with the latest
-/// stored timestamp.
+/// Compares the local clock with the clock of the database server, if there is one, and with the
+/// latest stored timestamp.
 pub(super) fn check(engine: &Engine, newest: Option<Timestamp>) -> Check {
     compare(engine.clock_offset_ms(), engine.now(), newest)
 }

@@ -1,5 +1,5 @@
-//! Reports whether semantic search on PostgreSQL uses a pgvector index or scans all chunks. Neither fails
-//! the check; a hint names what an administrator can do.
+//! Reports whether semantic search on PostgreSQL uses a pgvector index or scans all chunks. Neither
+//! fails the check; a hint names what an administrator can do.
 
 use onward_engine::{Engine, Error, MANY, Pgvector};
 

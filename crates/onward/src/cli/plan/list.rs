@@ -71,8 +71,8 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
-/// The status. A plan is stuck if it is marked as stalled, or if a step is past its limit and the sweep
-/// has not marked the plan yet.
+/// The status. A plan is stuck if it is marked as stalled, or if a step is past its limit and the
+/// sweep has not marked the plan yet.
 fn status(listed: &Listed) -> Cell {
     let status = listed.sheet.head.status();
     match (listed.stalled, status) {

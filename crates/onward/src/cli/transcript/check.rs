@@ -1,6 +1,7 @@
 //! `onward transcript check`: reports what a model's API would reject in a saved session.
 //!
-//! The exit code is 10 if there is a problem, else 0. Harmless findings are printed and do not count.
+//! The exit code is 10 if there is a problem, else 0. Harmless findings are printed and do not
+//! count.
 
 use std::path::PathBuf;
 
@@ -14,8 +15,8 @@ use crate::wire::finding::FindingLine;
 
 /// Find problems in saved sessions: calls without a result, results without a call
 ///
-/// Prints one line per problem, and the total on standard error. Exits with 10 if there is a problem,
-/// else with 0. Changes nothing.
+/// Prints one line per problem, and the total on standard error. Exits with 10 if there is a
+/// problem, else with 0. Changes nothing.
 #[derive(Args)]
 pub(crate) struct Check {
     /// Saved sessions, plain or gzip

@@ -1,8 +1,8 @@
 //! `onward transcript judge`: runs the loop detector on saved turns.
 //!
-//! Each turn is replayed step by step up to the first stall. A file that cannot be read is reported and
-//! does not stop the run. With labels, a table of scores replaces the lines; it is not printed if a file
-//! could not be read.
+//! Each turn is replayed step by step up to the first stall. A file that cannot be read is reported
+//! and does not stop the run. With labels, a table of scores replaces the lines; it is not printed
+//! if a file could not be read.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -40,8 +40,9 @@ pub(crate) struct Judge {
     /// Number of idle steps in a row that count as stuck [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threshold: Option<u32>,
-    /// Labels of the turns as JSON lines: print precision and recall by source instead of the verdicts;
-    /// with `--json`, add the outcome to each verdict and print the table on standard error
+    /// Labels of the turns as JSON lines: print precision and recall by source instead of the
+    /// verdicts; with `--json`, add the outcome to each verdict and print the table on standard
+    /// error
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 }
@@ -244,8 +245,8 @@ impl Run {
     }
 }
 
-/// The index of the first step at which the turn is stalled, and the reason: the evidence, or the longest
-/// run of idle steps.
+/// The index of the first step at which the turn is stalled, and the reason: the evidence, or the
+/// longest run of idle steps.
 fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
     let mut detector = ProgressDetector::new(policy);
     let mut longest = 0;

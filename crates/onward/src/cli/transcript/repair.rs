@@ -1,7 +1,7 @@
 //! `onward transcript repair`: repairs a saved session.
 //!
-//! The original is never lost: the result is a new file, or the original is kept as a backup. A session
-//! without problems is not written.
+//! The original is never lost: the result is a new file, or the original is kept as a backup. A
+//! session without problems is not written.
 
 use std::path::PathBuf;
 

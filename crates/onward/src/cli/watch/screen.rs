@@ -1,7 +1,7 @@
 //! Rendering of the screen for any terminal size.
 //!
-//! Stuck plans and the selection are visible without colour. A narrow terminal hides columns, a low one
-//! hides reviews and sessions; plans are always displayed. Text from agents is sanitized.
+//! Stuck plans and the selection are visible without colour. A narrow terminal hides columns, a low
+//! one hides reviews and sessions; plans are always displayed. Text from agents is sanitized.
 
 use onward_core::{PlanStatus, StepStatus};
 use onward_engine::{Listed, StepLine};

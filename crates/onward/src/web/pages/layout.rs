@@ -133,7 +133,7 @@ fn flash(outcome: &str) -> Option<&'static str> {
         "reject" => "Rejected. The step and its plan failed.",
         "modify" => "Changes requested. The agent receives your feedback.",
         "skip" => "The step was skipped.",
-        "closed" => "The call was marked as dead. A late result will still be stored.",
+        "closed" => "The call was marked as interrupted. A late result will still be stored.",
         "revoked" => "The token was revoked.",
         _ => return None,
     })

@@ -62,7 +62,7 @@ struct Stall {
     steps: Vec<StuckStep>,
     /// Whether the list of steps is truncated.
     more: bool,
-    /// RelativeTime the plan was marked as stalled.
+    /// When the plan was marked as stalled.
     marked: Option<RelativeTime>,
 }
 
@@ -201,7 +201,7 @@ fn stall(status: &Status, working: &[StepLine], now: Timestamp) -> Option<Stall>
     })
 }
 
-/// RelativeTime the plan ended, if it has.
+/// When the plan ended, if it has.
 fn ended_at(state: &PlanState) -> Option<Timestamp> {
     match state {
         PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => Some(*ended_at),

@@ -1,5 +1,5 @@
 //! `/sessions` and `/sessions/{id}`: agent sessions reported by hooks, the proxy or the API, with
-//! turns, steps and tool calls. Open calls can be marked as dead.
+//! turns, steps and tool calls. Open calls can be marked as interrupted.
 
 use askama::Template;
 use axum::extract::Path;

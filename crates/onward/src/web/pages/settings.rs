@@ -30,7 +30,7 @@ pub(crate) struct ConfigView {
     pub(super) finished_plans: String,
     pub(super) tool_calls: String,
     pub(super) sessions: String,
-    /// RelativeTime a turn counts as stuck, and the response to it.
+    /// When a turn counts as stuck, and the response to it.
     pub(super) turns: String,
     /// Default time limit of a call without output.
     pub(super) calls: String,

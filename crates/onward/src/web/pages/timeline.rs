@@ -18,7 +18,7 @@ const WIDTH: u64 = 1_000;
 /// With more steps than this, steps that were never started are only counted.
 const MAX_UNSTARTED_ROWS: usize = 12;
 
-/// What a step was doing during a period.
+/// The status of a step during a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Pending,

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_queue_behind_a_message_that_was_sent_apart() {
+    fn does_not_count_a_message_that_was_sent_alone_as_in_flight() {
         let mut scenario = Scenario::new();
         let plan = Uuid::from_u128(1);
         let apart = scenario.meeting.send_apart(plan);

@@ -39,7 +39,7 @@ async fn notifies_every_server_once() {
 }
 
 #[tokio::test]
-async fn passes_the_lead_to_a_waiting_server() {
+async fn passes_leadership_to_a_waiting_server() {
     let url = Cluster::shared().database();
     let (one, _) = open(&url).await;
     let (two, _) = open(&url).await;

@@ -1,4 +1,4 @@
-//! Waiting for the lead: the waiting server is woken, and does not hold a snapshot for long.
+//! Waiting for the leader lock: the waiting server is woken, and does not hold a snapshot for long.
 
 use onward_testbed::psql;
 
@@ -13,7 +13,7 @@ fn waits_since(url: &str) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn renews_its_snapshot_while_waiting_for_the_lead() {
+async fn renews_its_snapshot_while_waiting_for_the_leader_lock() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
     let leading = postgres.lead(Lead::Sweep).await.unwrap();

@@ -314,14 +314,14 @@ async fn does_nothing_while_another_server_builds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn builds_an_index_once_while_a_server_waits_for_the_lead() {
+async fn builds_an_index_once_while_a_server_waits_for_the_leader_lock() {
     let Some(cluster) = Cluster::start_from_env(PGVECTOR) else {
         return;
     };
     let url = cluster.database();
     let (postgres, _) = open(&url).await;
     fill(&postgres, "a", "m", 2_000).await;
-    // A leader, and a server that waits for the lead: a snapshot that does not end would block the
+    // A leader, and a server that waits for the lock: a snapshot that does not end would block the
     // build.
     let leading = postgres.lead(Lead::Sweep).await.unwrap();
     let waiting = postgres.clone();
