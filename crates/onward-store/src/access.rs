@@ -11,7 +11,9 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
-use crate::tx::{Statement, Tx};
+use crate::query::Query;
+use crate::statement::Statement;
+use crate::tx::Tx;
 use crate::value::{Row, params};
 
 /// A tenant.
@@ -68,7 +70,7 @@ fn clock(row: Row) -> Result<Option<Timestamp>, Error> {
 impl Tx {
     /// The tenant of this transaction, if it exists.
     pub async fn own_tenant(&mut self) -> Result<Option<Tenant>, Error> {
-        let rows = self.rows("tenant", params![]).await?;
+        let rows = self.rows(Query::Tenant, params![]).await?;
         first(Some(rows), tenant)
     }
 
@@ -78,8 +80,8 @@ impl Tx {
         &mut self,
     ) -> Result<(Option<Tenant>, Option<Timestamp>), Error> {
         let questions = vec![
-            self.statement("tenant", params![]),
-            Statement::outside("clock", params![]),
+            self.statement(Query::Tenant, params![]),
+            Statement::without_tenant(Query::Clock, params![]),
         ];
         let mut answers = self.ask(questions).await?;
         let at = first(answers.pop(), clock)?.flatten();
@@ -88,7 +90,7 @@ impl Tx {
 
     /// The time on the clock of the database, if it has one.
     pub async fn clock(&mut self) -> Result<Option<Timestamp>, Error> {
-        let question = Statement::outside("clock", params![]);
+        let question = Statement::without_tenant(Query::Clock, params![]);
         let rows = self.ask(vec![question]).await?.pop();
         Ok(first(rows, clock)?.flatten())
     }
@@ -96,12 +98,12 @@ impl Tx {
     /// Creates the tenant of this transaction, unless it exists.
     pub fn make_tenant(&mut self, agents_decide_reviews: bool, at: Timestamp) {
         let params = params![agents_decide_reviews, at];
-        self.queue(self.statement("tenant_insert", params));
+        self.queue(self.statement(Query::TenantInsert, params));
     }
 
     /// All tenants, for the operator of the server.
     pub async fn all_tenants(&mut self) -> Result<Vec<Tenant>, Error> {
-        let question = Statement::outside("tenants_all", params![]);
+        let question = Statement::without_tenant(Query::TenantsAll, params![]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
         rows.into_iter().map(tenant).collect()
     }
@@ -109,12 +111,12 @@ impl Tx {
     /// Adds an entry to the tenant log.
     pub fn log_line(&mut self, line: &LogLine) {
         let params = params![line.id, line.at, &line.actor, &line.action, &line.details];
-        self.queue(self.statement("tenant_log_insert", params));
+        self.queue(self.statement(Query::TenantLogInsert, params));
     }
 
     /// The latest entries of the tenant log, newest first.
     pub async fn log_lines(&mut self, limit: u32) -> Result<Vec<LogLine>, Error> {
-        let rows = self.rows("tenant_log_latest", params![limit]).await?;
+        let rows = self.rows(Query::TenantLogLatest, params![limit]).await?;
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("tenant_log");
@@ -131,7 +133,7 @@ impl Tx {
 
     /// The tenant and the token id that belong to a token hash.
     pub async fn token_of_hash(&mut self, hash: &str) -> Result<Option<(Arc<str>, Uuid)>, Error> {
-        let question = Statement::outside("token_of_hash", params![hash]);
+        let question = Statement::without_tenant(Query::TokenOfHash, params![hash]);
         let rows = self.ask(vec![question]).await?.pop();
         first(rows, |row| {
             let mut cells = row.cells("token_hashes");
@@ -142,13 +144,13 @@ impl Tx {
 
     /// A token of the tenant.
     pub async fn token(&mut self, id: Uuid) -> Result<Option<Token>, Error> {
-        let rows = self.rows("token", params![id]).await?;
+        let rows = self.rows(Query::Token, params![id]).await?;
         first(Some(rows), token)
     }
 
     /// The tokens of the tenant, oldest first.
     pub async fn tokens(&mut self) -> Result<Vec<Token>, Error> {
-        let rows = self.rows("tokens_all", params![]).await?;
+        let rows = self.rows(Query::TokensAll, params![]).await?;
         rows.into_iter().map(token).collect()
     }
 
@@ -162,18 +164,18 @@ impl Tx {
             token.created_at,
             token.expires_at,
         ];
-        self.queue(self.statement("token_insert", params));
-        self.queue(self.statement("token_hash_insert", params![hash, token.id]));
+        self.queue(self.statement(Query::TokenInsert, params));
+        self.queue(self.statement(Query::TokenHashInsert, params![hash, token.id]));
     }
 
     /// Revokes a token. It stays in the list.
     pub fn revoke_token(&mut self, id: Uuid, at: Timestamp) {
-        self.queue(self.statement("token_revoke", params![id, at]));
+        self.queue(self.statement(Query::TokenRevoke, params![id, at]));
     }
 
     /// Records that a token was used.
     pub fn token_used(&mut self, id: Uuid, at: Timestamp) {
-        self.queue(self.statement("token_used", params![id, at]));
+        self.queue(self.statement(Query::TokenUsed, params![id, at]));
     }
 }
 

@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 
 use crate::error::Error;
 use crate::memory::Recalled;
+use crate::query::Query;
 use crate::row::event::{Author, Entry};
 use crate::row::plan::Sheet;
 use crate::row::{branch, event, plan, step};
@@ -150,14 +151,14 @@ impl Tx {
         let stays = by_parts && known.is_some_and(|known| known.stays(commit.head));
         if by_parts && known.is_none_or(|known| known.about != about) {
             let params = params![plan.as_uuid(), about.0];
-            self.queue(self.statement("plan_touch", params).touching(1));
+            self.queue(self.statement(Query::PlanTouch, params).expecting(1));
         }
-        let (name, mut head) = match stays {
-            true => ("plan_update", plan::counting(commit.head)),
-            false => ("plan_move", plan::changing(commit.head)),
+        let (query, mut head) = match stays {
+            true => (Query::PlanUpdate, plan::counting(commit.head)),
+            false => (Query::PlanMove, plan::changing(commit.head)),
         };
         head.extend(params![commit.at, commit.before]);
-        self.queue(self.statement(name, head).touching(1));
+        self.queue(self.statement(query, head).checking_version());
         self.remember(plan, plan::Known::of(commit.head, about));
         self.change_steps(commit);
         let seqs = commit.before.saturating_add(1)..;
@@ -195,11 +196,11 @@ impl Tx {
     fn change_steps(&mut self, commit: &Commit<'_>) {
         for after in commit.steps {
             let (name, row): (_, fn(&Step, _, _) -> _) = match after.advanced {
-                true => ("step_advance", step::advancing),
-                false => ("step_update", step::changing),
+                true => (Query::StepAdvance, step::advancing),
+                false => (Query::StepUpdate, step::changing),
             };
             let params = row(&after.step, after.stalls_at, commit.commit_seq);
-            self.queue(self.statement(name, params).touching(1));
+            self.queue(self.statement(name, params).expecting(1));
         }
     }
 
@@ -243,7 +244,7 @@ impl Tx {
             &artifact.metadata,
             artifact.created_at,
         ];
-        self.queue(self.statement("artifact_insert", params));
+        self.queue(self.statement(Query::ArtifactInsert, params));
         self.index(*artifact.id.as_uuid(), &artifact.title, &artifact.content)
     }
 
@@ -255,7 +256,7 @@ impl Tx {
             artifact.plan.map(|id| *id.as_uuid()),
             artifact.step.map(|id| *id.as_uuid()),
         ];
-        self.queue(self.statement("artifact_adopt", params));
+        self.queue(self.statement(Query::ArtifactAdopt, params));
     }
 
     /// Sets when the sweep must check a plan.
@@ -272,10 +273,10 @@ impl Tx {
                 if let Connection::Postgres(_) = self.connection {
                     params.extend(params![quiet.unwrap_or(Timestamp::MAX)]);
                 }
-                self.statement("due_sooner", params)
+                self.statement(Query::DueSooner, params)
             }
-            Due::At(at) => self.statement("due_set", params![plan.as_uuid(), at]),
-            Due::Never => self.statement("due_clear", params![plan.as_uuid()]),
+            Due::At(at) => self.statement(Query::DueSet, params![plan.as_uuid(), at]),
+            Due::Never => self.statement(Query::DueClear, params![plan.as_uuid()]),
         };
         self.queue(statement);
     }
@@ -283,12 +284,12 @@ impl Tx {
     /// Stores the idempotency key under which a plan was created, with the digest of its input.
     pub fn remember_key(&mut self, key: &str, plan: PlanId, digest: &str, at: Timestamp) {
         let params = params![key, plan.as_uuid(), digest, at];
-        self.queue(self.statement("idempotency_key_insert", params));
+        self.queue(self.statement(Query::IdempotencyKeyInsert, params));
     }
 
     /// The plan created under an idempotency key, and the digest of its input.
     pub async fn plan_of_key(&mut self, key: &str) -> Result<Option<(PlanId, Arc<str>)>, Error> {
-        let rows = self.rows("idempotency_key", params![key]).await?;
+        let rows = self.rows(Query::IdempotencyKey, params![key]).await?;
         let Some(row) = rows.into_iter().next() else {
             return Ok(None);
         };
@@ -302,7 +303,7 @@ impl Tx {
     pub(crate) fn log(&mut self, plan: PlanId, entry: &Entry) -> usize {
         let params = event::inserted(plan, entry);
         let bytes = params.iter().map(Value::bytes).sum();
-        self.queue(self.statement("event_insert", params));
+        self.queue(self.statement(Query::EventInsert, params));
         bytes
     }
 
@@ -312,7 +313,7 @@ impl Tx {
         // Usually no step depends on it, and a statement that affects no row costs as much as a
         // write.
         if known.is_none_or(|after| !after.has_no_dependents) {
-            self.queue(self.statement("dependents_release", params![ended.as_uuid()]));
+            self.queue(self.statement(Query::DependentsRelease, params![ended.as_uuid()]));
         }
     }
 
@@ -345,7 +346,7 @@ impl Tx {
             }
             Event::SessionResumed { session } => {
                 let params = params![plan.as_uuid(), session.as_str()];
-                self.queue(self.statement("resumed_session_insert", params));
+                self.queue(self.statement(Query::ResumedSessionInsert, params));
             }
             Event::BranchTaken { .. }
             | Event::StepStarted { .. }
@@ -372,21 +373,21 @@ impl Tx {
             &step.spec.instructions,
             step.updated_at
         ];
-        self.queue(self.statement("step_instructions", params).touching(1));
+        self.queue(self.statement(Query::StepInstructions, params).expecting(1));
     }
 
     fn insert_steps(&mut self, plan: PlanId, after: u32, specs: &[NewStep], at: Timestamp) {
         let params = params![plan.as_uuid(), after, specs.len()];
-        self.queue(self.statement("steps_move_along", params));
-        self.queue(self.statement("steps_settle", params![plan.as_uuid()]));
+        self.queue(self.statement(Query::StepsMoveAlong, params));
+        self.queue(self.statement(Query::StepsSettle, params![plan.as_uuid()]));
         for (order, spec) in (after.saturating_add(1)..).zip(specs) {
             self.insert_step(plan, spec, order, at, 0);
         }
         for spec in specs.iter().filter(|spec| !spec.depends_on.is_empty()) {
             let params = params![spec.id.as_uuid()];
             self.queue(
-                self.statement("step_count_dependencies", params)
-                    .touching(1),
+                self.statement(Query::StepCountDependencies, params)
+                    .expecting(1),
             );
         }
     }
@@ -400,45 +401,45 @@ impl Tx {
         open: usize,
     ) {
         let params = step::inserted(plan, spec, order, at, open);
-        self.queue(self.statement("step_insert", params));
+        self.queue(self.statement(Query::StepInsert, params));
         for needed in &spec.depends_on {
             let params = params![needed.as_uuid(), spec.id.as_uuid(), plan.as_uuid()];
-            self.queue(self.statement("dependency_insert", params));
+            self.queue(self.statement(Query::DependencyInsert, params));
         }
     }
 
     fn remove_step(&mut self, plan: PlanId, id: StepId) {
         for name in [
-            "branch_needs_delete_after",
-            "branches_delete_after",
-            "dependencies_delete_of_step",
+            Query::BranchNeedsDeleteAfter,
+            Query::BranchesDeleteAfter,
+            Query::DependenciesDeleteOfStep,
         ] {
             self.queue(self.statement(name, params![id.as_uuid()]));
         }
         // Later steps move up by one. This statement reads the order of the step, so it runs first.
         let params = params![plan.as_uuid(), id.as_uuid()];
-        self.queue(self.statement("steps_close_up", params));
+        self.queue(self.statement(Query::StepsCloseUp, params));
         self.queue(
-            self.statement("step_delete", params![id.as_uuid()])
-                .touching(1),
+            self.statement(Query::StepDelete, params![id.as_uuid()])
+                .expecting(1),
         );
-        self.queue(self.statement("steps_settle", params![plan.as_uuid()]));
+        self.queue(self.statement(Query::StepsSettle, params![plan.as_uuid()]));
     }
 
     fn reorder(&mut self, plan: PlanId, ids: &[StepId]) {
         for (order, id) in (1u32..).zip(ids) {
             let params = params![id.as_uuid(), order];
-            self.queue(self.statement("step_move", params).touching(1));
+            self.queue(self.statement(Query::StepMove, params).expecting(1));
         }
-        self.queue(self.statement("steps_settle", params![plan.as_uuid()]));
+        self.queue(self.statement(Query::StepsSettle, params![plan.as_uuid()]));
     }
 
     pub(crate) fn insert_branch(&mut self, plan: PlanId, made: &Branch, ordinal: u64) {
         let params = branch::inserted(plan, made, ordinal);
-        self.queue(self.statement("branch_insert", params));
+        self.queue(self.statement(Query::BranchInsert, params));
         for needed in made.references() {
             let params = params![needed.as_uuid(), made.id.as_uuid(), plan.as_uuid()];
-            self.queue(self.statement("branch_need_insert", params));
+            self.queue(self.statement(Query::BranchNeedInsert, params));
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::event::{self, Entry};
 use crate::row::step;
 use crate::tx::Tx;
@@ -96,14 +97,16 @@ impl Tx {
     /// Steps of a plan, without the texts of their results.
     pub async fn briefs(&mut self, which: Briefs, limit: u32) -> Result<Vec<StepBrief>, Error> {
         let (name, params) = match which {
-            Briefs::Below(plan, order) => ("briefs_below", params![plan.as_uuid(), order, limit]),
-            Briefs::From(plan, order) => ("briefs_from", params![plan.as_uuid(), order, limit]),
+            Briefs::Below(plan, order) => {
+                (Query::BriefsBelow, params![plan.as_uuid(), order, limit])
+            }
+            Briefs::From(plan, order) => (Query::BriefsFrom, params![plan.as_uuid(), order, limit]),
             Briefs::CompletedBelow(plan, order) => (
-                "briefs_completed_below",
+                Query::BriefsCompletedBelow,
                 params![plan.as_uuid(), order, limit],
             ),
             Briefs::CompletedNeeded(step, order) => (
-                "briefs_completed_needed",
+                Query::BriefsCompletedNeeded,
                 params![step.as_uuid(), order, limit],
             ),
         };
@@ -115,7 +118,7 @@ impl Tx {
     pub async fn summaries(&mut self, ids: &[StepId]) -> Result<Vec<Option<String>>, Error> {
         let questions = ids
             .iter()
-            .map(|id| self.statement("step_summary", params![id.as_uuid()]))
+            .map(|id| self.statement(Query::StepSummary, params![id.as_uuid()]))
             .collect();
         let answers = self.ask(questions).await?.into_iter();
         let read = |row: Row| {
@@ -132,7 +135,7 @@ impl Tx {
     pub async fn data(&mut self, ids: &[StepId]) -> Result<Vec<Option<Json>>, Error> {
         let questions = ids
             .iter()
-            .map(|id| self.statement("step_data", params![id.as_uuid()]))
+            .map(|id| self.statement(Query::StepData, params![id.as_uuid()]))
             .collect();
         let answers = self.ask(questions).await?.into_iter();
         let read = |row: Row| {
@@ -154,14 +157,14 @@ impl Tx {
     ) -> Result<Vec<Excerpt>, Error> {
         let step = step.map(|step| *step.as_uuid());
         let params = params![plan.as_uuid(), step, limit];
-        let rows = self.rows("artifact_excerpts", params).await?;
+        let rows = self.rows(Query::ArtifactExcerpts, params).await?;
         rows.into_iter().map(excerpt).collect()
     }
 
     /// The latest entries of the audit trail, newest first.
     pub async fn recent(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Recent>, Error> {
         let params = params![plan.as_uuid(), limit];
-        let rows = self.rows("events_recent", params).await?;
+        let rows = self.rows(Query::EventsRecent, params).await?;
         rows.into_iter().map(recent).collect()
     }
 
@@ -173,7 +176,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<Entry>, Error> {
         let params = params![plan.as_uuid(), step.as_uuid(), limit];
-        let rows = self.rows("events_of_reviews", params).await?;
+        let rows = self.rows(Query::EventsOfReviews, params).await?;
         rows.into_iter().map(event::entry).collect()
     }
 }

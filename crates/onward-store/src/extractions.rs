@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::tx::Tx;
 use crate::value::{Cells, Row, params};
 
@@ -62,12 +63,12 @@ impl Tx {
             &extraction.actor,
             extraction.created_at,
         ];
-        self.queue(self.statement("extraction_insert", params));
+        self.queue(self.statement(Query::ExtractionInsert, params));
     }
 
     /// An extraction by its id.
     pub async fn extraction(&mut self, id: ExtractionId) -> Result<Option<Extraction>, Error> {
-        let rows = self.rows("extraction", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::Extraction, params![id.as_uuid()]).await?;
         first(Some(rows), extraction)
     }
 
@@ -80,7 +81,7 @@ impl Tx {
     ) -> Result<Option<(ExtractionId, Vec<ExtractionId>)>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
         let params = params![behind, limit];
-        let rows = self.rows("extractions_page", params).await?;
+        let rows = self.rows(Query::ExtractionsPage, params).await?;
         let (mut last, mut lost) = (None, Vec::new());
         for row in rows {
             let (extraction, is_lost) = extraction_and(row, |cells| cells.flag("lost"))?;
@@ -94,9 +95,9 @@ impl Tx {
     /// number. An extraction from an artifact stays as long as the artifact.
     pub async fn forget_extractions(&mut self, before: Timestamp) -> Result<u64, Error> {
         let rows = self
-            .rows("extractions_count_before", params![before])
+            .rows(Query::ExtractionsCountBefore, params![before])
             .await?;
-        self.queue(self.statement("extractions_delete_before", params![before]));
+        self.queue(self.statement(Query::ExtractionsDeleteBefore, params![before]));
         let count = first(Some(rows), |row| {
             row.cells("extractions").u64("extractions")
         });
@@ -110,7 +111,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<Extraction>, Error> {
         let params = params![plan.as_uuid(), limit];
-        let rows = self.rows("extractions_of_plan", params).await?;
+        let rows = self.rows(Query::ExtractionsOfPlan, params).await?;
         rows.into_iter().map(extraction).collect()
     }
 }

@@ -14,8 +14,10 @@ use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::error::Error;
 use crate::memory::By;
+use crate::query::Query;
 use crate::row::{branch, plan, step};
-use crate::tx::{Statement, Tx};
+use crate::statement::Statement;
+use crate::tx::Tx;
 use crate::value::{Cells, Row, params};
 
 /// Data to load with a step.
@@ -125,8 +127,8 @@ pub struct Found {
 impl Tx {
     /// Head of a plan, locked until the commit.
     pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
-        let mut questions = self.hold("plan_held", *id.as_uuid());
-        questions.push(self.statement("plan_facts", params![id.as_uuid()]));
+        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
+        questions.push(self.statement(Query::PlanFacts, params![id.as_uuid()]));
         let mut answers = self.ask(questions).await?;
         let head = answers.pop().unwrap_or_default().into_iter().next();
         head.map(|row| self.head(&mut row.cells("plans")))
@@ -134,8 +136,8 @@ impl Tx {
     }
 
     /// The statement that locks a plan until the commit, if one is needed.
-    fn hold(&self, name: &'static str, id: uuid::Uuid) -> Vec<Statement> {
-        let held = self.must_hold().then(|| self.statement(name, params![id]));
+    fn hold(&self, query: Query, id: uuid::Uuid) -> Vec<Statement> {
+        let held = self.must_hold().then(|| self.statement(query, params![id]));
         held.into_iter().collect()
     }
 
@@ -152,10 +154,10 @@ impl Tx {
             return Ok(StepFacts::of(plan, id, with));
         }
         let name = match with {
-            With::Head | With::Branches => "step_facts",
-            With::Ready => "step_facts_and_ready",
+            With::Head | With::Branches => Query::StepFacts,
+            With::Ready => Query::StepFactsAndReady,
         };
-        let mut questions = self.hold("plan_of_step_held", *id.as_uuid());
+        let mut questions = self.hold(Query::PlanOfStepHeld, *id.as_uuid());
         questions.push(self.statement(name, params![id.as_uuid()]));
         let mut rows = self
             .ask(questions)
@@ -206,11 +208,11 @@ impl Tx {
         {
             return Ok(Some(NextFacts::of(plan)));
         }
-        let mut questions = self.hold("plan_held", *id.as_uuid());
+        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         let ahead = questions.len();
-        questions.push(self.statement("next_facts", params![id.as_uuid()]));
+        questions.push(self.statement(Query::NextFacts, params![id.as_uuid()]));
         if let Some(now) = stalled_at {
-            questions.push(self.statement("steps_stalled", params![id.as_uuid(), now]));
+            questions.push(self.statement(Query::StepsStalled, params![id.as_uuid(), now]));
         }
         let mut answers = self.ask(questions).await?.into_iter().skip(ahead);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
@@ -229,7 +231,7 @@ impl Tx {
     pub async fn ready_without(&mut self, ended: &[StepId]) -> Result<Option<Step>, Error> {
         let questions = ended
             .iter()
-            .map(|id| self.statement("steps_waiting_for", params![id.as_uuid()]))
+            .map(|id| self.statement(Query::StepsWaitingFor, params![id.as_uuid()]))
             .collect();
         let mut first: Option<Step> = None;
         for row in self.ask(questions).await?.into_iter().flatten() {
@@ -252,9 +254,9 @@ impl Tx {
         target: StepId,
     ) -> Result<(SkipTarget, Vec<Step>), Error> {
         let questions = vec![
-            self.statement("step_place", params![id.as_uuid(), target.as_uuid()]),
+            self.statement(Query::StepPlace, params![id.as_uuid(), target.as_uuid()]),
             self.statement(
-                "steps_pending_between",
+                Query::StepsPendingBetween,
                 params![id.as_uuid(), after, target.as_uuid()],
             ),
         ];
@@ -277,10 +279,10 @@ impl Tx {
         id: PlanId,
         now: Timestamp,
     ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
-        let mut questions = self.hold("plan_held", *id.as_uuid());
+        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         let ahead = questions.len();
-        questions.push(self.statement("plan_facts", params![id.as_uuid()]));
-        questions.push(self.statement("steps_stalled", params![id.as_uuid(), now]));
+        questions.push(self.statement(Query::PlanFacts, params![id.as_uuid()]));
+        questions.push(self.statement(Query::StepsStalled, params![id.as_uuid(), now]));
         let mut answers = self.ask(questions).await?.into_iter().skip(ahead);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
@@ -292,7 +294,7 @@ impl Tx {
     /// All steps of a plan that are in progress.
     pub async fn in_progress(&mut self, id: PlanId) -> Result<Vec<Step>, Error> {
         all_steps(
-            self.rows("steps_in_progress", params![id.as_uuid()])
+            self.rows(Query::StepsInProgress, params![id.as_uuid()])
                 .await?,
         )
     }
@@ -300,7 +302,7 @@ impl Tx {
     /// Whether a session has resumed the plan before.
     pub async fn has_resumed(&mut self, id: PlanId, session: &SessionId) -> Result<bool, Error> {
         let params = params![id.as_uuid(), session.as_str()];
-        Ok(!self.rows("resumed_session", params).await?.is_empty())
+        Ok(!self.rows(Query::ResumedSession, params).await?.is_empty())
     }
 
     /// Loads the data for a modification, besides the head of the plan.
@@ -309,23 +311,23 @@ impl Tx {
         let mut questions: Vec<Statement> = Vec::new();
         let by_id = |tx: &Tx, name, id: StepId| tx.statement(name, params![id.as_uuid()]);
         if let Some(step) = what.step {
-            questions.push(by_id(self, "step", step));
+            questions.push(by_id(self, Query::Step, step));
             if what.references {
-                questions.push(by_id(self, "dependents", step));
-                questions.push(by_id(self, "branches_needing", step));
+                questions.push(by_id(self, Query::Dependents, step));
+                questions.push(by_id(self, Query::BranchesNeeding, step));
             }
         }
         if let Some(target) = what.target {
-            questions.push(self.statement("step_place", params![plan, target.as_uuid()]));
+            questions.push(self.statement(Query::StepPlace, params![plan, target.as_uuid()]));
         }
         if let Some(order) = what.branches_after {
-            questions.push(self.statement("branches_count", params![plan, order]));
+            questions.push(self.statement(Query::BranchesCount, params![plan, order]));
         }
         if what.list {
-            questions.push(self.statement("step_ids", params![plan]));
+            questions.push(self.statement(Query::StepIds, params![plan]));
         }
         for order in &what.orders {
-            questions.push(self.statement("step_at", params![plan, *order]));
+            questions.push(self.statement(Query::StepAt, params![plan, *order]));
         }
         let mut answers = self.ask(questions).await?.into_iter();
         let mut found = Found::default();

@@ -5,6 +5,7 @@ use onward_core::{PlanId, Timestamp};
 use uuid::Uuid;
 
 use crate::error::Error;
+use crate::query::Query;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
@@ -39,13 +40,13 @@ impl Tx {
             &feedback.actor,
             feedback.created_at,
         ];
-        self.queue(self.statement("feedback_insert", params));
+        self.queue(self.statement(Query::FeedbackInsert, params));
     }
 
     /// Feedback about a plan, newest first.
     pub async fn feedback_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Feedback>, Error> {
         let params = params![plan.as_uuid(), limit];
-        let rows = self.rows("feedback_of_plan", params).await?;
+        let rows = self.rows(Query::FeedbackOfPlan, params).await?;
         rows.into_iter().map(feedback).collect()
     }
 
@@ -56,7 +57,9 @@ impl Tx {
         limit: u32,
     ) -> Result<Option<FeedbackId>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
-        let rows = self.rows("feedback_page", params![behind, limit]).await?;
+        let rows = self
+            .rows(Query::FeedbackPage, params![behind, limit])
+            .await?;
         let mut last = None;
         for row in rows {
             last = Some(feedback(row)?.id);

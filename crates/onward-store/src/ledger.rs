@@ -11,9 +11,11 @@ use onward_core::{PlanId, Timestamp};
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::call::{self, CallKey, CallRecord, of_call, of_key, of_state};
 use crate::row::session::{self, Session, Turn};
-use crate::tx::{Statement, Tx};
+use crate::statement::Statement;
+use crate::tx::Tx;
 use crate::value::params;
 
 /// Maximum number of calls with the same id that are read.
@@ -31,14 +33,14 @@ pub struct DueSession {
 impl Tx {
     /// Locks a session until the commit, without recording activity.
     pub async fn hold_session(&mut self, id: &str) -> Result<Option<Session>, Error> {
-        let rows = self.rows("session_hold", params![id]).await?;
+        let rows = self.rows(Query::SessionHold, params![id]).await?;
         first(Some(rows), session::session)
     }
 
     /// Records a change to a session that was not reported by its agent.
     pub fn bump_session(&mut self, id: &str, now: Timestamp) {
-        let statement = self.statement("session_bump", params![id, now]);
-        self.queue(statement.touching(1));
+        let statement = self.statement(Query::SessionBump, params![id, now]);
+        self.queue(statement.expecting(1));
         self.note_session(id);
     }
 
@@ -48,7 +50,9 @@ impl Tx {
         since: Timestamp,
         limit: u32,
     ) -> Result<Vec<(String, u64)>, Error> {
-        let rows = self.rows("sessions_changed", params![since, limit]).await?;
+        let rows = self
+            .rows(Query::SessionsChanged, params![since, limit])
+            .await?;
         let read = rows.into_iter().map(|row| {
             let mut cells = row.cells("sessions");
             Ok((cells.string("session_id")?, cells.u64("changes")?))
@@ -63,7 +67,9 @@ impl Tx {
         agent: &str,
         turn: u32,
     ) -> Result<Option<Turn>, Error> {
-        let rows = self.rows("turn_of", params![session, agent, turn]).await?;
+        let rows = self
+            .rows(Query::TurnOf, params![session, agent, turn])
+            .await?;
         first(Some(rows), session::turn)
     }
 
@@ -74,7 +80,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<PlanId>, Error> {
         let rows = self
-            .rows("plans_of_session", params![session, limit])
+            .rows(Query::PlansOfSession, params![session, limit])
             .await?;
         let read = rows
             .into_iter()
@@ -90,7 +96,7 @@ impl Tx {
         turn: u32,
     ) -> Result<u32, Error> {
         let rows = self
-            .rows("call_last_position", params![session, agent, turn])
+            .rows(Query::CallLastPosition, params![session, agent, turn])
             .await?;
         let last = first(Some(rows), |row| row.cells("session_calls").u32("position"))?;
         Ok(last.unwrap_or(0))
@@ -99,7 +105,7 @@ impl Tx {
     /// Adds a call to the log.
     pub fn add_call(&mut self, record: &CallRecord, policy: CallPolicy) {
         let row = of_call(record, policy);
-        self.queue(self.statement("call_insert", row).touching(1));
+        self.queue(self.statement(Query::CallInsert, row).expecting(1));
     }
 
     /// Updates the state of a call.
@@ -107,30 +113,30 @@ impl Tx {
         let mut row = of_key(&record.key);
         row.extend(params![record.status().as_str()]);
         row.extend(of_state(record, policy));
-        self.queue(self.statement("call_update", row).touching(1));
+        self.queue(self.statement(Query::CallUpdate, row).expecting(1));
     }
 
     /// Rebuilds the due times and owners of the open calls of a session.
     pub fn keep_calls_due(&mut self, session: &str) {
-        for name in ["due_calls_clear", "due_calls_fill"] {
+        for name in [Query::DueCallsClear, Query::DueCallsFill] {
             self.queue(self.statement(name, params![session]));
         }
     }
 
     /// Postpones the calls of a session that are due by now.
     pub fn put_off_calls(&mut self, session: &str, until: Timestamp, now: Timestamp) {
-        self.queue(self.statement("due_calls_put_off", params![session, until, now]));
+        self.queue(self.statement(Query::DueCallsPutOff, params![session, until, now]));
     }
 
     /// A call by its key.
     pub async fn call(&mut self, key: &CallKey) -> Result<Option<CallRecord>, Error> {
-        let rows = self.rows("call", of_key(key)).await?;
+        let rows = self.rows(Query::Call, of_key(key)).await?;
         first(Some(rows), call::call)
     }
 
     /// Open calls of a session, in the order in which the model requested them.
     pub async fn open_calls(&mut self, session: &str) -> Result<Vec<CallRecord>, Error> {
-        let rows = self.rows("calls_open", params![session]).await?;
+        let rows = self.rows(Query::CallsOpen, params![session]).await?;
         rows.into_iter().map(call::call).collect()
     }
 
@@ -142,7 +148,7 @@ impl Tx {
         id: &str,
     ) -> Result<Vec<CallRecord>, Error> {
         let rows = self
-            .rows("calls_by_id", params![session, agent, id, SAME_ID])
+            .rows(Query::CallsById, params![session, agent, id, SAME_ID])
             .await?;
         rows.into_iter().map(call::call).collect()
     }
@@ -153,13 +159,15 @@ impl Tx {
         session: &str,
         limit: u32,
     ) -> Result<Vec<CallRecord>, Error> {
-        let rows = self.rows("calls_untold", params![session, limit]).await?;
+        let rows = self
+            .rows(Query::CallsUntold, params![session, limit])
+            .await?;
         rows.into_iter().map(call::call).collect()
     }
 
     /// Records that the agent was notified of all of them.
     pub fn tell_calls(&mut self, session: &str) {
-        self.queue(self.statement("calls_tell", params![session]));
+        self.queue(self.statement(Query::CallsTell, params![session]));
     }
 
     /// The latest calls of a session, in the order in which the model requested them.
@@ -168,13 +176,15 @@ impl Tx {
         session: &str,
         limit: u32,
     ) -> Result<Vec<CallRecord>, Error> {
-        let rows = self.rows("calls_latest", params![session, limit]).await?;
+        let rows = self
+            .rows(Query::CallsLatest, params![session, limit])
+            .await?;
         rows.into_iter().map(call::call).collect()
     }
 
     /// Number of calls of a session in each status.
     pub async fn count_calls(&mut self, session: &str) -> Result<Vec<(CallStatus, u64)>, Error> {
-        let rows = self.rows("calls_count", params![session]).await?;
+        let rows = self.rows(Query::CallsCount, params![session]).await?;
         let read = rows.into_iter().map(|row| {
             let mut cells = row.cells("session_calls");
             Ok((cells.word("status")?, cells.u64("calls")?))
@@ -188,7 +198,7 @@ impl Tx {
         at: Timestamp,
         limit: u32,
     ) -> Result<Vec<DueSession>, Error> {
-        let question = Statement::outside("due_calls_until", params![at, limit]);
+        let question = Statement::without_tenant(Query::DueCallsUntil, params![at, limit]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
         let read = rows.into_iter().map(|row| {
             let mut cells = row.cells("due_calls");
@@ -202,7 +212,7 @@ impl Tx {
 
     /// The processes on a host that run calls, with their sessions and tenants.
     pub async fn owners_on(&mut self, host: &str) -> Result<Vec<(DueSession, Owner)>, Error> {
-        let question = Statement::outside("due_calls_of_host", params![host]);
+        let question = Statement::without_tenant(Query::DueCallsOfHost, params![host]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
         let read = rows.into_iter().map(|row| {
             let mut cells = row.cells("due_calls");

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::plan::{self, Sheet};
 use crate::tx::{Connection, Tx};
 use crate::value::{Row, params};
@@ -47,14 +48,14 @@ impl Tx {
     pub(crate) fn insert_plan(&mut self, sheet: &Sheet) {
         let mut row = plan::changing(&sheet.head);
         row.extend(plan::fixed(sheet));
-        self.queue(self.statement("plan_insert", row));
+        self.queue(self.statement(Query::PlanInsert, row));
         let (id, brief) = (sheet.head.id, &sheet.brief);
         let words = format!(
             "{} {}",
             index_text(&brief.name),
             index_text(&brief.research_question)
         );
-        self.queue(self.statement("plan_words_insert", params![id.as_uuid(), words]));
+        self.queue(self.statement(Query::PlanWordsInsert, params![id.as_uuid(), words]));
     }
 
     /// Plans in these statuses after the cursor, most recent change first.
@@ -67,7 +68,7 @@ impl Tx {
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = place(behind);
         let ask = |status: &PlanStatus| {
-            self.statement("plans_in", params![at, id, now, limit, status.as_str()])
+            self.statement(Query::PlansIn, params![at, id, now, limit, status.as_str()])
         };
         let questions = statuses.iter().map(ask).collect();
         let rows = self.ask(questions).await?.into_iter().flatten();
@@ -96,14 +97,16 @@ impl Tx {
         let statuses: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
         let (statuses, asked) = (statuses.join(" "), self.beginnings(words));
         let params = params![at, id, now, limit, statuses, asked];
-        let rows = self.rows("plans_found", params).await?;
+        let rows = self.rows(Query::PlansFound, params).await?;
         rows.into_iter().map(listed).collect()
     }
 
     /// Number of plans that contain all these words, counted up to `most`.
     pub async fn count_plans_with(&mut self, words: &[String], most: u32) -> Result<u64, Error> {
         let asked = self.beginnings(words);
-        let rows = self.rows("plans_with_words", params![asked, most]).await?;
+        let rows = self
+            .rows(Query::PlansWithWords, params![asked, most])
+            .await?;
         let count = first(Some(rows), |row| row.cells("plan_words").u64("plans"))?;
         Ok(count.unwrap_or(0))
     }
@@ -121,7 +124,7 @@ impl Tx {
 
     /// Number of plans in each status.
     pub async fn count_plans(&mut self) -> Result<Vec<PlanCount>, Error> {
-        let rows = self.rows("plans_by_status", params![]).await?;
+        let rows = self.rows(Query::PlansByStatus, params![]).await?;
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("plans");
@@ -144,7 +147,7 @@ impl Tx {
             .into_iter()
             .filter(|status| status.is_terminal());
         let ask = |status: PlanStatus| {
-            self.statement("plans_ended_before", params![at, limit, status.as_str()])
+            self.statement(Query::PlansEndedBefore, params![at, limit, status.as_str()])
         };
         let questions = over.map(ask).collect();
         let read = |row: Row| {

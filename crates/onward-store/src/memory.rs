@@ -15,6 +15,7 @@ use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::{Commit, Due};
 use crate::error::Error;
+use crate::query::Query;
 use crate::row::event;
 use crate::row::plan::{About, Known};
 use crate::tx::{Changed, Subject, Tx};
@@ -303,8 +304,8 @@ impl Tx {
     /// replayed; then the caller reads the rows, and the error names the corrupt one.
     async fn replay_trail(&mut self, by: By, limit: Limit) -> Result<Option<Box<Recalled>>, Error> {
         let (name, id) = match by {
-            By::Plan(plan) => ("trail_of_plan", *plan.as_uuid()),
-            By::Step(step) => ("trail_of_step", *step.as_uuid()),
+            By::Plan(plan) => (Query::TrailOfPlan, *plan.as_uuid()),
+            By::Step(step) => (Query::TrailOfStep, *step.as_uuid()),
         };
         let rows = self.rows(name, params![id, limit.events, limit.bytes]);
         let rows = rows.await?;

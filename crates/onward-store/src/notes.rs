@@ -6,6 +6,7 @@ use onward_core::{Plan, PlanId, Step, StepId};
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::{plan, skill};
 use crate::tx::Tx;
 use crate::value::{Row, params};
@@ -54,9 +55,9 @@ impl Tx {
             return Ok(OutputNotes::of(&recalled.plan));
         }
         let questions = vec![
-            self.statement("plan_sheet", params![id.as_uuid()]),
-            self.statement("step_notes", params![id.as_uuid()]),
-            self.statement("skills_of_plan", params![id.as_uuid(), skills]),
+            self.statement(Query::PlanSheet, params![id.as_uuid()]),
+            self.statement(Query::StepNotes, params![id.as_uuid()]),
+            self.statement(Query::SkillsOfPlan, params![id.as_uuid(), skills]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let sheet = first(answers.next(), plan::sheet)?;

@@ -9,6 +9,7 @@ use onward_core::{PlanId, StepId, Timestamp};
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
@@ -93,19 +94,21 @@ impl Tx {
             finding.note.as_deref(),
             at,
         ];
-        self.queue(self.statement("notice_insert", params));
+        self.queue(self.statement(Query::NoticeInsert, params));
         self.note(plan);
     }
 
     /// Notifications due by this instant, longest due first. Locks them until the commit.
     pub async fn notices_due(&mut self, at: Timestamp, limit: u32) -> Result<Vec<Notice>, Error> {
-        let rows = self.rows("notices_due_locked", params![at, limit]).await?;
+        let rows = self
+            .rows(Query::NoticesDueLocked, params![at, limit])
+            .await?;
         rows.into_iter().map(notice).collect()
     }
 
     /// When the next notification of this tenant is due.
     pub async fn next_notice_at(&mut self) -> Result<Option<Timestamp>, Error> {
-        let rows = self.rows("notice_first", params![]).await?;
+        let rows = self.rows(Query::NoticeFirst, params![]).await?;
         let at = first(Some(rows), |row| row.cells("notices").maybe_at("next_at"))?;
         Ok(at.flatten())
     }
@@ -123,18 +126,18 @@ impl Tx {
             notice.last_error.as_deref(),
             tries,
         ];
-        self.queue(self.statement("notice_update", params));
+        self.queue(self.statement(Query::NoticeUpdate, params));
     }
 
     /// Notifications of findings after this instant, oldest first.
     pub async fn notices_after(&mut self, at: Timestamp, limit: u32) -> Result<Vec<Notice>, Error> {
-        let rows = self.rows("notices_after", params![at, limit]).await?;
+        let rows = self.rows(Query::NoticesAfter, params![at, limit]).await?;
         rows.into_iter().map(notice).collect()
     }
 
     /// Notifications of the latest findings, newest first.
     pub async fn notices(&mut self, limit: u32) -> Result<Vec<Notice>, Error> {
-        let rows = self.rows("notices_latest", params![limit]).await?;
+        let rows = self.rows(Query::NoticesLatest, params![limit]).await?;
         rows.into_iter().map(notice).collect()
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
@@ -54,7 +55,7 @@ impl Tx {
     /// Adds a version of an output. Search then finds it instead of the previous versions.
     pub fn add_output(&mut self, output: &Output) {
         let params = params![output.plan.as_uuid(), &output.title];
-        self.queue(self.statement("chunks_delete_of_versions", params));
+        self.queue(self.statement(Query::ChunksDeleteOfVersions, params));
         let params = params![
             output.id.as_uuid(),
             output.plan.as_uuid(),
@@ -65,21 +66,21 @@ impl Tx {
             &output.actor,
             output.created_at,
         ];
-        self.queue(self.statement("output_insert", params));
+        self.queue(self.statement(Query::OutputInsert, params));
         self.index(*output.id.as_uuid(), &output.title, &output.content);
     }
 
     /// Last version of the output with this title; 0 if there is none.
     pub async fn last_version(&mut self, plan: PlanId, title: &str) -> Result<u32, Error> {
         let params = params![plan.as_uuid(), title];
-        let rows = self.rows("output_last_version", params).await?;
+        let rows = self.rows(Query::OutputLastVersion, params).await?;
         let version = first(Some(rows), |row| row.cells("outputs").u32("version"))?;
         Ok(version.unwrap_or(0))
     }
 
     /// The plan of an output.
     pub async fn plan_of_output(&mut self, id: OutputId) -> Result<Option<PlanId>, Error> {
-        let rows = self.rows("output_plan", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::OutputPlan, params![id.as_uuid()]).await?;
         first(Some(rows), |row| {
             let mut cells = row.cells("outputs");
             cells.id("output_id")?;
@@ -89,14 +90,14 @@ impl Tx {
 
     /// One version of an output.
     pub async fn output(&mut self, id: OutputId) -> Result<Option<Output>, Error> {
-        let rows = self.rows("output", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::Output, params![id.as_uuid()]).await?;
         first(Some(rows), output)
     }
 
     /// All versions of all outputs of a plan, oldest first.
     pub async fn outputs_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Output>, Error> {
         let params = params![plan.as_uuid(), limit];
-        let rows = self.rows("outputs_of_plan", params).await?;
+        let rows = self.rows(Query::OutputsOfPlan, params).await?;
         rows.into_iter().map(output).collect()
     }
 
@@ -107,7 +108,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<OutputExcerpt>, Error> {
         let params = params![plan.as_uuid(), limit];
-        let rows = self.rows("output_excerpts", params).await?;
+        let rows = self.rows(Query::OutputExcerpts, params).await?;
         rows.into_iter().map(excerpt).collect()
     }
 
@@ -118,7 +119,9 @@ impl Tx {
         limit: u32,
     ) -> Result<Option<OutputId>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
-        let rows = self.rows("outputs_page", params![behind, limit]).await?;
+        let rows = self
+            .rows(Query::OutputsPage, params![behind, limit])
+            .await?;
         let mut last = None;
         for row in rows {
             last = Some(output(row)?.id);

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::commit::Artifact;
 use crate::error::Error;
 use crate::facts::{all_ids, all_steps, first};
+use crate::query::Query;
 use crate::row::plan::{self, Sheet};
 use crate::row::{branch, step};
 use crate::tx::Tx;
@@ -43,15 +44,15 @@ pub struct Derived {
 impl Tx {
     /// A plan without its steps.
     pub async fn sheet(&mut self, id: PlanId) -> Result<Option<Sheet>, Error> {
-        let rows = self.rows("plan_sheet", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::PlanSheet, params![id.as_uuid()]).await?;
         first(Some(rows), plan::sheet)
     }
 
     /// A step, and its plan without the other steps.
     pub async fn sheet_of_step(&mut self, id: StepId) -> Result<Option<(Sheet, Step)>, Error> {
         let questions = vec![
-            self.statement("plan_sheet_of_step", params![id.as_uuid()]),
-            self.statement("step", params![id.as_uuid()]),
+            self.statement(Query::PlanSheetOfStep, params![id.as_uuid()]),
+            self.statement(Query::Step, params![id.as_uuid()]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let sheet = first(answers.next(), plan::sheet)?;
@@ -64,13 +65,13 @@ impl Tx {
         &mut self,
         id: PlanId,
     ) -> Result<Vec<onward_core::branch::Branch>, Error> {
-        let rows = self.rows("branches_all", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::BranchesAll, params![id.as_uuid()]).await?;
         rows.into_iter().map(branch::branch).collect()
     }
 
     /// Plans with ids in this range; at most two.
     pub async fn plans_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<PlanId>, Error> {
-        let rows = self.rows("plans_between", params![from, to]).await?;
+        let rows = self.rows(Query::PlansBetween, params![from, to]).await?;
         Ok(all_ids(Some(rows), "plans", "plan_id")?
             .map(PlanId::new)
             .collect())
@@ -78,7 +79,7 @@ impl Tx {
 
     /// Steps with ids in this range; at most two.
     pub async fn steps_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<StepId>, Error> {
-        let rows = self.rows("steps_between", params![from, to]).await?;
+        let rows = self.rows(Query::StepsBetween, params![from, to]).await?;
         Ok(all_ids(Some(rows), "steps", "step_id")?
             .map(StepId::new)
             .collect())
@@ -91,7 +92,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<PlanId>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
-        let rows = self.rows("plans_page", params![behind, limit]).await?;
+        let rows = self.rows(Query::PlansPage, params![behind, limit]).await?;
         Ok(all_ids(Some(rows), "plans", "plan_id")?
             .map(PlanId::new)
             .collect())
@@ -101,11 +102,11 @@ impl Tx {
     pub async fn whole_plan(&mut self, id: PlanId) -> Result<Option<WholePlan>, Error> {
         let by_plan = |tx: &Tx, name| tx.statement(name, params![id.as_uuid()]);
         let questions = vec![
-            by_plan(self, "plan_sheet"),
-            by_plan(self, "steps_all"),
-            by_plan(self, "branches_all"),
-            by_plan(self, "resumed_sessions"),
-            by_plan(self, "steps_derived"),
+            by_plan(self, Query::PlanSheet),
+            by_plan(self, Query::StepsAll),
+            by_plan(self, Query::BranchesAll),
+            by_plan(self, Query::ResumedSessions),
+            by_plan(self, Query::StepsDerived),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let Some(sheet) = first(answers.next(), plan::sheet)? else {
@@ -135,27 +136,27 @@ impl Tx {
     pub fn delete_plan(&mut self, id: PlanId) {
         // The plan first: events can be deleted only after their plan.
         self.queue(
-            self.statement("plan_delete", params![id.as_uuid()])
-                .touching(1),
+            self.statement(Query::PlanDelete, params![id.as_uuid()])
+                .expecting(1),
         );
         for name in [
-            "events_delete",
-            "steps_delete",
-            "dependencies_delete",
-            "branches_delete",
-            "branch_needs_delete",
-            "resumed_sessions_delete",
-            "idempotency_keys_delete",
-            "feedback_delete",
-            "chunks_delete_of_outputs",
-            "outputs_delete",
-            "artifacts_orphan",
-            "skills_delete_ended",
-            "skills_orphan",
-            "plan_words_delete",
-            "directory_plans_delete",
-            "notices_delete",
-            "due_clear",
+            Query::EventsDelete,
+            Query::StepsDelete,
+            Query::DependenciesDelete,
+            Query::BranchesDelete,
+            Query::BranchNeedsDelete,
+            Query::ResumedSessionsDelete,
+            Query::IdempotencyKeysDelete,
+            Query::FeedbackDelete,
+            Query::ChunksDeleteOfOutputs,
+            Query::OutputsDelete,
+            Query::ArtifactsOrphan,
+            Query::SkillsDeleteEnded,
+            Query::SkillsOrphan,
+            Query::PlanWordsDelete,
+            Query::DirectoryPlansDelete,
+            Query::NoticesDelete,
+            Query::DueClear,
         ] {
             self.queue(self.statement(name, params![id.as_uuid()]));
         }
@@ -164,7 +165,7 @@ impl Tx {
 
     /// An artifact by its id.
     pub async fn artifact(&mut self, id: ArtifactId) -> Result<Option<Artifact>, Error> {
-        let rows = self.rows("artifact", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::Artifact, params![id.as_uuid()]).await?;
         first(Some(rows), artifact)
     }
 
@@ -175,7 +176,9 @@ impl Tx {
         limit: u32,
     ) -> Result<Option<ArtifactId>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
-        let rows = self.rows("artifacts_page", params![behind, limit]).await?;
+        let rows = self
+            .rows(Query::ArtifactsPage, params![behind, limit])
+            .await?;
         let mut last = None;
         for row in rows {
             last = Some(artifact(row)?.id);
@@ -186,7 +189,7 @@ impl Tx {
     /// Artifacts of a plan, oldest first.
     pub async fn artifacts_of(&mut self, id: PlanId, limit: u32) -> Result<Vec<Artifact>, Error> {
         let rows = self
-            .rows("artifacts_of_plan", params![id.as_uuid(), limit])
+            .rows(Query::ArtifactsOfPlan, params![id.as_uuid(), limit])
             .await?;
         rows.into_iter().map(artifact).collect()
     }

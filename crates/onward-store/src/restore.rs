@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::commit::{BRANCHES_PER_EVENT, Due};
 use crate::error::Error;
+use crate::query::Query;
 use crate::row::event::Entry;
 use crate::row::plan::Sheet;
 use crate::row::step;
@@ -23,10 +24,10 @@ impl Tx {
         let mut questions = Vec::new();
         for step in made.steps() {
             ids.push(*step.id().as_uuid());
-            questions.push(by_id(self, "step_is_taken", step.id().as_uuid()));
+            questions.push(by_id(self, Query::StepIsTaken, step.id().as_uuid()));
             for branch in made.branches_after(step.id()) {
                 ids.push(*branch.id.as_uuid());
-                questions.push(by_id(self, "branch_is_taken", branch.id.as_uuid()));
+                questions.push(by_id(self, Query::BranchIsTaken, branch.id.as_uuid()));
             }
         }
         let answers = self.ask(questions).await?;
@@ -60,7 +61,7 @@ impl Tx {
             if step.status() != StepStatus::Pending || !step.superseded.is_empty() {
                 let ended = ended.get(&step.id()).copied().unwrap_or(1);
                 let params = step::changing(step, *stalls_at, ended);
-                self.queue(self.statement("step_update", params).touching(1));
+                self.queue(self.statement(Query::StepUpdate, params).expecting(1));
             }
         }
         for entry in trail {
@@ -87,7 +88,7 @@ impl Tx {
             }
         } else if let Event::SessionResumed { session } = &entry.event {
             let params = params![id.as_uuid(), session.as_str()];
-            self.queue(self.statement("resumed_session_insert", params));
+            self.queue(self.statement(Query::ResumedSessionInsert, params));
         }
         self.log(id, entry);
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::tx::{Connection, Tx};
 use crate::value::{Row, params};
 
@@ -89,7 +90,7 @@ impl Tx {
                 &title,
                 words
             ];
-            self.queue(self.statement("chunk_insert", place));
+            self.queue(self.statement(Query::ChunkInsert, place));
         }
         all.len()
     }
@@ -100,7 +101,7 @@ impl Tx {
             Source::Artifact(id) => *id.as_uuid(),
             Source::Output(id) => *id.as_uuid(),
         };
-        let rows = self.rows("chunk_count", params![id]).await?;
+        let rows = self.rows(Query::ChunkCount, params![id]).await?;
         let count = first(Some(rows), |row| row.cells("chunks").u64("chunks"))?;
         Ok(count.unwrap_or(0))
     }
@@ -125,7 +126,7 @@ impl Tx {
             search.created_before,
             limit,
         ];
-        let rows = self.rows("search", params).await?;
+        let rows = self.rows(Query::Search, params).await?;
         rows.into_iter().map(hit).collect()
     }
 
@@ -135,7 +136,7 @@ impl Tx {
             .iter()
             .map(|word| {
                 let word = self.quoted(std::slice::from_ref(word), true);
-                self.statement("word_count", params![word, most])
+                self.statement(Query::WordCount, params![word, most])
             })
             .collect();
         let answers = self.ask(questions).await?.into_iter();
@@ -165,8 +166,8 @@ impl Tx {
             .iter()
             .map(|hit| {
                 let (name, id) = match hit.source {
-                    Source::Artifact(id) => ("artifact_piece", *id.as_uuid()),
-                    Source::Output(id) => ("output_piece", *id.as_uuid()),
+                    Source::Artifact(id) => (Query::ArtifactPiece, *id.as_uuid()),
+                    Source::Output(id) => (Query::OutputPiece, *id.as_uuid()),
                 };
                 let (start, characters) = hit.chunk;
                 self.statement(name, params![id, start.saturating_add(1), characters])

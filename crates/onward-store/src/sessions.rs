@@ -4,6 +4,7 @@ use onward_core::{PlanId, Timestamp};
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::session::{
     self, Session, SessionLine, Turn, TurnStep, Watched, of_calls, of_turn, of_watched,
 };
@@ -22,13 +23,13 @@ impl Tx {
         subagent: &str,
         now: Timestamp,
     ) -> Result<(Session, Option<Watched>, Option<Turn>), Error> {
-        let touch = self.statement("session_touch", params![id, agent, directory, now]);
-        self.queue(touch.touching(1));
+        let touch = self.statement(Query::SessionTouch, params![id, agent, directory, now]);
+        self.queue(touch.expecting(1));
         self.note_session(id);
         let questions = vec![
-            self.statement("session", params![id]),
-            self.statement("session_agent", params![id, subagent]),
-            self.statement("turn_last", params![id, subagent]),
+            self.statement(Query::Session, params![id]),
+            self.statement(Query::SessionAgent, params![id, subagent]),
+            self.statement(Query::TurnLast, params![id, subagent]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let session = first(answers.next(), session::session)?;
@@ -49,8 +50,8 @@ impl Tx {
         subagent: &str,
     ) -> Result<Option<(Session, Option<Turn>)>, Error> {
         let questions = vec![
-            self.statement("session", params![id]),
-            self.statement("turn_last", params![id, subagent]),
+            self.statement(Query::Session, params![id]),
+            self.statement(Query::TurnLast, params![id, subagent]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let Some(session) = first(answers.next(), session::session)? else {
@@ -68,9 +69,9 @@ impl Tx {
         subagent: &str,
     ) -> Result<Option<(Session, Option<Watched>, Option<Turn>)>, Error> {
         let questions = vec![
-            self.statement("session", params![id]),
-            self.statement("session_agent", params![id, subagent]),
-            self.statement("turn_last", params![id, subagent]),
+            self.statement(Query::Session, params![id]),
+            self.statement(Query::SessionAgent, params![id, subagent]),
+            self.statement(Query::TurnLast, params![id, subagent]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let Some(session) = first(answers.next(), session::session)? else {
@@ -85,14 +86,14 @@ impl Tx {
     pub fn keep_watched(&mut self, session: &str, watched: &Watched) {
         let mut row = params![session];
         row.extend(of_watched(watched));
-        self.queue(self.statement("session_agent_write", row).touching(1));
+        self.queue(self.statement(Query::SessionAgentWrite, row).expecting(1));
     }
 
     /// Inserts or updates a turn.
     pub fn write_turn(&mut self, session: &str, turn: &Turn) {
         let mut row = params![session];
         row.extend(of_turn(turn));
-        self.queue(self.statement("turn_write", row).touching(1));
+        self.queue(self.statement(Query::TurnWrite, row).expecting(1));
     }
 
     /// Adds a step to a turn.
@@ -108,37 +109,40 @@ impl Tx {
             step.idle_steps,
             &of_calls(&step.calls),
         ];
-        self.queue(self.statement("turn_step_insert", row).touching(1));
+        self.queue(self.statement(Query::TurnStepInsert, row).expecting(1));
     }
 
     /// Ends a session and all its open turns.
     pub fn end_session(&mut self, id: &str, now: Timestamp) {
-        self.queue(self.statement("turns_end", params![id, now]));
-        self.queue(self.statement("session_end", params![id, now]).touching(1));
+        self.queue(self.statement(Query::TurnsEnd, params![id, now]));
+        self.queue(
+            self.statement(Query::SessionEnd, params![id, now])
+                .expecting(1),
+        );
     }
 
     /// Switches the monitoring of a session off or on.
     pub fn switch_session(&mut self, id: &str, off: bool, now: Timestamp) {
-        let statement = self.statement("session_switch", params![id, off, now]);
-        self.queue(statement.touching(1));
+        let statement = self.statement(Query::SessionSwitch, params![id, off, now]);
+        self.queue(statement.expecting(1));
         self.note_session(id);
     }
 
     /// Sessions whose id begins with `id`; at most two.
     pub async fn sessions_beginning(&mut self, id: &str) -> Result<Vec<Session>, Error> {
-        let rows = self.rows("sessions_beginning", params![id]).await?;
+        let rows = self.rows(Query::SessionsBeginning, params![id]).await?;
         rows.into_iter().map(session::session).collect()
     }
 
     /// The sessions with the most recent activity.
     pub async fn sessions(&mut self, limit: u32) -> Result<Vec<SessionLine>, Error> {
-        let rows = self.rows("sessions_latest", params![limit]).await?;
+        let rows = self.rows(Query::SessionsLatest, params![limit]).await?;
         rows.into_iter().map(session::line).collect()
     }
 
     /// The latest turns of a session, in the order in which they began.
     pub async fn turns(&mut self, id: &str, limit: u32) -> Result<Vec<Turn>, Error> {
-        let rows = self.rows("turns_of_session", params![id, limit]).await?;
+        let rows = self.rows(Query::TurnsOfSession, params![id, limit]).await?;
         rows.into_iter().map(session::turn).collect()
     }
 
@@ -150,19 +154,21 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<TurnStep>, Error> {
         let params = params![id, &turn.agent, turn.number, limit];
-        let rows = self.rows("turn_steps_latest", params).await?;
+        let rows = self.rows(Query::TurnStepsLatest, params).await?;
         rows.into_iter().map(session::step).collect()
     }
 
     /// Records that a plan was worked on from a directory.
     pub fn link_directory(&mut self, directory: &str, plan: PlanId, now: Timestamp) {
         let row = params![directory, plan.as_uuid(), now];
-        self.queue(self.statement("directory_plan_write", row));
+        self.queue(self.statement(Query::DirectoryPlanWrite, row));
     }
 
     /// The open plan that was most recently worked on from a directory.
     pub async fn plan_of_directory(&mut self, directory: &str) -> Result<Option<PlanId>, Error> {
-        let rows = self.rows("directory_plan_open", params![directory]).await?;
+        let rows = self
+            .rows(Query::DirectoryPlanOpen, params![directory])
+            .await?;
         first(Some(rows), |row| {
             row.cells("directory_plans").id("plan_id").map(PlanId::new)
         })
@@ -170,15 +176,17 @@ impl Tx {
 
     /// Deletes sessions without activity since this instant; returns their number.
     pub async fn forget_sessions(&mut self, before: Timestamp) -> Result<u64, Error> {
-        let rows = self.rows("sessions_count_before", params![before]).await?;
+        let rows = self
+            .rows(Query::SessionsCountBefore, params![before])
+            .await?;
         for name in [
-            "due_calls_delete_before",
-            "session_calls_delete_before",
-            "turn_steps_delete_before",
-            "turns_delete_before",
-            "session_agents_delete_before",
-            "sessions_delete_before",
-            "directory_plans_delete_before",
+            Query::DueCallsDeleteBefore,
+            Query::SessionCallsDeleteBefore,
+            Query::TurnStepsDeleteBefore,
+            Query::TurnsDeleteBefore,
+            Query::SessionAgentsDeleteBefore,
+            Query::SessionsDeleteBefore,
+            Query::DirectoryPlansDeleteBefore,
         ] {
             self.queue(self.statement(name, params![before]));
         }

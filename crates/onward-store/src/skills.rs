@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::skill;
 use crate::tx::Tx;
 use crate::value::params;
@@ -39,7 +40,7 @@ impl Tx {
         &mut self,
         id: SkillExecutionId,
     ) -> Result<Option<SkillExecution>, Error> {
-        let rows = self.rows("skill_seen", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::SkillSeen, params![id.as_uuid()]).await?;
         first(Some(rows), skill::skill)
     }
 
@@ -55,7 +56,7 @@ impl Tx {
             (cursor.started_at, *cursor.execution.as_uuid())
         });
         let params = params![at, id, status.map(SkillStatus::as_str), name, limit];
-        let rows = self.rows("skills_listed", params).await?;
+        let rows = self.rows(Query::SkillsListed, params).await?;
         rows.into_iter().map(skill::skill).collect()
     }
 
@@ -65,8 +66,8 @@ impl Tx {
         since: Timestamp,
     ) -> Result<(Vec<SkillCount>, u64), Error> {
         let questions = vec![
-            self.statement("skills_by_status", params![]),
-            self.statement("skills_failed_since", params![since]),
+            self.statement(Query::SkillsByStatus, params![]),
+            self.statement(Query::SkillsFailedSince, params![since]),
         ];
         let mut answers = self.ask(questions).await?.into_iter();
         let counts = answers.next().unwrap_or_default().into_iter().map(|row| {
@@ -86,7 +87,7 @@ impl Tx {
 
     /// An execution, locked until the commit.
     pub async fn skill(&mut self, id: SkillExecutionId) -> Result<Option<SkillExecution>, Error> {
-        let rows = self.rows("skill_locked", params![id.as_uuid()]).await?;
+        let rows = self.rows(Query::SkillLocked, params![id.as_uuid()]).await?;
         first(Some(rows), skill::skill)
     }
 
@@ -97,7 +98,7 @@ impl Tx {
         session: &SessionId,
     ) -> Result<Option<SkillExecution>, Error> {
         let params = params![session.as_str()];
-        let rows = self.rows("skill_free_locked", params).await?;
+        let rows = self.rows(Query::SkillFreeLocked, params).await?;
         first(Some(rows), skill::skill)
     }
 
@@ -108,7 +109,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<SkillExecution>, Error> {
         let params = params![plan.as_uuid(), limit];
-        let rows = self.rows("skills_of_plan", params).await?;
+        let rows = self.rows(Query::SkillsOfPlan, params).await?;
         rows.into_iter().map(skill::skill).collect()
     }
 
@@ -119,7 +120,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Option<SkillExecutionId>, Error> {
         let behind = behind.map_or(Uuid::nil(), |id| *id.as_uuid());
-        let rows = self.rows("skills_page", params![behind, limit]).await?;
+        let rows = self.rows(Query::SkillsPage, params![behind, limit]).await?;
         let mut last = None;
         for row in rows {
             last = Some(skill::skill(row)?.id);
@@ -131,12 +132,12 @@ impl Tx {
     pub fn add_skill(&mut self, execution: &SkillExecution) {
         let mut row = skill::changing(execution);
         row.extend(skill::fixed(execution));
-        self.queue(self.statement("skill_insert", row));
+        self.queue(self.statement(Query::SkillInsert, row));
     }
 
     /// Updates an existing execution.
     pub fn change_skill(&mut self, execution: &SkillExecution) {
         let row = skill::changing(execution);
-        self.queue(self.statement("skill_update", row).touching(1));
+        self.queue(self.statement(Query::SkillUpdate, row).expecting(1));
     }
 }

@@ -4,6 +4,7 @@ use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::step::{self, StepLine};
 use crate::tx::Tx;
 use crate::value::params;
@@ -32,21 +33,21 @@ impl Tx {
     ) -> Result<Vec<StepLine>, Error> {
         let plan = plan.as_uuid();
         let statement = match which {
-            Which::All => self.statement("step_lines", params![plan, behind, limit]),
+            Which::All => self.statement(Query::StepLines, params![plan, behind, limit]),
             // Steps in these two statuses are few, and have separate indexes.
             Which::In(StepStatus::InProgress) => {
-                self.statement("step_lines_in_progress", params![plan, behind, limit])
+                self.statement(Query::StepLinesInProgress, params![plan, behind, limit])
             }
             Which::In(StepStatus::AwaitingInput) => {
-                self.statement("step_lines_awaiting_input", params![plan, behind, limit])
+                self.statement(Query::StepLinesAwaitingInput, params![plan, behind, limit])
             }
             Which::In(status) => self.statement(
-                "step_lines_of_status",
+                Query::StepLinesOfStatus,
                 params![plan, behind, limit, status.as_str()],
             ),
-            Which::Done => self.statement("step_lines_done", params![plan, behind, limit]),
+            Which::Done => self.statement(Query::StepLinesDone, params![plan, behind, limit]),
             Which::StalledAt(now) => {
-                self.statement("step_lines_stalled", params![plan, now, limit])
+                self.statement(Query::StepLinesStalled, params![plan, now, limit])
             }
         };
         let rows = self.ask(vec![statement]).await?.pop().unwrap_or_default();
@@ -57,7 +58,7 @@ impl Tx {
     pub async fn lines_of(&mut self, ids: &[StepId]) -> Result<Vec<StepLine>, Error> {
         let questions = ids
             .iter()
-            .map(|id| self.statement("step_line", params![id.as_uuid()]))
+            .map(|id| self.statement(Query::StepLine, params![id.as_uuid()]))
             .collect();
         let rows = self.ask(questions).await?.into_iter().flatten();
         let lines: Result<Vec<StepLine>, Error> = rows.map(step::line).collect();
@@ -70,8 +71,8 @@ impl Tx {
     /// dependencies. Does not lock it.
     pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {
         let questions = vec![
-            self.statement("steps_undelivered", params![plan.as_uuid()]),
-            self.statement("steps_ready", params![plan.as_uuid()]),
+            self.statement(Query::StepsUndelivered, params![plan.as_uuid()]),
+            self.statement(Query::StepsReady, params![plan.as_uuid()]),
         ];
         let mut rows = self.ask(questions).await?.into_iter().flatten();
         let step = rows.next().map(step::step).transpose()?;
@@ -80,7 +81,9 @@ impl Tx {
 
     /// Number of pending steps with open dependencies.
     pub async fn count_blocked(&mut self, plan: PlanId) -> Result<u32, Error> {
-        let rows = self.rows("steps_blocked", params![plan.as_uuid()]).await?;
+        let rows = self
+            .rows(Query::StepsBlocked, params![plan.as_uuid()])
+            .await?;
         let blocked = first(Some(rows), |row| row.cells("steps").u32("blocked"))?;
         Ok(blocked.unwrap_or(0))
     }
@@ -93,7 +96,7 @@ impl Tx {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Error> {
         let params = params![plan.as_uuid(), now];
-        let rows = self.rows("step_next_stall", params).await?;
+        let rows = self.rows(Query::StepNextStall, params).await?;
         let at = first(Some(rows), |row| row.cells("steps").maybe_at("stalls_at"))?;
         Ok(at.flatten())
     }
@@ -101,7 +104,7 @@ impl Tx {
     /// Pending reviews of all plans, oldest first.
     pub async fn open_reviews(&mut self, limit: u32) -> Result<Vec<(PlanId, Step)>, Error> {
         let params = params![Timestamp::MIN, limit];
-        let rows = self.rows("steps_reviewed", params).await?;
+        let rows = self.rows(Query::StepsReviewed, params).await?;
         rows.into_iter().map(step::step).collect()
     }
 }

@@ -6,6 +6,7 @@ use onward_core::{Event, PlanId, StepId};
 
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::row::event::{self, Entry};
 use crate::tx::Tx;
 use crate::value::params;
@@ -22,7 +23,7 @@ impl Tx {
         limit: u32,
     ) -> Result<Vec<Entry>, Error> {
         let params = params![plan.as_uuid(), behind, limit];
-        let rows = self.rows("events_after", params).await?;
+        let rows = self.rows(Query::EventsAfter, params).await?;
         rows.into_iter().map(event::entry).collect()
     }
 
@@ -43,7 +44,7 @@ impl Tx {
     /// The latest entries, newest first.
     pub async fn latest(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
         let params = params![plan.as_uuid(), i64::MAX, limit];
-        let rows = self.rows("events_latest", params).await?;
+        let rows = self.rows(Query::EventsLatest, params).await?;
         rows.into_iter().map(event::entry).collect()
     }
 
@@ -60,10 +61,10 @@ impl Tx {
         let rows = match name {
             Some(name) => {
                 let params = params![plan, from, limit, name];
-                self.rows("events_latest_named", params).await?
+                self.rows(Query::EventsLatestNamed, params).await?
             }
             None => {
-                self.rows("events_latest", params![plan, from, limit])
+                self.rows(Query::EventsLatest, params![plan, from, limit])
                     .await?
             }
         };
@@ -74,7 +75,7 @@ impl Tx {
     /// completed.
     pub async fn completion(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {
         let rows = self
-            .rows("step_ended_commit", params![step.as_uuid()])
+            .rows(Query::StepEndedCommit, params![step.as_uuid()])
             .await?;
         let ended = first(Some(rows), |row| {
             let mut cells = row.cells("steps");

@@ -14,50 +14,10 @@ use crate::backend::{postgres, sqlite};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
 use crate::memory::{Long, Memory, Recalled};
+use crate::query::Query;
 use crate::row::plan::Known;
+use crate::statement::{Expect, Statement};
 use crate::value::{IntoValue, Row, Value};
-
-/// A statement with its parameters.
-#[derive(Debug, Clone)]
-pub(crate) struct Statement {
-    pub(crate) name: &'static str,
-    pub(crate) params: Vec<Value>,
-    /// Number of rows it must affect, if that is checked.
-    pub(crate) touches: Option<u64>,
-}
-
-impl Statement {
-    /// A statement without a tenant: for the tables outside row security and for maintenance.
-    pub(crate) fn outside(name: &'static str, params: Vec<Value>) -> Self {
-        Self {
-            name,
-            params,
-            touches: None,
-        }
-    }
-
-    /// Requires that the statement affects exactly `rows` rows; otherwise the transaction fails.
-    pub(crate) fn touching(mut self, rows: u64) -> Self {
-        self.touches = Some(rows);
-        self
-    }
-
-    /// Whether it checks the version of a plan, and fails if that version has changed.
-    fn is_guard(&self) -> bool {
-        matches!(self.name, "plan_update" | "plan_move")
-    }
-
-    /// Fails if the statement affected another number of rows than required.
-    pub(crate) fn check(&self, touched: u64) -> Result<(), Error> {
-        match self.touches {
-            Some(expected) if expected != touched => Err(Error::Refused(format!(
-                "`{}` touched {touched} rows, expected {expected}",
-                self.name
-            ))),
-            Some(_) | None => Ok(()),
-        }
-    }
-}
 
 /// The connection that a transaction uses.
 pub(crate) enum Connection {
@@ -159,14 +119,14 @@ impl Tx {
     }
 
     /// A statement of this tenant: `$1` is the tenant, `$2` the first of `params`.
-    pub(crate) fn statement(&self, name: &'static str, params: Vec<Value>) -> Statement {
+    pub(crate) fn statement(&self, query: Query, params: Vec<Value>) -> Statement {
         let mut all = Vec::with_capacity(params.len() + 1);
         all.push((&self.tenant).into_value());
         all.extend(params);
         Statement {
-            name,
+            query,
             params: all,
-            touches: None,
+            expect: Expect::Any,
         }
     }
 
@@ -225,7 +185,7 @@ impl Tx {
         let mut batch = std::mem::take(&mut self.queued);
         let changes = batch.len();
         self.written |= changes > 0;
-        self.guarded |= batch.iter().any(Statement::is_guard);
+        self.guarded |= batch.iter().any(Statement::checks_version);
         batch.extend(questions);
         let mut answers = match &mut self.connection {
             Connection::Sqlite(connection) => connection.run(&batch)?,
@@ -237,10 +197,10 @@ impl Tx {
     /// Runs one query and returns its rows.
     pub(crate) async fn rows(
         &mut self,
-        name: &'static str,
+        query: Query,
         params: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        let statement = self.statement(name, params);
+        let statement = self.statement(query, params);
         let mut answers = self.ask(vec![statement]).await?;
         Ok(answers.pop().unwrap_or_default())
     }
@@ -272,7 +232,7 @@ impl Tx {
                 saw_one_moment || connection.is_unavailable()
             }
         };
-        let guarded = self.guarded || self.queued.iter().any(Statement::is_guard);
+        let guarded = self.guarded || self.queued.iter().any(Statement::checks_version);
         self.torn || !(is_certain || guarded)
     }
 

@@ -8,7 +8,9 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::facts::first;
-use crate::tx::{Statement, Tx};
+use crate::query::Query;
+use crate::statement::Statement;
+use crate::tx::Tx;
 use crate::value::{Value, params};
 
 /// A tool call in the request log.
@@ -70,14 +72,14 @@ pub struct DuePlan {
 impl Tx {
     /// Next due time of the sweep, over all tenants.
     pub async fn first_due(&mut self) -> Result<Option<Timestamp>, Error> {
-        let question = Statement::outside("due_first", params![]);
+        let question = Statement::without_tenant(Query::DueFirst, params![]);
         let rows = self.ask(vec![question]).await?.pop();
         Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
     }
 
     /// Plans of all tenants that are due by this instant, longest due first.
     pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
-        let question = Statement::outside("due_until", params![at, limit]);
+        let question = Statement::without_tenant(Query::DueUntil, params![at, limit]);
         let rows = self.ask(vec![question]).await?.pop().unwrap_or_default();
         rows.into_iter()
             .map(|row| {
@@ -93,12 +95,12 @@ impl Tx {
 
     /// Adds a call to the log.
     pub fn log_call(&mut self, call: &WrittenCall) {
-        self.queue(self.statement("tool_call_insert", call.0.clone()));
+        self.queue(self.statement(Query::ToolCallInsert, call.0.clone()));
     }
 
     /// The latest calls, newest first.
     pub async fn calls(&mut self, limit: u32) -> Result<Vec<ToolCall>, Error> {
-        let rows = self.rows("tool_calls_latest", params![limit]).await?;
+        let rows = self.rows(Query::ToolCallsLatest, params![limit]).await?;
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("tool_calls");
@@ -120,16 +122,16 @@ impl Tx {
     /// Deletes calls from before this instant; returns their number.
     pub async fn forget_calls(&mut self, before: Timestamp) -> Result<u64, Error> {
         let rows = self
-            .rows("tool_calls_count_before", params![before])
+            .rows(Query::ToolCallsCountBefore, params![before])
             .await?;
-        self.queue(self.statement("tool_calls_delete_before", params![before]));
+        self.queue(self.statement(Query::ToolCallsDeleteBefore, params![before]));
         Ok(first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0))
     }
 
     /// Number of chunks, and inconsistencies of the search index with their counts.
     pub async fn index_faults(&mut self) -> Result<(u64, Vec<(Arc<str>, u64)>), Error> {
         let (mut chunks, mut faults) = (0, Vec::new());
-        for row in self.rows("index_faults", params![]).await? {
+        for row in self.rows(Query::IndexFaults, params![]).await? {
             let mut cells = row.cells("chunks");
             let (what, many) = (cells.text("what")?, cells.u64("many")?);
             match &*what {
@@ -143,8 +145,8 @@ impl Tx {
 
     /// Integrity errors of the database file; empty if it is intact.
     pub async fn file_faults(&mut self) -> Result<Vec<String>, Error> {
-        let questions = ["quick_check_begin", "quick_check"];
-        let questions = questions.map(|name| Statement::outside(name, params![]));
+        let questions = [Query::QuickCheckBegin, Query::QuickCheck];
+        let questions = questions.map(|name| Statement::without_tenant(name, params![]));
         let rows = self.ask(questions.into()).await?.pop().unwrap_or_default();
         let mut faults = Vec::new();
         for row in rows {

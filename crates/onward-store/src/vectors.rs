@@ -14,8 +14,10 @@ use uuid::Uuid;
 use crate::backend::sqlite;
 use crate::error::Error;
 use crate::facts::first;
+use crate::query::Query;
 use crate::search::{Hit, Search, hit};
-use crate::tx::{Connection, Statement, Tx};
+use crate::statement::Statement;
+use crate::tx::{Connection, Tx};
 use crate::value::{IntoValue, Row, Value, params};
 
 /// Number of chunks that are re-ranked by their vectors.
@@ -132,7 +134,9 @@ pub enum Pgvector {
 impl Tx {
     /// Chunks that this model has not embedded.
     pub async fn chunks_waiting(&mut self, model: &str, limit: u32) -> Result<Vec<Waiting>, Error> {
-        let rows = self.rows("chunks_waiting", params![model, limit]).await?;
+        let rows = self
+            .rows(Query::ChunksWaiting, params![model, limit])
+            .await?;
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("chunk_signs");
@@ -152,12 +156,13 @@ impl Tx {
         let sign = self.sign(&sign.unwrap_or_default());
         // The sign first: its row lock serializes this with a concurrent deletion of the chunk.
         let params = params![source, ordinal, model, sign];
-        self.queue(self.statement("sign_set", params));
+        self.queue(self.statement(Query::SignSet, params));
         let statement = match &embedded.vector {
-            Some(vector) => {
-                self.statement("vector_put", params![source, ordinal, vector.to_bytes()])
-            }
-            None => self.statement("vector_drop", params![source, ordinal]),
+            Some(vector) => self.statement(
+                Query::VectorPut,
+                params![source, ordinal, vector.to_bytes()],
+            ),
+            None => self.statement(Query::VectorDrop, params![source, ordinal]),
         };
         self.queue(statement);
     }
@@ -198,9 +203,9 @@ impl Tx {
             }
         };
         if let Connection::Sqlite(connection) = &self.connection {
-            let (near, vectors) = (self.near(&asked), self.statement("vector", Vec::new()));
+            let (near, vectors) = (self.near(&asked), self.statement(Query::Vector, Vec::new()));
             let sign = Vector::pack_bits(&vector.sign_bits());
-            let changes = self.statement("sign_changes", Vec::new());
+            let changes = self.statement(Query::SignChanges, Vec::new());
             let asked = sqlite::Asked {
                 tenant: self.tenant(),
                 model,
@@ -239,7 +244,7 @@ impl Tx {
             search.created_after,
             search.created_before,
         ];
-        self.statement("near", params)
+        self.statement(Query::Near, params)
     }
 
     /// These chunks with their vectors, on a server. An unfiltered search tries the tenant's index
@@ -248,7 +253,7 @@ impl Tx {
         if !asked.search.is_filtered() {
             let sign = self.sign(&asked.vector.sign_bits());
             let params = params![asked.model, sign, asked.among];
-            let rows = self.rows("near_by_index", params).await?;
+            let rows = self.rows(Query::NearByIndex, params).await?;
             if u32::try_from(rows.len()).is_ok_and(|rows| rows >= asked.among) {
                 return Ok(rows);
             }
@@ -265,9 +270,9 @@ impl Tx {
     ) -> Result<Vec<Near>, Error> {
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let chunks: Vec<_> = chunks.into_iter().take(most).collect();
-        let questions = chunks
-            .iter()
-            .map(|((source, ordinal), _)| self.statement("near_hit", params![*source, *ordinal]));
+        let questions = chunks.iter().map(|((source, ordinal), _)| {
+            self.statement(Query::NearHit, params![*source, *ordinal])
+        });
         let questions = questions.collect();
         let answers = self.ask(questions).await?.into_iter().zip(chunks);
         let mut found = Vec::new();
@@ -285,7 +290,7 @@ impl Tx {
         if matches!(self.connection, Connection::Sqlite(_)) {
             return Ok(None);
         }
-        let rows = self.rows("many_signs", params![model, MANY]).await?;
+        let rows = self.rows(Query::ManySigns, params![model, MANY]).await?;
         let (tenant, model) = (Arc::clone(self.tenant()), Arc::clone(model));
         first(Some(rows), |row| {
             let mut cells = row.cells("chunk_signs");
@@ -301,7 +306,7 @@ impl Tx {
     /// Number of chunks in each state for the current model; without a model, all are waiting.
     pub async fn index_health(&mut self, model: Option<&str>) -> Result<IndexHealth, Error> {
         let mut health = IndexHealth::default();
-        for row in self.rows("chunks_by_model", params![]).await? {
+        for row in self.rows(Query::ChunksByModel, params![]).await? {
             let mut cells = row.cells("chunk_signs");
             let embedded_by: Arc<str> = cells.text("model")?;
             let (chunks, refused) = (cells.u64("chunks")?, cells.u64("refused")?);
@@ -319,9 +324,9 @@ impl Tx {
     /// Deletes index entries whose source is missing.
     pub fn drop_lost_index(&mut self) {
         for name in [
-            "chunks_delete_lost",
-            "signs_delete_lost",
-            "vectors_delete_lost",
+            Query::ChunksDeleteLost,
+            Query::SignsDeleteLost,
+            Query::VectorsDeleteLost,
         ] {
             self.queue(self.statement(name, Vec::new()));
         }
@@ -334,13 +339,15 @@ impl Tx {
         behind: Uuid,
         limit: u32,
     ) -> Result<Option<(Uuid, u64, u64)>, Error> {
-        let rows = self.rows("sources_page", params![behind, limit]).await?;
+        let rows = self
+            .rows(Query::SourcesPage, params![behind, limit])
+            .await?;
         let mut done = None;
         for row in rows {
             let mut cells = row.cells("artifacts");
             let id = cells.id("source_id")?;
             let (title, content) = (cells.text("title")?, cells.text("content")?);
-            self.queue(self.statement("chunks_delete_of_source", params![id]));
+            self.queue(self.statement(Query::ChunksDeleteOfSource, params![id]));
             let chunks = self.index(id, &title, &content);
             let (_, sources, all) = done.unwrap_or((id, 0, 0));
             let chunks = u64::try_from(chunks).unwrap_or(u64::MAX);

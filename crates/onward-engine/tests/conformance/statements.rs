@@ -1,10 +1,9 @@
-//! The SQL statements in the store's `.sql` files: each is used, each can be prepared on both
-//! backends with the parameter types that the store binds, and frequent statements use an index.
+//! The SQL statements in the store's `.sql` files: frequent statements use an index, and differences
+//! between the backends are explained.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::database::{Backend, TestDatabase};
+use crate::database::Backend;
 use crate::harness::Harness;
 use crate::on_both_databases;
 
@@ -86,48 +85,6 @@ fn statements(backend: Backend) -> Vec<Statement> {
 }
 
 #[test]
-fn every_statement_is_used_and_both_backends_have_the_same_names() {
-    let sources = read_files(&store_crate().join("src"), "rs").concat();
-    for backend in [Backend::Sqlite, Backend::Postgres] {
-        let all = statements(backend).into_iter();
-        let mut names: Vec<String> = all.map(|statement| statement.name).collect();
-        assert!(names.len() > 60, "only {} statements found", names.len());
-        for name in &names {
-            assert!(
-                sources.contains(&format!("\"{name}\"")),
-                "`{name}` is not used"
-            );
-        }
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), statements(backend).len(), "duplicate name");
-    }
-    // PostgreSQL only: row locks and the vector index. SQLite only: updates that avoid writing to
-    // indexes, and the change counter of the in-memory vectors.
-    let one_backend_only = [
-        "many_signs",
-        "near_by_index",
-        "plan_held",
-        "plan_of_step_held",
-        "plan_touch",
-        "plan_update",
-        "sign_changes",
-    ];
-    let names = |backend| {
-        statements(backend)
-            .into_iter()
-            .map(|statement| statement.name)
-            .filter(|name| !one_backend_only.contains(&name.as_str()))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        names(Backend::Sqlite),
-        names(Backend::Postgres),
-        "both backends have the same statements"
-    );
-}
-
-#[test]
 fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
     for file in read_files(&store_crate().join("src/query"), "sql") {
         let mut lines = file.lines().peekable();
@@ -136,35 +93,6 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
                 let reason = lines.peek().copied().unwrap_or_default();
                 assert!(reason.starts_with("-- Differs "), "{line}");
             }
-        }
-    }
-}
-
-async fn every_statement_can_be_prepared_with_the_bound_types(harness: &Harness) {
-    match &harness.database {
-        TestDatabase::File(dir) => {
-            let file = rusqlite::Connection::open(dir.database_path()).unwrap();
-            file.busy_timeout(Duration::from_secs(20)).unwrap();
-            for Statement { name, text } in statements(Backend::Sqlite) {
-                if let Err(error) = file.prepare(&text) {
-                    panic!("`{name}`: {error}");
-                }
-            }
-        }
-        TestDatabase::Server(_) => {
-            let prepares: String = statements(Backend::Postgres)
-                .iter()
-                .map(|Statement { name, text }| format!("PREPARE s_{name} AS {text};\n"))
-                .collect();
-            // The store binds these five types. A parameter that the server infers as another type
-            // would fail at run time.
-            let types = harness.sql(&format!(
-                "{prepares} SELECT name, parameter_types FROM pg_prepared_statements, \
-                 unnest(parameter_types) AS type WHERE type NOT IN \
-                 ('text'::regtype, 'uuid'::regtype, 'bigint'::regtype, 'float8'::regtype, \
-                 'bytea'::regtype)"
-            ));
-            assert_eq!(types.as_deref(), Ok(""));
         }
     }
 }
@@ -274,7 +202,4 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
     }
 }
 
-on_both_databases![
-    every_statement_can_be_prepared_with_the_bound_types,
-    frequent_statements_use_an_index,
-];
+on_both_databases![frequent_statements_use_an_index];

@@ -36,8 +36,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::sql::{self, Dialect};
-use crate::tx::Statement;
+use crate::query::{Dialect, Query};
+use crate::statement::Statement;
 use crate::value::{Columns, Row, Value};
 
 /// Capacity of the prepared statement cache: more than there are statements.
@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) file: rusqlite::Connection,
     /// Sign-bit cache, shared by all readers of the file.
     held: Held,
-    columns: HashMap<&'static str, Columns>,
+    columns: HashMap<Query, Columns>,
 }
 
 impl Connection {
@@ -105,8 +105,8 @@ impl Connection {
     }
 
     fn one(&mut self, statement: &Statement) -> Result<Vec<Row>, Error> {
-        let text = sql::text(statement.name, Dialect::Sqlite);
-        let failed = |why| error::running(why, statement.name);
+        let text = statement.query.text(Dialect::Sqlite);
+        let failed = |why| error::running(why, statement.query.name());
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
         let params = rusqlite::params_from_iter(&statement.params);
         let width = prepared.column_count();
@@ -115,7 +115,7 @@ impl Connection {
             statement.check(u64::try_from(touched).unwrap_or(u64::MAX))?;
             return Ok(Vec::new());
         }
-        let columns = self.columns.entry(statement.name).or_insert_with(|| {
+        let columns = self.columns.entry(statement.query).or_insert_with(|| {
             let names = prepared.column_names();
             names.into_iter().map(str::to_owned).collect()
         });

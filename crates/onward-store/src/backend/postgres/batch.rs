@@ -10,7 +10,7 @@ use super::error;
 use super::pipeline::{Sent, in_order};
 use super::shape::{Shape, text, together, values};
 use crate::error::Error;
-use crate::tx::Statement;
+use crate::statement::Statement;
 use crate::value::{Row, Value};
 
 /// Statements sent as one prepared statement.
@@ -33,8 +33,11 @@ impl<'b> Batch<'b> {
         while !statements.is_empty() {
             let (run, rest) = statements.split_at(together(statements));
             let shape = Shape::of(run);
-            if let Some(unknown) = run.iter().find(|one| text(one.name).is_empty()) {
-                return Err(Error::Refused(format!("`{}` has no text", unknown.name)));
+            if let Some(unknown) = run.iter().find(|one| text(one.query).is_empty()) {
+                return Err(Error::Refused(format!(
+                    "`{}` has no text",
+                    unknown.query.name()
+                )));
             }
             runs.push((run, shape));
             statements = rest;
@@ -57,7 +60,7 @@ impl<'b> Batch<'b> {
                 let failed = runs
                     .iter()
                     .find(|(_, shape)| place(shape) == Some(broken.place));
-                let name = failed.map_or("", |(run, _)| run[0].name);
+                let name = failed.map_or("", |(run, _)| run[0].query.name());
                 return Err(error::doing(&broken.why, name));
             }
         };
@@ -115,7 +118,7 @@ impl<'b> Batch<'b> {
                 values.map(|values| Row::new(Arc::clone(columns), values))
             };
             let rows: Result<Vec<Row>, _> = rows.into_iter().map(read).collect();
-            let failed = |why| error::doing(&why, message.run[0].name);
+            let failed = |why| error::doing(&why, message.run[0].query.name());
             all.push(rows.map_err(failed)?);
         }
         Ok(all)

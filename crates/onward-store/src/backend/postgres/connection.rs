@@ -19,7 +19,7 @@ use super::pipeline::{Broken, Sent, in_order};
 use super::pool::{Object, Settings};
 use super::{Postgres, error};
 use crate::error::Error;
-use crate::tx::Statement;
+use crate::statement::Statement;
 use crate::value::Row;
 
 /// A connection in a transaction.
@@ -356,7 +356,7 @@ fn stands(broken: &Broken, about: Option<Option<&Statement>>, commits: bool) -> 
         // The commit was sent, and the connection failed before its response.
         _ if committing && why.as_db_error().is_none() => error::unanswered(&error::in_full(why)),
         None => error::doing(why, "BEGIN"),
-        Some(Some(statement)) => error::doing(why, statement.name),
+        Some(Some(statement)) => error::doing(why, statement.query.name()),
         Some(None) => error::committing(why),
     };
     if error::ends_connection(why) {

@@ -18,18 +18,19 @@ use uuid::Uuid;
 use super::connection::{Connection, Kind};
 use super::{Postgres, error, shape};
 use crate::error::Error;
-use crate::tx::Statement;
+use crate::query::Query;
+use crate::statement::Statement;
 use crate::value::Value;
 use meeting::{Meeting, Member};
 
 /// Statements allowed in a batched transition, in the order in which they are sent, with the
 /// maximum number of each.
-const ROWS: [(&str, usize); 5] = [
-    ("plan_move", 1),
-    ("step_advance", 2),
-    ("event_insert", 3),
-    ("due_sooner", 1),
-    ("due_clear", 1),
+const ROWS: [(Query, usize); 5] = [
+    (Query::PlanMove, 1),
+    (Query::StepAdvance, 2),
+    (Query::EventInsert, 3),
+    (Query::DueSooner, 1),
+    (Query::DueClear, 1),
 ];
 
 /// A full batch fits into one statement.
@@ -77,18 +78,18 @@ enum Way {
 /// The plan of a transition, if the transition can be batched.
 pub(super) fn joins(statements: &[Statement]) -> Option<Uuid> {
     let plan = match statements.first() {
-        Some(first) if first.name == "plan_move" => first.params.get(1),
+        Some(first) if first.query == Query::PlanMove => first.params.get(1),
         Some(_) | None => None,
     };
     let Some(Value::Id(plan)) = plan else {
         return None;
     };
-    let count = |name: &str| statements.iter().filter(|one| one.name == name).count();
-    let common: usize = ROWS.iter().map(|(name, _)| count(name)).sum();
+    let count = |query: Query| statements.iter().filter(|one| one.query == query).count();
+    let common: usize = ROWS.iter().map(|(query, _)| count(*query)).sum();
     let is_common = common == statements.len();
-    let fits = ROWS.iter().all(|(name, most)| count(name) <= *most);
+    let fits = ROWS.iter().all(|(query, most)| count(*query) <= *most);
     // Statements about one row must keep their order.
-    let once_due = count("due_sooner") + count("due_clear") <= 1;
+    let once_due = count(Query::DueSooner) + count(Query::DueClear) <= 1;
     (is_common && fits && once_due).then_some(*plan)
 }
 
@@ -279,16 +280,16 @@ async fn send(mut journey: Journey, group: Vec<Member>) {
 /// prepare.
 fn blanks(group: &[Member]) -> Vec<Statement> {
     let mut blanks = Vec::new();
-    for (name, _) in ROWS {
-        let mut rows = rows(group, name);
+    for (query, _) in ROWS {
+        let mut rows = rows(group, query);
         let Some(first) = rows.next() else { continue };
         let missing = group.len() - 1 - rows.count() % group.len();
         let tenant = first.params.iter().take(1).cloned();
         let nothing = std::iter::repeat_n(Value::Null, first.params.len().saturating_sub(1));
         let blank = Statement {
-            name: first.name,
+            query: first.query,
             params: tenant.chain(nothing).collect(),
-            touches: first.touches,
+            expect: first.expect,
         };
         blanks.extend(std::iter::repeat_n(blank, missing));
     }
@@ -298,58 +299,58 @@ fn blanks(group: &[Member]) -> Vec<Statement> {
 /// The statements of all members with the padding, grouped by kind.
 fn in_order<'s>(group: &'s [Member], blanks: &'s [Statement]) -> Vec<&'s Statement> {
     let mut statements = Vec::with_capacity(shape::TOGETHER);
-    for (name, _) in ROWS {
-        statements.extend(rows(group, name));
-        statements.extend(blanks.iter().filter(|blank| blank.name == name));
+    for (query, _) in ROWS {
+        statements.extend(rows(group, query));
+        statements.extend(blanks.iter().filter(|blank| blank.query == query));
     }
     statements
 }
 
-fn rows<'s>(group: &'s [Member], name: &'static str) -> impl Iterator<Item = &'s Statement> {
+fn rows<'s>(group: &'s [Member], query: Query) -> impl Iterator<Item = &'s Statement> {
     let all = group.iter().flat_map(|member| &member.statements);
-    all.filter(move |one| one.name == name)
+    all.filter(move |one| one.query == query)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn statement(name: &'static str) -> Statement {
+    fn statement(query: Query) -> Statement {
         let plan = Value::Id(Uuid::nil());
-        Statement::outside(name, vec![Value::Text("a".into()), plan, Value::Int(1)])
+        Statement::without_tenant(query, vec![Value::Text("a".into()), plan, Value::Int(1)])
     }
 
-    fn transition(names: &[&'static str]) -> Vec<Statement> {
-        names.iter().map(|name| statement(name)).collect()
+    fn transition(queries: &[Query]) -> Vec<Statement> {
+        queries.iter().map(|query| statement(*query)).collect()
     }
 
     #[test]
     fn batches_only_transitions_of_the_common_form() {
-        let joins = |names: &[&'static str]| joins(&transition(names)).is_some();
-        let first = ["plan_move", "step_advance", "event_insert"];
+        let joins = |queries: &[Query]| joins(&transition(queries)).is_some();
+        let first = [Query::PlanMove, Query::StepAdvance, Query::EventInsert];
         assert!(joins(&first));
         assert!(joins(
-            &[&first[..], &["event_insert", "due_sooner"]].concat()
+            &[&first[..], &[Query::EventInsert, Query::DueSooner]].concat()
         ));
-        assert!(joins(&[&first[..], &["due_clear"]].concat()));
+        assert!(joins(&[&first[..], &[Query::DueClear]].concat()));
         for more in [
-            &["step_update"][..],
-            &["plan_move"],
-            &["step_advance", "step_advance"],
-            &["due_sooner", "due_clear"],
+            &[Query::StepUpdate][..],
+            &[Query::PlanMove],
+            &[Query::StepAdvance, Query::StepAdvance],
+            &[Query::DueSooner, Query::DueClear],
         ] {
             assert!(!joins(&[&first[..], more].concat()), "{more:?}");
         }
         assert!(!joins(&[]));
         assert!(
-            !joins(&["event_insert", "plan_move"]),
+            !joins(&[Query::EventInsert, Query::PlanMove]),
             "the plan is not first"
         );
     }
 
     #[test]
     fn pads_batches_of_one_size_to_the_same_statement() {
-        let names = |transitions: [&[&'static str]; 2]| {
+        let names = |transitions: [&[Query]; 2]| {
             let members = transitions.map(|names| Member {
                 plan: Uuid::nil(),
                 statements: transition(names),
@@ -357,24 +358,29 @@ mod tests {
             });
             let blanks = blanks(&members);
             let all = in_order(&members, &blanks);
-            all.iter().map(|one| one.name).collect::<Vec<_>>()
+            all.iter().map(|one| one.query).collect::<Vec<_>>()
         };
         let next = [
-            "plan_move",
-            "step_advance",
-            "step_advance",
-            "event_insert",
-            "event_insert",
+            Query::PlanMove,
+            Query::StepAdvance,
+            Query::StepAdvance,
+            Query::EventInsert,
+            Query::EventInsert,
         ];
-        let first = ["plan_move", "step_advance", "event_insert"];
+        let first = [Query::PlanMove, Query::StepAdvance, Query::EventInsert];
         let expected = [
-            ["plan_move"; 2].as_slice(),
-            &["step_advance"; 4],
-            &["event_insert"; 4],
+            [Query::PlanMove; 2].as_slice(),
+            &[Query::StepAdvance; 4],
+            &[Query::EventInsert; 4],
         ];
         assert_eq!(names([&next, &next]), expected.concat());
         assert_eq!(names([&next, &first]), expected.concat());
-        let ends = ["plan_move", "step_advance", "event_insert", "due_clear"];
-        assert_eq!(names([&first, &ends])[6..], ["due_clear"; 2]);
+        let ends = [
+            Query::PlanMove,
+            Query::StepAdvance,
+            Query::EventInsert,
+            Query::DueClear,
+        ];
+        assert_eq!(names([&first, &ends])[6..], [Query::DueClear; 2]);
     }
 }

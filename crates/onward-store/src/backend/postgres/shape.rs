@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
-use crate::sql::{self, Dialect};
-use crate::tx::Statement;
+use crate::query::{Dialect, Query};
+use crate::statement::Statement;
 use crate::value::{Columns, Value};
 
 /// SQL text of a message and its metadata, cached for the lifetime of the process.
@@ -23,13 +23,16 @@ pub(super) struct Shape {
 }
 
 /// Names of the merged statements, each with the number of rows that it must affect.
-type Key = Vec<(&'static str, Option<u64>)>;
+type Key = Vec<(Query, Option<u64>)>;
 
 static SHAPES: LazyLock<RwLock<HashMap<Key, Arc<Shape>>>> = LazyLock::new(RwLock::default);
 
 impl Shape {
     pub(super) fn of(run: &[&Statement]) -> Arc<Self> {
-        let key = run.iter().map(|one| (one.name, one.touches)).collect();
+        let key = run
+            .iter()
+            .map(|one| (one.query, one.expect.rows()))
+            .collect();
         // A panic while adding an entry leaves the map valid.
         let known = SHAPES.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(shape) = known.get(&key) {
@@ -43,10 +46,10 @@ impl Shape {
 
     fn new(key: &Key) -> Self {
         let (text, answers) = match key.as_slice() {
-            [(name, _), ..] if joins(name).is_some() => (joined(key), false),
-            [(name, Some(rows))] if !gives_rows(text(name)) => (counted(name, *rows), false),
+            [(query, _), ..] if joins(*query).is_some() => (joined(key), false),
+            [(query, Some(rows))] if !gives_rows(text(*query)) => (counted(*query, *rows), false),
             // The caller checks the number of rows.
-            [(name, _), ..] => (text(name).to_owned(), true),
+            [(query, _), ..] => (text(*query).to_owned(), true),
             [] => (String::new(), false),
         };
         Self {
@@ -66,12 +69,8 @@ pub(super) fn values<'v>(run: &[&'v Statement]) -> impl Iterator<Item = &'v Valu
     tenant.chain(run.iter().flat_map(|one| one.params.iter().skip(1)))
 }
 
-/// In the tests of this backend, a name that no query file contains is the text itself.
-pub(super) fn text(name: &'static str) -> &'static str {
-    match sql::text(name, Dialect::Postgres) {
-        "" if cfg!(test) => name,
-        text => text,
-    }
+pub(super) fn text(query: Query) -> &'static str {
+    query.text(Dialect::Postgres)
 }
 
 fn gives_rows(text: &str) -> bool {
@@ -87,12 +86,12 @@ fn gives_rows(text: &str) -> bool {
 
 /// The table that a statement changes, if it can be merged with adjacent ones: it reads no row that
 /// they change, and no two of them change the same row.
-fn joins(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "plan_move" => "plans",
-        "step_update" | "step_advance" => "steps",
-        "event_insert" => "events",
-        "due_sooner" | "due_set" | "due_clear" => "due",
+fn joins(query: Query) -> Option<&'static str> {
+    Some(match query {
+        Query::PlanMove => "plans",
+        Query::StepUpdate | Query::StepAdvance => "steps",
+        Query::EventInsert => "events",
+        Query::DueSooner | Query::DueSet | Query::DueClear => "due",
         _ => return None,
     })
 }
@@ -106,7 +105,7 @@ pub(super) fn together(statements: &[&Statement]) -> usize {
     let mut rows: Vec<(&str, &Value)> = Vec::new();
     let mut length = 0;
     for statement in statements.iter().take(TOGETHER) {
-        match joins(statement.name) {
+        match joins(statement.query) {
             // These tables have one row per plan, which a statement can change only once.
             Some(table @ ("plans" | "due")) => {
                 let plan = statement.params.get(1).unwrap_or(&Value::Null);
@@ -126,8 +125,8 @@ pub(super) fn together(statements: &[&Statement]) -> usize {
 
 /// A change that fails if it affects another number of rows than required. The function is called
 /// only in that case.
-fn counted(name: &'static str, rows: u64) -> String {
-    let (change, quoted) = (text(name), name.replace('\'', "''"));
+fn counted(query: Query, rows: u64) -> String {
+    let (change, quoted) = (text(query), query.name().replace('\'', "''"));
     let count = "(SELECT count(*) FROM change)";
     format!(
         "WITH change AS ({change} RETURNING 1) SELECT CASE {count} WHEN {rows} THEN 0 \
@@ -145,15 +144,15 @@ fn counted(name: &'static str, rows: u64) -> String {
 fn joined(key: &Key) -> String {
     let guarded = key
         .first()
-        .is_some_and(|(name, _)| joins(name) == Some("plans"));
+        .is_some_and(|(query, _)| joins(*query) == Some("plans"));
     let mut changes: Vec<Change> = Vec::new();
     // The first parameter is the tenant, shared by all changes.
     let mut before = 0;
-    for (name, touches) in key {
-        let text = text(name);
-        let counts = !(guarded && joins(name) == Some("steps"));
+    for (query, touches) in key {
+        let text = text(*query);
+        let counts = !(guarded && joins(*query) == Some("steps"));
         let touches = touches.filter(|_| counts);
-        let one = Change::new(name, &shifted(text, before), touches);
+        let one = Change::new(*query, &shifted(text, before), touches);
         before += parameters(text).saturating_sub(1);
         match changes.last_mut() {
             Some(last) if last.takes(&one) => last.take(one),
@@ -168,7 +167,7 @@ fn joined(key: &Key) -> String {
             (1, [_]) => format!("EXISTS (SELECT FROM c{place})"),
             (rows, _) => format!("(SELECT count(*) FROM c{place}) = {rows}"),
         };
-        let name = change.name;
+        let name = change.query.name();
         checks = format!(
             "CASE WHEN {is_right} THEN {checks} ELSE onward_miscounted('{name}', NULL, {rows}) END"
         );
@@ -182,7 +181,7 @@ fn joined(key: &Key) -> String {
 
 /// One change of a merged statement.
 struct Change {
-    name: &'static str,
+    query: Query,
     /// The text before its rows, the rows, and the text after them. A change without a list of rows
     /// has only a head.
     head: String,
@@ -192,7 +191,7 @@ struct Change {
 }
 
 impl Change {
-    fn new(name: &'static str, text: &str, touches: Option<u64>) -> Self {
+    fn new(query: Query, text: &str, touches: Option<u64>) -> Self {
         let (head, row, tail) = match text.split_once("VALUES ") {
             Some((head, behind)) => {
                 let (row, tail) = behind.split_at(closing(behind));
@@ -201,7 +200,7 @@ impl Change {
             None => (text, None, ""),
         };
         Self {
-            name,
+            query,
             head: head.to_owned(),
             rows: row.into_iter().collect(),
             tail: tail.to_owned(),
@@ -211,7 +210,7 @@ impl Change {
 
     /// Whether another change is one more row of this one.
     fn takes(&self, other: &Self) -> bool {
-        self.name == other.name
+        self.query == other.query
             && !self.rows.is_empty()
             && (&self.head, &self.tail) == (&other.head, &other.tail)
     }
@@ -287,7 +286,7 @@ mod tests {
         assert!(gives_rows("INSERT INTO t VALUES ($1) RETURNING a"));
         assert!(!gives_rows("UPDATE t SET a = $2 WHERE b = $1"));
         assert_eq!(
-            counted("UPDATE t SET a = $2 WHERE b = $10", 3),
+            counted(Query::Text("UPDATE t SET a = $2 WHERE b = $10"), 3),
             "WITH change AS (UPDATE t SET a = $2 WHERE b = $10 RETURNING 1) SELECT CASE (SELECT \
              count(*) FROM change) WHEN 3 THEN 0 ELSE onward_miscounted('UPDATE t SET a = $2 WHERE \
              b = $10', (SELECT count(*) FROM change), 3) END"
@@ -296,7 +295,7 @@ mod tests {
 
     #[test]
     fn merged_changes_share_the_tenant_and_keep_their_other_parameters() {
-        let run = vec![("due_clear", None), ("due_set", Some(1))];
+        let run = vec![(Query::DueClear, None), (Query::DueSet, Some(1))];
         assert_eq!(
             joined(&run),
             "WITH c0 AS (DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS old (plan_id) WHERE \
@@ -306,8 +305,11 @@ mod tests {
              EXISTS (SELECT FROM c1) THEN 0 ELSE onward_miscounted('due_set', NULL, 1) END"
         );
         let statements = [
-            Statement::outside("due_clear", vec![Value::Int(1), Value::Int(2)]),
-            Statement::outside("due_set", vec![Value::Int(1), Value::Int(3), Value::Int(4)]),
+            Statement::without_tenant(Query::DueClear, vec![Value::Int(1), Value::Int(2)]),
+            Statement::without_tenant(
+                Query::DueSet,
+                vec![Value::Int(1), Value::Int(3), Value::Int(4)],
+            ),
         ];
         let sent: Vec<&Value> = values(&statements.each_ref()).collect();
         assert_eq!(sent, [1, 2, 3, 4].map(Value::Int).each_ref());
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn merges_rows_of_one_table_into_one_change() {
         let each = |name| parameters(text(name)) - 1;
-        for (name, touches) in [("event_insert", None), ("step_update", Some(1))] {
+        for (name, touches) in [(Query::EventInsert, None), (Query::StepUpdate, Some(1))] {
             let text = joined(&vec![(name, touches); 3]);
             assert!(!text.contains("c1 AS"), "{text}");
             assert_eq!(parameters(&text), 1 + 3 * each(name), "{text}");
@@ -327,7 +329,10 @@ mod tests {
 
     #[test]
     fn does_not_count_steps_after_a_version_check() {
-        let text = joined(&vec![("plan_move", Some(1)), ("step_advance", Some(1))]);
+        let text = joined(&vec![
+            (Query::PlanMove, Some(1)),
+            (Query::StepAdvance, Some(1)),
+        ]);
         let check = "SELECT CASE WHEN EXISTS (SELECT FROM c0) THEN 0 ELSE onward_miscounted";
         assert!(text.contains(check), "{text}");
         assert!(!text.contains("FROM c1"), "{text}");
@@ -335,31 +340,47 @@ mod tests {
 
     #[test]
     fn changes_a_plan_once_per_statement() {
-        let run = |names: &[(&'static str, i64)]| {
-            let statements = names.iter().map(|(name, plan)| {
+        let run = |queries: &[(Query, i64)]| {
+            let statements = queries.iter().map(|(query, plan)| {
                 let plan = match plan {
                     0 => Value::Null,
                     plan => Value::Int(*plan),
                 };
-                Statement::outside(name, vec![Value::Int(0), plan])
+                Statement::without_tenant(*query, vec![Value::Int(0), plan])
             });
             let statements: Vec<_> = statements.collect();
             together(&statements.iter().collect::<Vec<_>>())
         };
-        let transition = ["plan_move", "step_update", "step_update", "event_insert"];
+        let transition = [
+            Query::PlanMove,
+            Query::StepUpdate,
+            Query::StepUpdate,
+            Query::EventInsert,
+        ];
         assert_eq!(run(&transition.map(|name| (name, 1))), 4);
-        let twice = ["plan_move", "event_insert", "plan_move"];
+        let twice = [Query::PlanMove, Query::EventInsert, Query::PlanMove];
         assert_eq!(run(&twice.map(|name| (name, 1))), 2);
-        let due = ["event_insert", "due_set", "due_sooner"];
+        let due = [Query::EventInsert, Query::DueSet, Query::DueSooner];
         assert_eq!(run(&due.map(|name| (name, 1))), 2);
-        let odd = ["event_insert", "steps_settle", "event_insert"];
+        let odd = [Query::EventInsert, Query::StepsSettle, Query::EventInsert];
         assert_eq!(run(&odd.map(|name| (name, 1))), 1);
-        assert_eq!(run(&["plan_touch", "plan_move"].map(|name| (name, 1))), 1);
-        assert_eq!(run(&[("step_update", 1); 10_000]), TOGETHER);
-        let of_two = [("plan_move", 1), ("plan_move", 2), ("due_clear", 0)];
+        assert_eq!(
+            run(&[Query::PlanTouch, Query::PlanMove].map(|name| (name, 1))),
+            1
+        );
+        assert_eq!(run(&[(Query::StepUpdate, 1); 10_000]), TOGETHER);
+        let of_two = [
+            (Query::PlanMove, 1),
+            (Query::PlanMove, 2),
+            (Query::DueClear, 0),
+        ];
         assert_eq!(run(&of_two), 3);
         assert_eq!(
-            run(&[("due_clear", 1), ("due_clear", 0), ("due_clear", 0)]),
+            run(&[
+                (Query::DueClear, 1),
+                (Query::DueClear, 0),
+                (Query::DueClear, 0)
+            ]),
             3
         );
     }

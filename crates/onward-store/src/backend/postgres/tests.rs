@@ -14,15 +14,19 @@ use onward_testbed::Cluster;
 use tokio::sync::broadcast::Receiver;
 
 use super::*;
-use crate::tx::{Statement, Subject};
+use crate::query::Query;
+use crate::tx::Subject;
 use crate::value::{Value, params};
 
-const KEY: &str = "INSERT INTO idempotency_keys (tenant_id, idempotency_key, plan_id, digest, created_at) \
-    VALUES ($1, $2, $3, '', 0)";
-const KEYS: &str = "SELECT count(*) AS n FROM idempotency_keys WHERE tenant_id = $1";
-const ALL_KEYS: &str = "SELECT count(*) AS n FROM idempotency_keys";
-const RENAME: &str =
-    "UPDATE idempotency_keys SET digest = $3 WHERE tenant_id = $1 AND idempotency_key = $2";
+const KEY: Query = Query::Text(
+    "INSERT INTO idempotency_keys (tenant_id, idempotency_key, plan_id, digest, created_at) \
+    VALUES ($1, $2, $3, '', 0)",
+);
+const KEYS: Query = Query::Text("SELECT count(*) AS n FROM idempotency_keys WHERE tenant_id = $1");
+const ALL_KEYS: Query = Query::Text("SELECT count(*) AS n FROM idempotency_keys");
+const RENAME: Query = Query::Text(
+    "UPDATE idempotency_keys SET digest = $3 WHERE tenant_id = $1 AND idempotency_key = $2",
+);
 
 async fn open(url: &str) -> (Postgres, Receiver<Changed>) {
     let (watchers, watching) = broadcast::channel(64);
@@ -52,8 +56,10 @@ fn key(tx: &Tx, name: &str) -> Statement {
     tx.statement(KEY, params![name, uuid::Uuid::from_u128(1)])
 }
 
-async fn number(tx: &mut Tx, question: &'static str, params: Vec<Value>) -> Result<i64, Error> {
-    let rows = tx.ask(vec![Statement::outside(question, params)]).await?;
+async fn number(tx: &mut Tx, query: Query, params: Vec<Value>) -> Result<i64, Error> {
+    let rows = tx
+        .ask(vec![Statement::without_tenant(query, params)])
+        .await?;
     let row = rows.into_iter().flatten().next().unwrap();
     row.cells("t").int("n")
 }
@@ -67,13 +73,17 @@ async fn keys(postgres: &Postgres, tenant: &str) -> i64 {
 
 async fn put(postgres: &Postgres, tenant: &str, name: &str) -> Result<(), Error> {
     let mut tx = begin(postgres, tenant);
-    let statement = key(&tx, name).touching(1);
+    let statement = key(&tx, name).expecting(1);
     tx.queue(statement);
     postgres.commit(tx).await
 }
 
-const EVENT: &str = "INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, name, details) \
-    VALUES ($1, $2, $3, 1, 0, 'a', 'n', '{}')";
-const PLAN: &str = "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, status, \
+const EVENT: Query = Query::Text(
+    "INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, name, details) \
+    VALUES ($1, $2, $3, 1, 0, 'a', 'n', '{}')",
+);
+const PLAN: Query = Query::Text(
+    "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, status, \
     pending, in_progress, awaiting_input, completed, skipped, failed, seq, created_at, updated_at) \
-    VALUES ($1, $2, 'n', 'q', 'mark', 'planning', 1, 0, 0, 0, 0, 0, 1, 0, 0)";
+    VALUES ($1, $2, 'n', 'q', 'mark', 'planning', 1, 0, 0, 0, 0, 0, 1, 0, 0)",
+);

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::held::Signs;
 use super::{Connection, error};
 use crate::error::{Corrupt, Error};
-use crate::sql::{self, Dialect};
-use crate::tx::Statement;
+use crate::query::Dialect;
+use crate::statement::Statement;
 
 /// Parameters of a search.
 pub(crate) struct Asked<'a> {
@@ -70,8 +70,8 @@ impl Connection {
         asked: &Asked<'_>,
         mut keep: impl FnMut((Uuid, i64), &[u8]),
     ) -> Result<(), Error> {
-        let failed = |why| error::running(why, asked.vectors.name);
-        let text = sql::text(asked.vectors.name, Dialect::Sqlite);
+        let failed = |why| error::running(why, asked.vectors.query.name());
+        let text = asked.vectors.query.text(Dialect::Sqlite);
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
         for (source, ordinal) in self.nearest_signs(asked)?.places() {
             let id = Uuid::from_bytes(source);
@@ -124,8 +124,8 @@ impl Connection {
         mut each: impl FnMut(([u8; 16], i64), &[u8]),
     ) -> Result<Nearest, Error> {
         let signs = asked.signs;
-        let failed = |why| error::running(why, signs.name);
-        let text = sql::text(signs.name, Dialect::Sqlite);
+        let failed = |why| error::running(why, signs.query.name());
+        let text = signs.query.text(Dialect::Sqlite);
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
         let params = rusqlite::params_from_iter(&signs.params);
         let mut rows = prepared.query(params).map_err(failed)?;
@@ -151,8 +151,8 @@ impl Connection {
 
     /// Change count of the tenant's signs, in the snapshot of this reader.
     fn sign_changes(&self, changes: &Statement) -> Result<i64, Error> {
-        let failed = |why| error::running(why, changes.name);
-        let text = sql::text(changes.name, Dialect::Sqlite);
+        let failed = |why| error::running(why, changes.query.name());
+        let text = changes.query.text(Dialect::Sqlite);
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
         let params = rusqlite::params_from_iter(&changes.params);
         let found = prepared.query_row(params, |row| row.get(0)).optional();

@@ -17,7 +17,8 @@ use super::pen::{Job, More, Pen};
 use super::{Connection, migrate, wait};
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::tx::Statement;
+use crate::query::Query;
+use crate::statement::Statement;
 use crate::value::Value;
 
 /// After several jobs shared a transaction, this many jobs go to the thread: they are likely to
@@ -94,7 +95,8 @@ impl Writer {
         }
         let knows = match tenant {
             Some(tenant) => {
-                let question = Statement::outside("tenant", vec![Value::Text(tenant.into())]);
+                let question =
+                    Statement::without_tenant(Query::Tenant, vec![Value::Text(tenant.into())]);
                 connection
                     .run(&[question])?
                     .iter()

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::Answer;
-use crate::tx::Statement;
+use crate::statement::Statement;
 
 /// Messages in flight, unless a full batch is queued.
 const MESSAGES: usize = 2;

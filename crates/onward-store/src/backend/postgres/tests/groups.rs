@@ -51,7 +51,7 @@ fn event(tx: &Tx, plan: u128, seq: i64, commit: i64) -> Statement {
         no_step,
         "{}"
     ];
-    tx.statement("event_insert", event)
+    tx.statement(Query::EventInsert, event)
 }
 
 /// A transition of a plan, based on this version.
@@ -61,7 +61,7 @@ fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
     head.extend(std::iter::repeat_n(Value::Null, 7));
     head.extend(params![1i64, 0i64, 0i64, 0i64, 0i64, 0i64]);
     head.extend(params![version + 1, 5i64, version]);
-    let head = tx.statement("plan_move", head).touching(1);
+    let head = tx.statement(Query::PlanMove, head).checking_version();
     tx.queue(head);
     let event = event(&tx, plan, version + 1, version + 1);
     tx.queue(event);
@@ -80,7 +80,7 @@ fn step(tx: &Tx, plan: u128, order: u128) -> Statement {
         0i64,
         0i64
     ]);
-    tx.statement("step_insert", row)
+    tx.statement(Query::StepInsert, row)
 }
 
 /// Claims a step.
@@ -88,7 +88,7 @@ fn claim(tx: &Tx, plan: u128, order: u128) -> Statement {
     let mut row = params![id(plan * 10 + order), "in_progress", 1i64, "t", "s", 5i64];
     row.extend(std::iter::repeat_n(Value::Null, 6));
     row.extend(params![5i64, 9i64, None::<i64>]);
-    tx.statement("step_advance", row).touching(1)
+    tx.statement(Query::StepAdvance, row).expecting(1)
 }
 
 type Writing = JoinHandle<Result<(), Error>>;
@@ -130,7 +130,10 @@ async fn written(postgres: &Postgres) -> (BTreeSet<String>, Vec<i64>) {
     let all = "SELECT xmin::text AS made_by, seq, (SELECT count(*) FROM events WHERE \
         events.tenant_id = plans.tenant_id AND events.plan_id = plans.plan_id AND \
         events.seq = plans.seq) AS events FROM plans ORDER BY plan_id";
-    let rows = tx.ask(vec![Statement::outside(all, vec![])]).await.unwrap();
+    let rows = tx
+        .ask(vec![Statement::without_tenant(Query::Text(all), vec![])])
+        .await
+        .unwrap();
     let (mut made_by, mut versions) = (BTreeSet::new(), Vec::new());
     for row in rows.into_iter().flatten() {
         let mut cells = row.cells("plans");
@@ -166,7 +169,7 @@ async fn writes_all_statements_of_each_member() {
         let step = step(&tx, plan, order);
         tx.queue(step);
     }
-    let due = tx.statement("due_set", params![id(3), 7i64]);
+    let due = tx.statement(Query::DueSet, params![id(3), 7i64]);
     tx.queue(due);
     postgres.commit(tx).await.unwrap();
 
@@ -175,11 +178,11 @@ async fn writes_all_statements_of_each_member() {
         unreachable!("three transitions")
     };
     first.queue(claim(first, 1, 1));
-    first.queue(first.statement("due_sooner", params![id(1), 9i64, i64::MAX]));
+    first.queue(first.statement(Query::DueSooner, params![id(1), 9i64, i64::MAX]));
     second.queue(claim(second, 2, 1));
     second.queue(claim(second, 2, 2));
     second.queue(event(second, 2, 3, 2));
-    third.queue(third.statement("due_clear", params![id(3)]));
+    third.queue(third.statement(Query::DueClear, params![id(3)]));
     let writing = together(&postgres, transitions).await;
     for writing in writing {
         writing.await.unwrap().unwrap();
@@ -200,7 +203,9 @@ async fn writes_all_statements_of_each_member() {
             9,
         ),
     ] {
-        let found = number(&mut tx, question, vec![]).await.unwrap();
+        let found = number(&mut tx, Query::Text(question), vec![])
+            .await
+            .unwrap();
         assert_eq!(found, expected, "{question}");
     }
     postgres.rollback(tx).await;
@@ -281,7 +286,7 @@ async fn a_locked_plan_does_not_delay_the_other_members() {
     make(&postgres, 1..=3).await;
     let mut holder = begin(&postgres, TENANT);
     let hold = "SELECT seq FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR UPDATE";
-    let hold = holder.statement(hold, params![id(2)]);
+    let hold = holder.statement(Query::Text(hold), params![id(2)]);
     holder.ask(vec![hold]).await.unwrap();
 
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
@@ -382,20 +387,20 @@ async fn a_batch_finds_its_rows_by_primary_key() {
         let more = [
             claim(&tx, plan, 1),
             claim(&tx, plan, 2),
-            tx.statement("due_sooner", params![id(plan), 9i64, 9i64]),
-            tx.statement("due_clear", params![id(plan + 8)]),
+            tx.statement(Query::DueSooner, params![id(plan), 9i64, 9i64]),
+            tx.statement(Query::DueClear, params![id(plan + 8)]),
         ];
         run.extend(tx.take_queued());
         run.extend(more);
     }
     let order = [
-        "plan_move",
-        "step_advance",
-        "event_insert",
-        "due_sooner",
-        "due_clear",
+        Query::PlanMove,
+        Query::StepAdvance,
+        Query::EventInsert,
+        Query::DueSooner,
+        Query::DueClear,
     ];
-    run.sort_by_key(|one| order.iter().position(|name| *name == one.name));
+    run.sort_by_key(|one| order.iter().position(|query| *query == one.query));
     let run: Vec<&Statement> = run.iter().collect();
     assert_eq!(shape::together(&run), run.len());
     let text = &shape::Shape::of(&run).text;
@@ -406,7 +411,7 @@ async fn a_batch_finds_its_rows_by_primary_key() {
         make(&postgres, plans.clone()).await;
         let mut tx = begin(&postgres, TENANT);
         for plan in plans {
-            let due = tx.statement("due_set", params![id(plan), 9i64]);
+            let due = tx.statement(Query::DueSet, params![id(plan), 9i64]);
             tx.queue(due);
             for order in 1..=9 {
                 let step = step(&tx, plan, order);

@@ -10,11 +10,15 @@ use crate::value::Row;
 use crate::vectors::{Asked, Indexed, MANY, Many, Pgvector};
 
 /// Signs of 16 bits: the sign of a chunk is its number, so all signs differ.
-const SIGNS: &str = "INSERT INTO chunk_signs SELECT $1, \
+const SIGNS: Query = Query::Text(
+    "INSERT INTO chunk_signs SELECT $1, \
     ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 0, $2, n::bit(16) \
-    FROM generate_series(1, $3::bigint) AS n";
-const VECTORS: &str = "INSERT INTO vectors SELECT tenant_id, source_id, ordinal, '\\x01' \
-    FROM chunk_signs WHERE tenant_id = $1";
+    FROM generate_series(1, $3::bigint) AS n",
+);
+const VECTORS: Query = Query::Text(
+    "INSERT INTO vectors SELECT tenant_id, source_id, ordinal, '\\x01' \
+    FROM chunk_signs WHERE tenant_id = $1",
+);
 
 /// All chunks of a tenant, or only its notes.
 fn search(filtered: bool) -> Search {
@@ -67,7 +71,7 @@ async fn found(postgres: &Postgres, tenant: &str, most: u32) -> (i64, usize) {
     let mut tx = begin(postgres, tenant);
     let sign = "0000000000000001";
     let question = "SELECT count(*) AS n FROM onward_near($1, $2, $3)";
-    let by_index = number(&mut tx, question, params!["m", sign, most]).await;
+    let by_index = number(&mut tx, Query::Text(question), params!["m", sign, most]).await;
     let all = near(&mut tx, sign, most, false).await.unwrap();
     postgres.rollback(tx).await;
     (by_index.unwrap(), all.len())
@@ -288,7 +292,7 @@ async fn uses_the_index_despite_dead_entries() {
     postgres.index_signs(&[many("a", "m")]).await.unwrap();
     let mut tx = begin(&postgres, "a");
     let delete = "DELETE FROM chunk_signs WHERE tenant_id = $1 AND bit_count(sign) < 6";
-    tx.queue(tx.statement(delete, vec![]));
+    tx.queue(tx.statement(Query::Text(delete), vec![]));
     postgres.commit(tx).await.unwrap();
     assert_eq!(found(&postgres, "a", 100).await, (100, 100));
 }

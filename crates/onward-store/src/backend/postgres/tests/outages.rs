@@ -107,7 +107,7 @@ async fn reports_an_exhausted_pool() {
 async fn limits_every_wait() {
     let postgres = scarce(&Cluster::shared().database()).await;
     let mut tx = begin(&postgres, "a");
-    let sleeping = Statement::outside("SELECT pg_sleep(60)", vec![]);
+    let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(60)"), vec![]);
     let why = tx.ask(vec![sleeping.clone()]).await.unwrap_err();
     let expected = error::silent(postgres.0.limits.answer).to_string();
     assert_eq!(why.to_string(), expected);
@@ -163,7 +163,7 @@ async fn reports_an_unknown_outcome_if_the_response_to_a_commit_is_lost() {
     put(&postgres, "a", "one").await.unwrap();
     let mut tx = begin(&postgres, "a");
     number(&mut tx, KEYS, params!["a"]).await.unwrap();
-    let statement = key(&tx, "two").touching(1);
+    let statement = key(&tx, "two").expecting(1);
     tx.queue(statement);
     cut.send(true).unwrap();
     let why = postgres.commit(tx).await.unwrap_err();
@@ -178,7 +178,7 @@ async fn a_terminated_connection_has_not_committed() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
     let mut tx = begin(&postgres, "a");
-    let sleeping = Statement::outside("SELECT pg_sleep(60)", vec![]);
+    let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(60)"), vec![]);
     for statement in [key(&tx, "one"), sleeping, key(&tx, "two")] {
         tx.queue(statement);
     }

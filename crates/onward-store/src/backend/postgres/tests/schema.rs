@@ -4,7 +4,7 @@ use onward_testbed::psql;
 
 use super::*;
 use crate::backend::postgres::batch::Batch;
-use crate::sql::{self, Dialect};
+use crate::query::{ALL, Dialect};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_can_start_concurrently_on_two_databases_of_one_cluster() {
@@ -110,9 +110,12 @@ async fn supports_a_schema_named_after_the_login() {
     let mut tx = begin(&postgres, "a");
     let plan = uuid::Uuid::from_u128(7);
     let statement = tx.statement(EVENT, params![plan, 1i64]);
-    tx.queue(statement.touching(1));
-    let statement = tx.statement("DELETE FROM events WHERE tenant_id = $1", vec![]);
-    tx.queue(statement.touching(1));
+    tx.queue(statement.expecting(1));
+    let statement = tx.statement(
+        Query::Text("DELETE FROM events WHERE tenant_id = $1"),
+        vec![],
+    );
+    tx.queue(statement.expecting(1));
     postgres.commit(tx).await.unwrap();
 }
 
@@ -137,44 +140,33 @@ async fn names_the_role_that_a_login_may_not_assume() {
     );
 }
 
-/// All names in the query files.
-fn names() -> Vec<&'static str> {
-    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/query")).unwrap();
-    let files = folder.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
-    let texts: String = files.collect();
-    let texts: &'static str = texts.leak();
-    let heads = texts.split("-- name: ").skip(1);
-    heads
-        .filter_map(|head| head.split_whitespace().next())
-        // Some are for SQLite only.
-        .filter(|name| !sql::text(name, Dialect::Postgres).is_empty())
-        .collect()
-}
-
 #[tokio::test]
 async fn every_statement_can_be_prepared_and_uses_supported_types() {
     let postgres = fresh().await;
     let held = postgres.0.pool.get().await.unwrap();
     let client = &held.client;
     let mut wrong = Vec::new();
-    assert!(names().len() > 50);
-    for name in names() {
+    // Some are for SQLite only.
+    let queries = ALL
+        .iter()
+        .filter(|query| !query.text(Dialect::Postgres).is_empty());
+    for query in queries {
         for statement in [
-            Statement::outside(name, vec![]),
-            Statement::outside(name, vec![]).touching(1),
+            Statement::without_tenant(*query, vec![]),
+            Statement::without_tenant(*query, vec![]).expecting(1),
         ] {
             if let Err(why) = Batch::prepare(client, &[&statement]).await {
                 wrong.push(why.to_string());
             }
         }
-        let text = sql::text(name, Dialect::Postgres);
+        let text = query.text(Dialect::Postgres);
         let Ok(plan) = client.prepare(text).await else {
             continue;
         };
         let columns = plan.columns().iter().map(|column| column.type_());
         for kind in plan.params().iter().chain(columns) {
             if !["int8", "text", "uuid", "float8", "bytea"].contains(&kind.name()) {
-                wrong.push(format!("`{name}` has a value of type `{kind}`"));
+                wrong.push(format!("`{}` has a value of type `{kind}`", query.name()));
             }
         }
     }
@@ -191,7 +183,7 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
         tx.statement(PLAN, params![plan]),
         tx.statement(EVENT, params![plan, 1i64]),
     ] {
-        tx.queue(statement.touching(1));
+        tx.queue(statement.expecting(1));
     }
     postgres.commit(tx).await.unwrap();
     for (change, expected) in [
@@ -202,7 +194,7 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
         ("DELETE FROM events WHERE tenant_id = $1", "takes no delete"),
     ] {
         let mut tx = begin(&postgres, "a");
-        let statement = tx.statement(change, vec![]).touching(1);
+        let statement = tx.statement(Query::Text(change), vec![]).expecting(1);
         tx.queue(statement);
         let why = postgres.commit(tx).await.unwrap_err().to_string();
         assert!(why.contains(expected), "{why}");
@@ -220,7 +212,7 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
         "DELETE FROM plans WHERE tenant_id = $1",
         "DELETE FROM events WHERE tenant_id = $1",
     ] {
-        let statement = tx.statement(change, vec![]).touching(1);
+        let statement = tx.statement(Query::Text(change), vec![]).expecting(1);
         tx.queue(statement);
     }
     postgres.commit(tx).await.unwrap();

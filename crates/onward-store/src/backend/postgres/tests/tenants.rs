@@ -43,10 +43,10 @@ async fn tenants_are_apart(postgres: &Postgres) {
         0,
         "B queries without a tenant"
     );
-    let theirs = Statement::outside(RENAME, params!["a", "one", "stolen"]);
-    tx.queue(theirs.clone().touching(0));
+    let theirs = Statement::without_tenant(RENAME, params!["a", "one", "stolen"]);
+    tx.queue(theirs.clone().expecting(0));
     tx.ask(vec![]).await.unwrap();
-    let smuggled = Statement::outside(KEY, params!["a", "two", uuid::Uuid::nil()]);
+    let smuggled = Statement::without_tenant(KEY, params!["a", "two", uuid::Uuid::nil()]);
     let why = tx.ask(vec![smuggled]).await.unwrap_err();
     assert!(
         matches!(&why, Error::Refused(message) if message.contains("row-level security")),
@@ -60,7 +60,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
         0,
         "without a tenant no row is visible"
     );
-    let ownerless = Statement::outside(KEY, params!["", "two", uuid::Uuid::nil()]);
+    let ownerless = Statement::without_tenant(KEY, params!["", "two", uuid::Uuid::nil()]);
     assert!(
         tx.ask(vec![ownerless]).await.is_err(),
         "and none can be written"
@@ -96,8 +96,10 @@ async fn the_owner_of_the_tables_does_not_bypass_row_security() {
 }
 
 /// A chunk of the tenant with one word.
-const CHUNK: &str = "INSERT INTO chunks VALUES ($1, '00000000-0000-4000-8000-000000000007', 0, 0, 1, \
-    to_tsvector('simple', 'whale'))";
+const CHUNK: Query = Query::Text(
+    "INSERT INTO chunks VALUES ($1, '00000000-0000-4000-8000-000000000007', 0, 0, 1, \
+    to_tsvector('simple', 'whale'))",
+);
 
 #[tokio::test]
 async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant() {
@@ -109,14 +111,16 @@ async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant()
     let as_owner = as_role(&url, &owner);
     let (postgres, _) = open(&as_owner).await;
     let mut tx = begin(&postgres, "a");
-    tx.queue(tx.statement(CHUNK, vec![]).touching(1));
+    tx.queue(tx.statement(CHUNK, vec![]).expecting(1));
     postgres.commit(tx).await.unwrap();
     let found = "SELECT count(*) AS n FROM onward_search('whale', 9)";
     let counted = "SELECT onward_word_count('whale', 9) AS n";
     for (tenant, expected) in [("a", 1), ("b", 0), ("", 0)] {
         let mut tx = begin(&postgres, tenant);
         for question in [found, counted] {
-            let seen = number(&mut tx, question, vec![]).await.unwrap();
+            let seen = number(&mut tx, Query::Text(question), vec![])
+                .await
+                .unwrap();
             assert_eq!(seen, expected, "{tenant}: {question}");
         }
         postgres.rollback(tx).await;
@@ -136,23 +140,32 @@ async fn an_operator_reads_all_tenants_and_changes_none() {
     let put = "INSERT INTO tenants VALUES ($1, 0, 0)";
     for tenant in ["a", "b"] {
         let mut tx = begin(&postgres, tenant);
-        tx.queue(Statement::outside(put, params![tenant]).touching(1));
+        tx.queue(Statement::without_tenant(Query::Text(put), params![tenant]).expecting(1));
         postgres.commit(tx).await.unwrap();
     }
     let count = "SELECT count(*) AS n FROM tenants";
     let mut tx = begin(&postgres, "a");
-    assert_eq!(number(&mut tx, count, vec![]).await.unwrap(), 1);
+    assert_eq!(
+        number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
+        1
+    );
     let operator = "SELECT set_config('onward.operator', 'on', true)";
-    tx.ask(vec![Statement::outside(operator, vec![])])
-        .await
-        .unwrap();
-    assert_eq!(number(&mut tx, count, vec![]).await.unwrap(), 2);
+    tx.ask(vec![Statement::without_tenant(
+        Query::Text(operator),
+        vec![],
+    )])
+    .await
+    .unwrap();
+    assert_eq!(
+        number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
+        2
+    );
     let change = "UPDATE tenants SET created_at = 1 WHERE tenant_id = $1";
-    tx.queue(Statement::outside(change, params!["b"]).touching(0));
+    tx.queue(Statement::without_tenant(Query::Text(change), params!["b"]).expecting(0));
     postgres.commit(tx).await.unwrap();
     let mut tx = begin(&postgres, "a");
     assert_eq!(
-        number(&mut tx, count, vec![]).await.unwrap(),
+        number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
         1,
         "only in that transaction"
     );

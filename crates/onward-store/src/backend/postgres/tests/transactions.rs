@@ -9,14 +9,14 @@ async fn rolls_back_on_an_unexpected_row_count() {
     let postgres = fresh().await;
     let mut tx = begin(&postgres, "a");
     for statement in [
-        key(&tx, "one").touching(1),
-        tx.statement(RENAME, params!["missing", "x"]).touching(1),
-        key(&tx, "two").touching(1),
+        key(&tx, "one").expecting(1),
+        tx.statement(RENAME, params!["missing", "x"]).expecting(1),
+        key(&tx, "two").expecting(1),
     ] {
         tx.queue(statement);
     }
     let why = postgres.commit(tx).await.unwrap_err();
-    let expected = format!("`{RENAME}` touched 0 rows, expected 1");
+    let expected = format!("`{}` touched 0 rows, expected 1", RENAME.name());
     assert!(
         matches!(&why, Error::Refused(message) if *message == expected),
         "{why}"
@@ -25,7 +25,7 @@ async fn rolls_back_on_an_unexpected_row_count() {
 
     // An error in the middle of a transaction prevents the commit, even if the caller ignores it.
     let mut tx = begin(&postgres, "a");
-    for statement in [key(&tx, "one").touching(1), key(&tx, "two").touching(2)] {
+    for statement in [key(&tx, "one").expecting(1), key(&tx, "two").expecting(2)] {
         tx.queue(statement);
     }
     let question = tx.statement(KEYS, vec![]);
@@ -41,7 +41,7 @@ async fn rolls_back_on_a_value_that_cannot_be_encoded() {
     let postgres = fresh().await;
     for misfit in [Value::Text("a\0b".into()), Value::Int(1)] {
         let mut tx = begin(&postgres, "a");
-        let bad = Statement::outside(KEY, params!["a", misfit, uuid::Uuid::nil()]);
+        let bad = Statement::without_tenant(KEY, params!["a", misfit, uuid::Uuid::nil()]);
         for statement in [key(&tx, "one"), bad, key(&tx, "two")] {
             tx.queue(statement);
         }
@@ -85,7 +85,7 @@ async fn a_transition_locks_nothing_and_detects_several_snapshots() {
     let seen = number(&mut tx, KEYS, params!["a"]).await.unwrap();
     assert_eq!(seen, 2, "each query has its own snapshot");
     assert!(tx.is_doubtful(), "two snapshots, and no version check");
-    tx.queue(Statement::outside("plan_move", vec![]));
+    tx.queue(Statement::without_tenant(Query::PlanMove, vec![]).checking_version());
     assert!(!tx.is_doubtful(), "the commit checks the version");
     postgres.rollback(tx).await;
 }
@@ -149,7 +149,10 @@ async fn names_the_violated_constraint() {
     );
     let mut tx = begin(&postgres, "a");
     let why = tx
-        .ask(vec![Statement::outside("SELECT nothing", vec![])])
+        .ask(vec![Statement::without_tenant(
+            Query::Text("SELECT nothing"),
+            vec![],
+        )])
         .await
         .unwrap_err();
     assert!(
@@ -186,7 +189,7 @@ async fn does_not_reuse_a_connection_inside_a_transaction() {
                 tx.ask(vec![]).await.unwrap();
             }
             _ => {
-                let sleeping = Statement::outside("SELECT pg_sleep(5)", vec![]);
+                let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(5)"), vec![]);
                 let asking = tx.ask(vec![sleeping]);
                 assert!(timeout(Duration::from_millis(100), asking).await.is_err());
             }
