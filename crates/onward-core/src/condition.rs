@@ -50,12 +50,15 @@ mod evaluate;
 mod failure;
 mod function;
 mod grammar;
+mod kind;
 mod measure;
 mod meter;
 mod number;
 mod parse;
 mod parse_error;
 mod pattern;
+mod scope;
+mod short_circuit;
 mod string_literal;
 mod token;
 mod tree;
@@ -68,6 +71,7 @@ pub use failure::EvaluationError;
 pub use measure::{MAX_DEPTH, MAX_ENTRIES, MAX_SEARCHED_BYTES};
 pub use meter::{Cost, MAX_BYTES, MAX_WORK, MAX_WORK_PER_STEP};
 pub use parse::{MAX_HEIGHT, MAX_NESTING, MAX_NODES, MAX_SOURCE_BYTES};
+pub use scope::{PlanScope, Scope, StepScope};
 
 /// A parsed branch condition within all limits.
 ///
@@ -175,48 +179,6 @@ impl fmt::Debug for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Condition").field(&self.source()).finish()
     }
-}
-
-/// The names that a condition can reference.
-///
-/// In addition to these five names, the top-level keys of `result` can be referenced directly,
-/// except keys with one of the five names.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
-    /// `confidence`: the agent's confidence, or null.
-    pub confidence: Option<f64>,
-    /// `resultSummary`: the result's summary.
-    pub result_summary: &'a str,
-    /// `result`: the structured result, or null.
-    pub result: Option<&'a serde_json::Value>,
-    /// `step`: the completed step.
-    pub step: StepScope<'a>,
-    /// `plan`: the plan after that step.
-    pub plan: PlanScope,
-}
-
-/// The value of `step`.
-#[derive(Clone, Copy, Debug)]
-pub struct StepScope<'a> {
-    /// `step.order`, from 1.
-    pub order: u32,
-    /// `step.type`, such as `search`.
-    pub step_type: &'a str,
-    /// `step.attempt`, from 1.
-    pub attempt: u32,
-}
-
-/// The value of `plan`.
-#[derive(Clone, Copy, Debug)]
-pub struct PlanScope {
-    /// `plan.progress`, in percent.
-    pub progress: u32,
-    /// `plan.completed`: the number of completed steps.
-    pub completed: u32,
-    /// `plan.failed`: the number of failed steps.
-    pub failed: u32,
-    /// `plan.pending`: the number of pending steps.
-    pub pending: u32,
 }
 
 /// A condition that cannot be parsed or exceeds a limit, with the position.

@@ -37,12 +37,13 @@
 //! `detector` judges a step, `judge` each of its calls. The parts of the rule have separate files:
 //! `lines` (new lines), `mask` (variable content that is ignored), `input_echo` (output that
 //! repeats its input), `noop`, `poll`, `task` (background tasks), and `intent` with `shell` (the
-//! purpose of a call). [`escalation`] defines the reaction to a stall; [`secret`] removes secrets
-//! from previews.
+//! purpose of a call). `effect` classifies commands in logs without fingerprints. [`escalation`]
+//! defines the reaction to a stall; [`secret`] removes secrets from previews.
 
 mod bounded_map;
 mod clean;
 mod detector;
+mod effect;
 pub mod escalation;
 mod evidence;
 mod hash;
@@ -66,6 +67,7 @@ use serde_json::Value;
 use crate::time::Timestamp;
 
 pub use detector::{ProgressDetector, State};
+pub use effect::{certainly_changes, command_effect};
 pub use escalation::{LoopControl, OnStall};
 pub use evidence::{Evidence, IdleReason, preview};
 pub use policy::{Parts, Rule, TurnPolicy, WAIT_PER_STEP};

@@ -1,5 +1,9 @@
 //! The engine: an open database, its clock and its background state.
 
+pub(crate) mod embedder;
+mod request_queue;
+mod sweep_waker;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,11 +12,12 @@ use onward_store::{Address, Changed, Faults, Options, Store};
 use tokio::sync::broadcast;
 
 use crate::caller::LOCAL;
-use crate::embed::EmbeddingState;
-use crate::environment::{Environment, IdGenerator, SystemEnvironment};
+use crate::environment::{Environment, IdGenerator};
 use crate::error::Error;
-use crate::request_log::RequestLog;
-use crate::sweep::SweepWaker;
+use crate::machine::SystemEnvironment;
+use embedder::EmbeddingState;
+use request_queue::RequestQueue;
+use sweep_waker::SweepWaker;
 
 /// Clock differences up to this many milliseconds are ignored.
 const CLOCK_TOLERANCE_MS: i64 = 1_000;
@@ -50,7 +55,7 @@ pub struct Engine {
     /// Milliseconds by which the database's clock is ahead of the local clock.
     clock_offset_ms: Arc<AtomicI64>,
     pub(crate) sweep_waker: Arc<SweepWaker>,
-    pub(crate) calls: RequestLog,
+    pub(crate) requests: RequestQueue,
     /// The embedding model; `None` if only full-text search is available.
     pub(crate) embeddings: Option<Arc<EmbeddingState>>,
 }
@@ -73,7 +78,7 @@ impl Engine {
         let store = Store::open(address, options).await?;
         let knows = store.knows();
         let engine = Self {
-            calls: RequestLog::start(store.clone()),
+            requests: RequestQueue::start(store.clone()),
             store,
             ids: IdGenerator::new(environment),
             clock_offset_ms: Arc::default(),
@@ -147,8 +152,10 @@ impl Engine {
 
     /// Flushes the request log and closes the database. Acknowledged commands are already on disk.
     pub async fn close(self) {
-        let Self { store, calls, .. } = self;
-        calls.close().await;
+        let Self {
+            store, requests, ..
+        } = self;
+        requests.close().await;
         store.close().await;
     }
 

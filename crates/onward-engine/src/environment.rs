@@ -1,18 +1,15 @@
 //! The engine's environment: the clock, the source of randomness, and process lookup.
 //!
 //! One trait provides all three, so that a test can simulate a year in a second and reproduce it
-//! from a seed.
+//! from a seed. `machine.rs` implements it for the host.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use onward_core::Timestamp;
 use onward_core::call::owner::ProcessObservation;
 use onward_core::id::ClaimToken;
 use uuid::{Builder, Uuid};
-
-use crate::machine;
 
 /// Source of time and randomness.
 pub trait Environment: Send + Sync {
@@ -27,34 +24,7 @@ pub trait Environment: Send + Sync {
     }
     /// The state of a process. An environment without processes returns no information.
     fn process_state(&self, _process: u32) -> ProcessObservation {
-        machine::no_information()
-    }
-}
-
-/// The environment of the running machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemEnvironment;
-
-impl Environment for SystemEnvironment {
-    fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let millis = since.map_or(0, |since| since.as_millis());
-        Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
-    }
-
-    fn fill_random(&self, bytes: &mut [u8]) {
-        if getrandom::fill(bytes).is_err() {
-            // Without randomness, claim tokens would be guessable.
-            std::process::abort();
-        }
-    }
-
-    fn is_wall_clock(&self) -> bool {
-        true
-    }
-
-    fn process_state(&self, process: u32) -> ProcessObservation {
-        machine::process_state(process)
+        ProcessObservation::unknown()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Host identity and process liveness, from `/proc`.
+//! The environment of this machine: its clock, its random source, and process liveness from `/proc`.
 //!
 //! On a system without `/proc`, or one that hides other users' processes, no exit can be proven,
 //! and only timeouts apply. A zombie counts as exited. A process id is only meaningful on its host,
@@ -7,12 +7,14 @@
 
 use std::fs;
 use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use onward_core::Timestamp;
 use onward_core::call::Owner;
 use onward_core::call::owner::{ProcessObservation, ProcessState};
 use sha2::{Digest, Sha256};
 
-use crate::environment::hex;
+use crate::environment::{Environment, hex};
 
 /// Maximum number of ancestors that are searched.
 const MAX_ANCESTORS: usize = 32;
@@ -24,10 +26,37 @@ const SHELLS: [&str; 12] = [
     "ash", "bash", "busybox", "cmd", "csh", "dash", "fish", "ksh", "nu", "sh", "tcsh", "zsh",
 ];
 
+/// The environment of the running machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEnvironment;
+
+impl Environment for SystemEnvironment {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = since.map_or(0, |since| since.as_millis());
+        Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        if getrandom::fill(bytes).is_err() {
+            // Without randomness, claim tokens would be guessable.
+            std::process::abort();
+        }
+    }
+
+    fn is_wall_clock(&self) -> bool {
+        true
+    }
+
+    fn process_state(&self, process: u32) -> ProcessObservation {
+        process_state(process)
+    }
+}
+
 /// The state of a process.
 pub fn process_state(process: u32) -> ProcessObservation {
     let Some(host) = host() else {
-        return no_information();
+        return ProcessObservation::unknown();
     };
     let seen = match stat(process) {
         Ok(Some(stat)) if stat.is_dead => ProcessState::Missing,
@@ -43,15 +72,6 @@ pub fn process_state(process: u32) -> ProcessObservation {
         host: host.to_owned(),
         boot: boot(),
         process: seen,
-    }
-}
-
-/// No information.
-pub(crate) fn no_information() -> ProcessObservation {
-    ProcessObservation {
-        host: String::new(),
-        boot: None,
-        process: ProcessState::Unknown,
     }
 }
 

@@ -33,6 +33,17 @@ pub struct ProcessObservation {
     pub process: ProcessState,
 }
 
+impl ProcessObservation {
+    /// An observation that proves nothing.
+    pub const fn unknown() -> Self {
+        Self {
+            host: String::new(),
+            boot: None,
+            process: ProcessState::Unknown,
+        }
+    }
+}
+
 /// The observed state of a process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessState {

@@ -3,11 +3,12 @@
 //! `all` and `exists` are `&&` and `||` over the entries, including failures: one deciding entry
 //! overrides every failure before and after it. The others require a value for every entry.
 
-use super::evaluate::{Evaluation, Outcome};
+use super::evaluate::Evaluation;
 use super::failure::Failure;
 use super::meter::NODE;
+use super::short_circuit::ShortCircuit;
 use super::tree::{Comprehension, Node};
-use super::value::{Parts, Value};
+use super::value::{Outcome, Parts, Value};
 
 impl<'a> Evaluation<'a> {
     pub(super) fn comprehension(
@@ -113,41 +114,5 @@ impl<'a> Evaluation<'a> {
         value
             .truth()
             .ok_or(Failure::Argument(name, needed, value.kind()))
-    }
-}
-
-/// The `||` of several operands, or the `&&` if `decisive` is false.
-pub(super) struct ShortCircuit<'a> {
-    decisive: bool,
-    decided: bool,
-    failure: Option<Failure<'a>>,
-}
-
-impl<'a> ShortCircuit<'a> {
-    pub(super) fn new(decisive: bool) -> ShortCircuit<'a> {
-        ShortCircuit {
-            decisive,
-            decided: false,
-            failure: None,
-        }
-    }
-
-    /// Adds an operand. Returns true if no further operand can change the result.
-    pub(super) fn add(&mut self, operand: Result<bool, Failure<'a>>) -> Result<bool, Failure<'a>> {
-        match operand {
-            Ok(truth) => self.decided = truth == self.decisive,
-            Err(Failure::Exhausted) => return Err(Failure::Exhausted),
-            Err(failure) => {
-                self.failure.get_or_insert(failure);
-            }
-        }
-        Ok(self.decided)
-    }
-
-    pub(super) fn finish(self) -> Outcome<'a> {
-        match self.failure {
-            Some(failure) if !self.decided => Err(failure),
-            Some(_) | None => Ok(Value::Bool(self.decided == self.decisive)),
-        }
     }
 }

@@ -7,16 +7,14 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::Scope;
-use super::comprehension::ShortCircuit;
 use super::failure::{EvaluationError, Failure};
-use super::function::needs_text;
+use super::kind::Kind;
 use super::meter::{Cost, Meter, NODE};
 use super::number::{ArithmeticError, Number};
+use super::scope::Scope;
+use super::short_circuit::ShortCircuit;
 use super::tree::{Binary, Expr, Node};
-use super::value::{Kind, Value};
-
-pub(super) type Outcome<'a> = Result<Value<'a>, Failure<'a>>;
+use super::value::{Outcome, Value};
 
 /// The value of the condition, and the cost.
 pub(super) fn evaluate(root: &Node, scope: &Scope<'_>) -> (Result<bool, EvaluationError>, Cost) {
@@ -67,7 +65,7 @@ impl<'a> Evaluation<'a> {
             Expr::Call(function, arguments) => self.call(*function, arguments),
             Expr::Matches(of, pattern) => {
                 let value = self.value(of)?;
-                let text = needs_text("matches", &value)?;
+                let text = value.require_text("matches")?;
                 self.meter.work(pattern.work(text.len()))?;
                 Ok(Value::Bool(pattern.occurs_in(text)))
             }

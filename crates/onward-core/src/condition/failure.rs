@@ -4,8 +4,8 @@
 //! `list.exists(..)` may discard a failure for every entry. The message is built once, from the
 //! final failure.
 
+use super::kind::Kind;
 use super::tree::Node;
-use super::value::Kind;
 
 /// Measuring stops at this size; the error then reports "at least".
 pub(super) const COUNTED_BYTES: usize = 1024 * 1024;

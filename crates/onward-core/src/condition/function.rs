@@ -4,11 +4,11 @@
 //! `string` formats numbers and booleans, `bool` parses the spellings that CEL defines. An
 //! impossible conversion fails. Bytes, timestamps and durations are not supported.
 
-use super::evaluate::{Evaluation, Outcome};
+use super::evaluate::Evaluation;
 use super::failure::Failure;
 use super::number::Number;
 use super::tree::{Function, Node};
-use super::value::{Kind, Value};
+use super::value::{Outcome, Value};
 
 impl<'a> Evaluation<'a> {
     pub(super) fn call(&mut self, function: Function, arguments: &'a [Node]) -> Outcome<'a> {
@@ -64,12 +64,12 @@ impl<'a> Evaluation<'a> {
         part: &'a [Node],
         holds: fn(&str, &str) -> bool,
     ) -> Outcome<'a> {
-        let text = needs_text(name, text)?;
+        let text = text.require_text(name)?;
         let part = match part.first() {
             Some(part) => self.value(part)?,
             None => Value::Null,
         };
-        let part = needs_text(name, &part)?;
+        let part = part.require_text(name)?;
         self.meter.search(part.len())?;
         if name == "contains" {
             self.meter.search(text.len())?;
@@ -147,25 +147,4 @@ fn boolean<'a>(value: &Value<'a>) -> Outcome<'a> {
         Some("0" | "f" | "false" | "FALSE" | "False") => Ok(Value::Bool(false)),
         Some(_) | None => Err(Failure::Conversion("bool", value.kind())),
     }
-}
-
-/// The string operand of a string function.
-pub(super) fn needs_text<'t, 'a>(
-    name: &'static str,
-    value: &'t Value<'_>,
-) -> Result<&'t str, Failure<'a>> {
-    value.text().ok_or_else(|| {
-        let needed = match value.kind() {
-            Kind::List => "a string (use `in` for lists)",
-            Kind::Null
-            | Kind::Bool
-            | Kind::Int
-            | Kind::Uint
-            | Kind::Double
-            | Kind::Text
-            | Kind::Object
-            | Kind::Type => "a string",
-        };
-        Failure::Argument(name, needed, value.kind())
-    })
 }

@@ -11,8 +11,12 @@ use std::rc::Rc;
 use serde_json::{Map, Value as Json};
 
 use super::failure::Failure;
+use super::kind::Kind;
 use super::meter::{Meter, NODE};
 use super::number::Number;
+
+/// The value of an expression, or why it has none.
+pub(super) type Outcome<'a> = Result<Value<'a>, Failure<'a>>;
 
 #[derive(Clone)]
 pub(super) enum Value<'a> {
@@ -29,53 +33,6 @@ pub(super) enum Value<'a> {
     /// An object literal, `step` or `plan`: few entries, searched linearly.
     Entries(Rc<[(Value<'a>, Value<'a>)]>),
     Type(Kind),
-}
-
-/// The type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Null,
-    Bool,
-    Int,
-    Uint,
-    Double,
-    Text,
-    List,
-    Object,
-    Type,
-}
-
-impl Kind {
-    /// The description in messages.
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Kind::Null => "null",
-            Kind::Bool => "a boolean",
-            Kind::Int => "an integer",
-            Kind::Uint => "an unsigned integer",
-            Kind::Double => "a double",
-            Kind::Text => "a string",
-            Kind::List => "a list",
-            Kind::Object => "an object",
-            Kind::Type => "a type",
-        }
-    }
-
-    /// The type with this name in CEL.
-    pub(super) fn named(name: &str) -> Option<Kind> {
-        Some(match name {
-            "null_type" => Kind::Null,
-            "bool" => Kind::Bool,
-            "int" => Kind::Int,
-            "uint" => Kind::Uint,
-            "double" => Kind::Double,
-            "string" => Kind::Text,
-            "list" => Kind::List,
-            "map" => Kind::Object,
-            "type" => Kind::Type,
-            _ => return None,
-        })
-    }
 }
 
 impl<'a> Value<'a> {
@@ -130,6 +87,24 @@ impl<'a> Value<'a> {
             | Value::Entries(_)
             | Value::Type(_) => None,
         }
+    }
+
+    /// The string operand of the string function `name`.
+    pub(super) fn require_text<'n>(&self, name: &'static str) -> Result<&str, Failure<'n>> {
+        self.text().ok_or_else(|| {
+            let needed = match self.kind() {
+                Kind::List => "a string (use `in` for lists)",
+                Kind::Null
+                | Kind::Bool
+                | Kind::Int
+                | Kind::Uint
+                | Kind::Double
+                | Kind::Text
+                | Kind::Object
+                | Kind::Type => "a string",
+            };
+            Failure::Argument(name, needed, self.kind())
+        })
     }
 
     /// The number of entries of a list or an object.

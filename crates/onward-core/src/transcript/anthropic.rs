@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use super::history::{HistoryRow, PartIndex, Piece};
 use super::json::{self, Object};
-use super::{Call, Message, Part, Resolution, Role, open_timestamp};
+use super::message::{Call, Message, Part, Resolution, Role, open_timestamp};
+use super::orphan_result;
 use crate::call::Cause;
 use crate::call::message::for_model;
 
@@ -197,9 +198,9 @@ impl<'a, 'b> BlockCache<'a, 'b> {
 pub fn orphan_as_text(block: &str) -> Vec<String> {
     let block = Object::parse(block);
     let id = block.as_ref().and_then(|block| block.string("tool_use_id"));
-    let heading = super::orphan_heading(&id.unwrap_or_default());
+    let heading = orphan_result::orphan_heading(&id.unwrap_or_default());
     let content = block
         .and_then(|block| block.get("content"))
         .unwrap_or("\"\"");
-    super::with_heading(&heading, content, "text")
+    orphan_result::with_heading(&heading, content, "text")
 }

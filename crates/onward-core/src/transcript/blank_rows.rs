@@ -3,7 +3,8 @@
 //! A row is blank if it has no text except whitespace, no attachment, no result and no call of a
 //! known tool, and is not queued. Rows of other roles are kept.
 
-use super::{Part, Repair, RepairKind, Role, Row};
+use super::message::{Part, Role, Row};
+use super::repair::{Repair, RepairKind};
 
 pub(super) fn drop<'m, 'a>(
     mut rows: Vec<Row<'m, 'a>>,

@@ -5,7 +5,8 @@
 
 use super::history::{HistoryRow, PartIndex, Piece};
 use super::json::{self, Object};
-use super::{Call, Message, Part, Resolution, Role, open_timestamp};
+use super::message::{Call, Message, Part, Resolution, Role, open_timestamp};
+use super::orphan_result;
 use crate::call::message::for_model;
 
 /// The prefix of function names, so that they cannot collide with ids.
@@ -117,8 +118,8 @@ pub(super) fn write(row: &HistoryRow, sources: &[&str], messages: &[Message<'_>]
 fn orphan(index: PartIndex, sources: &[&str]) -> Option<String> {
     let row = Object::parse(sources.get(index.row)?)?;
     let id = row.string("tool_call_id").or_else(|| row.string("name"));
-    let heading = super::orphan_heading(&id.unwrap_or_default());
+    let heading = orphan_result::orphan_heading(&id.unwrap_or_default());
     let content = row.get("content").unwrap_or("\"\"");
-    let blocks = super::with_heading(&heading, content, "text").join(",");
+    let blocks = orphan_result::with_heading(&heading, content, "text").join(",");
     Some(format!(r#"{{"role":"user","content":[{blocks}]}}"#))
 }

@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use super::history::{Api, History, HistoryRow, TrailingCalls, repair_history};
 use super::json::{self, Object};
-use super::{
-    Message, Repair, RepairKind, Role, Row, anthropic, blank_rows, chat, duplicate_tail, responses,
-};
+use super::message::{Message, Role, Row};
+use super::repair::{Repair, RepairKind};
+use super::{anthropic, blank_rows, chat, duplicate_tail, responses};
 
 /// A repaired document.
 #[derive(Debug, Clone, PartialEq, Eq)]

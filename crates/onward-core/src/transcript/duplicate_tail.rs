@@ -4,7 +4,8 @@
 //! that merely look alike are distinct. Rows without text and calls, and rows with a result, are
 //! not compared. The pass repeats until nothing is dropped, which makes it idempotent.
 
-use super::{Call, Part, Repair, RepairKind, Role, Row};
+use super::message::{Call, Part, Role, Row};
+use super::repair::{Repair, RepairKind};
 
 pub(super) fn drop(rows: &mut Vec<Row<'_, '_>>, repairs: &mut Vec<Repair>) {
     while let [.., before, last] = rows.as_slice() {

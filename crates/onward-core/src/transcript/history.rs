@@ -14,7 +14,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::call_matcher::{CallMatcher, ResultMatch};
-use super::{Call, Message, Part, Repair, RepairKind, Resolution, Role, Row};
+use super::message::{Call, Message, Part, Resolution, Role, Row};
+use super::repair::{Repair, RepairKind};
 use crate::call::Cause;
 
 /// The target API.

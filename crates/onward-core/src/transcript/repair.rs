@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::Call;
+use super::message::Call;
 use crate::call::Cause;
 
 /// A repair.

@@ -6,7 +6,8 @@
 
 use super::history::{HistoryRow, PartIndex, Piece};
 use super::json::{self, Object};
-use super::{Call, Message, Part, Resolution, Role, open_timestamp};
+use super::message::{Call, Message, Part, Resolution, Role, open_timestamp};
+use super::orphan_result;
 use crate::call::message::for_model;
 
 /// Parses an item. `None` if it has another form.
@@ -100,9 +101,9 @@ pub(super) fn write(row: &HistoryRow, sources: &[&str]) -> String {
 /// An orphaned result as a user message.
 fn orphan(index: PartIndex, sources: &[&str]) -> Option<String> {
     let item = Object::parse(sources.get(index.row)?)?;
-    let heading = super::orphan_heading(&item.string("call_id").unwrap_or_default());
+    let heading = orphan_result::orphan_heading(&item.string("call_id").unwrap_or_default());
     let output = item.get("output").unwrap_or("\"\"");
-    let blocks = super::with_heading(&heading, output, "input_text").join(",");
+    let blocks = orphan_result::with_heading(&heading, output, "input_text").join(",");
     Some(format!(
         r#"{{"type":"message","role":"user","content":[{blocks}]}}"#
     ))

@@ -119,17 +119,14 @@ fn line_intent(line: &str) -> Intent {
         })
 }
 
-fn command_intent(command: &SimpleCommand) -> Intent {
+pub(super) fn command_intent(command: &SimpleCommand) -> Intent {
     if command.writes_to.is_some() {
         return Intent::ShellWrite;
     }
     let name = command.name();
     match name {
         "git" => {
-            let verb = command
-                .arguments()
-                .find(|word| !word.starts_with('-'))
-                .unwrap_or("");
+            let verb = git_verb(command);
             if GIT_READ.contains(&verb) {
                 Intent::Read
             } else if GIT_MIXED.contains(&verb) {
@@ -157,6 +154,21 @@ fn command_intent(command: &SimpleCommand) -> Intent {
         _ if WRITE_COMMANDS.contains(&name) => Intent::ShellWrite,
         _ => Intent::Other,
     }
+}
+
+/// The subcommand of a git command, after its options; empty if there is none.
+pub(super) fn git_verb(command: &SimpleCommand) -> &str {
+    let mut arguments = command.arguments();
+    while let Some(word) = arguments.next() {
+        match word {
+            "-C" | "-c" => {
+                arguments.next();
+            }
+            _ if word.starts_with('-') => {}
+            _ => return word,
+        }
+    }
+    ""
 }
 
 /// The command line of a call: the input if it is a string, otherwise the command field of a shell

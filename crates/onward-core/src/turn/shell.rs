@@ -9,7 +9,7 @@
 pub(crate) struct ShellWord {
     /// The text without quotes.
     pub(crate) text: String,
-    /// Whether the word is literal: without expansions.
+    /// Whether the word is literal: without expansions, and with its quotes closed.
     pub(crate) literal: bool,
 }
 
@@ -22,6 +22,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) writes_to: Option<String>,
     /// The source of an input redirection.
     pub(crate) reads_from: Option<String>,
+    /// Whether its input is a here-document.
+    pub(crate) here_document: bool,
 }
 
 impl SimpleCommand {
@@ -126,9 +128,13 @@ impl Splitter {
 
     fn single_quoted(&mut self, rest: &mut Rest<'_>) {
         let word = self.open_word();
-        for c in rest.by_ref().take_while(|c| *c != '\'') {
+        for c in rest.by_ref() {
+            if c == '\'' {
+                return;
+            }
             word.text.push(c);
         }
+        word.literal = false;
     }
 
     fn double_quoted(&mut self, rest: &mut Rest<'_>) {
@@ -144,6 +150,7 @@ impl Splitter {
                 c => word.text.push(c),
             }
         }
+        word.literal = false;
     }
 
     /// After `>`: handles `>>`, `>|` and `>&1`; otherwise a file name follows.
@@ -162,7 +169,10 @@ impl Splitter {
             Expect::Output if word.text.starts_with("/dev/") => {}
             Expect::Output => self.current.writes_to = Some(word.text),
             Expect::Input => self.current.reads_from = Some(word.text),
-            Expect::HereDocument => self.here = Some(word.text),
+            Expect::HereDocument => {
+                self.here = Some(word.text);
+                self.current.here_document = true;
+            }
             Expect::Argument => {
                 let assigns = self.current.words.is_empty()
                     && word.text.split_once('=').is_some_and(|(name, _)| {

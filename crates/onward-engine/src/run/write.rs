@@ -6,7 +6,8 @@ use onward_core::policy::stall_threshold;
 use onward_core::{Event, PlanHead, Step, StepId, Timestamp};
 use onward_store::{Commit, Due, Plain, StepAfter, Tx};
 
-use super::{Applied, CommandContext, Evaluation, inconsistent_decision};
+use super::command::{Applied, CommandContext, inconsistent_decision};
+use super::evaluate::Evaluation;
 use crate::error::Error;
 
 /// Applies the events to the loaded facts and writes the changed rows.

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use onward_core::Timestamp;
 use onward_engine::Faults;
 use onward_engine::engine::Settings;
-use onward_engine::environment::{Environment, SystemEnvironment};
+use onward_engine::environment::Environment;
+use onward_engine::machine::SystemEnvironment;
 
 use crate::rng::Rng;
 

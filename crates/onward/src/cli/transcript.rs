@@ -7,7 +7,8 @@ mod repair;
 use std::path::Path;
 
 use clap::{Args, Subcommand, ValueEnum};
-use onward_engine::environment::{Environment, SystemEnvironment};
+use onward_engine::environment::Environment;
+use onward_engine::machine::SystemEnvironment;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};

@@ -4,11 +4,11 @@
 //! observation with a failure marker failed, SWE-agent's own commands with other output succeeded,
 //! and the success of the rest is unknown. The history and the settings in the file are ignored.
 
-use onward_core::turn::ExternalChange;
+use onward_core::turn::{ExternalChange, command_effect};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::external_change::{self, EditTracker};
+use super::external_change::EditTracker;
 use super::{Call, Error, Format, Lines, ReaderItem, Step, Turn, Visitor};
 
 /// Texts that occur only in a failed observation.
@@ -127,7 +127,7 @@ fn call_effect(call: &Call, action: &str, edits: &mut EditTracker) -> ExternalCh
     if is_read(action, &call.tool) {
         return ExternalChange::Unchanged;
     }
-    external_change::for_command(action)
+    command_effect(action)
 }
 
 fn is_read(action: &str, tool: &str) -> bool {

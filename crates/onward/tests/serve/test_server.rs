@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use onward_core::{Role, Timestamp};
 use onward_engine::engine::Settings;
-use onward_engine::environment::{Environment, SystemEnvironment};
+use onward_engine::environment::Environment;
+use onward_engine::machine::SystemEnvironment;
 use onward_engine::{Address, Engine};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use super::super::check::Check;
 use super::super::create::{check_branch, check_limit};
 use super::super::resolve::{self, BranchFacts};
-use super::Facts;
+use super::facts::Facts;
 use crate::command::BranchSpec;
 use crate::event::{Change, Event};
 use crate::policy::MAX_BRANCHES_PER_STEP;

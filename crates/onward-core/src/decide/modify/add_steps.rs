@@ -2,7 +2,7 @@
 
 use super::super::check::Check;
 use super::super::resolve::{self, Insertion};
-use super::Facts;
+use super::facts::Facts;
 use crate::command::StepSpec;
 use crate::event::{Change, Event};
 use crate::plan::PlanHead;

@@ -1,7 +1,7 @@
 //! Fails a step. The plan does not fail.
 
 use super::super::check::Check;
-use super::Facts;
+use super::facts::Facts;
 use crate::event::{Change, Event};
 use crate::id::StepId;
 use crate::refusal::Refusal;

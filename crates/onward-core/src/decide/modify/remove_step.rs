@@ -2,7 +2,7 @@
 //!
 //! Rejected if a branch refers to the step or another step depends on it.
 
-use super::Facts;
+use super::facts::Facts;
 use crate::event::{Change, Event};
 use crate::id::StepId;
 use crate::refusal::{NotRemovable, Refusal};

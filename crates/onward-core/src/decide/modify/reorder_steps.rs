@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Facts;
+use super::facts::Facts;
 use crate::event::{Change, Event};
 use crate::id::StepId;
 use crate::refusal::Refusal;

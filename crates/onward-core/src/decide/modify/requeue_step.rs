@@ -1,7 +1,7 @@
 //! Requeues a step for its next attempt, or fails it if it has no attempts left.
 
 use super::super::start_next::requeue_or_fail;
-use super::Facts;
+use super::facts::Facts;
 use crate::event::{Change, Event, RequeueReason};
 use crate::id::StepId;
 use crate::refusal::Refusal;

@@ -1,7 +1,7 @@
 //! Replaces a step's instructions, in any status.
 
 use super::super::check::Check;
-use super::Facts;
+use super::facts::Facts;
 use crate::event::{Change, Event};
 use crate::id::StepId;
 use crate::policy::MAX_INSTRUCTIONS;

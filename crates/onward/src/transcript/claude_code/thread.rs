@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use onward_core::Timestamp;
-use onward_core::turn::ExternalChange;
+use onward_core::turn::{ExternalChange, certainly_changes, command_effect};
 use serde_json::Value;
 
 use super::super::external_change::{self, EditTracker};
@@ -181,8 +181,8 @@ fn call_effect(call: &Call, edits: &mut EditTracker) -> ExternalChange {
         return ExternalChange::Unknown;
     }
     let command = call.input["command"].as_str().unwrap_or_default();
-    if ok && external_change::is_certain_change(command) {
+    if ok && certainly_changes(command) {
         return edits.record_edit(call);
     }
-    external_change::for_command(command)
+    command_effect(command)
 }

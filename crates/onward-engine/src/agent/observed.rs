@@ -1,0 +1,101 @@
+//! What hooks report: the source of an event, and the steps and calls of an agent.
+
+use onward_core::PlanId;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::sanitize;
+
+/// Maximum length of an id. Agents may send arbitrary values.
+const MAX_ID_CHARS: usize = 200;
+
+/// The session, agent and turn that a hook event belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookSource {
+    /// The session id assigned by the agent.
+    pub session: String,
+    /// The agent.
+    pub agent: String,
+    /// The working directory.
+    pub directory: Option<String>,
+    /// The subagent; empty for the main agent.
+    pub subagent: String,
+    /// The agent's own id of the turn, if it has one.
+    pub turn: Option<String>,
+}
+
+/// Fingerprint of the external state (the working tree), if it was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fingerprint {
+    /// No fingerprint is available.
+    Unavailable,
+    /// Taking the fingerprint timed out.
+    TimedOut,
+    /// The fingerprint.
+    Value(String),
+}
+
+/// A step reported by a hook.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedStep {
+    /// The step's tool calls.
+    pub calls: Vec<ObservedCall>,
+    /// Whether `calls` are all calls of one model response. If false, the agent reports each call
+    /// separately.
+    pub is_batch: bool,
+    /// Fingerprint of the external state after the step.
+    pub fingerprint: Fingerprint,
+    /// Plans that the calls refer to.
+    pub plans: Vec<PlanId>,
+}
+
+/// A tool call with its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedCall {
+    /// The id assigned by the agent.
+    pub id: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The tool's input.
+    pub input: Value,
+    /// Whether the call succeeded, if reported.
+    pub ok: Option<bool>,
+    /// The raw result.
+    pub output: String,
+}
+
+impl HookSource {
+    /// Makes the texts storable.
+    pub(crate) fn sanitized(mut self) -> Result<Self, Error> {
+        for text in [&mut self.session, &mut self.agent, &mut self.subagent] {
+            sanitize::text(text);
+            truncate_id(text);
+        }
+        sanitize::optional_text(&mut self.directory);
+        sanitize::optional_text(&mut self.turn);
+        self.turn.iter_mut().for_each(truncate_id);
+        if self.session.is_empty() {
+            Err(Error::invalid("session", "must not be empty"))
+        } else {
+            Ok(self)
+        }
+    }
+}
+
+/// Cuts an id to the maximum length.
+pub(super) fn truncate_id(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_ID_CHARS) {
+        text.truncate(end);
+    }
+}
+
+impl ObservedCall {
+    /// The command if the input has one, otherwise the whole input.
+    pub(super) fn command_line(&self) -> String {
+        let command = self
+            .input
+            .get("command")
+            .and_then(|command| command.as_str());
+        command.map_or_else(|| self.input.to_string(), str::to_owned)
+    }
+}

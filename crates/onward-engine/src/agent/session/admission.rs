@@ -1,0 +1,223 @@
+//! Before a tool call: checks whether the turn may make another call, determines the turn that the
+//! call belongs to, and records the call. A turn that must end in text may not make calls.
+
+use onward_core::Timestamp;
+use onward_core::role::Permission;
+use onward_core::turn::escalation::{self, ToolGate};
+use onward_core::turn::{LoopControl, TurnEnd};
+use onward_store::{CallRecord, Turn, Tx};
+
+use super::turns::{SessionState, TurnRecorder, is_current, load_session};
+use crate::agent::observed::HookSource;
+use crate::agent::tool_calls::{InitialState, NewCall, record};
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// Whether a tool call may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// The decision.
+    pub gate: ToolGate,
+    /// The reason for a rejection, for the agent.
+    pub to_agent: String,
+    /// The reason for a rejection, for the user.
+    pub to_user: String,
+}
+
+impl Engine {
+    /// Checks whether a call may run. `can_stop`: the caller can stop the agent, so the turn ends
+    /// if the escalation stops it.
+    pub async fn check_call(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        call: Option<String>,
+        can_stop: bool,
+        control: LoopControl,
+    ) -> Result<Admission, Error> {
+        caller.allow(Permission::Record)?;
+        let source = source.sanitized()?;
+        // In the common case the call is admitted, and nothing needs to be written.
+        if !self.requires_text(caller, &source, control).await? {
+            return Ok(admitted());
+        }
+        let now = self.now();
+        let admission = self.store.write(&caller.tenant, move |tx| {
+            let (source, call) = (source.clone(), call.clone());
+            Box::pin(async move {
+                let (admission, _) = admit(tx, &source, call, can_stop, control, now).await?;
+                Ok::<_, Error>(admission)
+            })
+        });
+        admission.await
+    }
+
+    /// Checks whether a call may run. If so, records it as running; otherwise it is not recorded.
+    /// `can_stop`: the caller can stop the agent, so the turn ends if the escalation stops it.
+    pub async fn admit_call(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        call: NewCall,
+        can_stop: bool,
+        control: LoopControl,
+    ) -> Result<Admission, Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let admission = self.store.write(&caller.tenant, move |tx| {
+            let (source, mut call) = (source.clone(), call.clone());
+            Box::pin(async move {
+                let id = call.id.clone();
+                let (admission, turn) = admit(tx, &source, id, can_stop, control, now).await?;
+                if let Some((turn, batch)) = turn {
+                    call.batch = Some(batch);
+                    record::record(tx, &source, turn, call, InitialState::Running, now).await?;
+                    tx.keep_calls_due(&source.session);
+                }
+                Ok::<_, Error>(admission)
+            })
+        });
+        admission.await
+    }
+
+    /// Records a call before it runs. Without `turn`, it belongs to the current turn. A turn that
+    /// is not recorded yet is started.
+    pub async fn record_call(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        turn: Option<u32>,
+        call: NewCall,
+        begins: InitialState,
+    ) -> Result<CallRecord, Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let recorded = self.store.write(&caller.tenant, move |tx| {
+            let (source, call) = (source.clone(), call.clone());
+            Box::pin(async move {
+                let turn = resolve_turn(tx, &source, turn, now).await?;
+                let record = record::record(tx, &source, turn, call, begins, now).await?;
+                tx.keep_calls_due(&source.session);
+                Ok::<_, Error>(record)
+            })
+        });
+        let record = recorded.await?;
+        self.wake_sweep_for(&record);
+        Ok(record)
+    }
+
+    /// Whether the next model step must be text. Read-only; for callers that can remove the tools
+    /// from a request.
+    pub async fn requires_text(
+        &self,
+        caller: &Caller,
+        source: &HookSource,
+        control: LoopControl,
+    ) -> Result<bool, Error> {
+        caller.allow(Permission::Record)?;
+        let source = source.clone().sanitized()?;
+        let closed = self.store.read(&caller.tenant, move |tx| {
+            let source = source.clone();
+            Box::pin(async move {
+                let known = tx.known_session(&source.session, &source.subagent).await?;
+                Ok::<_, Error>(known.is_some_and(|(session, turn)| {
+                    !session.switched_off && must_be_text(turn.as_ref(), &source, control)
+                }))
+            })
+        });
+        closed.await
+    }
+}
+
+/// Whether the current turn must end in text.
+fn must_be_text(turn: Option<&Turn>, source: &HookSource, control: LoopControl) -> bool {
+    let turn = turn.filter(|turn| is_current(turn, source));
+    turn.is_some_and(|turn| control.is_text_only(&turn.standing))
+}
+
+/// Whether a call may run. If so, also returns its turn and its step number.
+async fn admit(
+    tx: &mut Tx,
+    source: &HookSource,
+    call: Option<String>,
+    can_stop: bool,
+    control: LoopControl,
+    now: Timestamp,
+) -> Result<(Admission, Option<(u32, u32)>), Error> {
+    let known = load_session(tx, source, now).await?;
+    if known.off || !must_be_text(known.turn.as_ref(), source, control) {
+        let turn = current_turn(tx, source, known, control, now);
+        return Ok((admitted(), Some((turn.number, turn.standing.steps + 1))));
+    }
+    let mut recorder = TurnRecorder::resume(tx, source, known, control, now);
+    let gate = control.before_call(&mut recorder.turn.standing);
+    recorder.record_call_id(call);
+    if gate == ToolGate::Stop && can_stop {
+        recorder.turn.ended.get_or_insert((now, TurnEnd::Stopped));
+    }
+    let escalation = recorder.turn.standing;
+    let to_agent = escalation::rejection(&escalation, &recorder.watched.state.evidence);
+    recorder.save(tx, source);
+    let admission = Admission {
+        gate,
+        to_agent,
+        to_user: escalation::for_user(&escalation),
+    };
+    Ok((admission, None))
+}
+
+/// The current turn. Writes it only if it is new.
+fn current_turn(
+    tx: &mut Tx,
+    source: &HookSource,
+    known: SessionState,
+    control: LoopControl,
+    now: Timestamp,
+) -> Turn {
+    match &known.turn {
+        Some(turn) if is_current(turn, source) => turn.clone(),
+        Some(_) | None => {
+            let recorder = TurnRecorder::begin(tx, source, known, control, now);
+            recorder.save(tx, source);
+            recorder.turn
+        }
+    }
+}
+
+/// The number of the turn that an event belongs to: the given one, or the current turn. A turn that
+/// is not recorded yet is started.
+async fn resolve_turn(
+    tx: &mut Tx,
+    source: &HookSource,
+    number: Option<u32>,
+    now: Timestamp,
+) -> Result<u32, Error> {
+    let known = load_session(tx, source, now).await?;
+    let control = LoopControl::default();
+    let Some(number) = number else {
+        return Ok(current_turn(tx, source, known, control, now).number);
+    };
+    let last = known.turn.as_ref().map(|turn| turn.number);
+    if last == Some(number)
+        || tx
+            .turn(&source.session, &source.subagent, number)
+            .await?
+            .is_some()
+    {
+        return Ok(number);
+    }
+    let mut recorder = TurnRecorder::begin(tx, source, known, control, now);
+    recorder.turn.number = number;
+    recorder.watched.turn = number;
+    recorder.save(tx, source);
+    Ok(number)
+}
+
+fn admitted() -> Admission {
+    Admission {
+        gate: ToolGate::Allow,
+        to_agent: String::new(),
+        to_user: String::new(),
+    }
+}

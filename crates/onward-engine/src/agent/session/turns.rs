@@ -1,0 +1,538 @@
+//! Handles hook events: prompts, steps, and the end of turns and sessions. Checks before a call are
+//! in `admission.rs`.
+//!
+//! A turn begins with a prompt, or with its first event if the prompt was missed. A prompt that is
+//! reported again before the first step does not begin another turn. A rejected call is not a step.
+//! A call reported twice, alone and in its batch, counts once. A stopped turn stays closed until
+//! the next prompt: calls of one batch are checked concurrently, and the last one must not be
+//! admitted.
+
+use std::sync::Arc;
+
+use onward_core::call::Timeouts;
+use onward_core::role::Permission;
+use onward_core::turn::escalation::{self, EscalationLevel, EscalationState, REJECTION_PREFIX};
+use onward_core::turn::secret::mask;
+use onward_core::turn::{
+    Call, ExternalChange, Judgement, LoopControl, Observation, OnStall, ProgressDetector, State,
+    TurnEnd, Verdict, preview,
+};
+use onward_core::{PlanId, Timestamp};
+use onward_store::{CallLine, CallRecord, Sheet, Turn, TurnStep, Tx, Watched};
+
+use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
+use crate::agent::tool_calls::{hooks, recover};
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::sanitize;
+
+/// Number of recent call ids that are stored for deduplication.
+const MAX_KNOWN_CALLS: usize = 64;
+/// Maximum number of a step's calls that are stored.
+const MAX_CALLS_PER_STEP: usize = 32;
+/// Prefix of an output that is searched for the rejection message, in characters.
+const ECHO_SEARCH_CHARS: usize = 300;
+
+/// Messages after a step, if any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StepMessages {
+    /// For the agent.
+    pub to_agent: Option<String>,
+    /// For the user.
+    pub to_user: Option<String>,
+    /// Why the stored state of the turn could not be read; it was reset.
+    pub unreadable: Option<String>,
+}
+
+/// Information for a session that starts or resumes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionStart {
+    /// The open plan that was most recently worked on from the session's directory.
+    pub plan: Option<Sheet>,
+    /// Interrupted calls of the session that have not been reported to the agent.
+    pub interrupted: Vec<CallRecord>,
+}
+
+impl Engine {
+    /// A user's prompt: begins a turn and returns its number. The fingerprint is the turn's
+    /// baseline.
+    pub async fn begin_turn(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        fingerprint: Fingerprint,
+        control: LoopControl,
+    ) -> Result<u32, Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let started = self.store.write(&caller.tenant, move |tx| {
+            let (source, fingerprint) = (source.clone(), fingerprint.clone());
+            Box::pin(async move {
+                let known = load_session(tx, &source, now).await?;
+                begin(tx, &source, known, &fingerprint, control, now).await
+            })
+        });
+        started.await
+    }
+
+    /// A message about a background task. `ended` is the task's id if it has ended. Such a message
+    /// counts as progress and continues the current turn; if there is none, it begins one.
+    pub async fn record_task_message(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        ended: Option<String>,
+        fingerprint: Fingerprint,
+        control: LoopControl,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let recorded = self.store.write(&caller.tenant, move |tx| {
+            let (source, fingerprint) = (source.clone(), fingerprint.clone());
+            let ended = ended.clone();
+            Box::pin(async move {
+                let known = load_session(tx, &source, now).await?;
+                let turn = known.turn.as_ref();
+                if !turn.is_some_and(|turn| turn.ended.is_none() && is_current(turn, &source)) {
+                    begin(tx, &source, known, &fingerprint, control, now).await?;
+                    return Ok(());
+                }
+                let mut recorder = TurnRecorder::resume(tx, &source, known, control, now);
+                let state = std::mem::take(&mut recorder.watched.state);
+                let mut detector = ProgressDetector::resume(control.turn, state);
+                detector.record_task_notification(ended.as_deref(), Some(now));
+                recorder.watched.state = detector.state();
+                recorder.turn.standing.reset();
+                recorder.turn.progressed_at = Some(now);
+                recorder.save(tx, &source);
+                Ok::<(), Error>(())
+            })
+        });
+        recorded.await
+    }
+
+    /// A step, or a single call if the agent reports each call separately. Returns messages for the
+    /// agent or the user.
+    pub async fn observe_step(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        step: ObservedStep,
+        control: LoopControl,
+    ) -> Result<StepMessages, Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let messages = self.store.write(&caller.tenant, move |tx| {
+            let (source, step) = (source.clone(), step.clone());
+            Box::pin(async move { observe(tx, &source, step, control, now).await })
+        });
+        messages.await
+    }
+
+    /// The agent has answered: ends the turn.
+    pub async fn end_turn(&self, caller: &Caller, source: HookSource) -> Result<(), Error> {
+        self.end_turn_unless_running(caller, source, &[]).await
+    }
+
+    /// [`Self::end_turn`] for an agent whose event does not distinguish its own answer from a
+    /// subagent's. While a call of one of these tools is running, the answer is the subagent's, and
+    /// the turn continues.
+    pub async fn end_turn_unless_running(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        tools: &'static [&'static str],
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let ended = self.store.write(&caller.tenant, move |tx| {
+            let source = source.clone();
+            Box::pin(async move {
+                let known = load_session(tx, &source, now).await?;
+                if hooks::runs_any_of(tx, &source, tools).await? {
+                    return Ok(());
+                }
+                if let Some(mut turn) = known.turn.filter(|turn| turn.ended.is_none()) {
+                    turn.ended = Some((now, TurnEnd::Answered));
+                    tx.write_turn(&source.session, &turn);
+                    hooks::end_turn(tx, &source, turn.number, now).await?;
+                }
+                if let Some(mut watched) = known.watched {
+                    watched.state = State::default();
+                    tx.keep_watched(&source.session, &watched);
+                }
+                Ok::<(), Error>(())
+            })
+        });
+        ended.await
+    }
+
+    /// A session starts or resumes. Interrupts calls whose result can no longer arrive: in this
+    /// session by timeout and exited owner, in other sessions on this host by exited owner.
+    /// `can_report` is false if the caller cannot pass messages to the agent; the interrupted calls
+    /// are then reported later.
+    pub async fn begin_session(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+        can_report: bool,
+    ) -> Result<SessionStart, Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now, environment) = (source.sanitized()?, self.now(), self.environment());
+        let started = self.store.write(&caller.tenant, move |tx| {
+            let (source, environment) = (source.clone(), Arc::clone(&environment));
+            Box::pin(async move {
+                load_session(tx, &source, now).await?;
+                recover(tx, &source.session, &*environment, Timeouts::Enforced, now).await?;
+                let mut started = SessionStart::default();
+                if can_report {
+                    started.interrupted = hooks::take_unreported(tx, &source.session).await?;
+                }
+                if let Some(directory) = &source.directory
+                    && let Some(plan) = tx.plan_of_directory(directory).await?
+                {
+                    started.plan = tx.sheet(plan).await?;
+                }
+                Ok::<_, Error>(started)
+            })
+        });
+        let started = started.await?;
+        self.recover_host().await?;
+        Ok(started)
+    }
+
+    /// Ends a session and its turns.
+    pub async fn end_session(&self, caller: &Caller, source: HookSource) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let (source, now) = (source.sanitized()?, self.now());
+        let ended = self.store.write(&caller.tenant, move |tx| {
+            let source = source.clone();
+            Box::pin(async move {
+                load_session(tx, &source, now).await?;
+                hooks::end_session(tx, &source.session, now).await?;
+                tx.end_session(&source.session, now);
+                Ok::<(), Error>(())
+            })
+        });
+        ended.await
+    }
+}
+
+/// Stored state of an agent before an event is applied.
+pub(super) struct SessionState {
+    pub(super) off: bool,
+    watched: Option<Watched>,
+    pub(super) turn: Option<Turn>,
+}
+
+/// Whether an event belongs to this turn: the turn has not ended, or it was stopped and no other
+/// turn has started.
+pub(super) fn is_current(turn: &Turn, source: &HookSource) -> bool {
+    let same = match (&turn.key, &source.turn) {
+        (Some(stored), Some(reported)) => stored == reported,
+        (None, _) | (_, None) => true,
+    };
+    same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
+}
+
+pub(super) async fn load_session(
+    tx: &mut Tx,
+    source: &HookSource,
+    now: Timestamp,
+) -> Result<SessionState, Error> {
+    let directory = source.directory.as_deref();
+    let (session, watched, turn) = tx
+        .hear_of_session(
+            &source.session,
+            &source.agent,
+            directory,
+            &source.subagent,
+            now,
+        )
+        .await?;
+    Ok(SessionState {
+        off: session.switched_off,
+        watched,
+        turn,
+    })
+}
+
+/// The current turn and its stored state.
+pub(super) struct TurnRecorder {
+    pub(super) watched: Watched,
+    pub(super) turn: Turn,
+}
+
+impl TurnRecorder {
+    /// Continues the current turn. Begins one if there is none or the event belongs to another
+    /// turn.
+    pub(super) fn resume(
+        tx: &mut Tx,
+        source: &HookSource,
+        known: SessionState,
+        control: LoopControl,
+        now: Timestamp,
+    ) -> Self {
+        let SessionState { off, watched, turn } = known;
+        match turn {
+            Some(mut turn) if is_current(&turn, source) => {
+                let mut watched = watched.unwrap_or_default();
+                if watched.turn != turn.number {
+                    watched.state = State::default();
+                }
+                watched.agent.clone_from(&source.subagent);
+                watched.turn = turn.number;
+                turn.key = turn.key.or_else(|| source.turn.clone());
+                turn.threshold = control.turn.stall_threshold.max(1);
+                Self { watched, turn }
+            }
+            turn => {
+                let known = SessionState { off, watched, turn };
+                Self::begin(tx, source, known, control, now)
+            }
+        }
+    }
+
+    /// Begins a turn and ends the current one.
+    pub(super) fn begin(
+        tx: &mut Tx,
+        source: &HookSource,
+        known: SessionState,
+        control: LoopControl,
+        now: Timestamp,
+    ) -> Self {
+        let number = known.turn.as_ref().map_or(1, |last| last.number + 1);
+        if let Some(mut last) = known.turn.filter(|turn| turn.ended.is_none()) {
+            last.ended = Some((now, TurnEnd::NextPrompt));
+            tx.write_turn(&source.session, &last);
+        }
+        let mut watched = known.watched.unwrap_or_default();
+        watched.agent.clone_from(&source.subagent);
+        watched.turn = number;
+        watched.state = State::default();
+        watched.unreadable = None;
+        Self {
+            watched,
+            turn: Turn {
+                number,
+                agent: source.subagent.clone(),
+                key: source.turn.clone(),
+                began_at: now,
+                progressed_at: None,
+                ended: None,
+                standing: EscalationState::default(),
+                threshold: control.turn.stall_threshold.max(1),
+                judgement: None,
+            },
+        }
+    }
+
+    /// Sets the fingerprint baseline.
+    fn set_baseline(&mut self, fingerprint: &Fingerprint) {
+        self.watched.fingerprint = match fingerprint {
+            Fingerprint::Value(print) => Some(print.clone()),
+            Fingerprint::Unavailable | Fingerprint::TimedOut => None,
+        };
+    }
+
+    /// Compares the fingerprint with the last one and stores it.
+    fn external_change(&mut self, fingerprint: &Fingerprint) -> ExternalChange {
+        match fingerprint {
+            Fingerprint::TimedOut => ExternalChange::TimedOut,
+            Fingerprint::Unavailable => ExternalChange::Unknown,
+            Fingerprint::Value(print) => {
+                let last = self.watched.fingerprint.replace(print.clone());
+                ExternalChange::compare(last.as_ref(), Some(print))
+            }
+        }
+    }
+
+    /// Stores a call id and returns whether it was already stored.
+    pub(super) fn record_call_id(&mut self, id: Option<String>) -> bool {
+        let Some(mut id) = id else { return false };
+        sanitize::text(&mut id);
+        truncate_id(&mut id);
+        let known = &mut self.watched.known_calls;
+        if known.contains(&id) {
+            return true;
+        }
+        known.push(id);
+        let surplus = known.len().saturating_sub(MAX_KNOWN_CALLS);
+        known.drain(..surplus);
+        false
+    }
+
+    pub(super) fn save(&self, tx: &mut Tx, source: &HookSource) {
+        tx.write_turn(&source.session, &self.turn);
+        tx.keep_watched(&source.session, &self.watched);
+    }
+}
+
+/// Begins a turn and returns its number.
+async fn begin(
+    tx: &mut Tx,
+    source: &HookSource,
+    known: SessionState,
+    fingerprint: &Fingerprint,
+    control: LoopControl,
+    now: Timestamp,
+) -> Result<u32, Error> {
+    let last = known.turn.as_ref();
+    let is_repeat = last.is_some_and(|turn| {
+        let same = turn.key.is_some() && turn.key == source.turn;
+        same && turn.ended.is_none() && turn.standing.steps == 0
+    });
+    let last = last.map(|turn| turn.number).filter(|_| !is_repeat);
+    let mut recorder = if is_repeat {
+        TurnRecorder::resume(tx, source, known, control, now)
+    } else {
+        TurnRecorder::begin(tx, source, known, control, now)
+    };
+    recorder.set_baseline(fingerprint);
+    recorder.save(tx, source);
+    if let Some(last) = last {
+        hooks::end_turn(tx, source, last, now).await?;
+    }
+    Ok(recorder.turn.number)
+}
+
+async fn observe(
+    tx: &mut Tx,
+    source: &HookSource,
+    step: ObservedStep,
+    mut control: LoopControl,
+    now: Timestamp,
+) -> Result<StepMessages, Error> {
+    let known = load_session(tx, source, now).await?;
+    hooks::store_results(tx, source, &step.calls, now).await?;
+    if known.off {
+        control.on_stall = OnStall::Off;
+    }
+    let mut recorder = TurnRecorder::resume(tx, source, known, control, now);
+    link_plans(tx, source, &step.plans, now);
+    let unreadable = recorder.watched.unreadable.take();
+    // An agent that reports batches also reports each call of a batch separately.
+    let is_repeat = recorder.watched.batches && !step.is_batch;
+    recorder.watched.batches |= step.is_batch;
+    let mut calls = if is_repeat { Vec::new() } else { step.calls };
+    calls.retain_mut(|call| {
+        !recorder.record_call_id(call.id.take()) && !is_own_rejection(&call.output)
+    });
+    if calls.is_empty() || recorder.turn.ended.is_some() {
+        recorder.save(tx, source);
+        return Ok(StepMessages {
+            unreadable,
+            ..StepMessages::default()
+        });
+    }
+    let outside = recorder.external_change(&step.fingerprint);
+    let state = std::mem::take(&mut recorder.watched.state);
+    let mut detector = ProgressDetector::resume(control.turn, state);
+    let detector_call: Vec<Call<'_>> = calls.iter().map(detector_call).collect();
+    let verdict = detector.observe(&Observation {
+        calls: &detector_call,
+        external: outside,
+        at: Some(now),
+        background: false,
+    });
+    recorder.watched.state = detector.state();
+    let level = control.after_step(&mut recorder.turn.standing, &verdict);
+    record_step(tx, source, &mut recorder, &verdict, &calls, now);
+    recorder.save(tx, source);
+    let (state, evidence) = (&recorder.turn.standing, &recorder.watched.state.evidence);
+    let mut messages = StepMessages {
+        unreadable,
+        ..StepMessages::default()
+    };
+    match level {
+        EscalationLevel::None => {}
+        EscalationLevel::Nudge => messages.to_agent = Some(escalation::nudge(state, outside)),
+        EscalationLevel::Reminder => {
+            messages.to_agent = Some(escalation::reminder(state, outside, evidence))
+        }
+        EscalationLevel::Warning => messages.to_user = Some(escalation::for_user(state)),
+    }
+    Ok(messages)
+}
+
+/// Records a judged step.
+fn record_step(
+    tx: &mut Tx,
+    source: &HookSource,
+    recorder: &mut TurnRecorder,
+    verdict: &Verdict,
+    calls: &[ObservedCall],
+    now: Timestamp,
+) {
+    let Some(judgement) = Judgement::from_verdict(verdict) else {
+        return;
+    };
+    recorder.turn.judgement = Some(judgement);
+    let reason = match verdict {
+        Verdict::Progress { reason } => Some(reason.to_string()),
+        Verdict::Idle { .. }
+        | Verdict::Stalled { .. }
+        | Verdict::Unjudged { .. }
+        | Verdict::Ended => None,
+    };
+    if judgement == Judgement::Progress {
+        recorder.turn.progressed_at = Some(now);
+    }
+    let step = TurnStep {
+        number: recorder.turn.standing.steps,
+        at: now,
+        judgement,
+        why: reason,
+        idle_steps: recorder.turn.standing.idle_steps,
+        calls: calls
+            .iter()
+            .take(MAX_CALLS_PER_STEP)
+            .map(call_line)
+            .collect(),
+    };
+    tx.add_turn_step(&source.session, &recorder.turn, &step);
+}
+
+fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp) {
+    if let Some(directory) = &source.directory {
+        for plan in plans {
+            tx.link_directory(directory, *plan, now);
+        }
+    }
+}
+
+fn detector_call(call: &ObservedCall) -> Call<'_> {
+    Call {
+        tool: &call.tool,
+        input: &call.input,
+        ok: call.ok,
+        output: &call.output,
+    }
+}
+
+/// Whether an output is the engine's rejection message.
+fn is_own_rejection(output: &str) -> bool {
+    let end = output
+        .char_indices()
+        .nth(ECHO_SEARCH_CHARS)
+        .map_or(output.len(), |(end, _)| end);
+    output
+        .get(..end)
+        .is_some_and(|head| head.contains(REJECTION_PREFIX))
+}
+
+/// The stored form of a call: truncated, with secrets masked.
+fn call_line(call: &ObservedCall) -> CallLine {
+    let short = |text: &str| {
+        let mut short = mask(&preview(text));
+        sanitize::text(&mut short);
+        short
+    };
+    CallLine {
+        tool: short(&call.tool),
+        input: short(&call.command_line()),
+        ok: call.ok,
+        output: short(&call.output),
+    }
+}

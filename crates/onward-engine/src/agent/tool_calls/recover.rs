@@ -1,0 +1,320 @@
+//! Interrupts calls whose result can no longer arrive: each gets one synthetic result, stored with
+//! its state.
+//!
+//! That an owner process has exited can only be verified on its own host, so every process checks
+//! the calls of its host ([`Engine::run_recovery`]). Timeouts are checked by the sweep, which
+//! accounts for machine sleep, and at the start of a session for that session. A user may interrupt
+//! a call manually.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::Timestamp;
+use onward_core::call::owner::owner_exit;
+use onward_core::call::{
+    CallTransition, Cause, InterruptDecision, OpenCall, OwnerExit, Timeouts, calls_to_interrupt,
+    message,
+};
+use onward_core::role::Permission;
+use onward_core::watcher::Watcher;
+use onward_store::{CallKey, CallRecord, DueSession, Synthetic, Tx};
+use tokio::sync::watch;
+
+use super::record::{POLICY, load_call, sanitized_key, session_not_found};
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::environment::Environment;
+use crate::error::Error;
+
+/// Delay before a session or plan that could not be checked is checked again.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
+/// Interval between checks of the owner processes on this host.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Result of a recovery run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Affected sessions, each with its number of interrupted calls.
+    pub sessions: Vec<(DueSession, usize)>,
+    /// Sessions that could not be checked, with the error.
+    pub failed: Vec<(DueSession, String)>,
+}
+
+impl Engine {
+    /// Interrupts the calls of a session that have timed out or whose owner process has exited.
+    pub async fn recover_session(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Vec<CallRecord>, Error> {
+        caller.allow(Permission::Record)?;
+        let (id, now, environment) = (id.to_owned(), self.now(), self.environment());
+        let recovered = self.store.write(&caller.tenant, move |tx| {
+            let (id, environment) = (id.clone(), Arc::clone(&environment));
+            Box::pin(async move {
+                let session = tx.hold_session(&id).await?;
+                session.ok_or_else(|| session_not_found(&id))?;
+                let interrupted = recover(tx, &id, &*environment, Timeouts::Enforced, now).await?;
+                if !interrupted.is_empty() {
+                    tx.bump_session(&id, now);
+                }
+                Ok::<_, Error>(interrupted)
+            })
+        });
+        recovered.await
+    }
+
+    /// Interrupts a call on a user's request.
+    pub async fn interrupt_call(&self, caller: &Caller, key: CallKey) -> Result<CallRecord, Error> {
+        caller.allow(Permission::Intervene)?;
+        let (key, now, name) = (sanitized_key(key), self.now(), caller.actor());
+        let closed = self.store.write(&caller.tenant, move |tx| {
+            let (key, name) = (key.clone(), name.clone());
+            Box::pin(async move {
+                let mut record = load_call(tx, &key).await?;
+                let cause = record.call.state.cause_after_owner_exit();
+                interrupt_because(
+                    &mut record,
+                    cause.unwrap_or(Cause::OutcomeUnknown),
+                    &format!("closed manually by `{name}`"),
+                    now,
+                )?;
+                tx.keep_call(&record, POLICY);
+                tx.keep_calls_due(&key.session);
+                tx.bump_session(&key.session, now);
+                Ok::<_, Error>(record)
+            })
+        });
+        closed.await
+    }
+
+    /// Interrupts the calls of all tenants whose owner process ran on this host and has exited.
+    pub async fn recover_host(&self) -> Result<RecoveryReport, Error> {
+        let environment = self.environment();
+        let host = environment.process_state(std::process::id()).host;
+        if host.is_empty() {
+            return Ok(RecoveryReport::default());
+        }
+        let no_tenant = Arc::from("");
+        let owners = self.store.read(&no_tenant, move |tx| {
+            let host = host.clone();
+            Box::pin(async move { tx.owners_on(&host).await })
+        });
+        let owners = owners.await?;
+        let dead: BTreeSet<DueSession> = owners
+            .into_iter()
+            .filter(|(_, owner)| {
+                owner_exit(Some(owner), &environment.process_state(owner.process)).is_some()
+            })
+            .map(|(due, _)| due)
+            .collect();
+        self.recover_all(dead, None).await
+    }
+
+    /// Runs [`Self::recover_host`] immediately and then every few seconds, until stopped.
+    pub async fn run_recovery(&self, mut stop: watch::Receiver<bool>) {
+        loop {
+            // Errors are ignored: an unavailable database is retried in the next round.
+            drop(self.refresh_clock().await);
+            drop(self.recover_host().await);
+            tokio::select! {
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    /// The sweep's part: interrupts calls that have timed out. The watcher accounts for machine
+    /// sleep.
+    pub(crate) async fn sweep_calls(
+        &self,
+        watcher: Watcher,
+        now: Timestamp,
+        batch_size: u32,
+    ) -> Result<RecoveryReport, Error> {
+        let mut all = RecoveryReport::default();
+        let no_tenant = Arc::from("");
+        loop {
+            let due = self.store.read(&no_tenant, move |tx| {
+                Box::pin(async move { tx.calls_due_until(now, batch_size).await })
+            });
+            let due = due.await?;
+            let full = due.len() >= usize::try_from(batch_size).unwrap_or(usize::MAX);
+            let round = self.recover_all(due, Some(watcher)).await?;
+            all.sessions.extend(round.sessions);
+            all.failed.extend(round.failed);
+            if !full {
+                return Ok(all);
+            }
+        }
+    }
+
+    async fn recover_all(
+        &self,
+        sessions: impl IntoIterator<Item = DueSession>,
+        watcher: Option<Watcher>,
+    ) -> Result<RecoveryReport, Error> {
+        let mut all = RecoveryReport::default();
+        for due in sessions {
+            match self.recover_due_session(&due, watcher).await {
+                Ok(0) => {}
+                Ok(calls) => all.sessions.push((due, calls)),
+                Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
+                    return Err(error);
+                }
+                // One damaged session must not prevent checks of the others.
+                Err(error) => {
+                    self.postpone_session(&due).await?;
+                    all.failed.push((due, error.to_string()));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Recovers one session and returns the number of interrupted calls. Timeouts apply only with a
+    /// watcher.
+    async fn recover_due_session(
+        &self,
+        due: &DueSession,
+        watcher: Option<Watcher>,
+    ) -> Result<usize, Error> {
+        let (id, now, environment) = (due.session.clone(), self.now(), self.environment());
+        let recovered = self.store.write(&due.tenant, move |tx| {
+            let (id, environment) = (id.clone(), Arc::clone(&environment));
+            Box::pin(async move {
+                if tx.hold_session(&id).await?.is_none() {
+                    tx.keep_calls_due(&id);
+                    return Ok(0);
+                }
+                let timeouts = watcher
+                    .as_ref()
+                    .map_or(Timeouts::Ignored, Timeouts::Watched);
+                let interrupted = recover(tx, &id, &*environment, timeouts, now).await?;
+                if !interrupted.is_empty() {
+                    tx.bump_session(&id, now);
+                }
+                Ok::<_, Error>(interrupted.len())
+            })
+        });
+        recovered.await
+    }
+
+    async fn postpone_session(&self, due: &DueSession) -> Result<(), Error> {
+        let id = due.session.clone();
+        let now = self.now();
+        let until = now.checked_add(RETRY_AFTER);
+        let until = until.unwrap_or(Timestamp::MAX);
+        let put_off = self.store.write(&due.tenant, move |tx| {
+            let id = id.clone();
+            Box::pin(async move {
+                tx.put_off_calls(&id, until, now);
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        Ok(put_off.await?)
+    }
+
+    pub(crate) fn environment(&self) -> Arc<dyn Environment> {
+        Arc::clone(&self.ids.environment)
+    }
+}
+
+/// Interrupts the calls of a locked session that must be interrupted, and schedules the next check.
+pub(crate) async fn recover(
+    tx: &mut Tx,
+    session: &str,
+    environment: &dyn Environment,
+    timeouts: Timeouts<'_>,
+    now: Timestamp,
+) -> Result<Vec<CallRecord>, Error> {
+    let open = tx.open_calls(session).await?;
+    let exits: Vec<Option<OwnerExit>> = open
+        .iter()
+        .map(|record| {
+            let owner = record.call.owner.as_ref()?;
+            owner_exit(Some(owner), &environment.process_state(owner.process))
+        })
+        .collect();
+    let calls: Vec<_> = open
+        .iter()
+        .zip(&exits)
+        .map(|(record, exit)| OpenCall {
+            call: &record.call,
+            batch: (&record.key.agent, record.key.turn, record.batch),
+            owner_exit: *exit,
+        })
+        .collect();
+    let decisions = calls_to_interrupt(&calls, now, POLICY, timeouts);
+    let mut interrupted = Vec::new();
+    let mut next_check: Option<Timestamp> = None;
+    for (mut record, decision) in open.into_iter().zip(decisions) {
+        match decision {
+            Some(decision) => {
+                interrupt(&mut record, decision, now)?;
+                tx.keep_call(&record, POLICY);
+                interrupted.push(record);
+            }
+            None => {
+                let at = spared_until(&record, timeouts).map(Timestamp::next);
+                next_check = next_check.into_iter().chain(at).min();
+            }
+        }
+    }
+    tx.keep_calls_due(session);
+    if let Some(at) = next_check {
+        // Timed-out calls that are spared because the watcher slept must not be due again
+        // immediately.
+        tx.put_off_calls(session, at, now);
+    }
+    Ok(interrupted)
+}
+
+/// Until when a watcher that may have slept spares a call.
+fn spared_until(record: &CallRecord, timeouts: Timeouts<'_>) -> Option<Timestamp> {
+    match timeouts {
+        Timeouts::Watched(watcher) => record.call.timestamp().deadline(POLICY, watcher),
+        Timeouts::Ignored | Timeouts::Enforced => None,
+    }
+}
+
+fn interrupt(
+    record: &mut CallRecord,
+    decision: InterruptDecision,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let explanation = message::for_operator(
+        &record.call,
+        decision.cause,
+        POLICY,
+        decision.owner_exit,
+        now,
+    );
+    set_interrupted(record, decision.cause, explanation, now)
+}
+
+/// Interrupts a call for a reason other than a detector finding.
+pub(super) fn interrupt_because(
+    record: &mut CallRecord,
+    cause: Cause,
+    reason: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let explanation = message::for_operator(&record.call, cause, POLICY, None, now);
+    set_interrupted(record, cause, format!("{reason}; {explanation}"), now)
+}
+
+fn set_interrupted(
+    record: &mut CallRecord,
+    cause: Cause,
+    to_operator: String,
+    now: Timestamp,
+) -> Result<(), Error> {
+    record.call.apply(CallTransition::Interrupt(cause), now)?;
+    record.synthetic = Some(Synthetic {
+        to_model: message::for_model(cause, POLICY.timeout(record.call.limit)),
+        to_operator,
+    });
+    Ok(())
+}

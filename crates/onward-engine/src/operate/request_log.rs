@@ -1,0 +1,126 @@
+//! The log of MCP requests: its entries and their truncation. `engine/request_queue.rs` writes them
+//! after the response was sent.
+//!
+//! The first entry after dropped ones contains their count.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_store::ToolCall;
+use serde_json::{Map, Value};
+
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::sanitize;
+
+/// Longer texts are replaced by their length.
+const MAX_TEXT_CHARS: usize = 500;
+/// Data nested deeper is cut.
+const MAX_DEPTH: usize = 5;
+/// Longer lists are cut.
+const MAX_LIST_ITEMS: usize = 10;
+
+/// A completed request.
+#[derive(Debug, Clone)]
+pub struct CompletedRequest {
+    /// The tool.
+    pub tool: String,
+    /// The session, if the agent sent one.
+    pub session: Option<String>,
+    /// The arguments.
+    pub request: Value,
+    /// The response.
+    pub response: Value,
+    /// Duration of the request.
+    pub duration: Duration,
+    /// Whether the response is an error.
+    pub is_error: bool,
+}
+
+impl Engine {
+    /// Queues a request for the log, after its response was sent. Returns immediately.
+    pub fn log_request(&self, caller: &Caller, completed: CompletedRequest) {
+        let at = self.now();
+        let (mut tool, mut session) = (completed.tool, completed.session);
+        sanitize::text(&mut tool);
+        sanitize::optional_text(&mut session);
+        let mut request = truncate(&completed.request);
+        let dropped = self.requests.take_dropped();
+        if let (Value::Object(request), true) = (&mut request, dropped > 0) {
+            request.insert("callsLeftOut".to_owned(), dropped.into());
+        }
+        let call = ToolCall {
+            id: self.ids.ordered_id(at),
+            at,
+            tool,
+            actor: caller.actor(),
+            session,
+            request,
+            response: truncate(&completed.response),
+            duration_us: u64::try_from(completed.duration.as_micros()).unwrap_or(u64::MAX),
+            is_error: completed.is_error,
+        };
+        self.requests
+            .add(Arc::clone(&caller.tenant), call.written());
+    }
+
+    /// The most recent requests of a tenant, newest first.
+    pub async fn logged_requests(
+        &self,
+        caller: &Caller,
+        limit: u32,
+    ) -> Result<Vec<ToolCall>, Error> {
+        caller.allow(onward_core::role::Permission::Read)?;
+        let calls = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { tx.calls(limit).await })
+        });
+        Ok(calls.await?)
+    }
+}
+
+/// The part of a request or response that is logged: no claim tokens, no long texts or lists, no
+/// deep nesting.
+pub fn truncate(value: &Value) -> Value {
+    truncate_to_depth(value, MAX_DEPTH)
+}
+
+fn truncate_to_depth(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::String(text) => {
+            let characters = text.chars().count();
+            if characters > MAX_TEXT_CHARS {
+                Value::from(format!("[{characters} chars]"))
+            } else {
+                Value::from(text.replace('\0', "\u{FFFD}"))
+            }
+        }
+        Value::Array(_) if depth == 0 => Value::from("[...]"),
+        Value::Object(_) if depth == 0 => Value::from("{...}"),
+        Value::Array(items) => {
+            let mut kept: Vec<Value> = items
+                .iter()
+                .take(MAX_LIST_ITEMS)
+                .map(|item| truncate_to_depth(item, depth - 1))
+                .collect();
+            if items.len() > MAX_LIST_ITEMS {
+                kept.push(Value::from(format!(
+                    "...[{} more]",
+                    items.len() - MAX_LIST_ITEMS
+                )));
+            }
+            Value::Array(kept)
+        }
+        Value::Object(object) => {
+            let cut = object.iter().map(|(key, value)| {
+                let value = match key.as_str() {
+                    "claimToken" => Value::from("[token]"),
+                    _ => truncate_to_depth(value, depth - 1),
+                };
+                (key.replace('\0', "\u{FFFD}"), value)
+            });
+            Value::Object(cut.collect::<Map<String, Value>>())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}

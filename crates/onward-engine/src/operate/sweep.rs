@@ -1,0 +1,291 @@
+//! The sweep: acts on stalls according to the plans' policies, interrupts tool calls that have
+//! timed out, and sleeps until the next deadline.
+//!
+//! Deadlines are in two narrow tables. A plan or session may be checked too early, never too late.
+//! One process per database sweeps. A sweep that has just started, or that slept past its deadline,
+//! spares steps and calls whose inactivity began earlier for one grace period; see [`Watcher`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::command::HandleStalls;
+use onward_core::decide::handle_stalls;
+use onward_core::finding::Finding;
+use onward_core::policy::stall_threshold;
+use onward_core::watcher::{Watcher, WatcherPolicy};
+use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
+use onward_store::{Due, DuePlan, Lead, Tx};
+use tokio::sync::watch;
+
+use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::run::{CommandContext, CommandOutcome, Target, run};
+
+/// Number of plans per query.
+const BATCH_SIZE: u32 = 256;
+/// Interval at which changes by other processes are polled: SQLite sends no notifications. On
+/// PostgreSQL, notifications arrive sooner.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Delay after an error.
+const ERROR_DELAY: Duration = Duration::from_secs(2);
+
+/// Result of one sweep.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SweepRound {
+    /// Number of plans checked.
+    pub checked: usize,
+    /// Plans that were changed.
+    pub changed: Vec<(Arc<str>, PlanId)>,
+    /// Plans that could not be checked, with the error. They are retried later.
+    pub failed: Vec<(Arc<str>, PlanId, String)>,
+    /// Tool calls that were interrupted.
+    pub calls: RecoveryReport,
+    /// The next deadline.
+    pub next_at: Option<Timestamp>,
+}
+
+impl Engine {
+    /// A watcher that starts now.
+    pub fn watcher(&self) -> Watcher {
+        Watcher::begin(WatcherPolicy::default(), self.now())
+    }
+
+    /// One round: checks all plans and tool calls that are due, and acts on the findings.
+    pub async fn sweep(&self, watcher: &mut Watcher) -> Result<SweepRound, Error> {
+        let now = self.now();
+        watcher.wake(now);
+        let mut round = SweepRound::default();
+        loop {
+            let due = self.due_until(now).await?;
+            let full = due.len() >= usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX);
+            for plan in due {
+                round.checked += 1;
+                match self.check_plan(&plan, *watcher, now).await {
+                    Ok(true) => round.changed.push((plan.tenant, plan.plan)),
+                    Ok(false) => {}
+                    Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
+                        return Err(error);
+                    }
+                    // One damaged plan must not prevent checks of the others.
+                    Err(error) => {
+                        self.postpone(&plan, now).await?;
+                        round
+                            .failed
+                            .push((plan.tenant, plan.plan, error.to_string()));
+                    }
+                }
+            }
+            if !full {
+                break;
+            }
+        }
+        round.calls = self.sweep_calls(*watcher, now, BATCH_SIZE).await?;
+        round.next_at = self.first_due().await?;
+        watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
+        Ok(round)
+    }
+
+    /// Sweeps until stopped, whenever no other process on the database does.
+    pub async fn run_sweeper(&self, stop: watch::Receiver<bool>) {
+        self.run_sweeper_with(stop, |_| {}).await;
+    }
+
+    /// [`Self::run_sweeper`] with a callback for every round.
+    pub async fn run_sweeper_with(
+        &self,
+        mut stop: watch::Receiver<bool>,
+        mut on_round: impl FnMut(&Result<SweepRound, Error>) + Send,
+    ) {
+        while !*stop.borrow() {
+            let leading = tokio::select! {
+                leading = self.store.lead(Lead::Sweep) => leading,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            let Ok(mut leading) = leading else {
+                if sleep_or_stop(&mut stop, ERROR_DELAY).await {
+                    return;
+                }
+                continue;
+            };
+            let mut watcher = self.watcher();
+            while !leading.is_lost() {
+                let round = self.sweep(&mut watcher).await;
+                on_round(&round);
+                let pause = match round {
+                    Ok(round) => self.plan_wakeup(round.next_at),
+                    // The database is unavailable; due plans and calls stay due.
+                    Err(_) => ERROR_DELAY,
+                };
+                let ended = tokio::select! {
+                    ended = self.sleep_until_due(&mut watcher, &mut stop, pause) => ended,
+                    () = leading.lost() => false,
+                };
+                if ended {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sleeps, but not past a new deadline. Returns true if stopped.
+    async fn sleep_until_due(
+        &self,
+        watcher: &mut Watcher,
+        stop: &mut watch::Receiver<bool>,
+        pause: Duration,
+    ) -> bool {
+        let ends = tokio::time::Instant::now() + pause;
+        loop {
+            let left = ends.saturating_duration_since(tokio::time::Instant::now());
+            let interval = left.min(POLL_INTERVAL);
+            tokio::select! {
+                () = self.sweep_waker.woken() => return false,
+                () = tokio::time::sleep(interval) => {}
+                _ = stop.wait_for(|stop| *stop) => return true,
+            }
+            let now = self.now();
+            if left <= POLL_INTERVAL {
+                return false;
+            }
+            // A wake-up that is much later than planned means that the machine slept.
+            watcher.wake(now);
+            let sooner = matches!(self.first_due().await, Ok(Some(at)) if at <= now);
+            if sooner {
+                watcher.sleep_until(now);
+                return false;
+            }
+            watcher.sleep_until(now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX));
+        }
+    }
+
+    fn plan_wakeup(&self, next_at: Option<Timestamp>) -> Duration {
+        self.sweep_waker.plan(next_at);
+        next_at.map_or(Duration::from_secs(3600), |at| at.since(self.now()))
+    }
+
+    async fn due_until(&self, now: Timestamp) -> Result<Vec<DuePlan>, Error> {
+        let no_tenant = Arc::from("");
+        let due = self.store.read(&no_tenant, move |tx| {
+            Box::pin(async move { tx.due_until(now, BATCH_SIZE).await })
+        });
+        Ok(due.await?)
+    }
+
+    async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
+        let no_tenant = Arc::from("");
+        let first = self
+            .store
+            .read(&no_tenant, |tx| Box::pin(async { tx.first_due().await }));
+        Ok(first.await?)
+    }
+
+    /// Postpones the next check of a plan.
+    async fn postpone(&self, due: &DuePlan, now: Timestamp) -> Result<(), Error> {
+        let plan = due.plan;
+        let later = now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
+        let postpone = self.store.write(&due.tenant, move |tx| {
+            Box::pin(async move {
+                tx.due(plan, Due::At(later));
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        Ok(postpone.await?)
+    }
+
+    /// Checks one plan, acts on its stalls, and schedules the next check. Returns true if it acted.
+    async fn check_plan(
+        &self,
+        due: &DuePlan,
+        watcher: Watcher,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let caller = Caller::internal(Arc::clone(&due.tenant), "sweep");
+        let plan = due.plan;
+        let ctx = CommandContext {
+            now,
+            author: caller.author(None),
+            watcher: Some(watcher),
+        };
+        let acted = self.store.write(&caller.tenant, move |tx| {
+            let ctx = ctx.clone();
+            Box::pin(async move {
+                add_stall_notifications(tx, plan, &ctx).await?;
+                let command = Command::from(HandleStalls::default());
+                match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
+                    CommandOutcome::Applied(done) => {
+                        let next =
+                            next_check_at(tx, &done.head, &done.steps, &watcher, now).await?;
+                        tx.due(plan, next.map_or(Due::Never, Due::At));
+                        Ok(!done.events.is_empty())
+                    }
+                    CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
+                    CommandOutcome::NotFound => {
+                        tx.due(plan, Due::Never);
+                        Ok(false)
+                    }
+                }
+            })
+        });
+        acted.await
+    }
+}
+
+/// Queues a notification for every stall of a plan, unless its policy ignores stalls.
+async fn add_stall_notifications(
+    tx: &mut Tx,
+    plan: PlanId,
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let Some((head, steps)) = tx.stalls_of(plan, ctx.now).await? else {
+        return Ok(());
+    };
+    let in_progress: Vec<&Step> = steps.iter().collect();
+    let facts = handle_stalls::Facts {
+        plan: &head,
+        in_progress: &in_progress,
+        watcher: ctx.watcher.as_ref(),
+    };
+    for stall in handle_stalls::notifiable_stalls(&facts, &HandleStalls::default(), ctx.now) {
+        tx.add_notice(plan, &Finding::from_stall(&stall), ctx.now);
+    }
+    Ok(())
+}
+
+/// When a plan must be checked again if nothing happens to it. A commit that changes this schedules
+/// an earlier check.
+async fn next_check_at(
+    tx: &mut Tx,
+    head: &PlanHead,
+    stalled: &[Step],
+    watcher: &Watcher,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    match head.status() {
+        PlanStatus::Planning
+        | PlanStatus::Executing
+        | PlanStatus::AwaitingReview
+        | PlanStatus::Stalled => {}
+        PlanStatus::Completed | PlanStatus::Failed => return Ok(None),
+    }
+    let spared = stalled.iter().filter_map(|step| {
+        let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);
+        let times = step.timestamp();
+        let stalls_at = times
+            .stalls_at(threshold)
+            .filter(|_| step.work().is_some())?;
+        let spared_until = watcher.deadline(times.reference(), stalls_at);
+        (spared_until >= now).then(|| spared_until.next())
+    });
+    let next = tx.next_stall_at(head.id, now).await?;
+    Ok(spared.chain(next.map(Timestamp::next)).min())
+}
+
+/// Sleeps. Returns true if stopped.
+async fn sleep_or_stop(stop: &mut watch::Receiver<bool>, pause: Duration) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(pause) => false,
+        _ = stop.wait_for(|stop| *stop) => true,
+    }
+}

@@ -1,0 +1,376 @@
+//! Context for resuming a plan: the current position, the results of the steps around it, steps in
+//! progress, and the recommended tool call.
+
+use onward_core::id::SessionId;
+use onward_core::plan::PlanState;
+use onward_core::step::{Review, StepState};
+use onward_core::{PlanId, StepId, StepStatus, Timestamp};
+use onward_store::{
+    Briefs, Excerpt, OutputExcerpt, Recent, Sheet, StepBrief, StepLine, Tx, Which, codec,
+};
+
+use super::budget::{Budget, cost, json_cost};
+use super::excerpts::{
+    ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, artifacts, count, may_fit, outputs,
+};
+use crate::error::Error;
+use crate::plan::next_step::StepInProgress;
+
+/// Cost of the response apart from its texts and lists.
+const BASE_COST: usize = 900;
+/// Cost of a step apart from its texts.
+const STEP_COST: usize = 220;
+/// Maximum number of steps in progress.
+const MAX_IN_PROGRESS: u32 = 50;
+/// Maximum number of events.
+const MAX_EVENTS: u32 = 20;
+
+/// Context for resuming a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanContext {
+    /// The plan.
+    pub sheet: Sheet,
+    /// Steps in order; if the budget does not allow all, those nearest to the current position.
+    pub steps: Vec<StepWithResult>,
+    /// Number of steps omitted.
+    pub steps_omitted: u32,
+    /// Artifacts, newest first.
+    pub artifacts: Vec<Excerpt>,
+    /// Outputs so far, newest first.
+    pub outputs: Vec<OutputExcerpt>,
+    /// The step under review and the review request.
+    pub review: Option<(StepId, Review)>,
+    /// Steps in progress of other sessions.
+    pub interrupted: Vec<StepInProgress>,
+    /// The most recent events, oldest first.
+    pub recent: Vec<Recent>,
+    /// Whether anything was truncated or omitted.
+    pub truncated: bool,
+    /// The recommended next tool call.
+    pub next: String,
+}
+
+/// The current position in the plan.
+struct Position {
+    /// Steps in progress, lowest order first.
+    in_progress: Vec<StepLine>,
+    /// The step that `get_next_step` would assign.
+    ready: Option<u32>,
+    /// The step under review.
+    review: Option<(StepId, u32, Review)>,
+}
+
+pub(super) async fn read(
+    tx: &mut Tx,
+    plan: PlanId,
+    session: Option<SessionId>,
+    max_chars: usize,
+    now: Timestamp,
+) -> Result<PlanContext, Error> {
+    let sheet = tx.sheet(plan).await?;
+    let mut sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+    let position = position(tx, &sheet).await?;
+    let mut budget = Budget::new(max_chars.saturating_sub(BASE_COST));
+    truncate_brief(&mut sheet, &mut budget);
+
+    let is_own = |line: &StepLine| session.is_some() && line.session == session;
+    let next = next_call(&sheet, &position, is_own, now);
+    let interrupted = interrupted(&sheet, &position, is_own, now, &mut budget);
+    let order = position.order(sheet.head.counts.total());
+    let review = position.review.map(|(step, _, mut review)| {
+        truncate_review(&mut review, &mut budget);
+        (step, review)
+    });
+    let mut share = budget.share(10);
+    let recent = recent(tx, plan, &mut share).await?;
+    budget.return_share(share);
+    let mut share = budget.share(8);
+    let artifacts = artifacts(tx, plan, None, &mut share).await?;
+    budget.return_share(share);
+    let mut share = budget.share(8);
+    let outputs = outputs(tx, plan, &mut share).await?;
+    budget.return_share(share);
+
+    let mut steps = steps_around(tx, plan, order, &mut budget).await?;
+    let total = count(sheet.head.counts.total());
+    let omitted = total.saturating_sub(steps.len());
+    if omitted > 0 {
+        budget.mark_truncated();
+    }
+    add_summaries(tx, &mut steps, &mut budget).await?;
+    add_data(tx, steps.iter_mut(), &mut budget).await?;
+    steps.sort_by_key(|entry| entry.step.order);
+    Ok(PlanContext {
+        sheet,
+        steps,
+        steps_omitted: u32::try_from(omitted).unwrap_or(u32::MAX),
+        artifacts,
+        outputs,
+        review,
+        interrupted,
+        recent,
+        truncated: budget.is_truncated(),
+        next,
+    })
+}
+
+async fn position(tx: &mut Tx, sheet: &Sheet) -> Result<Position, Error> {
+    let head = &sheet.head;
+    let in_progress = Which::In(StepStatus::InProgress);
+    let mut position = Position {
+        in_progress: Vec::new(),
+        ready: None,
+        review: None,
+    };
+    if head.status().is_terminal() {
+        return Ok(position);
+    }
+    position.in_progress = tx
+        .step_lines(head.id, in_progress, 0, MAX_IN_PROGRESS)
+        .await?;
+    if let PlanState::AwaitingReview { step, .. } = &head.state {
+        let facts = tx.sheet_of_step(*step).await?;
+        position.review = facts.and_then(|(_, step)| {
+            let (id, order) = (step.id(), step.order);
+            let StepState::AwaitingInput { review, .. } = step.state else {
+                return None;
+            };
+            Some((id, order, review))
+        });
+    }
+    position.ready = tx.first_ready(head.id).await?.map(|step| step.order);
+    Ok(position)
+}
+
+impl Position {
+    /// The order of the current position: the first step that can be assigned, or the last step in
+    /// progress or under review, or the end. Earlier steps in progress are listed separately.
+    fn order(&self, total: u32) -> u32 {
+        let in_progress = self.in_progress.last().map(|line| line.order);
+        let review = self.review.as_ref().map(|(_, order, _)| *order);
+        let active = [in_progress, review].into_iter().flatten().max();
+        self.ready.or(active).unwrap_or(total.saturating_add(1))
+    }
+}
+
+/// Truncates the plan's texts so that space for the rest remains.
+fn truncate_brief(sheet: &mut Sheet, budget: &mut Budget) {
+    let brief = &mut sheet.brief;
+    budget.text(&mut brief.name, usize::MAX);
+    budget.text(&mut brief.research_question, budget.left() / 2);
+    let notes = [
+        &mut brief.design_rationale,
+        &mut brief.output_formatting_notes,
+    ];
+    for text in notes.into_iter().flatten() {
+        budget.text(text, budget.left() / 4);
+    }
+}
+
+fn interrupted(
+    sheet: &Sheet,
+    position: &Position,
+    is_own: impl Fn(&StepLine) -> bool,
+    now: Timestamp,
+    budget: &mut Budget,
+) -> Vec<StepInProgress> {
+    if position.in_progress.len() < count(sheet.head.counts.in_progress)
+        && !sheet.head.status().is_terminal()
+    {
+        budget.mark_truncated();
+    }
+    let mut share = budget.share(5);
+    let others = position.in_progress.iter().filter(|line| !is_own(line));
+    let others = others.map(|line| StepInProgress::new(line, now));
+    let named = others.take_while(|step| {
+        let session = step.session.as_ref().map_or(0, |id| cost(id.as_str()));
+        share.spend(ENTRY_COST.saturating_add(session))
+    });
+    let named = named.collect();
+    budget.return_share(share);
+    named
+}
+
+/// Truncates a review's texts to half of the remaining budget.
+fn truncate_review(review: &mut Review, budget: &mut Budget) {
+    let mut share = budget.share(2);
+    share.spend(ENTRY_COST);
+    share.text(&mut review.summary, usize::MAX);
+    let total = review.questions.len();
+    review
+        .questions
+        .retain_mut(|question| share.entry(3, question));
+    if review.questions.len() < total {
+        share.mark_truncated();
+    }
+    budget.return_share(share);
+}
+
+/// The most recent events, oldest first. Omitting older ones does not count as truncation.
+async fn recent(tx: &mut Tx, plan: PlanId, budget: &mut Budget) -> Result<Vec<Recent>, Error> {
+    let mut events = Vec::new();
+    let mut remaining = Budget::new(budget.left());
+    for mut entry in tx.recent(plan, MAX_EVENTS).await? {
+        entry.details = entry.details.map(|details| codec::shown(&details));
+        let details = entry.details.as_ref().map_or(0, json_cost);
+        let session = entry.session.as_ref().map_or(0, |id| cost(id.as_str()));
+        let costs = ENTRY_COST + cost(&entry.actor) + session + details;
+        if !remaining.spend(costs) {
+            break;
+        }
+        events.push(entry);
+    }
+    budget.spend(budget.left().saturating_sub(remaining.left()));
+    events.reverse();
+    Ok(events)
+}
+
+/// Steps around the current position, nearest first. They get half of the remaining budget, of
+/// which the steps ahead get a third, and what the earlier steps do not use.
+async fn steps_around(
+    tx: &mut Tx,
+    plan: PlanId,
+    order: u32,
+    budget: &mut Budget,
+) -> Result<Vec<StepWithResult>, Error> {
+    let mut share = budget.share(2);
+    let mut first = share.share(3);
+    let (mut ahead, mut from) = (Vec::new(), order);
+    let complete = add_steps_ahead(tx, plan, &mut from, &mut ahead, &mut first).await?;
+    share.return_share(first);
+    let mut earlier: Vec<StepBrief> = Vec::new();
+    let mut below = order;
+    'earlier: loop {
+        let page = tx.briefs(Briefs::Below(plan, below), PAGE_SIZE).await?;
+        let Some(last) = page.last() else { break };
+        below = last.order;
+        for brief in page {
+            if !share.spend(step_cost(&brief)) {
+                break 'earlier;
+            }
+            earlier.push(brief);
+        }
+    }
+    if !complete {
+        add_steps_ahead(tx, plan, &mut from, &mut ahead, &mut share).await?;
+    }
+    budget.return_share(share);
+    // Earlier steps have results, so their summaries are loaded first.
+    let lines = earlier.into_iter().chain(ahead);
+    Ok(lines.map(without_result).collect())
+}
+
+/// Adds steps from an order on, within the budget. Returns true if no steps remain.
+async fn add_steps_ahead(
+    tx: &mut Tx,
+    plan: PlanId,
+    from: &mut u32,
+    lines: &mut Vec<StepBrief>,
+    budget: &mut Budget,
+) -> Result<bool, Error> {
+    loop {
+        let page = tx.briefs(Briefs::From(plan, *from), PAGE_SIZE).await?;
+        if page.is_empty() {
+            return Ok(true);
+        }
+        for brief in page {
+            let costs = step_cost(&brief);
+            // Not truncated yet: the caller may continue with more budget.
+            if budget.left() < costs {
+                return Ok(false);
+            }
+            budget.spend(costs);
+            *from = brief.order.saturating_add(1);
+            lines.push(brief);
+        }
+    }
+}
+
+fn without_result(step: StepBrief) -> StepWithResult {
+    StepWithResult {
+        step,
+        summary: None,
+        data: None,
+    }
+}
+
+fn step_cost(brief: &StepBrief) -> usize {
+    let title = brief.title.as_ref().map_or(0, |title| cost(title));
+    let failure = brief.failure.as_ref().map(ToString::to_string);
+    STEP_COST + title + failure.map_or(0, |words| cost(&words))
+}
+
+/// Adds the summaries of the results, within the budget.
+async fn add_summaries(
+    tx: &mut Tx,
+    steps: &mut [StepWithResult],
+    budget: &mut Budget,
+) -> Result<(), Error> {
+    let with_result = |entry: &&mut StepWithResult| entry.step.summary_bytes.is_some();
+    let mut selected: Vec<&mut StepWithResult> = steps.iter_mut().filter(with_result).collect();
+    for page in selected.chunks_mut(count(PAGE_SIZE)) {
+        let ids = may_fit(page.iter().map(|entry| &entry.step), 0, budget.left());
+        let all_fit = ids.len() == page.len();
+        for (entry, summary) in page.iter_mut().zip(tx.summaries(&ids).await?) {
+            let mut summary = summary.unwrap_or_default();
+            if !budget.entry(0, &mut summary) {
+                return Ok(());
+            }
+            entry.summary = Some(summary);
+        }
+        if !all_fit {
+            budget.mark_truncated();
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The recommended tool call.
+fn next_call(
+    sheet: &Sheet,
+    position: &Position,
+    is_own: impl Fn(&StepLine) -> bool,
+    now: Timestamp,
+) -> String {
+    match &sheet.head.state {
+        PlanState::Completed { .. } => {
+            return "the plan is complete: get its output formatting notes with `get_next_step`"
+                .to_owned();
+        }
+        PlanState::Failed { .. } => {
+            return "the plan has failed: create a plan for the remaining work with \
+                    `create_research_plan`"
+                .to_owned();
+        }
+        PlanState::AwaitingReview { .. } => {
+            let step = position.review.as_ref().map_or(0, |(_, order, _)| *order);
+            return format!(
+                "step {step} is awaiting review: record the decision with `submit_user_decision`"
+            );
+        }
+        PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {}
+    }
+    if let Some(own) = position.in_progress.iter().find(|line| is_own(line)) {
+        let order = own.order;
+        return format!(
+            "this session holds step {order}: submit its result with `submit_step_result`, or \
+             report progress with `report_step_progress`"
+        );
+    }
+    let is_stalled = |line: &&StepLine| line.stalls_at.is_some_and(|at| now > at);
+    let stalled = position.in_progress.iter().find(is_stalled);
+    match (position.ready, stalled.map(|line| line.order)) {
+        (Some(ready), None) => format!("call `get_next_step` to claim step {ready}"),
+        (Some(ready), Some(stalled)) => format!(
+            "call `get_next_step` to claim step {ready}, or with `includeStalled` to take over the \
+             stalled step {stalled} first"
+        ),
+        (None, Some(stalled)) => format!(
+            "call `get_next_step` with `includeStalled` to take over the stalled step {stalled}"
+        ),
+        (None, None) => {
+            "other sessions hold the remaining steps: check them with `get_plan_status`".to_owned()
+        }
+    }
+}

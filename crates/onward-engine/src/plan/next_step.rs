@@ -1,0 +1,290 @@
+//! Assigns the next step of a plan, or explains why none is available.
+
+use std::time::Duration;
+
+use onward_core::command::StartNext;
+use onward_core::decide::start_next::assigned_step;
+use onward_core::id::{ClaimToken, SessionId};
+use onward_core::plan::{PlanFailure, PlanState};
+use onward_core::policy::stall_threshold;
+use onward_core::role::Permission;
+use onward_core::step::{Review, StepState};
+use onward_core::{PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
+use onward_store::{StepLine, Tx, Which};
+
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::plan::skill;
+use crate::plan::status::last_activity_at;
+use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
+use crate::sanitize;
+
+/// Maximum number of steps in progress listed in a response.
+const MAX_LISTED: u32 = 50;
+
+/// Response to a request for the next step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NextStep {
+    /// A step was assigned.
+    Started(Box<AssignedStep>),
+    /// Every step is in a terminal state.
+    Complete(FormattingNotes),
+    /// The plan has failed.
+    Failed {
+        /// The reason.
+        reason: PlanFailure,
+    },
+    /// A review decision is pending.
+    AwaitingReview {
+        /// The step under review.
+        step: StepId,
+        /// The review request.
+        review: Review,
+    },
+    /// No step can be assigned now.
+    NoPendingSteps {
+        /// Number of steps in progress.
+        in_progress: u32,
+        /// Number of failed steps.
+        failed: u32,
+        /// Number of pending steps with incomplete dependencies.
+        blocked: u32,
+        /// The first steps in progress.
+        working: Vec<StepInProgress>,
+    },
+}
+
+/// A step with its claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssignedStep {
+    /// The plan.
+    pub plan: PlanId,
+    /// The step.
+    pub step: StepId,
+    /// Position in the plan.
+    pub order: u32,
+    /// Type of work.
+    pub step_type: StepType,
+    /// Display title.
+    pub title: Option<String>,
+    /// Instructions for the agent.
+    pub instructions: String,
+    /// Attempt number.
+    pub attempt: u32,
+    /// Token that proves the claim.
+    pub token: ClaimToken,
+    /// Time without activity after which the step counts as stalled.
+    pub stall_threshold: Duration,
+    /// Number of steps in the plan.
+    pub total: u32,
+    /// The plan's progress in percent.
+    pub progress: u32,
+}
+
+/// Formatting notes for the output of a completed plan, from its skills, its author and its steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FormattingNotes {
+    /// Media type, from a linked skill.
+    pub media_type: Option<String>,
+    /// Formatting instructions, from a linked skill.
+    pub instructions: Option<String>,
+    /// Notes from the plan.
+    pub plan: Option<String>,
+    /// Notes from the steps, each with the step's id and position.
+    pub steps: Vec<(StepId, u32, String)>,
+}
+
+/// A step that an agent is working on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepInProgress {
+    /// The step.
+    pub step: StepId,
+    /// Position in the plan.
+    pub order: u32,
+    /// Time since the last activity.
+    pub elapsed: Duration,
+    /// Whether the step has exceeded its threshold.
+    pub stalled: bool,
+    /// The session that holds the claim, if the agent reported one.
+    pub session: Option<SessionId>,
+}
+
+impl StepInProgress {
+    pub(crate) fn new(line: &StepLine, now: Timestamp) -> Self {
+        Self {
+            step: line.id,
+            order: line.order,
+            elapsed: now.since(last_activity_at(line)),
+            stalled: line.stalls_at.is_some_and(|at| now > at),
+            session: line.session.clone(),
+        }
+    }
+}
+
+impl Engine {
+    /// Assigns the next step of a plan. With `include_stalled`, stalled steps come first and get a
+    /// new attempt.
+    pub async fn next_step(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        session: Option<SessionId>,
+        include_stalled: bool,
+    ) -> Result<NextStep, Error> {
+        caller.allow(Permission::Work)?;
+        let session = sanitize::session(session);
+        let ctx = self.command_context(caller, session.as_ref());
+        let command = StartNext {
+            token: self.ids.claim_token(),
+            session,
+            include_stalled,
+        };
+        let assigned = self.store.advance(&caller.tenant, move |tx| {
+            let (command, ctx) = (command.clone(), ctx.clone());
+            Box::pin(async move {
+                let assigned = assign_next(tx, plan, command, &ctx, None).await?;
+                assigned.ok_or_else(|| Error::PlanNotFound(plan.to_string()))
+            })
+        });
+        let (done, next) = assigned.await?;
+        self.sweep_waker.wake_by(done.due);
+        Ok(next)
+    }
+}
+
+/// The step that a request for the next step would assign.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Peek {
+    /// A step is ready.
+    Step(Box<Step>),
+    /// No step is ready, and why.
+    None(NextStep),
+}
+
+impl Engine {
+    /// The next step, without assigning it.
+    pub async fn peek(&self, caller: &Caller, plan: PlanId) -> Result<Peek, Error> {
+        caller.allow(Permission::Read)?;
+        let now = self.now();
+        let peek = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move {
+                let sheet = tx.sheet(plan).await?;
+                let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                let head = sheet.head;
+                let assigns_steps = match head.status() {
+                    PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => true,
+                    PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
+                        false
+                    }
+                };
+                let step = if assigns_steps {
+                    tx.first_ready(plan).await?
+                } else {
+                    None
+                };
+                Ok::<Peek, Error>(match step {
+                    Some(step) => Peek::Step(Box::new(step)),
+                    None => Peek::None(unavailable_reason(tx, &head, now).await?),
+                })
+            })
+        });
+        peek.await
+    }
+}
+
+/// Executes the command and builds the response. `None` if the plan does not exist.
+pub(crate) async fn assign_next(
+    tx: &mut Tx,
+    plan: PlanId,
+    command: StartNext,
+    ctx: &CommandContext,
+    commit_seq: Option<u64>,
+) -> Result<Option<(Applied, NextStep)>, Error> {
+    let command = command.into();
+    match run(tx, Target::Plan(plan), &command, ctx, commit_seq).await? {
+        CommandOutcome::NotFound => Ok(None),
+        CommandOutcome::Rejected { refusal, .. } => Err(refusal.into()),
+        CommandOutcome::Applied(done) => {
+            let step = assigned_step(&done.events).and_then(|id| done.step(id));
+            let next = match step.and_then(|step| to_assigned_step(&done.head, step)) {
+                Some(assigned) => NextStep::Started(Box::new(assigned)),
+                None => unavailable_reason(tx, &done.head, ctx.now).await?,
+            };
+            Ok(Some((done, next)))
+        }
+    }
+}
+
+/// The response for an assigned step. `None` if the step has no claim.
+pub(crate) fn to_assigned_step(head: &PlanHead, step: &Step) -> Option<AssignedStep> {
+    let claim = step.claim()?;
+    Some(AssignedStep {
+        plan: head.id,
+        step: step.id(),
+        order: step.order,
+        step_type: step.spec.step_type,
+        title: step.spec.title.clone(),
+        instructions: step.spec.instructions.clone(),
+        attempt: claim.attempt,
+        token: claim.token.clone(),
+        stall_threshold: stall_threshold(None, step.spec.stall_threshold, head.stall_threshold),
+        total: head.counts.total(),
+        progress: head.counts.progress(),
+    })
+}
+
+/// The response when no step was assigned.
+pub(crate) async fn unavailable_reason(
+    tx: &mut Tx,
+    head: &PlanHead,
+    now: Timestamp,
+) -> Result<NextStep, Error> {
+    Ok(match &head.state {
+        PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
+        PlanState::Failed { reason, .. } => NextStep::Failed {
+            reason: reason.clone(),
+        },
+        PlanState::AwaitingReview { step, .. } => {
+            let facts = tx.sheet_of_step(*step).await?;
+            match facts.map(|(_, step)| step.state) {
+                Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
+                    step: *step,
+                    review,
+                },
+                Some(_) | None => {
+                    return Err(Error::Store(onward_store::Error::Refused(format!(
+                        "plan `{}` is awaiting review, but step `{step}` has no open review",
+                        head.id
+                    ))));
+                }
+            }
+        }
+        PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
+            let in_progress = onward_core::StepStatus::InProgress;
+            let lines = tx.step_lines(head.id, Which::In(in_progress), 0, MAX_LISTED);
+            let working = lines
+                .await?
+                .iter()
+                .map(|line| StepInProgress::new(line, now))
+                .collect();
+            NextStep::NoPendingSteps {
+                in_progress: head.counts.in_progress,
+                failed: head.counts.failed,
+                blocked: tx.count_blocked(head.id).await?,
+                working,
+            }
+        }
+    })
+}
+
+async fn formatting_notes(tx: &mut Tx, plan: PlanId) -> Result<FormattingNotes, Error> {
+    let notes = tx.output_notes(plan, skill::MAX_FORMATTING_SKILLS).await?;
+    let (media_type, instructions) = skill::output_formatting(&notes.skills);
+    Ok(FormattingNotes {
+        media_type,
+        instructions,
+        plan: notes.plan,
+        steps: notes.steps,
+    })
+}

@@ -1,0 +1,256 @@
+//! Commands on a step in progress: progress reports, review requests and review decisions.
+
+use std::sync::Arc;
+
+use onward_core::command::{DecideReview, ReportProgress, RequestReview};
+use onward_core::event::{Decision, ProgressSource};
+use onward_core::id::{ClaimToken, ReviewId, SessionId};
+use onward_core::policy::stall_threshold;
+use onward_core::role::Permission;
+use onward_core::{Command, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
+
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::plan::late_results;
+use crate::run::{Applied, CommandContext, CommandOutcome, Target, run, stalls_at};
+use crate::sanitize;
+
+/// A progress report from an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProgressReport {
+    /// The step.
+    pub step: StepId,
+    /// The agent's note.
+    pub note: Option<String>,
+    /// Completion in percent, 0 to 100.
+    pub percent: Option<f64>,
+    /// The claim token.
+    pub token: Option<ClaimToken>,
+    /// The reporting session.
+    pub session: Option<SessionId>,
+}
+
+/// Response to a progress report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgressResponse {
+    /// The step.
+    pub step: StepId,
+    /// Time of the recorded activity.
+    pub last_progress_at: Timestamp,
+    /// When the step will exceed its threshold without further activity.
+    pub stalls_at: Option<Timestamp>,
+    /// The plan's status.
+    pub plan_status: PlanStatus,
+}
+
+/// A request for review by a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewRequest {
+    /// The step.
+    pub step: StepId,
+    /// Summary for the reviewer; becomes the step's result on approval.
+    pub summary: String,
+    /// The agent's questions.
+    pub questions: Vec<String>,
+    /// The claim token.
+    pub token: Option<ClaimToken>,
+    /// The requesting session.
+    pub session: Option<SessionId>,
+}
+
+/// Response to a review request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedReview {
+    /// The review.
+    pub review: ReviewId,
+    /// The step.
+    pub step: StepId,
+    /// Its plan.
+    pub plan: PlanId,
+}
+
+/// Response to a review decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewResponse {
+    /// The step.
+    pub step: StepId,
+    /// The step's status.
+    pub step_status: StepStatus,
+    /// Its plan.
+    pub plan: PlanId,
+    /// The plan's status.
+    pub plan_status: PlanStatus,
+    /// The modified instructions, if the decision changed them.
+    pub instructions: Option<String>,
+}
+
+impl Engine {
+    /// Records progress on a step.
+    pub async fn report_progress(
+        &self,
+        caller: &Caller,
+        progress: ProgressReport,
+    ) -> Result<ProgressResponse, Error> {
+        caller.allow(Permission::Work)?;
+        let ProgressReport {
+            step,
+            mut note,
+            percent,
+            token,
+            session,
+        } = progress;
+        sanitize::optional_text(&mut note);
+        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let ctx = self.command_context(caller, session.as_ref());
+        let command = ReportProgress {
+            step,
+            source: ProgressSource::Reported,
+            note,
+            percent,
+            token,
+            session,
+        };
+        let done = self
+            .execute_on_step(caller, step, command.into(), ctx)
+            .await?;
+        let after = done.step(step);
+        let step_threshold = after.and_then(|step| step.spec.stall_threshold);
+        let threshold = stall_threshold(None, step_threshold, done.head.stall_threshold);
+        let last = after.and_then(|step| step.work()?.last_progress_at);
+        Ok(ProgressResponse {
+            step,
+            last_progress_at: last.unwrap_or(Timestamp::MIN),
+            stalls_at: after.and_then(|step| stalls_at(step, threshold)),
+            plan_status: done.head.status(),
+        })
+    }
+
+    /// Records activity that the agent did not report itself: an artifact stored for the step, or a
+    /// hook event of the session that holds it. Throttled, and never rejected.
+    pub async fn record_activity(
+        &self,
+        caller: &Caller,
+        step: StepId,
+        sign: ProgressSource,
+        session: Option<SessionId>,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let session = sanitize::session(session);
+        let ctx = self.command_context(caller, session.as_ref());
+        let command = ReportProgress {
+            step,
+            source: sign,
+            note: None,
+            percent: None,
+            token: None,
+            session,
+        };
+        self.execute_on_step(caller, step, command.into(), ctx)
+            .await?;
+        Ok(())
+    }
+
+    /// Requests a review. The step waits for the decision.
+    pub async fn request_review(
+        &self,
+        caller: &Caller,
+        question: ReviewRequest,
+    ) -> Result<OpenedReview, Error> {
+        caller.allow(Permission::Work)?;
+        let ReviewRequest {
+            step,
+            mut summary,
+            mut questions,
+            token,
+            session,
+        } = question;
+        sanitize::text(&mut summary);
+        questions.iter_mut().for_each(sanitize::text);
+        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let ctx = self.command_context(caller, session.as_ref());
+        let review = ReviewId::new(self.ids.ordered_id(ctx.now));
+        let command = RequestReview {
+            step,
+            review,
+            summary,
+            questions,
+            token,
+            session,
+        };
+        let done = self
+            .execute_on_step(caller, step, command.into(), ctx)
+            .await?;
+        let plan = done.head.id;
+        Ok(OpenedReview { review, step, plan })
+    }
+
+    /// Records a reviewer's decision.
+    pub async fn decide_review(
+        &self,
+        caller: &Caller,
+        step: StepId,
+        decision: Decision,
+        mut feedback: Option<String>,
+    ) -> Result<ReviewResponse, Error> {
+        caller.allow(Permission::DecideReview)?;
+        sanitize::optional_text(&mut feedback);
+        let ctx = self.command_context(caller, None);
+        let command = DecideReview {
+            step,
+            decision,
+            feedback,
+        };
+        let done = self
+            .execute_on_step(caller, step, command.into(), ctx)
+            .await?;
+        let after = done.step(step);
+        let instructions = after.map(|step| step.spec.instructions.clone());
+        Ok(ReviewResponse {
+            step,
+            step_status: after.map_or(StepStatus::AwaitingInput, |step| step.status()),
+            plan: done.head.id,
+            plan_status: done.head.status(),
+            instructions: instructions.filter(|_| decision == Decision::Modify),
+        })
+    }
+
+    /// Executes a command on a step. A rejected result is stored as an artifact, which the error
+    /// names.
+    pub(crate) async fn execute_on_step(
+        &self,
+        caller: &Caller,
+        step: StepId,
+        command: Command,
+        ctx: CommandContext,
+    ) -> Result<Applied, Error> {
+        let command = Arc::new(command);
+        let outcome = self.store.advance(&caller.tenant, move |tx| {
+            let (command, ctx) = (Arc::clone(&command), ctx.clone());
+            Box::pin(async move {
+                let outcome = run(tx, Target::Step(step), &command, &ctx, None).await?;
+                Ok::<_, Error>(match outcome {
+                    CommandOutcome::Applied(done) => Ok(done),
+                    CommandOutcome::NotFound => {
+                        let code = onward_core::Code::StepNotFound;
+                        let kept =
+                            late_results::store_rejected(tx, &command, None, code, &ctx, None)
+                                .await?;
+                        let step = step.to_string();
+                        Err(Error::StepNotFound { step, kept })
+                    }
+                    CommandOutcome::Rejected { refusal, head } => {
+                        let (plan, code) = (Some(head.id), refusal.code());
+                        let kept =
+                            late_results::store_rejected(tx, &command, plan, code, &ctx, None)
+                                .await?;
+                        Err(Error::Rejected { refusal, kept })
+                    }
+                })
+            })
+        });
+        let done = outcome.await??;
+        self.sweep_waker.wake_by(done.due);
+        Ok(done)
+    }
+}
