@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use onward_core::Timestamp;
-use onward_store::{Address, Changed, Faults, Options, Store};
+use onward_store::{Address, Changed, Faults, Options, Store, Sync, Tenants};
 use tokio::sync::broadcast;
 
 use crate::caller::LOCAL;
@@ -34,6 +34,12 @@ pub struct Settings {
     /// Write on the calling task, without a writer thread. For a process that writes once and is
     /// terminated from outside if the database stays locked.
     pub in_place: bool,
+    /// SQLite: when a commit is synced to disk.
+    pub sync: Sync,
+    /// PostgreSQL: keep the plans of recent transitions in memory.
+    pub plan_cache: bool,
+    /// PostgreSQL: send transitions of concurrent callers in batches.
+    pub batching: bool,
 }
 
 impl Default for Settings {
@@ -43,6 +49,9 @@ impl Default for Settings {
             faults: Faults::default(),
             keep_schema: false,
             in_place: false,
+            sync: Sync::default(),
+            plan_cache: true,
+            batching: true,
         }
     }
 }
@@ -68,12 +77,18 @@ impl Engine {
             faults,
             keep_schema,
             in_place,
+            sync,
+            plan_cache,
+            batching,
         } = settings;
         let options = Options {
             faults,
             keep_schema,
             in_place,
             tenant: Some(Arc::from(LOCAL)),
+            sync,
+            plan_cache,
+            batching,
         };
         let store = Store::open(address, options).await?;
         let knows = store.knows();
@@ -127,9 +142,9 @@ impl Engine {
         }
         let requested_at = self.ids.environment.now();
         let no_tenant = Arc::from("");
-        let clock = self
-            .store
-            .read(&no_tenant, |tx| Box::pin(async { tx.clock().await }));
+        let clock = self.store.read(&no_tenant, |tx| {
+            Box::pin(async { Tenants(tx).clock().await })
+        });
         self.set_clock(requested_at, clock.await?);
         Ok(())
     }
@@ -165,7 +180,7 @@ impl Engine {
         let (current, clock) = self
             .store
             .read(&tenant, |tx| {
-                Box::pin(async { tx.own_tenant_and_clock().await })
+                Box::pin(async { Tenants(tx).own_tenant_and_clock().await })
             })
             .await?;
         self.set_clock(requested_at, clock);
@@ -175,7 +190,7 @@ impl Engine {
         let now = self.now();
         let made = self.store.write(&tenant, move |tx| {
             Box::pin(async move {
-                tx.make_tenant(true, now);
+                Tenants(tx).make_tenant(true, now);
                 Ok::<(), onward_store::Error>(())
             })
         });

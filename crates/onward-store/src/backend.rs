@@ -1,11 +1,123 @@
-//! The two database backends. Each runs batches of named statements in a transaction, and can
-//! begin, commit, roll back and migrate.
+//! What a database provides: it runs statements in a transaction, and elects a leader.
 //!
-//! The backends contain no plan rules, but they depend on the schema. Both map certain constraint
-//! violations to a lost race. The PostgreSQL backend also depends on the statements of a
-//! transition: it merges them into one message (`postgres/shape.rs`), batches those of concurrent
-//! callers (`postgres/group.rs`), recognises a failed version check (`postgres/error.rs`), and owns
-//! the plan cache (`memory.rs`).
+//! A backend depends on statements, values and errors only. It knows neither plans nor the meaning
+//! of a statement: which rows to lock, which version to check and what to cache is decided above.
 
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::statement::Statement;
+use crate::value::{Row, Value};
+
+/// A response of the database.
+pub(crate) type Response<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// The connection of one transaction. On SQLite every response is ready on its first poll.
+pub(crate) trait Exec: Send {
+    /// Runs the statements in one round trip; a statement without rows returns an empty list.
+    /// `writes` states whether one of them is a write.
+    fn run<'a>(&'a mut self, batch: &'a [Statement], writes: bool) -> Response<'a, Vec<Vec<Row>>>;
+
+    /// Runs the remaining writes and commits. On SQLite it only runs them: the writer commits the
+    /// transactions of all queued callers together.
+    fn commit(&mut self, batch: Vec<Statement>) -> Response<'_, ()>;
+
+    /// Rolls back, without waiting for the response.
+    fn rollback(&mut self);
+
+    /// The chunks with the nearest sign bits, each with its vector.
+    fn nearest<'a>(&'a mut self, search: &'a NearestSearch) -> Response<'a, Vec<Candidate>>;
+
+    /// What the reads of this transaction are based on.
+    fn isolation(&self) -> Isolation;
+
+    /// The error after which the transaction cannot continue.
+    fn failure(&self) -> Option<&Error>;
+
+    /// How this database writes what statements cannot express in common SQL.
+    fn syntax(&self) -> &'static Syntax;
+}
+
+/// What the reads of a transaction are based on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// One snapshot, and no other writer until the commit.
+    Serial,
+    /// The newest committed state: a row must be locked before it is read.
+    Locking,
+    /// This many snapshots, without locks: a version check at commit must validate them.
+    Optimistic {
+        /// Number of snapshots.
+        snapshots: usize,
+    },
+}
+
+/// Differences between the databases that are not in the text of a statement.
+#[derive(Debug)]
+pub(crate) struct Syntax {
+    /// Quotes a word of a full-text query.
+    pub(crate) quote: char,
+    /// Marks a word as a prefix.
+    pub(crate) prefix: &'static str,
+    /// Operators of a full-text query.
+    pub(crate) and: &'static str,
+    pub(crate) or: &'static str,
+    /// Encodes sign bits.
+    pub(crate) sign: fn(&[bool]) -> Value,
+    /// Whether an update writes to an index whenever it sets one of its columns, even to the same
+    /// value. Then the columns of a plan are updated by separate statements.
+    pub(crate) updates_every_index: bool,
+    /// Whether indexes over sign bits can exist.
+    pub(crate) has_sign_index: bool,
+}
+
+/// Key of a chunk: its source and ordinal.
+pub(crate) type ChunkKey = (Uuid, i64);
+
+/// A chunk with the bytes of its vector.
+pub(crate) type Candidate = (ChunkKey, Arc<[u8]>);
+
+/// A search for the chunks with the nearest sign bits. A backend uses the statements that it needs.
+pub(crate) struct NearestSearch {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) model: String,
+    pub(crate) sign: Vec<bool>,
+    /// Number of nearest chunks to find.
+    pub(crate) count: u32,
+    /// Finds them with an index; `None` if the search is filtered.
+    pub(crate) by_index: Option<Statement>,
+    /// Finds them with a scan of all chunks that match.
+    pub(crate) scan: Statement,
+    /// Reads the change count that validates cached signs; `None` if the search is filtered.
+    pub(crate) changes: Option<Statement>,
+    /// Reads the vector of a chunk.
+    pub(crate) vector: Statement,
+}
+
+impl NearestSearch {
+    /// Binds the tenant to all statements.
+    pub(crate) fn bind(self, tenant: &Arc<str>) -> Self {
+        Self {
+            by_index: self.by_index.map(|statement| statement.bind(tenant)),
+            scan: self.scan.bind(tenant),
+            changes: self.changes.map(|statement| statement.bind(tenant)),
+            vector: self.vector.bind(tenant),
+            ..self
+        }
+    }
+}
+
+/// A held leader lock.
+pub(crate) trait Leader: Send {
+    /// Waits until another process may be the leader.
+    fn lost(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Whether another process may be the leader.
+    fn is_lost(&self) -> bool;
+}

@@ -1,15 +1,30 @@
 //! A statement with its parameters, and the number of rows that it must affect.
 
+use std::sync::Arc;
+
 use crate::error::Error;
 use crate::query::Query;
-use crate::value::Value;
+use crate::value::{IntoValue as _, Value};
 
 /// A statement with its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Statement {
     pub(crate) query: Query,
+    /// The parameters. The first one is the tenant, once the transaction has bound it.
     pub(crate) params: Vec<Value>,
     pub(crate) expect: Expect,
+    scope: Scope,
+}
+
+/// Rows that a statement may refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Those of a tenant that is not bound yet.
+    Unbound,
+    /// Those of the tenant that is the first parameter.
+    Bound,
+    /// Those of all tenants.
+    Global,
 }
 
 /// Number of rows that a statement must affect.
@@ -35,13 +50,32 @@ impl Expect {
 }
 
 impl Statement {
-    /// A statement without a tenant: for the tables outside row security and for maintenance.
-    pub(crate) fn without_tenant(query: Query, params: Vec<Value>) -> Self {
+    /// A statement about rows of one tenant: `$1` is the tenant, which the transaction binds, and
+    /// `$2` the first of `params`.
+    pub(crate) fn new(query: Query, params: Vec<Value>) -> Self {
         Self {
             query,
             params,
             expect: Expect::Any,
+            scope: Scope::Unbound,
         }
+    }
+
+    /// A statement without a tenant: for the tables outside row security and for maintenance.
+    pub(crate) fn without_tenant(query: Query, params: Vec<Value>) -> Self {
+        Self {
+            scope: Scope::Global,
+            ..Self::new(query, params)
+        }
+    }
+
+    /// Binds the tenant, unless it is bound or the statement has none.
+    pub(crate) fn bind(mut self, tenant: &Arc<str>) -> Self {
+        if self.scope == Scope::Unbound {
+            self.params.insert(0, tenant.into_value());
+            self.scope = Scope::Bound;
+        }
+        self
     }
 
     /// Requires that the statement affects exactly `rows` rows; otherwise the transaction fails.

@@ -6,16 +6,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::broadcast;
 
 use crate::backend::postgres::{Kind, Postgres};
-use crate::backend::sqlite::{self, Manner, Readers, Work, Writer};
+use crate::backend::sqlite::{self, Readers, Sync, Work, Writer};
+use crate::change::Changed;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
-use crate::tx::{Changed, Tx};
-use crate::vectors::{Indexed, Many, Pgvector};
+use crate::plan::cache::{CacheSession, PlanCache};
+use crate::query::Query;
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::params;
+use crate::vector_index::{Indexed, Many, Pgvector};
 use crate::work::{Running, gone, poll_once, send};
 
 /// Number of changes a subscriber may lag behind before it loses the oldest ones.
@@ -55,7 +61,7 @@ impl Address {
 }
 
 /// How to open a database.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Fault injection, for tests.
     pub faults: Faults,
@@ -67,6 +73,26 @@ pub struct Options {
     /// SQLite: a tenant to look up while opening the file. [`Store::knows`] returns whether it
     /// exists.
     pub tenant: Option<Arc<str>>,
+    /// SQLite: when a commit is synced to disk.
+    pub sync: Sync,
+    /// PostgreSQL: keep the plans of recent transitions in memory.
+    pub plan_cache: bool,
+    /// PostgreSQL: send transitions of concurrent callers in batches.
+    pub batching: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            faults: Faults::default(),
+            keep_schema: false,
+            in_place: false,
+            tenant: None,
+            sync: Sync::default(),
+            plan_cache: true,
+            batching: true,
+        }
+    }
 }
 
 /// An open database.
@@ -85,7 +111,37 @@ enum Backend {
         writer: Writer,
         readers: Readers,
     },
-    Postgres(Postgres),
+    Postgres {
+        postgres: Postgres,
+        cache: Option<PlanCache>,
+        contention: Arc<Contention>,
+    },
+}
+
+/// Number of transitions that lock their plan after a lost race, because further races are likely.
+const CONTENDED: u32 = 32;
+
+/// Number of upcoming transitions that lock their plan.
+#[derive(Default)]
+struct Contention(AtomicU32);
+
+impl Contention {
+    fn record(&self) {
+        self.0.store(CONTENDED, Ordering::Relaxed);
+    }
+
+    /// Mode of the next transition: without a lock, unless a race was lost recently.
+    fn next(&self) -> Kind {
+        let one_less = |left: u32| left.checked_sub(1);
+        // A count that is off by one costs an unnecessary lock or a retry.
+        match self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+        {
+            Ok(_) => Kind::Locking,
+            Err(_) => Kind::Advancing,
+        }
+    }
 }
 
 impl Store {
@@ -98,26 +154,38 @@ impl Store {
             keep_schema,
             in_place,
             tenant,
+            sync,
+            plan_cache,
+            batching,
         } = options;
         let (backend, knows) = match address {
             Address::File(path) => {
-                let manner = Manner {
+                let settings = sqlite::Settings {
                     faults: faults.clone(),
+                    sync,
                     migrates: !keep_schema,
                     in_place,
-                    tenant: tenant.as_deref(),
+                    probe: tenant
+                        .as_ref()
+                        .map(|tenant| Statement::new(Query::Tenant, params![]).bind(tenant)),
                 };
-                let (writer, knows) = Writer::start(path, manner)?;
+                let (writer, knows) = Writer::start(path, settings)?;
                 let backend = Backend::Sqlite {
                     writer,
-                    readers: Readers::of(path, faults.clone()),
+                    readers: Readers::new(path),
                     path: Arc::new(path.clone()),
                 };
                 (backend, knows)
             }
             Address::Server(url) => {
-                let postgres = Postgres::connect(url, !keep_schema, watchers.clone()).await?;
-                (Backend::Postgres(postgres), false)
+                let postgres =
+                    Postgres::connect(url, !keep_schema, batching, watchers.clone()).await?;
+                let backend = Backend::Postgres {
+                    postgres,
+                    cache: plan_cache.then(PlanCache::default),
+                    contention: Arc::default(),
+                };
+                (backend, false)
             }
         };
         Ok(Self {
@@ -149,7 +217,7 @@ impl Store {
     /// everything it reads changes only together with the plan's version, and the commit fails if
     /// that version has changed. Then `work` runs again: on fresh data if the plan came from the
     /// cache, with the plan locked otherwise.
-    pub async fn advance<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
+    pub async fn transition<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
     where
         A: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -166,28 +234,26 @@ impl Store {
     {
         match &self.backend {
             Backend::Sqlite { writer, .. } => {
-                let length = match advances {
-                    true => Work::Short,
-                    false => Work::Any,
-                };
-                send(writer, tenant, work, length, &self.watchers).await
+                let length = if advances { Work::Short } else { Work::Any };
+                send(writer, tenant, work, length, &self.watchers, &self.faults).await
             }
-            Backend::Postgres(postgres) => {
+            Backend::Postgres { contention, .. } => {
                 let mut race = 0;
-                let mut kind = match advances {
-                    true => postgres.manner(),
-                    false => Kind::Locking,
+                let mut kind = if advances {
+                    contention.next()
+                } else {
+                    Kind::Locking
                 };
                 loop {
-                    match self.attempt(postgres, tenant, kind, &mut work).await? {
+                    match self.attempt(tenant, kind, &mut work).await? {
                         Attempt::Answered(answer) => return answer,
                         Attempt::Lost { .. } if race == RACES => {
                             return Err(Error::LostRace.into());
                         }
                         // The stale entry is no longer in the cache; the next attempt reads the
                         // database.
-                        Attempt::Lost { to_memory: true } => {}
-                        Attempt::Lost { to_memory: false } => kind = Kind::Locking,
+                        Attempt::Lost { used_cache: true } => {}
+                        Attempt::Lost { used_cache: false } => kind = Kind::Locking,
                     }
                     race += 1;
                 }
@@ -198,7 +264,6 @@ impl Store {
     /// Runs one attempt on PostgreSQL.
     async fn attempt<A, E, F>(
         &self,
-        postgres: &Postgres,
         tenant: &Arc<str>,
         kind: Kind,
         work: &mut F,
@@ -207,36 +272,49 @@ impl Store {
         E: From<Error>,
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
     {
-        let mut tx = postgres.begin(Arc::clone(tenant), self.faults.clone(), kind);
+        let Backend::Postgres {
+            postgres,
+            cache,
+            contention,
+        } = &self.backend
+        else {
+            return Err(gone());
+        };
+        let session = |cache: &PlanCache| CacheSession::new(cache.clone(), Arc::clone(tenant));
+        let exec = Box::new(postgres.begin(Arc::clone(tenant), kind));
+        let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone())
+            .with_cache(cache.as_ref().map(session));
         let answer = work(&mut tx).await;
-        let to_memory = tx.from_memory;
-        if tx.is_doubtful() {
-            postgres.rollback(tx).await;
-            return Ok(Attempt::Lost { to_memory });
+        let used_cache = tx.used_cache();
+        if tx.needs_revalidation() {
+            tx.rollback();
+            return Ok(Attempt::Lost { used_cache });
         }
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => {
-                let lost = tx.lost_race();
-                postgres.rollback(tx).await;
-                return Ok(match lost {
-                    true => Attempt::Lost { to_memory },
-                    false => Attempt::Answered(Err(why)),
+                tx.rollback();
+                return Ok(if tx.lost_race() {
+                    Attempt::Lost { used_cache }
+                } else {
+                    Attempt::Answered(Err(why))
                 });
             }
         };
-        let (changed, lesson) = (tx.take_changed(), tx.take_lesson());
-        match postgres.commit(tx).await {
+        match tx.commit().await {
             Ok(()) => {
-                postgres.memory().learn(lesson, &changed);
-                postgres.tell(changed);
+                let changed = tx.take_changed();
+                if let Some(cache) = tx.cache.take() {
+                    cache.committed(&changed);
+                }
+                postgres.publish(changed);
                 Ok(Attempt::Answered(Ok(answer)))
             }
             Err(Error::LostRace) => {
-                if !to_memory {
-                    postgres.lost_race();
+                if !used_cache {
+                    contention.record();
                 }
-                Ok(Attempt::Lost { to_memory })
+                Ok(Attempt::Lost { used_cache })
             }
             Err(why) => Err(why),
         }
@@ -252,19 +330,21 @@ impl Store {
         match &self.backend {
             Backend::Sqlite { readers, .. } => {
                 let (readers, tenant) = (readers.clone(), Arc::clone(tenant));
+                let faults = self.faults.clone();
                 let reading = tokio::task::spawn_blocking(move || {
-                    let mut tx = readers.begin(tenant)?;
-                    let answer = poll_once(work(&mut tx));
-                    readers.end(tx);
+                    let connection = readers.begin()?;
+                    let exec = Box::new(connection.clone());
+                    let answer = poll_once(work(&mut Tx::new(exec, tenant, faults)));
+                    readers.end(connection);
                     answer
                 });
                 reading.await.unwrap_or_else(|_| Err(gone().into()))
             }
-            Backend::Postgres(postgres) => {
-                let tenant = Arc::clone(tenant);
-                let mut tx = postgres.begin(tenant, self.faults.clone(), Kind::Reading);
+            Backend::Postgres { postgres, .. } => {
+                let exec = Box::new(postgres.begin(Arc::clone(tenant), Kind::Reading));
+                let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone());
                 let answer = work(&mut tx).await;
-                postgres.rollback(tx).await;
+                tx.rollback();
                 answer
             }
         }
@@ -289,10 +369,11 @@ impl Store {
     /// Waits until this process is the leader for a duty. While it is, no other process on this
     /// database performs that duty.
     pub async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
-        match &self.backend {
-            Backend::Sqlite { path, .. } => Leadership::of_file(path, lead).await,
-            Backend::Postgres(postgres) => Ok(Leadership::of_server(postgres.lead(lead).await?)),
-        }
+        let leader = match &self.backend {
+            Backend::Sqlite { path, .. } => sqlite::lead(path, lead.name()).await,
+            Backend::Postgres { postgres, .. } => postgres.lead(lead).await,
+        };
+        leader.map(Leadership)
     }
 
     /// Builds a sign-bit index for each tenant with many chunks, and drops indexes that are no
@@ -300,7 +381,7 @@ impl Store {
     pub async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(Indexed::default()),
-            Backend::Postgres(postgres) => postgres.index_signs(many).await,
+            Backend::Postgres { postgres, .. } => postgres.index_signs(many).await,
         }
     }
 
@@ -308,7 +389,7 @@ impl Store {
     pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(None),
-            Backend::Postgres(postgres) => postgres.pgvector().await.map(Some),
+            Backend::Postgres { postgres, .. } => postgres.pgvector().await.map(Some),
         }
     }
 
@@ -331,7 +412,7 @@ impl Store {
                 why: "back up a PostgreSQL server with its own tools, such as `pg_dump`".to_owned(),
             });
         };
-        let copying = tokio::task::spawn_blocking(move || sqlite::copy(&from, &to));
+        let copying = tokio::task::spawn_blocking(move || sqlite::back_up(&from, &to));
         copying.await.unwrap_or_else(|_| Err(gone()))
     }
 
@@ -339,7 +420,7 @@ impl Store {
     pub fn file(&self) -> Option<&Path> {
         match &self.backend {
             Backend::Sqlite { path, .. } => Some(path.as_path()),
-            Backend::Postgres(_) => None,
+            Backend::Postgres { .. } => None,
         }
     }
 }
@@ -350,7 +431,7 @@ enum Attempt<A> {
     /// The version check failed, or the reads need revalidation. Nothing was written.
     Lost {
         /// Whether the attempt used the plan cache, whose entry may have been stale for long.
-        to_memory: bool,
+        used_cache: bool,
     },
 }
 
@@ -360,7 +441,7 @@ pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
     match address {
         Address::File(path) if !path.exists() => Ok((0, sqlite::VERSION)),
         Address::File(path) => {
-            let connection = sqlite::Connection::open(path, false)?;
+            let connection = sqlite::File::open(path, false)?;
             Ok((sqlite::version(&connection)?, sqlite::VERSION))
         }
         Address::Server(url) => Postgres::schema(url).await,

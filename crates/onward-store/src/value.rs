@@ -331,3 +331,27 @@ impl Cells {
         Ok(self.values.next().unwrap_or(Value::Null))
     }
 }
+
+/// Reads the first row of a result.
+pub(crate) fn first<T>(
+    rows: Option<Vec<Row>>,
+    read: impl FnOnce(Row) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    rows.and_then(|rows| rows.into_iter().next())
+        .map(read)
+        .transpose()
+}
+
+/// Reads the first column of all rows as ids.
+pub(crate) fn ids(
+    rows: Option<Vec<Row>>,
+    table: &'static str,
+    column: &'static str,
+) -> Result<impl Iterator<Item = Uuid>, Error> {
+    let ids: Result<Vec<Uuid>, Error> = rows
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| row.cells(table).id(column))
+        .collect();
+    Ok(ids?.into_iter())
+}

@@ -8,9 +8,11 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{broadcast, oneshot};
 
-use crate::backend::sqlite::{self, Job, Ran, Writer, held};
+use crate::backend::sqlite::{self, Connection, Job, JobOutcome, Writer, locked};
+use crate::change::Changed;
 use crate::error::Error;
-use crate::tx::{Changed, Tx};
+use crate::fault::Faults;
+use crate::tx::Tx;
 
 /// The future of a closure that runs in a transaction. It may await the transaction and nothing
 /// else.
@@ -36,6 +38,7 @@ struct Sent<A, E, F> {
     changed: Vec<Changed>,
     waits: oneshot::Sender<Result<A, E>>,
     watchers: broadcast::Sender<Changed>,
+    faults: Faults,
     start: Start,
     begun: bool,
 }
@@ -60,6 +63,7 @@ pub(crate) async fn send<A, E, F>(
     work: F,
     length: sqlite::Work,
     watchers: &broadcast::Sender<Changed>,
+    faults: &Faults,
 ) -> Result<A, E>
 where
     A: Send + 'static,
@@ -75,6 +79,7 @@ where
         changed: Vec::new(),
         waits,
         watchers: watchers.clone(),
+        faults: faults.clone(),
         start: start.clone(),
         begun: false,
     };
@@ -84,7 +89,7 @@ where
         biased;
         answered = &mut answer => answered,
         () = writer.stuck() => match start.take() {
-            true => return Err(held().into()),
+            true => return Err(locked().into()),
             false => answer.await,
         },
     };
@@ -101,13 +106,15 @@ where
     E: From<Error> + Send,
     F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send,
 {
-    fn run(&mut self, tx: &mut Tx) -> Ran {
+    fn run(&mut self, connection: &Connection) -> JobOutcome {
         self.begun = self.begun || self.start.take();
         if !self.begun {
-            return Ran::Kept;
+            return JobOutcome::Clean;
         }
-        tx.turn_to(Arc::clone(&self.tenant));
-        let answer = poll_once((self.work)(tx));
+        let exec = Box::new(connection.clone());
+        let mut tx = Tx::new(exec, Arc::clone(&self.tenant), self.faults.clone());
+        let answer = poll_once((self.work)(&mut tx));
+        // Sends the writes that are still queued.
         let sent = poll_once(Box::pin(async {
             tx.ask(Vec::new()).await.map_err(E::from)
         }));
@@ -116,9 +123,13 @@ where
             (Err(why), _) | (Ok(_), Err(why)) => Err(why),
         };
         self.changed = tx.take_changed();
-        let spoilt = answer.is_err() && tx.has_written();
+        let is_dirty = answer.is_err() && tx.has_written();
         self.answer = Some(answer);
-        if spoilt { Ran::Spoilt } else { Ran::Kept }
+        if is_dirty {
+            JobOutcome::Dirty
+        } else {
+            JobOutcome::Clean
+        }
     }
 
     fn finish(self: Box<Self>, committed: Result<(), Error>) {

@@ -13,7 +13,7 @@ mod turns;
 
 use onward_core::Timestamp;
 use onward_core::role::Permission;
-use onward_store::{CallRecord, Session, SessionLine, Turn, TurnStep};
+use onward_store::{CallRecord, Session, SessionLine, Sessions, ToolCalls, Turn, TurnStep};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -47,7 +47,7 @@ impl Engine {
     ) -> Result<Vec<SessionLine>, Error> {
         caller.allow(Permission::Read)?;
         let sessions = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.sessions(limit).await })
+            Box::pin(async move { Sessions(tx).sessions(limit).await })
         });
         Ok(sessions.await?)
     }
@@ -58,7 +58,7 @@ impl Engine {
         let name = id.to_owned();
         let found = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
-            Box::pin(async move { tx.sessions_beginning(&name).await })
+            Box::pin(async move { Sessions(tx).sessions_beginning(&name).await })
         });
         let mut found = found.await?;
         // An exact match wins, even if it is also the prefix of another id.
@@ -85,11 +85,13 @@ impl Engine {
             let session = session.clone();
             Box::pin(async move {
                 let mut all = Vec::new();
-                for turn in tx.turns(&session.id, turns).await? {
-                    let steps = tx.turn_steps(&session.id, &turn, steps).await?;
+                for turn in Sessions(tx).turns(&session.id, turns).await? {
+                    let steps = Sessions(tx).turn_steps(&session.id, &turn, steps).await?;
                     all.push((turn, steps));
                 }
-                let calls = tx.calls_of_session(&session.id, MAX_CALLS).await?;
+                let calls = ToolCalls(tx)
+                    .calls_of_session(&session.id, MAX_CALLS)
+                    .await?;
                 Ok::<_, onward_store::Error>(SessionView {
                     session,
                     turns: all,
@@ -109,7 +111,7 @@ impl Engine {
     ) -> Result<Vec<(String, u64)>, Error> {
         caller.allow(Permission::Read)?;
         let changed = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.sessions_changed(since, limit).await })
+            Box::pin(async move { Sessions(tx).sessions_changed(since, limit).await })
         });
         Ok(changed.await?)
     }
@@ -127,7 +129,7 @@ impl Engine {
         let switched = self.store.write(&caller.tenant, move |tx| {
             let id = id.clone();
             Box::pin(async move {
-                tx.switch_session(&id, off, now);
+                Sessions(tx).switch_session(&id, off, now);
                 Ok::<(), onward_store::Error>(())
             })
         });

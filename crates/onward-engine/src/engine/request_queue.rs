@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use onward_store::{Store, WrittenCall};
+use onward_store::{RequestLog, Store, WrittenCall};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -83,7 +83,9 @@ async fn write(store: Store, mut queue: mpsc::Receiver<Entry>) {
             let written = store.write(&tenant, move |tx| {
                 let entries = Arc::clone(&entries);
                 Box::pin(async move {
-                    entries.iter().for_each(|call| tx.log_call(call));
+                    entries
+                        .iter()
+                        .for_each(|call| RequestLog(tx).log_call(call));
                     Ok::<(), onward_store::Error>(())
                 })
             });

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onward_core::role::{Permission, TenantPolicy};
 use onward_core::{Role, Timestamp};
-use onward_store::{LogLine, Tenant, Token};
+use onward_store::{LogLine, Tenant, Tenants, Token, Tokens};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -83,11 +83,11 @@ impl Engine {
         let made = self.store.write(&caller.tenant, move |tx| {
             let (stored, hash, line) = (stored.clone(), hash.clone(), line.clone());
             Box::pin(async move {
-                if tx.own_tenant().await?.is_none() {
+                if Tenants(tx).own_tenant().await?.is_none() {
                     return Err(tenant_not_found(tx.tenant()));
                 }
-                tx.add_token(&stored, &hash);
-                tx.log_line(&line);
+                Tokens(tx).add_token(&stored, &hash);
+                Tenants(tx).log_line(&line);
                 Ok::<(), Error>(())
             })
         });
@@ -98,9 +98,9 @@ impl Engine {
     /// The tenant's tokens, oldest first.
     pub async fn tokens(&self, caller: &Caller) -> Result<Vec<Token>, Error> {
         caller.allow(Permission::ManageTokens)?;
-        let tokens = self
-            .store
-            .read(&caller.tenant, |tx| Box::pin(async { tx.tokens().await }));
+        let tokens = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async { Tokens(tx).tokens().await })
+        });
         Ok(tokens.await?)
     }
 
@@ -134,8 +134,8 @@ impl Engine {
         let revoked = self.store.write(&caller.tenant, move |tx| {
             let line = line.clone();
             Box::pin(async move {
-                tx.revoke_token(id, now);
-                tx.log_line(&line);
+                Tokens(tx).revoke_token(id, now);
+                Tenants(tx).log_line(&line);
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -156,7 +156,7 @@ impl Engine {
         let no_tenant = Arc::from("");
         let found = self.store.read(&no_tenant, move |tx| {
             let hash = hash.clone();
-            Box::pin(async move { tx.token_of_hash(&hash).await })
+            Box::pin(async move { Tokens(tx).token_of_hash(&hash).await })
         });
         let (tenant, id) = found.await?.ok_or(Error::Unauthorized(INVALID_TOKEN))?;
         Ok((tenant, TokenId(id)))
@@ -170,7 +170,10 @@ impl Engine {
     ) -> Result<Caller, Error> {
         let known = self.store.read(tenant, move |tx| {
             Box::pin(async move {
-                Ok::<_, onward_store::Error>((tx.token(id).await?, tx.own_tenant().await?))
+                Ok::<_, onward_store::Error>((
+                    Tokens(tx).token(id).await?,
+                    Tenants(tx).own_tenant().await?,
+                ))
             })
         });
         let (Some(token), Some(settings)) = known.await? else {
@@ -187,7 +190,7 @@ impl Engine {
         {
             let recorded = self.store.write(tenant, move |tx| {
                 Box::pin(async move {
-                    tx.token_used(id, now);
+                    Tokens(tx).token_used(id, now);
                     Ok::<(), onward_store::Error>(())
                 })
             });
@@ -214,13 +217,13 @@ impl Engine {
         let now = self.now();
         let made = self.store.write(&tenant, move |tx| {
             Box::pin(async move {
-                if tx.own_tenant().await?.is_some() {
+                if Tenants(tx).own_tenant().await?.is_some() {
                     return Err(Error::Conflict {
                         message: format!("tenant `{}` already exists", tx.tenant()),
                         hint: "choose another name",
                     });
                 }
-                tx.make_tenant(false, now);
+                Tenants(tx).make_tenant(false, now);
                 Ok::<(), Error>(())
             })
         });
@@ -235,9 +238,9 @@ impl Engine {
     /// All tenants. For the server's operator.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
         let no_tenant = Arc::from("");
-        let tenants = self
-            .store
-            .read(&no_tenant, |tx| Box::pin(async { tx.all_tenants().await }));
+        let tenants = self.store.read(&no_tenant, |tx| {
+            Box::pin(async { Tenants(tx).all_tenants().await })
+        });
         Ok(tenants.await?)
     }
 
@@ -247,9 +250,9 @@ impl Engine {
             return Err(tenant_not_found(&Arc::from(tenant)));
         }
         let tenant: Arc<str> = Arc::from(tenant);
-        let known = self
-            .store
-            .read(&tenant, |tx| Box::pin(async { tx.own_tenant().await }));
+        let known = self.store.read(&tenant, |tx| {
+            Box::pin(async { Tenants(tx).own_tenant().await })
+        });
         let known = known.await?.ok_or_else(|| tenant_not_found(&tenant))?;
         Ok(Caller {
             tenant,
@@ -265,7 +268,7 @@ impl Engine {
     pub async fn tenant_log(&self, caller: &Caller, limit: u32) -> Result<Vec<LogLine>, Error> {
         caller.allow(Permission::Read)?;
         let lines = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.log_lines(limit).await })
+            Box::pin(async move { Tenants(tx).log_lines(limit).await })
         });
         Ok(lines.await?)
     }

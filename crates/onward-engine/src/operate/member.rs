@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use onward_core::role::Permission;
 use onward_core::{Role, Timestamp};
-use onward_store::{LogLine, Token};
+use onward_store::{LogLine, Tenants, Token, Tokens};
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
@@ -56,7 +56,7 @@ impl Engine {
         let recorded = self.store.write(&caller.tenant, move |tx| {
             let line = line.clone();
             Box::pin(async move {
-                tx.log_line(&line);
+                Tenants(tx).log_line(&line);
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -68,8 +68,11 @@ impl Engine {
         caller.allow(Permission::ManageMembers)?;
         let known = self.store.read(&caller.tenant, |tx| {
             Box::pin(async {
-                let tokens = tx.tokens().await?;
-                Ok::<_, onward_store::Error>((tokens, tx.log_lines(MAX_LOG_ENTRIES).await?))
+                let tokens = Tokens(tx).tokens().await?;
+                Ok::<_, onward_store::Error>((
+                    tokens,
+                    Tenants(tx).log_lines(MAX_LOG_ENTRIES).await?,
+                ))
             })
         });
         let (tokens, log) = known.await?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use onward_core::finding::Kind;
 use onward_core::role::Permission;
 use onward_core::{PlanStatus, StepId, Timestamp};
-use onward_store::{Delivery, Notice, Tx};
+use onward_store::{Delivery, Notice, Notifications, Plans, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -82,9 +82,9 @@ impl Engine {
         limit: u32,
     ) -> Result<ClaimedNotifications, Error> {
         let now = self.now();
-        let next = self
-            .store
-            .read(tenant, |tx| Box::pin(async { tx.next_notice_at().await }));
+        let next = self.store.read(tenant, |tx| {
+            Box::pin(async { Notifications(tx).next_notice_at().await })
+        });
         // Usually nothing is due, which a read without a write transaction shows.
         let next_at: Option<Timestamp> = next.await?;
         if next_at.is_none_or(|at| at > now) {
@@ -99,10 +99,10 @@ impl Engine {
             let kinds = Arc::clone(&kinds);
             Box::pin(async move {
                 let mut notices = Vec::new();
-                for notice in tx.notices_due(now, limit).await? {
+                for notice in Notifications(tx).notices_due(now, limit).await? {
                     notices.extend(claim(tx, notice, &kinds, now).await?);
                 }
-                let next_at = tx.next_notice_at().await?;
+                let next_at = Notifications(tx).next_notice_at().await?;
                 Ok::<ClaimedNotifications, Error>(ClaimedNotifications {
                     notifications: notices,
                     next_at,
@@ -137,7 +137,7 @@ impl Engine {
         let written = self.store.write(tenant, move |tx| {
             let notice = notice.clone();
             Box::pin(async move {
-                tx.change_notice(&notice, notice.tries);
+                Notifications(tx).change_notice(&notice, notice.tries);
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -149,7 +149,7 @@ impl Engine {
     pub async fn notifications(&self, caller: &Caller, limit: u32) -> Result<Vec<Notice>, Error> {
         caller.allow(Permission::Read)?;
         let notices = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.notices(limit).await })
+            Box::pin(async move { Notifications(tx).notices(limit).await })
         });
         Ok(notices.await?)
     }
@@ -165,7 +165,7 @@ impl Engine {
         let notices = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let mut notifications = Vec::new();
-                for notice in tx.notices_after(at, limit).await? {
+                for notice in Notifications(tx).notices_after(at, limit).await? {
                     notifications.extend(with_plan(tx, notice).await?);
                 }
                 Ok::<Vec<PlanNotification>, Error>(notifications)
@@ -196,7 +196,7 @@ async fn claim(
         notice.tries = before.saturating_add(1);
         notice.next_at = Some(after(now, CLAIM_TIMEOUT));
     }
-    tx.change_notice(&notice, before);
+    Notifications(tx).change_notice(&notice, before);
     match notice.delivery {
         Delivery::Waiting => with_plan(tx, notice).await,
         Delivery::Sent | Delivery::GivenUp | Delivery::Unwanted => Ok(None),
@@ -215,11 +215,11 @@ fn after(now: Timestamp, span: Duration) -> Timestamp {
 
 /// Adds the plan's details. `None` if the plan has been deleted.
 async fn with_plan(tx: &mut Tx, notice: Notice) -> Result<Option<PlanNotification>, Error> {
-    let Some(sheet) = tx.sheet(notice.plan).await? else {
+    let Some(sheet) = Plans(tx).sheet(notice.plan).await? else {
         return Ok(None);
     };
     let step = match notice.finding.step {
-        Some(step) => tx.sheet_of_step(step).await?,
+        Some(step) => Plans(tx).sheet_of_step(step).await?,
         None => None,
     };
     let step = step.map(|(_, step)| (step.id(), step.order, step.spec.title.clone()));

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_store::ToolCall;
+use onward_store::{RequestLog, ToolCall};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
@@ -73,7 +73,7 @@ impl Engine {
     ) -> Result<Vec<ToolCall>, Error> {
         caller.allow(onward_core::role::Permission::Read)?;
         let calls = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.calls(limit).await })
+            Box::pin(async move { RequestLog(tx).calls(limit).await })
         });
         Ok(calls.await?)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::{PlanId, Timestamp};
+use onward_store::{Extractions, PlanLists, RequestLog, Sessions};
 use tokio::sync::watch;
 
 use crate::caller::Caller;
@@ -86,7 +87,9 @@ impl Engine {
         if let Some(cutoff) = retention.finished_plans.map(|period| self.cutoff(period)) {
             loop {
                 let old = self.store.read(tenant, move |tx| {
-                    Box::pin(async move { tx.plans_ended_before(cutoff, BATCH_SIZE).await })
+                    Box::pin(
+                        async move { PlanLists(tx).plans_ended_before(cutoff, BATCH_SIZE).await },
+                    )
                 });
                 let old = old.await?;
                 if old.is_empty() {
@@ -104,8 +107,8 @@ impl Engine {
         if let Some(cutoff) = retention.tool_calls.map(|period| self.cutoff(period)) {
             let calls = self.store.write(tenant, move |tx| {
                 Box::pin(async move {
-                    let calls = tx.forget_calls(cutoff).await?;
-                    let extractions = tx.forget_extractions(cutoff).await?;
+                    let calls = RequestLog(tx).forget_calls(cutoff).await?;
+                    let extractions = Extractions(tx).forget_extractions(cutoff).await?;
                     Ok::<_, onward_store::Error>((calls, extractions))
                 })
             });
@@ -113,7 +116,7 @@ impl Engine {
         }
         if let Some(cutoff) = retention.sessions.map(|period| self.cutoff(period)) {
             let sessions = self.store.write(tenant, move |tx| {
-                Box::pin(async move { tx.forget_sessions(cutoff).await })
+                Box::pin(async move { Sessions(tx).forget_sessions(cutoff).await })
             });
             forgotten.sessions = sessions.await?;
         }

@@ -14,7 +14,7 @@ use onward_core::finding::Finding;
 use onward_core::policy::stall_threshold;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
-use onward_store::{Due, DuePlan, Lead, Tx};
+use onward_store::{Due, DueChecks, DuePlan, Facts, Lead, Notifications, Steps, Transitions, Tx};
 use tokio::sync::watch;
 
 use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
@@ -168,16 +168,16 @@ impl Engine {
     async fn due_until(&self, now: Timestamp) -> Result<Vec<DuePlan>, Error> {
         let no_tenant = Arc::from("");
         let due = self.store.read(&no_tenant, move |tx| {
-            Box::pin(async move { tx.due_until(now, BATCH_SIZE).await })
+            Box::pin(async move { DueChecks(tx).due_until(now, BATCH_SIZE).await })
         });
         Ok(due.await?)
     }
 
     async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
         let no_tenant = Arc::from("");
-        let first = self
-            .store
-            .read(&no_tenant, |tx| Box::pin(async { tx.first_due().await }));
+        let first = self.store.read(&no_tenant, |tx| {
+            Box::pin(async { DueChecks(tx).first_due().await })
+        });
         Ok(first.await?)
     }
 
@@ -187,7 +187,7 @@ impl Engine {
         let later = now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
         let postpone = self.store.write(&due.tenant, move |tx| {
             Box::pin(async move {
-                tx.due(plan, Due::At(later));
+                Transitions(tx).due(plan, Due::At(later));
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -217,12 +217,12 @@ impl Engine {
                     CommandOutcome::Applied(done) => {
                         let next =
                             next_check_at(tx, &done.head, &done.steps, &watcher, now).await?;
-                        tx.due(plan, next.map_or(Due::Never, Due::At));
+                        Transitions(tx).due(plan, next.map_or(Due::Never, Due::At));
                         Ok(!done.events.is_empty())
                     }
                     CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
                     CommandOutcome::NotFound => {
-                        tx.due(plan, Due::Never);
+                        Transitions(tx).due(plan, Due::Never);
                         Ok(false)
                     }
                 }
@@ -238,7 +238,7 @@ async fn add_stall_notifications(
     plan: PlanId,
     ctx: &CommandContext,
 ) -> Result<(), Error> {
-    let Some((head, steps)) = tx.stalls_of(plan, ctx.now).await? else {
+    let Some((head, steps)) = Facts(tx).stalls_of(plan, ctx.now).await? else {
         return Ok(());
     };
     let in_progress: Vec<&Step> = steps.iter().collect();
@@ -248,7 +248,7 @@ async fn add_stall_notifications(
         watcher: ctx.watcher.as_ref(),
     };
     for stall in handle_stalls::notifiable_stalls(&facts, &HandleStalls::default(), ctx.now) {
-        tx.add_notice(plan, &Finding::from_stall(&stall), ctx.now);
+        Notifications(tx).add_notice(plan, &Finding::from_stall(&stall), ctx.now);
     }
     Ok(())
 }
@@ -278,7 +278,7 @@ async fn next_check_at(
         let spared_until = watcher.deadline(times.reference(), stalls_at);
         (spared_until >= now).then(|| spared_until.next())
     });
-    let next = tx.next_stall_at(head.id, now).await?;
+    let next = Steps(tx).next_stall_at(head.id, now).await?;
     Ok(spared.chain(next.map(Timestamp::next)).min())
 }
 

@@ -13,7 +13,8 @@ use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepState};
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
-    Artifact, Author, Entry, Extraction, Feedback, LogLine, Output, WholePlan, codec,
+    Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,
+    Imports, LogLine, Output, Outputs, Plans, Skills, Tenants, UserFeedback, WholePlan, codec,
 };
 use serde_json::{Value, json};
 
@@ -57,16 +58,16 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let full_plan = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let rows = tx.whole_plan(plan).await?;
+                let rows = Plans(tx).whole_plan(plan).await?;
                 let rows = rows.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 Ok::<FullPlan, Error>(FullPlan {
                     plan: rows,
-                    events: tx.whole_trail(plan).await?,
-                    artifacts: tx.artifacts_of(plan, MAX_OBJECTS).await?,
-                    extractions: tx.extractions_of(plan, MAX_OBJECTS).await?,
-                    outputs: tx.outputs_of(plan, MAX_OBJECTS).await?,
-                    skills: tx.skills_of(plan, MAX_OBJECTS).await?,
-                    feedback: tx.feedback_of(plan, MAX_OBJECTS).await?,
+                    events: AuditTrail(tx).whole_trail(plan).await?,
+                    artifacts: Artifacts(tx).artifacts_of(plan, MAX_OBJECTS).await?,
+                    extractions: Extractions(tx).extractions_of(plan, MAX_OBJECTS).await?,
+                    outputs: Outputs(tx).outputs_of(plan, MAX_OBJECTS).await?,
+                    skills: Skills(tx).skills_of(plan, MAX_OBJECTS).await?,
+                    feedback: UserFeedback(tx).feedback_of(plan, MAX_OBJECTS).await?,
                 })
             })
         });
@@ -133,18 +134,18 @@ impl Engine {
             let all = Arc::clone(&all);
             Box::pin(async move {
                 let (plan, entries, attachments, line) = &*all;
-                if tx.plan(id).await?.is_some() {
+                if Facts(tx).plan(id).await?.is_some() {
                     return Err(already_exists(format!("plan `{id}` already exists")));
                 }
-                if let Some(step) = tx.first_taken(plan).await? {
+                if let Some(step) = Imports(tx).first_taken(plan).await? {
                     return Err(already_exists(format!(
                         "step or branch `{step}` already exists in another plan"
                     )));
                 }
                 let stalls: Vec<Option<Timestamp>> = stalls(plan);
-                tx.restore(plan, entries, &stalls);
+                Imports(tx).restore(plan, entries, &stalls);
                 attachments.store(tx).await?;
-                tx.log_line(line);
+                Tenants(tx).log_line(line);
                 Ok::<(), Error>(())
             })
         });

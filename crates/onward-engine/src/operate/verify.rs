@@ -6,7 +6,10 @@ use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::{Event, Plan, PlanId, StepStatus};
-use onward_store::{Entry, Tx, WholePlan, ended_commits};
+use onward_store::{
+    Artifacts, AuditTrail, Entry, Extractions, Integrity, Outputs, Plans, RequestLog, Sessions,
+    Skills, Tenants, Tokens, ToolCalls, Tx, UserFeedback, WholePlan, ended_commits,
+};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -49,7 +52,7 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let mut report = VerifyReport::default();
         let file = self.store.read(&caller.tenant, |tx| {
-            Box::pin(async { tx.file_faults().await })
+            Box::pin(async { Integrity(tx).file_faults().await })
         });
         let corruption = file.await?.into_iter();
         let inconsistency = |message| Inconsistency {
@@ -63,7 +66,7 @@ impl Engine {
         let orphaned = self.orphaned_extractions(caller).await?.into_iter();
         report.inconsistencies.extend(orphaned.map(inconsistency));
         let index = self.store.read(&caller.tenant, |tx| {
-            Box::pin(async { tx.index_faults().await })
+            Box::pin(async { Integrity(tx).index_faults().await })
         });
         let (chunks, index) = index.await?;
         report.chunks = chunks;
@@ -74,7 +77,7 @@ impl Engine {
         let mut after = None;
         loop {
             let page = self.store.read(&caller.tenant, move |tx| {
-                Box::pin(async move { tx.plans_page(after, BATCH_SIZE).await })
+                Box::pin(async move { Plans(tx).plans_page(after, BATCH_SIZE).await })
             });
             let page = page.await?;
             let Some(last) = page.last() else {
@@ -98,31 +101,31 @@ impl Engine {
     async fn verify_other_data(&self, caller: &Caller) -> Result<Option<String>, Error> {
         let read = self.store.read(&caller.tenant, |tx| {
             Box::pin(async {
-                tx.own_tenant().await?;
-                tx.tokens().await?;
-                tx.log_lines(MAX_LINES).await?;
-                tx.calls(MAX_LINES).await?;
+                Tenants(tx).own_tenant().await?;
+                Tokens(tx).tokens().await?;
+                Tenants(tx).log_lines(MAX_LINES).await?;
+                RequestLog(tx).calls(MAX_LINES).await?;
                 let mut after = None;
-                while let Some(last) = tx.artifacts_page(after, BATCH_SIZE).await? {
+                while let Some(last) = Artifacts(tx).artifacts_page(after, BATCH_SIZE).await? {
                     after = Some(last);
                 }
                 let mut after = None;
-                while let Some(last) = tx.skills_page(after, BATCH_SIZE).await? {
+                while let Some(last) = Skills(tx).skills_page(after, BATCH_SIZE).await? {
                     after = Some(last);
                 }
                 let mut after = None;
-                while let Some(last) = tx.feedback_page(after, BATCH_SIZE).await? {
+                while let Some(last) = UserFeedback(tx).feedback_page(after, BATCH_SIZE).await? {
                     after = Some(last);
                 }
-                for line in tx.sessions(MAX_LINES).await? {
+                for line in Sessions(tx).sessions(MAX_LINES).await? {
                     let session = &line.session.id;
-                    tx.calls_of_session(session, MAX_LINES).await?;
-                    for turn in tx.turns(session, MAX_LINES).await? {
-                        tx.turn_steps(session, &turn, MAX_LINES).await?;
+                    ToolCalls(tx).calls_of_session(session, MAX_LINES).await?;
+                    for turn in Sessions(tx).turns(session, MAX_LINES).await? {
+                        Sessions(tx).turn_steps(session, &turn, MAX_LINES).await?;
                     }
                 }
                 let mut after = None;
-                while let Some(last) = tx.outputs_page(after, BATCH_SIZE).await? {
+                while let Some(last) = Outputs(tx).outputs_page(after, BATCH_SIZE).await? {
                     after = Some(last);
                 }
                 Ok::<(), onward_store::Error>(())
@@ -137,7 +140,9 @@ impl Engine {
         let read = self.store.read(&caller.tenant, |tx| {
             Box::pin(async {
                 let (mut after, mut all) = (None, Vec::new());
-                while let Some((last, orphaned)) = tx.extractions_page(after, BATCH_SIZE).await? {
+                while let Some((last, orphaned)) =
+                    Extractions(tx).extractions_page(after, BATCH_SIZE).await?
+                {
                     after = Some(last);
                     all.extend(
                         orphaned
@@ -196,11 +201,15 @@ fn corrupt_cell(read: Result<(), onward_store::Error>) -> Result<Option<String>,
 type LoadedPlan = (WholePlan, Vec<SkillExecution>, Vec<Entry>);
 
 async fn load_plan(tx: &mut Tx, plan: PlanId) -> Result<Option<LoadedPlan>, onward_store::Error> {
-    let Some(rows) = tx.whole_plan(plan).await? else {
+    let Some(rows) = Plans(tx).whole_plan(plan).await? else {
         return Ok(None);
     };
-    let skills = tx.skills_of(plan, MAX_LINES).await?;
-    Ok(Some((rows, skills, tx.whole_trail(plan).await?)))
+    let skills = Skills(tx).skills_of(plan, MAX_LINES).await?;
+    Ok(Some((
+        rows,
+        skills,
+        AuditTrail(tx).whole_trail(plan).await?,
+    )))
 }
 
 /// Differences between the rows and the audit trail.

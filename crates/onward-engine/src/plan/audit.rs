@@ -2,7 +2,7 @@
 
 use onward_core::PlanId;
 use onward_core::role::Permission;
-use onward_store::{Entry, Recent, codec};
+use onward_store::{AuditTrail, Contexts, Entry, Plans, Recent, codec};
 use serde_json::Value;
 
 use crate::caller::Caller;
@@ -32,9 +32,9 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let entries = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(tx.trail(plan, after, limit).await?)
+                Ok::<_, Error>(AuditTrail(tx).trail(plan, after, limit).await?)
             })
         });
         Ok(entries.await?.into_iter().map(audit_entry).collect())
@@ -50,9 +50,9 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let recent = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(tx.recent(plan, limit).await?)
+                Ok::<_, Error>(Contexts(tx).recent(plan, limit).await?)
             })
         });
         recent.await
@@ -71,10 +71,11 @@ impl Engine {
         let entries = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let from = from.unwrap_or(u64::MAX);
-                let entries = tx.trail_back(plan, from, name.as_deref(), limit);
+                let mut trail = AuditTrail(tx);
+                let entries = trail.trail_back(plan, from, name.as_deref(), limit);
                 Ok::<_, Error>(entries.await?)
             })
         });

@@ -9,7 +9,7 @@ use onward_core::event::{Change, Created};
 use onward_core::id::{BranchId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::{Event, PlanId, StepId, decide};
-use onward_store::{Entry, Tx};
+use onward_store::{AuditTrail, Entry, Transitions, Tx};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
@@ -82,15 +82,17 @@ impl Engine {
             Box::pin(async move {
                 let creation = created(&entry.event)?;
                 if let Some((key, digest)) = &key_and_digest {
-                    if let Some((existing, stored_digest)) = tx.plan_of_key(key).await? {
+                    if let Some((existing, stored_digest)) =
+                        Transitions(tx).plan_of_key(key).await?
+                    {
                         if *stored_digest != **digest {
                             return Err(different_content());
                         }
                         return existing_plan(tx, existing).await;
                     }
-                    tx.remember_key(key, creation.plan, digest, entry.at);
+                    Transitions(tx).remember_key(key, creation.plan, digest, entry.at);
                 }
-                tx.create(creation, &entry);
+                Transitions(tx).create(creation, &entry);
                 let skill = match &session {
                     Some(session) => skill::link(tx, session, creation.plan, &ctx, 1).await?,
                     None => None,
@@ -106,7 +108,7 @@ impl Engine {
 /// A plan that was created earlier, as it was then. A second event in its first commit is the link
 /// to a skill execution.
 async fn existing_plan(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
-    let mut entries = tx.trail(plan, 0, 2).await?.into_iter();
+    let mut entries = AuditTrail(tx).trail(plan, 0, 2).await?.into_iter();
     let first = entries.next();
     let first = first.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
     let linked = entries.next().filter(|entry| entry.commit_seq == 1);

@@ -8,7 +8,7 @@ use onward_core::id::{FeedbackId, OutputId};
 use onward_core::policy::MAX_REMARK;
 use onward_core::refusal::{Issue, Refusal};
 use onward_core::role::Permission;
-use onward_store::{Feedback, Tx};
+use onward_store::{Facts, Feedback, Outputs, Tx, UserFeedback};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -63,12 +63,12 @@ impl Engine {
             let (mut feedback, output) = (feedback.clone(), output.clone());
             Box::pin(async move {
                 // Locks the plan, so that it is not deleted before the commit.
-                let found = tx.plan(plan).await?;
+                let found = Facts(tx).plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 if let Some(name) = output {
                     feedback.output = Some(find_output(tx, plan, name).await?);
                 }
-                tx.add_feedback(&feedback);
+                UserFeedback(tx).add_feedback(&feedback);
                 Ok::<(), Error>(())
             })
         });
@@ -80,7 +80,7 @@ impl Engine {
 /// Finds an output of this plan. An output of another plan counts as not found.
 async fn find_output(tx: &mut Tx, plan: PlanId, name: String) -> Result<OutputId, Error> {
     if let Ok(id) = name.parse()
-        && tx.plan_of_output(id).await? == Some(plan)
+        && Outputs(tx).plan_of_output(id).await? == Some(plan)
     {
         return Ok(id);
     }

@@ -8,7 +8,7 @@ use onward_core::command::{KeepLateResult, LateResult};
 use onward_core::id::ArtifactId;
 use onward_core::role::Permission;
 use onward_core::{Code, Command, PlanId, StepId};
-use onward_store::{Artifact, Tx, With};
+use onward_store::{Artifact, Artifacts, Facts, Tx, With};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Builder;
@@ -39,7 +39,10 @@ impl Engine {
             Box::pin(async move {
                 let (mut plan, step) = (None, requested.parse().ok());
                 if let Some(step) = step {
-                    plan = tx.step(step, With::Head).await?.map(|facts| facts.head.id);
+                    plan = Facts(tx)
+                        .step(step, With::Head)
+                        .await?
+                        .map(|facts| facts.head.id);
                 }
                 let late = LateArtifact {
                     id: artifact_id(step, &requested, &content),
@@ -101,10 +104,10 @@ async fn store_artifact(
         requested,
         content,
     } = late;
-    if tx.artifact(id).await?.is_some() {
+    if Artifacts(tx).artifact(id).await?.is_some() {
         return Ok(id);
     }
-    tx.keep(&Artifact {
+    Artifacts(tx).keep(&Artifact {
         id,
         plan: plan.map(|(plan, _)| plan),
         step: plan.map(|(_, step)| step),

@@ -6,7 +6,7 @@ use onward_core::command::{AbandonPlan, ResumeSession};
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
 use onward_core::{Command, PlanId, PlanStatus};
-use onward_store::{Author, LogLine, Sheet};
+use onward_store::{Author, Facts, LogLine, Plans, Sheet, Tenants};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -77,11 +77,11 @@ impl Engine {
             let actor = actor.clone();
             Box::pin(async move {
                 // Locks the plan, so that no events are added before the commit.
-                tx.plan(plan).await?;
-                let sheet = tx.sheet(plan).await?;
+                Facts(tx).plan(plan).await?;
+                let sheet = Plans(tx).sheet(plan).await?;
                 let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                tx.delete_plan(plan);
-                tx.log_line(&LogLine {
+                Plans(tx).delete_plan(plan);
+                Tenants(tx).log_line(&LogLine {
                     id,
                     at: now,
                     actor,

@@ -7,7 +7,8 @@ use onward_core::search::Query;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
 use onward_store::{
-    Excerpt, Listed, Output, OutputExcerpt, PlanCount, PlanCursor, Sheet, StepLine, Tx, Which,
+    Contexts, Excerpt, Listed, Output, OutputExcerpt, Outputs, PlanCount, PlanCursor, PlanLists,
+    Plans, Sheet, StepLine, Steps, Tx, Which,
 };
 use uuid::Uuid;
 
@@ -88,7 +89,7 @@ impl Engine {
     pub async fn count_plans(&self, caller: &Caller) -> Result<Vec<PlanCount>, Error> {
         caller.allow(Permission::Read)?;
         let counts = self.store.read(&caller.tenant, |tx| {
-            Box::pin(async { tx.count_plans().await })
+            Box::pin(async { PlanLists(tx).count_plans().await })
         });
         Ok(counts.await?)
     }
@@ -106,10 +107,12 @@ impl Engine {
         let which = status.map_or(Which::All, Which::In);
         let page = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let limit_plus_one = limit.saturating_add(1);
-                let mut steps = tx.step_lines(plan, which, after, limit_plus_one).await?;
+                let mut steps = Steps(tx)
+                    .step_lines(plan, which, after, limit_plus_one)
+                    .await?;
                 let full = steps.len() > usize::try_from(limit).unwrap_or(usize::MAX);
                 steps.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
                 let next = steps.last().map(|last| last.order).filter(|_| full);
@@ -127,7 +130,7 @@ impl Engine {
     ) -> Result<Vec<OpenReview>, Error> {
         caller.allow(Permission::Read)?;
         let steps = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.open_reviews(limit).await })
+            Box::pin(async move { Steps(tx).open_reviews(limit).await })
         });
         let reviews = steps.await?.into_iter().filter_map(|(plan, step)| {
             let (id, order) = (step.id(), step.order);
@@ -154,7 +157,7 @@ impl Engine {
     pub async fn sheet(&self, caller: &Caller, plan: PlanId) -> Result<Sheet, Error> {
         caller.allow(Permission::Read)?;
         let sheet = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.sheet(plan).await })
+            Box::pin(async move { Plans(tx).sheet(plan).await })
         });
         let sheet = sheet.await?;
         sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))
@@ -169,9 +172,9 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let branches = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                let branches = tx.branches_of(plan).await?;
+                let branches = Plans(tx).branches_of(plan).await?;
                 let mut referenced: Vec<StepId> = Vec::new();
                 for branch in &branches {
                     referenced.push(branch.after);
@@ -179,7 +182,7 @@ impl Engine {
                 }
                 referenced.sort();
                 referenced.dedup();
-                let lines = tx.lines_of(&referenced).await?;
+                let lines = Steps(tx).lines_of(&referenced).await?;
                 Ok::<_, Error>((branches, lines))
             })
         });
@@ -196,9 +199,9 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let artifacts = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(tx.excerpts(plan, None, limit).await?)
+                Ok::<_, Error>(Contexts(tx).excerpts(plan, None, limit).await?)
             })
         });
         artifacts.await
@@ -214,9 +217,9 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let outputs = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(tx.output_excerpts(plan, limit).await?)
+                Ok::<_, Error>(Outputs(tx).output_excerpts(plan, limit).await?)
             })
         });
         outputs.await
@@ -226,7 +229,7 @@ impl Engine {
     pub async fn output(&self, caller: &Caller, id: OutputId) -> Result<Output, Error> {
         caller.allow(Permission::Read)?;
         let output = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.output(id).await })
+            Box::pin(async move { Outputs(tx).output(id).await })
         });
         output.await?.ok_or_else(|| Error::NotFound {
             kind: "output",
@@ -238,7 +241,7 @@ impl Engine {
     pub async fn step(&self, caller: &Caller, step: StepId) -> Result<(Sheet, Step), Error> {
         caller.allow(Permission::Read)?;
         let found = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.sheet_of_step(step).await })
+            Box::pin(async move { Plans(tx).sheet_of_step(step).await })
         });
         let missing = || Error::StepNotFound {
             step: step.to_string(),
@@ -254,7 +257,7 @@ impl Engine {
             return Err(Error::PlanNotFound(id.to_owned()));
         };
         let found = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.plans_between(from, to).await })
+            Box::pin(async move { Plans(tx).plans_between(from, to).await })
         });
         match found.await?.as_slice() {
             [plan] => Ok(*plan),
@@ -274,7 +277,7 @@ impl Engine {
             return Err(missing());
         };
         let found = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.steps_between(from, to).await })
+            Box::pin(async move { Plans(tx).steps_between(from, to).await })
         });
         match found.await?.as_slice() {
             [step] => Ok(*step),
@@ -299,18 +302,20 @@ async fn plans(
     let text_query = text.filter(|text| !text.is_empty()).map(Query::parse);
     let mut plans = match &text_query {
         None => {
-            tx.list_plans(&statuses, query.after, now, limit_plus_one)
+            PlanLists(tx)
+                .list_plans(&statuses, query.after, now, limit_plus_one)
                 .await?
         }
         Some(text_query) if text_query.words().is_empty() => Vec::new(),
         Some(text_query) => {
-            if tx
+            if PlanLists(tx)
                 .count_plans_with(text_query.words(), SCAN_THRESHOLD)
                 .await?
                 < u64::from(SCAN_THRESHOLD)
             {
                 let words = text_query.words();
-                tx.plans_with(words, &statuses, query.after, now, limit_plus_one)
+                PlanLists(tx)
+                    .plans_with(words, &statuses, query.after, now, limit_plus_one)
                     .await?
             } else {
                 scan_recent(tx, text_query, &statuses, &query, now).await?
@@ -338,7 +343,9 @@ async fn scan_recent(
     let mut batch = query.limit.saturating_add(1);
     let mut plans: Vec<Listed> = Vec::new();
     loop {
-        let read = tx.list_plans(statuses, after, now, batch).await?;
+        let read = PlanLists(tx)
+            .list_plans(statuses, after, now, batch)
+            .await?;
         let ended = read.len() < usize::try_from(batch).unwrap_or(usize::MAX);
         batch = batch.saturating_mul(2).min(MAX_BATCH.max(batch));
         after = read.last().map(cursor).or(after);

@@ -6,7 +6,7 @@ use onward_core::PlanId;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::role::Permission;
 use onward_core::{Command, PlanHead, StepId};
-use onward_store::{Lookup, StepLine, Which};
+use onward_store::{Facts, Lookup, StepLine, Steps, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -63,9 +63,11 @@ impl Engine {
                 };
                 // Read before the commit: an error after it would suggest that nothing was changed.
                 let lines = if done.head.counts.total() > MAX_LISTED {
-                    tx.lines_of(&affected).await?
+                    Steps(tx).lines_of(&affected).await?
                 } else {
-                    tx.step_lines(plan, Which::All, 0, MAX_LISTED).await?
+                    Steps(tx)
+                        .step_lines(plan, Which::All, 0, MAX_LISTED)
+                        .await?
                 };
                 Ok((done, lines))
             })
@@ -99,13 +101,13 @@ impl Engine {
             let ctx = ctx.clone();
             Box::pin(async move {
                 // Locks the plan, so that the list does not change until the commit.
-                let found = tx.plan(plan).await?;
+                let found = Facts(tx).plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let list = Lookup {
                     list: true,
                     ..Lookup::default()
                 };
-                let mut steps = tx.look_up(plan, &list).await?.list;
+                let mut steps = Facts(tx).look_up(plan, &list).await?.list;
                 let Some(from) = steps.iter().position(|id| *id == step) else {
                     let step = step.to_string();
                     return Err(Error::StepNotFound { step, kept: None });

@@ -10,7 +10,7 @@ use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
-use onward_store::{StepLine, Tx, Which};
+use onward_store::{Outputs, Plans, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -140,7 +140,7 @@ impl Engine {
             session,
             include_stalled,
         };
-        let assigned = self.store.advance(&caller.tenant, move |tx| {
+        let assigned = self.store.transition(&caller.tenant, move |tx| {
             let (command, ctx) = (command.clone(), ctx.clone());
             Box::pin(async move {
                 let assigned = assign_next(tx, plan, command, &ctx, None).await?;
@@ -169,7 +169,7 @@ impl Engine {
         let now = self.now();
         let peek = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let sheet = tx.sheet(plan).await?;
+                let sheet = Plans(tx).sheet(plan).await?;
                 let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let head = sheet.head;
                 let assigns_steps = match head.status() {
@@ -179,7 +179,7 @@ impl Engine {
                     }
                 };
                 let step = if assigns_steps {
-                    tx.first_ready(plan).await?
+                    Steps(tx).first_ready(plan).await?
                 } else {
                     None
                 };
@@ -246,7 +246,7 @@ pub(crate) async fn unavailable_reason(
             reason: reason.clone(),
         },
         PlanState::AwaitingReview { step, .. } => {
-            let facts = tx.sheet_of_step(*step).await?;
+            let facts = Plans(tx).sheet_of_step(*step).await?;
             match facts.map(|(_, step)| step.state) {
                 Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
                     step: *step,
@@ -262,7 +262,8 @@ pub(crate) async fn unavailable_reason(
         }
         PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
             let in_progress = onward_core::StepStatus::InProgress;
-            let lines = tx.step_lines(head.id, Which::In(in_progress), 0, MAX_LISTED);
+            let mut steps = Steps(tx);
+            let lines = steps.step_lines(head.id, Which::In(in_progress), 0, MAX_LISTED);
             let working = lines
                 .await?
                 .iter()
@@ -271,7 +272,7 @@ pub(crate) async fn unavailable_reason(
             NextStep::NoPendingSteps {
                 in_progress: head.counts.in_progress,
                 failed: head.counts.failed,
-                blocked: tx.count_blocked(head.id).await?,
+                blocked: Steps(tx).count_blocked(head.id).await?,
                 working,
             }
         }
@@ -279,7 +280,9 @@ pub(crate) async fn unavailable_reason(
 }
 
 async fn formatting_notes(tx: &mut Tx, plan: PlanId) -> Result<FormattingNotes, Error> {
-    let notes = tx.output_notes(plan, skill::MAX_FORMATTING_SKILLS).await?;
+    let notes = Outputs(tx)
+        .output_notes(plan, skill::MAX_FORMATTING_SKILLS)
+        .await?;
     let (media_type, instructions) = skill::output_formatting(&notes.skills);
     Ok(FormattingNotes {
         media_type,

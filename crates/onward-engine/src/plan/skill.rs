@@ -14,7 +14,7 @@ use onward_core::id::{SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::{SkillExecution, SkillStatus};
 use onward_core::{Command, Event, PlanId};
-use onward_store::{Entry, Tx};
+use onward_store::{Entry, Skills, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -56,15 +56,15 @@ impl Engine {
             Box::pin(async move {
                 let Some(id) = execution else {
                     let reported = report_skill::start(fresh, &report, ctx.now)?;
-                    tx.add_skill(&reported.execution);
+                    Skills(tx).add_skill(&reported.execution);
                     return append_events(tx, reported, &ctx, None).await;
                 };
-                let known = tx.skill(id).await?.ok_or_else(|| Error::NotFound {
+                let known = Skills(tx).skill(id).await?.ok_or_else(|| Error::NotFound {
                     kind: "skill execution",
                     name: id.to_string(),
                 })?;
                 let reported = report_skill::update(&known, &report, ctx.now)?;
-                tx.change_skill(&reported.execution);
+                Skills(tx).change_skill(&reported.execution);
                 append_events(tx, reported, &ctx, None).await
             })
         });
@@ -86,11 +86,11 @@ pub(crate) async fn link(
     ctx: &CommandContext,
     commit_seq: u64,
 ) -> Result<Option<SkillExecutionId>, Error> {
-    let Some(known) = tx.free_skill(session).await? else {
+    let Some(known) = Skills(tx).free_skill(session).await? else {
         return Ok(None);
     };
     let linked = report_skill::link(&known, plan, ctx.now);
-    tx.change_skill(&linked.execution);
+    Skills(tx).change_skill(&linked.execution);
     let linked = append_events(tx, linked, ctx, Some(commit_seq)).await?;
     Ok(Some(linked.id))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::{PlanId, PlanStatus, StepId, StepStatus, StepTimestamp, Timestamp};
-use onward_store::{Sheet, StepLine, Tx, Which};
+use onward_store::{Plans, Sheet, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -81,7 +81,7 @@ async fn read(
     threshold: Option<Duration>,
     now: Timestamp,
 ) -> Result<Status, Error> {
-    let sheet = tx.sheet(plan).await?;
+    let sheet = Plans(tx).sheet(plan).await?;
     let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
     let is_terminal = sheet.head.status().is_terminal();
     let plan_threshold = sheet.head.stall_threshold;
@@ -89,7 +89,9 @@ async fn read(
     if !is_terminal && threshold.is_some() {
         // With an overriding threshold, any step in progress may be stalled.
         let in_progress = Which::In(StepStatus::InProgress);
-        let lines = tx.step_lines(plan, in_progress, 0, u32::MAX >> 1).await?;
+        let lines = Steps(tx)
+            .step_lines(plan, in_progress, 0, u32::MAX >> 1)
+            .await?;
         for line in &lines {
             let times = times(line);
             let limit = stall_threshold(threshold, line.stall_threshold, plan_threshold);
@@ -102,7 +104,7 @@ async fn read(
         }
         stalled.truncate(usize::try_from(MAX_LISTED).unwrap_or(usize::MAX));
     } else if !is_terminal {
-        let lines = tx
+        let lines = Steps(tx)
             .step_lines(plan, Which::StalledAt(now), 0, MAX_LISTED)
             .await?;
         let limit = |line: &StepLine| stall_threshold(None, line.stall_threshold, plan_threshold);
@@ -110,21 +112,23 @@ async fn read(
             .iter()
             .map(|line| stalled_step(line, limit(line), now))
             .collect();
-        next_stall_at = tx.next_stall_at(plan, now).await?;
+        next_stall_at = Steps(tx).next_stall_at(plan, now).await?;
     }
     let mut open = Vec::new();
     for status in [StepStatus::InProgress, StepStatus::AwaitingInput] {
-        open.extend(tx.step_lines(plan, Which::In(status), 0, 1).await?);
+        open.extend(Steps(tx).step_lines(plan, Which::In(status), 0, 1).await?);
     }
     Ok(Status {
         derived: sheet.head.counts.derived_status(),
         stalled,
         current: open.into_iter().min_by_key(|line| line.order),
-        completed: tx.step_lines(plan, Which::Done, 0, MAX_LISTED).await?,
-        pending: tx
+        completed: Steps(tx)
+            .step_lines(plan, Which::Done, 0, MAX_LISTED)
+            .await?,
+        pending: Steps(tx)
             .step_lines(plan, Which::In(StepStatus::Pending), 0, MAX_LISTED)
             .await?,
-        failed: tx
+        failed: Steps(tx)
             .step_lines(plan, Which::In(StepStatus::Failed), 0, MAX_LISTED)
             .await?,
         next_stall_at,

@@ -225,7 +225,7 @@ impl Engine {
         ctx: CommandContext,
     ) -> Result<Applied, Error> {
         let command = Arc::new(command);
-        let outcome = self.store.advance(&caller.tenant, move |tx| {
+        let outcome = self.store.transition(&caller.tenant, move |tx| {
             let (command, ctx) = (Arc::clone(&command), ctx.clone());
             Box::pin(async move {
                 let outcome = run(tx, Target::Step(step), &command, &ctx, None).await?;

@@ -11,7 +11,7 @@ use onward_core::id::{BranchId, ClaimToken, SessionId};
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
 use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, StepId};
-use onward_store::{Due, Entry, Tx, With};
+use onward_store::{AuditTrail, Due, Entry, Facts, Tx, With};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -96,7 +96,7 @@ impl Engine {
             include_stalled: false,
         });
         let command = Arc::new(command);
-        let response = self.store.advance(&caller.tenant, move |tx| {
+        let response = self.store.transition(&caller.tenant, move |tx| {
             let (command, next, ctx) = (Arc::clone(&command), next.clone(), ctx.clone());
             let invalid = invalid.clone();
             Box::pin(async move {
@@ -168,9 +168,9 @@ impl Engine {
     ) -> Result<SubmitResponse, Error> {
         let entries = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let completed = tx.completion(plan, step).await?;
+                let completed = AuditTrail(tx).completion(plan, step).await?;
                 let last = completed.last().map_or(0, |last| last.seq);
-                let mut entries = tx.whole_trail(plan).await?;
+                let mut entries = AuditTrail(tx).whole_trail(plan).await?;
                 entries.retain(|entry| entry.seq <= last);
                 Ok::<_, onward_store::Error>((completed, entries))
             })
@@ -212,7 +212,7 @@ async fn reject_invalid(
     step: StepId,
     refusal: Refusal,
 ) -> Result<CommandOutcome, Error> {
-    let facts = tx.step(step, With::Head).await?;
+    let facts = Facts(tx).step(step, With::Head).await?;
     Ok(
         facts.map_or(CommandOutcome::NotFound, |facts| CommandOutcome::Rejected {
             refusal,

@@ -11,7 +11,7 @@ use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_METADATA_BY
 use onward_core::refusal::{Issue, Refusal};
 use onward_core::role::Permission;
 use onward_core::{Command, PlanId, StepId};
-use onward_store::{Artifact, Due, Output, Tx, With};
+use onward_store::{Artifact, Artifacts, Due, Facts, Output, Outputs, Tx, With};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
@@ -140,11 +140,11 @@ impl Engine {
             Box::pin(async move {
                 // Locks the plan, so that it is not deleted and the version number stays free until
                 // the commit.
-                let found = tx.plan(plan).await?;
+                let found = Facts(tx).plan(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                let last = tx.last_version(plan, &output.title).await?;
+                let last = Outputs(tx).last_version(plan, &output.title).await?;
                 output.version = last.saturating_add(1);
-                tx.add_output(&output);
+                Outputs(tx).add_output(&output);
                 Ok::<StoredOutput, Error>(StoredOutput {
                     id: output.id,
                     plan,
@@ -177,7 +177,7 @@ async fn insert(
         metadata: Value::Object(draft.metadata),
         created_at: ctx.now,
     };
-    let chunks = tx.keep(&artifact);
+    let chunks = Artifacts(tx).keep(&artifact);
     let title = artifact.title;
     Ok((StoredArtifact { id, title, chunks }, due))
 }
@@ -190,7 +190,7 @@ async fn resolve_plan(
 ) -> Result<(Option<PlanId>, Due), Error> {
     let Some(step) = draft.step else {
         if let Some(plan) = draft.plan {
-            let found = tx.plan(plan).await?;
+            let found = Facts(tx).plan(plan).await?;
             found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
         }
         return Ok((draft.plan, Due::Unchanged));
@@ -199,7 +199,7 @@ async fn resolve_plan(
         step: step.to_string(),
         kept: None,
     };
-    let facts = tx
+    let facts = Facts(tx)
         .step(step, With::Head)
         .await?
         .ok_or_else(step_not_found)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onward_core::role::Permission;
 use onward_core::search::Vector;
-use onward_store::{Embedded, IndexHealth, Lead, Waiting};
+use onward_store::{Embedded, IndexHealth, Lead, SearchIndex, Waiting};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -179,7 +179,7 @@ impl Engine {
                 let (of, batch) = (Arc::clone(&model), embeddings.embedder.batch());
                 let waiting = self.store.read(&tenant.name, move |tx| {
                     let of = Arc::clone(&of);
-                    Box::pin(async move { tx.chunks_waiting(&of, batch).await })
+                    Box::pin(async move { SearchIndex(tx).chunks_waiting(&of, batch).await })
                 });
                 let waiting: Vec<Waiting> = waiting.await.map_err(Error::from)?;
                 if waiting.is_empty() {
@@ -209,7 +209,7 @@ impl Engine {
                     let (of, embedded) = (Arc::clone(&of), Arc::clone(&embedded));
                     Box::pin(async move {
                         for (embedded, _) in embedded.iter() {
-                            tx.set_vector(&of, embedded);
+                            SearchIndex(tx).set_vector(&of, embedded);
                         }
                         Ok::<(), Error>(())
                     })
@@ -228,7 +228,7 @@ impl Engine {
         let of = model.clone();
         let index = self.store.read(&caller.tenant, move |tx| {
             let of = of.clone();
-            Box::pin(async move { tx.index_health(of.as_deref()).await })
+            Box::pin(async move { SearchIndex(tx).index_health(of.as_deref()).await })
         });
         Ok(SearchHealth {
             index: index.await?,
@@ -245,7 +245,7 @@ impl Engine {
         // Orphaned index rows are deleted first: they would conflict with the new ones.
         let lost = self.store.write(&caller.tenant, |tx| {
             Box::pin(async {
-                tx.drop_lost_index();
+                SearchIndex(tx).drop_lost_index();
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -253,7 +253,7 @@ impl Engine {
         let mut after = Uuid::nil();
         loop {
             let page = self.store.write(&caller.tenant, move |tx| {
-                Box::pin(async move { tx.reindex_page(after, REINDEX_BATCH).await })
+                Box::pin(async move { SearchIndex(tx).reindex_page(after, REINDEX_BATCH).await })
             });
             let page: Option<(Uuid, u64, u64)> = page.await.map_err(Error::Store)?;
             let Some((last, sources, chunks)) = page else {

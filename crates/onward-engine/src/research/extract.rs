@@ -5,7 +5,7 @@ use onward_core::id::{ArtifactId, ExtractionId};
 use onward_core::refusal::Issue;
 use onward_core::role::Permission;
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Extraction};
+use onward_store::{Artifact, Artifacts, Extraction, Extractions, Plans};
 use serde_json::Value;
 
 use crate::caller::Caller;
@@ -35,7 +35,7 @@ impl Engine {
     pub async fn artifact(&self, caller: &Caller, id: ArtifactId) -> Result<Artifact, Error> {
         caller.allow(Permission::Read)?;
         let artifact = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.artifact(id).await })
+            Box::pin(async move { Artifacts(tx).artifact(id).await })
         });
         artifact.await?.ok_or_else(|| artifact_not_found(id))
     }
@@ -77,10 +77,10 @@ impl Engine {
             let record = record.clone();
             Box::pin(async move {
                 if let Some(id) = record.artifact {
-                    let found = tx.artifact(id).await?;
+                    let found = Artifacts(tx).artifact(id).await?;
                     found.ok_or_else(|| artifact_not_found(id))?;
                 }
-                tx.add_extraction(&record);
+                Extractions(tx).add_extraction(&record);
                 Ok::<(), Error>(())
             })
         });
@@ -98,9 +98,9 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let found = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let found = tx.sheet(plan).await?;
+                let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(tx.extractions_of(plan, limit).await?)
+                Ok::<_, Error>(Extractions(tx).extractions_of(plan, limit).await?)
             })
         });
         found.await

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_store::{Indexed, Many, Pgvector};
+use onward_store::{Indexed, Many, Pgvector, SearchIndex};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -51,7 +51,7 @@ impl Engine {
             let model_name = Arc::clone(&model);
             let counted = self.store.read(&tenant.name, move |tx| {
                 let model_name = Arc::clone(&model_name);
-                Box::pin(async move { tx.many(&model_name).await })
+                Box::pin(async move { SearchIndex(tx).many(&model_name).await })
             });
             let counted: Option<Many> = counted.await.map_err(Error::Store)?;
             many.extend(counted);

@@ -14,7 +14,7 @@ use onward_core::policy::MAX_SEARCH;
 use onward_core::role::Permission;
 use onward_core::search::{Query, Vector, fuse_ranks, snippet};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Hit, Near, Search, Source, Tx};
+use onward_store::{Artifact, Hit, Near, Plans, Search, SearchIndex, Source, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -132,7 +132,7 @@ impl Engine {
             let search = search.clone();
             Box::pin(async move {
                 if let Some(plan) = search.plan {
-                    let found = tx.sheet(plan).await?;
+                    let found = Plans(tx).sheet(plan).await?;
                     found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 }
                 hits(tx, search, limit).await
@@ -145,7 +145,7 @@ impl Engine {
             let (ranked, query) = (ranked.clone(), query.clone());
             Box::pin(async move {
                 let hits: Vec<Hit> = ranked.iter().map(|found| found.hit.clone()).collect();
-                let texts = tx.pieces(&hits).await?;
+                let texts = SearchIndex(tx).pieces(&hits).await?;
                 let found = ranked
                     .into_iter()
                     .zip(texts)
@@ -177,7 +177,11 @@ impl Engine {
         let near = self.store.read(&caller.tenant, move |tx| {
             let (search, vector) = (search.clone(), vector.clone());
             let model = Arc::clone(&model);
-            Box::pin(async move { tx.nearest(&vector, &model, &search, limit).await })
+            Box::pin(async move {
+                SearchIndex(tx)
+                    .nearest(&vector, &model, &search, limit)
+                    .await
+            })
         });
         Ok(near.await?)
     }
@@ -234,7 +238,9 @@ async fn hits(tx: &mut Tx, mut search: Search, limit: u32) -> Result<Vec<Hit>, E
 /// The words that are worth searching on their own: words that occur in some chunks, but not in
 /// many. All words if there are no such words.
 async fn distinctive_words(tx: &mut Tx, words: Vec<String>) -> Result<Vec<String>, Error> {
-    let counts = tx.word_counts(&words, COMMON_WORD_CHUNKS).await?;
+    let counts = SearchIndex(tx)
+        .word_counts(&words, COMMON_WORD_CHUNKS)
+        .await?;
     let rare = words.iter().zip(counts);
     let rare = rare.filter(|(_, count)| (1..u64::from(COMMON_WORD_CHUNKS)).contains(count));
     let rare: Vec<String> = rare.map(|(word, _)| word.clone()).collect();
@@ -244,7 +250,7 @@ async fn distinctive_words(tx: &mut Tx, words: Vec<String>) -> Result<Vec<String
 async fn best(tx: &mut Tx, search: &Search, limit: u32) -> Result<Vec<Hit>, Error> {
     let mut found = Vec::new();
     for candidates in CANDIDATE_LIMITS {
-        found = tx.search(search, candidates, limit).await?;
+        found = SearchIndex(tx).search(search, candidates, limit).await?;
         if found.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
             break;
         }

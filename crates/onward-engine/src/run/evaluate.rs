@@ -3,7 +3,7 @@
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
 use onward_core::decide;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Lookup, Tx, With};
+use onward_store::{Facts, Lookup, Tx, With};
 
 use super::command::{CommandContext, Target};
 use crate::error::Error;
@@ -39,20 +39,20 @@ pub(super) async fn evaluate(
             resume_session(tx, plan, command).await
         }
         (Target::Plan(plan), Command::ResumePlan) => {
-            let head = tx.plan(plan).await?;
+            let head = Facts(tx).plan(plan).await?;
             Ok(head.map(|head| evaluate_head(decide::resume::decide(&head, ctx.now), head)))
         }
         (Target::Plan(plan), Command::AbandonPlan(command)) => {
-            let head = tx.plan(plan).await?;
+            let head = Facts(tx).plan(plan).await?;
             Ok(head
                 .map(|head| evaluate_head(decide::abandon::decide(&head, command, ctx.now), head)))
         }
         (Target::Plan(plan), Command::LogSkill(command)) => {
-            let head = tx.plan(plan).await?;
+            let head = Facts(tx).plan(plan).await?;
             Ok(head.map(|head| evaluate_head(Ok(decide::log_skill::decide(command)), head)))
         }
         (Target::Plan(plan), Command::KeepLateResult(command)) => {
-            let head = tx.plan(plan).await?;
+            let head = Facts(tx).plan(plan).await?;
             Ok(head.map(|head| evaluate_head(Ok(decide::keep_late_result::decide(command)), head)))
         }
         (Target::Step(step), command) => {
@@ -81,7 +81,7 @@ pub(super) async fn evaluate_step(
     now: Timestamp,
     with: With,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some(facts) = tx.step(id, with).await? else {
+    let Some(facts) = Facts(tx).step(id, with).await? else {
         return Ok(None);
     };
     let (plan, step, branches) = (&facts.head, &facts.step, facts.branches.as_slice());
@@ -125,7 +125,9 @@ pub(super) async fn evaluate_step(
         Ok(decide::Outcome::Events(events)) => Ok(events),
         Ok(decide::Outcome::SkipTo(skip)) => {
             let order = steps.first().map_or(0, |step| step.order);
-            let (landing, passed) = tx.landing(facts.head.id, order, skip.target()).await?;
+            let (landing, passed) = Facts(tx)
+                .landing(facts.head.id, order, skip.target())
+                .await?;
             steps.extend(passed);
             skip.resolve(landing)
         }
@@ -145,7 +147,7 @@ async fn start_next(
     command: &StartNext,
     now: Timestamp,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some(mut facts) = tx
+    let Some(mut facts) = Facts(tx)
         .next_of(plan, command.include_stalled.then_some(now))
         .await?
     else {
@@ -155,7 +157,7 @@ async fn start_next(
     let exhausted = decide::start_next::exhausted(&stalled);
     if !exhausted.is_empty() {
         // Steps that fail in this commit no longer block the steps that depend on them.
-        let freed = tx.ready_without(&exhausted).await?;
+        let freed = Facts(tx).ready_without(&exhausted).await?;
         let ready = facts.ready.take().into_iter().chain(freed);
         facts.ready = ready.min_by_key(|step| step.order);
     }
@@ -191,7 +193,7 @@ async fn modify(
     command: &ModifyPlan,
     now: Timestamp,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some(head) = tx.plan(plan).await? else {
+    let Some(head) = Facts(tx).plan(plan).await? else {
         return Ok(None);
     };
     let needs = decide::modify::needs(&command.modification, &head);
@@ -203,7 +205,7 @@ async fn modify(
         branches_after: needs.branches_after,
         list: needs.list,
     };
-    let found = tx.look_up(plan, &lookup).await?;
+    let found = Facts(tx).look_up(plan, &lookup).await?;
     let events = decide::modify::decide(
         &decide::modify::Facts {
             plan: &head,
@@ -235,12 +237,12 @@ async fn handle_stalls(
     command: &HandleStalls,
     ctx: &CommandContext,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some((head, stalled)) = tx.stalls_of(plan, ctx.now).await? else {
+    let Some((head, stalled)) = Facts(tx).stalls_of(plan, ctx.now).await? else {
         return Ok(None);
     };
     // With an overriding threshold, any step in progress may be stalled.
     let steps = match command.threshold {
-        Some(_) => tx.in_progress(plan).await?,
+        Some(_) => Facts(tx).in_progress(plan).await?,
         None => stalled,
     };
     let in_progress: Vec<&Step> = steps.iter().collect();
@@ -264,10 +266,10 @@ async fn resume_session(
     plan: PlanId,
     command: &ResumeSession,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some(head) = tx.plan(plan).await? else {
+    let Some(head) = Facts(tx).plan(plan).await? else {
         return Ok(None);
     };
-    let seen = tx.has_resumed(plan, &command.session).await?;
+    let seen = Facts(tx).has_resumed(plan, &command.session).await?;
     let facts = decide::resume_session::Facts {
         plan: &head,
         recorded: seen,

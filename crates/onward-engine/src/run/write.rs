@@ -4,7 +4,7 @@ use onward_core::event::{Change, Decision, ReviewAction};
 use onward_core::finding::Finding;
 use onward_core::policy::stall_threshold;
 use onward_core::{Event, PlanHead, Step, StepId, Timestamp};
-use onward_store::{Commit, Due, Plain, StepAfter, Tx};
+use onward_store::{Commit, Due, Notifications, Plain, StepAfter, Transitions, Tx};
 
 use super::command::{Applied, CommandContext, inconsistent_decision};
 use super::evaluate::Evaluation;
@@ -44,7 +44,7 @@ pub(super) fn commit(
             }
         }
         due = next_check(&head, &after, &events, ctx.now);
-        tx.commit(&Commit {
+        Transitions(tx).commit(&Commit {
             before,
             commit_seq,
             head: &head,
@@ -56,7 +56,7 @@ pub(super) fn commit(
         });
         for event in &events {
             for finding in Finding::from_event(event, ctx.now) {
-                tx.add_notice(head.id, &finding, ctx.now);
+                Notifications(tx).add_notice(head.id, &finding, ctx.now);
             }
         }
     }

@@ -257,6 +257,7 @@ fn settings(environment: &Arc<SimulatedEnvironment>, faults: &Faults) -> Setting
         faults: faults.clone(),
         keep_schema: false,
         in_place: false,
+        ..Settings::default()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use onward_core::policy::OnStall;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::Engine;
-use onward_store::{Due, Options, Store};
+use onward_store::{Due, DueChecks, Options, Store, Transitions};
 
 use crate::database::{Backend, Isolation};
 use crate::harness::{Harness, RUNTIME};
@@ -20,7 +20,9 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The earliest due time in the database.
 async fn first_due(store: &Store) -> Option<Timestamp> {
     let no_tenant = Arc::from("");
-    let first = store.read(&no_tenant, |tx| Box::pin(async { tx.first_due().await }));
+    let first = store.read(&no_tenant, |tx| {
+        Box::pin(async { DueChecks(tx).first_due().await })
+    });
     first.await.expect("due time was read")
 }
 
@@ -29,7 +31,7 @@ async fn set_due(store: &Store, harness: &Harness, plan: PlanId) {
     let now = harness.now();
     let written = store.write(&harness.me.tenant, move |tx| {
         Box::pin(async move {
-            tx.due(plan, Due::By(now));
+            Transitions(tx).due(plan, Due::By(now));
             Ok::<(), onward_store::Error>(())
         })
     });

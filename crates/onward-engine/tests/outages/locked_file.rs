@@ -91,7 +91,7 @@ fn block_write_queue(database: &TestDatabase) -> std::fs::File {
         panic!("the database is not a file");
     };
     let mut name = path.clone().into_os_string();
-    name.push("-line");
+    name.push("-queue");
     let queue = std::fs::File::options().append(true).open(name).unwrap();
     queue.lock().unwrap();
     queue

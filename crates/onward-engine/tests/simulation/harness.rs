@@ -46,6 +46,7 @@ impl Harness {
                 faults: harness.faults.clone(),
                 keep_schema: false,
                 in_place: false,
+                ..Settings::default()
             };
             let engine = Engine::open(&address, settings).await;
             harness.engines.push(engine.expect("engine was opened"));
@@ -59,7 +60,7 @@ impl Harness {
 
     fn remove_files(&self) {
         let Some(file) = &self.file else { return };
-        for suffix in ["", "-wal", "-shm", "-line"] {
+        for suffix in ["", "-wal", "-shm", "-queue"] {
             let mut name = file.clone().into_os_string();
             name.push(suffix);
             // Not every file exists.

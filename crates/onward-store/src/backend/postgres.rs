@@ -27,10 +27,9 @@ mod value;
 mod tests;
 
 pub(crate) use connection::{Connection, Kind};
-pub(crate) use lead::Leadership;
+use lead::Leadership;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -38,13 +37,11 @@ use deadpool_postgres::{
 };
 use tokio::sync::broadcast;
 
+use crate::backend::Leader;
+use crate::change::Changed;
 use crate::error::Error;
-use crate::fault::{Faults, Point};
 use crate::lead::Lead;
-use crate::memory::Memory;
-use crate::statement::Statement;
-use crate::tx::{self, Changed, Tx};
-use crate::vectors::{Indexed, Many, Pgvector};
+use crate::vector_index::{Indexed, Many, Pgvector};
 use address::Address;
 use group::Groups;
 use notify::Outbox;
@@ -90,14 +87,10 @@ struct Inner {
     limits: Limits,
     outbox: Arc<Outbox>,
     watchers: broadcast::Sender<Changed>,
-    /// Number of upcoming transitions that lock their plan, because a race was lost recently.
-    crowded: AtomicU32,
-    memory: Memory,
+    /// Whether transitions of concurrent callers are batched.
+    batching: bool,
     groups: Groups,
 }
-
-/// Number of transitions that lock their plan after a lost race.
-const CROWD: u32 = 32;
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -110,9 +103,11 @@ impl Postgres {
     pub(crate) async fn connect(
         url: &str,
         migrates: bool,
+        batching: bool,
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
-        Self::within(Limits::from_environment()?, url, migrates, watchers).await
+        let limits = Limits::from_environment()?;
+        Self::within(limits, url, migrates, batching, watchers).await
     }
 
     /// Connects with these limits.
@@ -120,6 +115,7 @@ impl Postgres {
         limits: Limits,
         url: &str,
         migrates: bool,
+        batching: bool,
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
         let address = Address::parse(url)?;
@@ -134,8 +130,7 @@ impl Postgres {
             limits,
             outbox,
             watchers,
-            crowded: AtomicU32::new(0),
-            memory: Memory::default(),
+            batching,
             groups: Groups::new(limits.connections, limits.company),
         })))
     }
@@ -149,16 +144,8 @@ impl Postgres {
     }
 
     /// Starts a transaction. Nothing is sent before its first batch.
-    pub(crate) fn begin(&self, tenant: Arc<str>, faults: Faults, kind: Kind) -> Tx {
-        let connection = Connection::new(self.clone(), Arc::clone(&tenant), kind);
-        let connection = tx::Connection::Postgres(Box::new(connection));
-        let tx = Tx::new(connection, tenant, faults);
-        match kind {
-            Kind::Reading => tx,
-            Kind::Locking | Kind::Advancing | Kind::Together => {
-                tx.remembering(self.0.memory.clone())
-            }
-        }
+    pub(crate) fn begin(&self, tenant: Arc<str>, kind: Kind) -> Connection {
+        Connection::new(self.clone(), tenant, kind)
     }
 
     /// Takes a connection from the pool.
@@ -173,52 +160,8 @@ impl Postgres {
         pool.get().await.map_err(failed)
     }
 
-    /// The plan cache of this process.
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.0.memory
-    }
-
-    /// Mode of the next transition: without a lock, unless a race was lost recently.
-    pub(crate) fn manner(&self) -> Kind {
-        let one_less = |left: u32| left.checked_sub(1);
-        let crowded = &self.0.crowded;
-        // A count that is off by one costs an unnecessary lock or a retry.
-        match crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
-            Ok(_) => Kind::Locking,
-            Err(_) => Kind::Advancing,
-        }
-    }
-
-    /// Records a lost race.
-    pub(crate) fn lost_race(&self) {
-        self.0.crowded.store(CROWD, Ordering::Relaxed);
-    }
-
-    /// Sends the queued writes and commits. An error means that nothing was written, unless it
-    /// states that the response was lost.
-    pub(crate) async fn commit(&self, mut tx: Tx) -> Result<(), Error> {
-        let queued = tx.take_queued();
-        let faults = tx.faults().clone();
-        let mut connection = ours(tx)?;
-        let answer = match faults.strike(Point::Commit) {
-            Ok(()) => finish(&mut connection, queued).await,
-            Err(fault) => Err(fault),
-        };
-        connection.rollback();
-        answer?;
-        faults.strike(Point::Committed)
-    }
-
-    /// Rolls back without waiting for the response: the next transaction on this connection is
-    /// queued after the rollback.
-    pub(crate) async fn rollback(&self, tx: Tx) {
-        if let Ok(mut connection) = ours(tx) {
-            connection.rollback();
-        }
-    }
-
     /// Notifies the subscribers in this process and the other servers.
-    pub(crate) fn tell(&self, changed: Vec<Changed>) {
+    pub(crate) fn publish(&self, changed: Vec<Changed>) {
         for changed in &changed {
             // There may be no subscriber.
             drop(self.0.watchers.send(changed.clone()));
@@ -227,8 +170,9 @@ impl Postgres {
     }
 
     /// Waits until no other server is the leader, and becomes the leader.
-    pub(crate) async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
-        Leadership::of(&self.0.address, lead).await
+    pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
+        let leadership = Leadership::of(&self.0.address, lead).await?;
+        Ok(Box::new(leadership))
     }
 
     /// Builds and drops sign-bit indexes.
@@ -239,23 +183,6 @@ impl Postgres {
     /// State of pgvector on the server.
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
         near_index::look(&self.0.address).await
-    }
-}
-
-/// Sends the remaining writes and commits, alone or in a batch with other callers.
-async fn finish(connection: &mut Connection, queued: Vec<Statement>) -> Result<(), Error> {
-    let queued = match group::joins(&queued) {
-        Some(plan) if connection.holds_nothing() => group::commit(connection, plan, queued).await?,
-        Some(_) | None => Some(queued),
-    };
-    let Some(queued) = queued else { return Ok(()) };
-    connection.commit(&queued.iter().collect::<Vec<_>>()).await
-}
-
-fn ours(tx: Tx) -> Result<Box<Connection>, Error> {
-    match tx.connection {
-        tx::Connection::Postgres(connection) => Ok(connection),
-        tx::Connection::Sqlite(_) => Err(Error::Refused("not a PostgreSQL transaction".to_owned())),
     }
 }
 

@@ -1,9 +1,10 @@
 -- When the sweep must check which plan. Outside row security.
 
 -- name: due_sooner (sqlite)
--- Differs because no other writer is active meanwhile.
+-- Differs because no other writer is active meanwhile, so `$4` has no effect.
 INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3)
-ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < due.at;
+ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at
+WHERE excluded.at < due.at AND $4 IS NOT NULL;
 
 -- name: due_sooner (postgres)
 -- Differs because an unchanged row would still be locked, which writes to it. A row that is early

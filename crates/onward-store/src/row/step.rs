@@ -19,6 +19,13 @@ pub(crate) fn step(row: Row) -> Result<(PlanId, Step), Error> {
     read(&mut row.cells("steps"))
 }
 
+/// Reads rows of `{step}`.
+pub(crate) fn steps(rows: Vec<Row>) -> Result<Vec<Step>, Error> {
+    rows.into_iter()
+        .map(|row| step(row).map(|(_, step)| step))
+        .collect()
+}
+
 /// Reads a step among the columns of other tables, if the row contains one.
 pub(crate) fn beside(cells: &mut Cells) -> Result<Option<Step>, Error> {
     let found = cells.turn_to("steps", "step_id");

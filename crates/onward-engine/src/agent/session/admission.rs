@@ -5,7 +5,7 @@ use onward_core::Timestamp;
 use onward_core::role::Permission;
 use onward_core::turn::escalation::{self, ToolGate};
 use onward_core::turn::{LoopControl, TurnEnd};
-use onward_store::{CallRecord, Turn, Tx};
+use onward_store::{CallRecord, Sessions, ToolCalls, Turn, Tx};
 
 use super::turns::{SessionState, TurnRecorder, is_current, load_session};
 use crate::agent::observed::HookSource;
@@ -73,7 +73,7 @@ impl Engine {
                 if let Some((turn, batch)) = turn {
                     call.batch = Some(batch);
                     record::record(tx, &source, turn, call, InitialState::Running, now).await?;
-                    tx.keep_calls_due(&source.session);
+                    ToolCalls(tx).keep_calls_due(&source.session);
                 }
                 Ok::<_, Error>(admission)
             })
@@ -98,7 +98,7 @@ impl Engine {
             Box::pin(async move {
                 let turn = resolve_turn(tx, &source, turn, now).await?;
                 let record = record::record(tx, &source, turn, call, begins, now).await?;
-                tx.keep_calls_due(&source.session);
+                ToolCalls(tx).keep_calls_due(&source.session);
                 Ok::<_, Error>(record)
             })
         });
@@ -120,7 +120,9 @@ impl Engine {
         let closed = self.store.read(&caller.tenant, move |tx| {
             let source = source.clone();
             Box::pin(async move {
-                let known = tx.known_session(&source.session, &source.subagent).await?;
+                let known = Sessions(tx)
+                    .known_session(&source.session, &source.subagent)
+                    .await?;
                 Ok::<_, Error>(known.is_some_and(|(session, turn)| {
                     !session.switched_off && must_be_text(turn.as_ref(), &source, control)
                 }))
@@ -200,7 +202,7 @@ async fn resolve_turn(
     };
     let last = known.turn.as_ref().map(|turn| turn.number);
     if last == Some(number)
-        || tx
+        || Sessions(tx)
             .turn(&source.session, &source.subagent, number)
             .await?
             .is_some()

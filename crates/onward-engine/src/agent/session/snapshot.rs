@@ -7,6 +7,7 @@
 use onward_core::role::Permission;
 use onward_core::turn::State;
 use onward_core::turn::escalation::EscalationState;
+use onward_store::Sessions;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -41,7 +42,7 @@ impl Engine {
         let (id, name) = (session.to_owned(), subagent.to_owned());
         let found = self.store.read(&caller.tenant, move |tx| {
             let (id, name) = (id.clone(), name.clone());
-            Box::pin(async move { tx.remembered_session(&id, &name).await })
+            Box::pin(async move { Sessions(tx).remembered_session(&id, &name).await })
         });
         Ok(found.await?.map(|(session, watched, turn)| {
             let watched = watched.unwrap_or_default();

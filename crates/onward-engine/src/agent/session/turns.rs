@@ -18,7 +18,7 @@ use onward_core::turn::{
     TurnEnd, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
-use onward_store::{CallLine, CallRecord, Sheet, Turn, TurnStep, Tx, Watched};
+use onward_store::{CallLine, CallRecord, Plans, Sessions, Sheet, Turn, TurnStep, Tx, Watched};
 
 use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
 use crate::agent::tool_calls::{hooks, recover};
@@ -155,12 +155,12 @@ impl Engine {
                 }
                 if let Some(mut turn) = known.turn.filter(|turn| turn.ended.is_none()) {
                     turn.ended = Some((now, TurnEnd::Answered));
-                    tx.write_turn(&source.session, &turn);
+                    Sessions(tx).write_turn(&source.session, &turn);
                     hooks::end_turn(tx, &source, turn.number, now).await?;
                 }
                 if let Some(mut watched) = known.watched {
                     watched.state = State::default();
-                    tx.keep_watched(&source.session, &watched);
+                    Sessions(tx).keep_watched(&source.session, &watched);
                 }
                 Ok::<(), Error>(())
             })
@@ -190,9 +190,9 @@ impl Engine {
                     started.interrupted = hooks::take_unreported(tx, &source.session).await?;
                 }
                 if let Some(directory) = &source.directory
-                    && let Some(plan) = tx.plan_of_directory(directory).await?
+                    && let Some(plan) = Sessions(tx).plan_of_directory(directory).await?
                 {
-                    started.plan = tx.sheet(plan).await?;
+                    started.plan = Plans(tx).sheet(plan).await?;
                 }
                 Ok::<_, Error>(started)
             })
@@ -211,7 +211,7 @@ impl Engine {
             Box::pin(async move {
                 load_session(tx, &source, now).await?;
                 hooks::end_session(tx, &source.session, now).await?;
-                tx.end_session(&source.session, now);
+                Sessions(tx).end_session(&source.session, now);
                 Ok::<(), Error>(())
             })
         });
@@ -242,7 +242,7 @@ pub(super) async fn load_session(
     now: Timestamp,
 ) -> Result<SessionState, Error> {
     let directory = source.directory.as_deref();
-    let (session, watched, turn) = tx
+    let (session, watched, turn) = Sessions(tx)
         .hear_of_session(
             &source.session,
             &source.agent,
@@ -305,7 +305,7 @@ impl TurnRecorder {
         let number = known.turn.as_ref().map_or(1, |last| last.number + 1);
         if let Some(mut last) = known.turn.filter(|turn| turn.ended.is_none()) {
             last.ended = Some((now, TurnEnd::NextPrompt));
-            tx.write_turn(&source.session, &last);
+            Sessions(tx).write_turn(&source.session, &last);
         }
         let mut watched = known.watched.unwrap_or_default();
         watched.agent.clone_from(&source.subagent);
@@ -364,8 +364,8 @@ impl TurnRecorder {
     }
 
     pub(super) fn save(&self, tx: &mut Tx, source: &HookSource) {
-        tx.write_turn(&source.session, &self.turn);
-        tx.keep_watched(&source.session, &self.watched);
+        Sessions(tx).write_turn(&source.session, &self.turn);
+        Sessions(tx).keep_watched(&source.session, &self.watched);
     }
 }
 
@@ -491,13 +491,13 @@ fn record_step(
             .map(call_line)
             .collect(),
     };
-    tx.add_turn_step(&source.session, &recorder.turn, &step);
+    Sessions(tx).add_turn_step(&source.session, &recorder.turn, &step);
 }
 
 fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp) {
     if let Some(directory) = &source.directory {
         for plan in plans {
-            tx.link_directory(directory, *plan, now);
+            Sessions(tx).link_directory(directory, *plan, now);
         }
     }
 }

@@ -4,7 +4,7 @@ use onward_core::call::owner::owner_exit;
 use onward_core::call::{CallStatus, is_stale};
 use onward_core::role::Permission;
 use onward_core::{PlanHead, Timestamp, TurnPolicy};
-use onward_store::{CallRecord, Turn};
+use onward_store::{CallRecord, Plans, Sessions, ToolCalls, Turn};
 
 use super::record::{POLICY, session_not_found};
 use crate::caller::Caller;
@@ -66,13 +66,15 @@ impl Engine {
         let read = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
             Box::pin(async move {
-                let known = tx.known_session(&name, "").await?;
-                let counts = tx.count_calls(&name).await?;
-                let mut calls = tx.calls_of_session(&name, 10 * MAX_LISTED).await?;
-                let open = tx.open_calls(&name).await?;
+                let known = Sessions(tx).known_session(&name, "").await?;
+                let counts = ToolCalls(tx).count_calls(&name).await?;
+                let mut calls = ToolCalls(tx)
+                    .calls_of_session(&name, 10 * MAX_LISTED)
+                    .await?;
+                let open = ToolCalls(tx).open_calls(&name).await?;
                 let mut plans = Vec::new();
-                for plan in tx.plans_of_session(&name, MAX_LISTED).await? {
-                    plans.extend(tx.sheet(plan).await?);
+                for plan in Sessions(tx).plans_of_session(&name, MAX_LISTED).await? {
+                    plans.extend(Plans(tx).sheet(plan).await?);
                 }
                 if known.is_none() && plans.is_empty() {
                     return Err(session_not_found(&name));

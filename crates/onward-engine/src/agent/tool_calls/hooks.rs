@@ -8,7 +8,7 @@
 use onward_core::Timestamp;
 use onward_core::call::{CallState, Cause};
 use onward_core::role::Permission;
-use onward_store::{CallRecord, Tx};
+use onward_store::{CallRecord, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 
 use super::record::{Change, POLICY, accepts_result, apply, digest, sanitize_name};
@@ -67,10 +67,10 @@ impl Engine {
             let (source, call_ref) = (source.clone(), call_ref.clone().sanitized());
             Box::pin(async move {
                 let session = &source.session;
-                if tx.hold_session(session).await?.is_none() {
+                if Sessions(tx).hold_session(session).await?.is_none() {
                     return Ok(());
                 }
-                let mut open = tx.open_calls(session).await?;
+                let mut open = ToolCalls(tx).open_calls(session).await?;
                 let Some(index) = find(&open, &source, &call_ref) else {
                     return Ok(());
                 };
@@ -83,9 +83,9 @@ impl Engine {
                 // Repeated requests, and approval of a running call, are not transitions and change
                 // nothing.
                 if apply(record, change, now).is_ok() {
-                    tx.keep_call(record, POLICY);
-                    tx.keep_calls_due(session);
-                    tx.bump_session(session, now);
+                    ToolCalls(tx).keep_call(record, POLICY);
+                    ToolCalls(tx).keep_calls_due(session);
+                    Sessions(tx).bump_session(session, now);
                 }
                 Ok::<(), Error>(())
             })
@@ -105,9 +105,9 @@ impl Engine {
         let settled = self.store.write(&caller.tenant, move |tx| {
             let (source, calls) = (source.clone(), calls.clone());
             Box::pin(async move {
-                if tx.hold_session(&source.session).await?.is_some() {
+                if Sessions(tx).hold_session(&source.session).await?.is_some() {
                     store_results(tx, &source, &calls, now).await?;
-                    tx.bump_session(&source.session, now);
+                    Sessions(tx).bump_session(&source.session, now);
                 }
                 Ok::<(), Error>(())
             })
@@ -134,9 +134,9 @@ impl Engine {
 
 /// [`Engine::take_interrupted_calls`] within a transaction.
 pub(crate) async fn take_unreported(tx: &mut Tx, session: &str) -> Result<Vec<CallRecord>, Error> {
-    let unreported = tx.untold_calls(session, MAX_LISTED).await?;
+    let unreported = ToolCalls(tx).untold_calls(session, MAX_LISTED).await?;
     if !unreported.is_empty() {
-        tx.tell_calls(session);
+        ToolCalls(tx).tell_calls(session);
     }
     Ok(unreported)
 }
@@ -174,7 +174,7 @@ pub(crate) async fn store_results(
     if results.is_empty() {
         return Ok(());
     }
-    let mut open = tx.open_calls(&source.session).await?;
+    let mut open = ToolCalls(tx).open_calls(&source.session).await?;
     let mut changed = false;
     for result in results {
         let call_ref = CallRef {
@@ -195,11 +195,11 @@ pub(crate) async fn store_results(
             Some(true) | None => Change::Complete(result.output.clone()),
         };
         apply(&mut record, change, now)?;
-        tx.keep_call(&record, POLICY);
+        ToolCalls(tx).keep_call(&record, POLICY);
         changed = true;
     }
     if changed {
-        tx.keep_calls_due(&source.session);
+        ToolCalls(tx).keep_calls_due(&source.session);
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ async fn find_late_call(
     let Some(id) = &call_ref.id else {
         return Ok(None);
     };
-    let same = tx
+    let same = ToolCalls(tx)
         .calls_by_id(&source.session, &source.subagent, id)
         .await?;
     // Only the latest turn: in an older turn the same id is a different call.
@@ -233,7 +233,7 @@ pub(crate) async fn runs_any_of(
     if tools.is_empty() {
         return Ok(false);
     }
-    let open = tx.open_calls(&source.session).await?;
+    let open = ToolCalls(tx).open_calls(&source.session).await?;
     Ok(open.iter().any(|record| {
         let runs = matches!(record.call.state, CallState::Running(_));
         runs && record.key.agent == source.subagent && tools.contains(&record.tool.as_str())
@@ -248,7 +248,7 @@ pub(crate) async fn end_turn(
     turn: u32,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let open = tx.open_calls(&source.session).await?;
+    let open = ToolCalls(tx).open_calls(&source.session).await?;
     let in_turn = open
         .into_iter()
         .filter(|record| record.key.agent == source.subagent && record.key.turn <= turn);
@@ -267,22 +267,22 @@ pub(crate) async fn end_turn(
                 record.reported_to_agent = true;
             }
         }
-        tx.keep_call(&record, POLICY);
+        ToolCalls(tx).keep_call(&record, POLICY);
         changed = true;
     }
     if changed {
-        tx.keep_calls_due(&source.session);
+        ToolCalls(tx).keep_calls_due(&source.session);
     }
     Ok(())
 }
 
 /// Interrupts the open calls of an ended session.
 pub(crate) async fn end_session(tx: &mut Tx, session: &str, now: Timestamp) -> Result<(), Error> {
-    for mut record in tx.open_calls(session).await? {
+    for mut record in ToolCalls(tx).open_calls(session).await? {
         interrupt(&mut record, "the session ended", now)?;
-        tx.keep_call(&record, POLICY);
+        ToolCalls(tx).keep_call(&record, POLICY);
     }
-    tx.keep_calls_due(session);
+    ToolCalls(tx).keep_calls_due(session);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use onward_core::call::{
 };
 use onward_core::role::Permission;
 use onward_core::turn::secret::mask;
-use onward_store::{CallKey, CallRecord, Due, Tx};
+use onward_store::{CallKey, CallRecord, Due, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -124,9 +124,9 @@ impl Engine {
             Box::pin(async move {
                 let mut record = load_call(tx, &key).await?;
                 apply(&mut record, change, now)?;
-                tx.keep_call(&record, POLICY);
-                tx.keep_calls_due(&key.session);
-                tx.bump_session(&key.session, now);
+                ToolCalls(tx).keep_call(&record, POLICY);
+                ToolCalls(tx).keep_calls_due(&key.session);
+                Sessions(tx).bump_session(&key.session, now);
                 Ok::<_, Error>(record)
             })
         });
@@ -145,9 +145,9 @@ impl Engine {
 
 /// Loads a call and locks its session.
 pub(super) async fn load_call(tx: &mut Tx, key: &CallKey) -> Result<CallRecord, Error> {
-    let session = tx.hold_session(&key.session).await?;
+    let session = Sessions(tx).hold_session(&key.session).await?;
     session.ok_or_else(|| session_not_found(&key.session))?;
-    let found = tx.call(key).await?;
+    let found = ToolCalls(tx).call(key).await?;
     found.ok_or_else(|| Error::NotFound {
         kind: "call",
         name: format!("{}/{}", key.turn, key.position),
@@ -177,7 +177,7 @@ pub(crate) async fn record(
     now: Timestamp,
 ) -> Result<CallRecord, Error> {
     let (session, agent) = (&source.session, &source.subagent);
-    let position = tx.last_position(session, agent, turn).await? + 1;
+    let position = ToolCalls(tx).last_position(session, agent, turn).await? + 1;
     let mut tool = call.tool;
     let mut id = call.id;
     id.iter_mut().for_each(sanitize_name);
@@ -208,7 +208,7 @@ pub(crate) async fn record(
         InitialState::AwaitingApproval => apply(&mut record, Change::AskApproval, now)?,
         InitialState::Running => apply(&mut record, Change::Start, now)?,
     }
-    tx.add_call(&record, POLICY);
+    ToolCalls(tx).add_call(&record, POLICY);
     Ok(record)
 }
 

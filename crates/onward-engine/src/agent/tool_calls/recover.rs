@@ -18,7 +18,7 @@ use onward_core::call::{
 };
 use onward_core::role::Permission;
 use onward_core::watcher::Watcher;
-use onward_store::{CallKey, CallRecord, DueSession, Synthetic, Tx};
+use onward_store::{CallKey, CallRecord, DueSession, Sessions, Synthetic, ToolCalls, Tx};
 use tokio::sync::watch;
 
 use super::record::{POLICY, load_call, sanitized_key, session_not_found};
@@ -53,11 +53,11 @@ impl Engine {
         let recovered = self.store.write(&caller.tenant, move |tx| {
             let (id, environment) = (id.clone(), Arc::clone(&environment));
             Box::pin(async move {
-                let session = tx.hold_session(&id).await?;
+                let session = Sessions(tx).hold_session(&id).await?;
                 session.ok_or_else(|| session_not_found(&id))?;
                 let interrupted = recover(tx, &id, &*environment, Timeouts::Enforced, now).await?;
                 if !interrupted.is_empty() {
-                    tx.bump_session(&id, now);
+                    Sessions(tx).bump_session(&id, now);
                 }
                 Ok::<_, Error>(interrupted)
             })
@@ -80,9 +80,9 @@ impl Engine {
                     &format!("closed manually by `{name}`"),
                     now,
                 )?;
-                tx.keep_call(&record, POLICY);
-                tx.keep_calls_due(&key.session);
-                tx.bump_session(&key.session, now);
+                ToolCalls(tx).keep_call(&record, POLICY);
+                ToolCalls(tx).keep_calls_due(&key.session);
+                Sessions(tx).bump_session(&key.session, now);
                 Ok::<_, Error>(record)
             })
         });
@@ -99,7 +99,7 @@ impl Engine {
         let no_tenant = Arc::from("");
         let owners = self.store.read(&no_tenant, move |tx| {
             let host = host.clone();
-            Box::pin(async move { tx.owners_on(&host).await })
+            Box::pin(async move { ToolCalls(tx).owners_on(&host).await })
         });
         let owners = owners.await?;
         let dead: BTreeSet<DueSession> = owners
@@ -137,7 +137,7 @@ impl Engine {
         let no_tenant = Arc::from("");
         loop {
             let due = self.store.read(&no_tenant, move |tx| {
-                Box::pin(async move { tx.calls_due_until(now, batch_size).await })
+                Box::pin(async move { ToolCalls(tx).calls_due_until(now, batch_size).await })
             });
             let due = due.await?;
             let full = due.len() >= usize::try_from(batch_size).unwrap_or(usize::MAX);
@@ -184,8 +184,8 @@ impl Engine {
         let recovered = self.store.write(&due.tenant, move |tx| {
             let (id, environment) = (id.clone(), Arc::clone(&environment));
             Box::pin(async move {
-                if tx.hold_session(&id).await?.is_none() {
-                    tx.keep_calls_due(&id);
+                if Sessions(tx).hold_session(&id).await?.is_none() {
+                    ToolCalls(tx).keep_calls_due(&id);
                     return Ok(0);
                 }
                 let timeouts = watcher
@@ -193,7 +193,7 @@ impl Engine {
                     .map_or(Timeouts::Ignored, Timeouts::Watched);
                 let interrupted = recover(tx, &id, &*environment, timeouts, now).await?;
                 if !interrupted.is_empty() {
-                    tx.bump_session(&id, now);
+                    Sessions(tx).bump_session(&id, now);
                 }
                 Ok::<_, Error>(interrupted.len())
             })
@@ -209,7 +209,7 @@ impl Engine {
         let put_off = self.store.write(&due.tenant, move |tx| {
             let id = id.clone();
             Box::pin(async move {
-                tx.put_off_calls(&id, until, now);
+                ToolCalls(tx).put_off_calls(&id, until, now);
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -229,7 +229,7 @@ pub(crate) async fn recover(
     timeouts: Timeouts<'_>,
     now: Timestamp,
 ) -> Result<Vec<CallRecord>, Error> {
-    let open = tx.open_calls(session).await?;
+    let open = ToolCalls(tx).open_calls(session).await?;
     let exits: Vec<Option<OwnerExit>> = open
         .iter()
         .map(|record| {
@@ -253,7 +253,7 @@ pub(crate) async fn recover(
         match decision {
             Some(decision) => {
                 interrupt(&mut record, decision, now)?;
-                tx.keep_call(&record, POLICY);
+                ToolCalls(tx).keep_call(&record, POLICY);
                 interrupted.push(record);
             }
             None => {
@@ -262,11 +262,11 @@ pub(crate) async fn recover(
             }
         }
     }
-    tx.keep_calls_due(session);
+    ToolCalls(tx).keep_calls_due(session);
     if let Some(at) = next_check {
         // Timed-out calls that are spared because the watcher slept must not be due again
         // immediately.
-        tx.put_off_calls(session, at, now);
+        ToolCalls(tx).put_off_calls(session, at, now);
     }
     Ok(interrupted)
 }

@@ -9,7 +9,10 @@ use onward_core::id::{
 use onward_core::refusal::Issue;
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Artifact, Entry, Extraction, Feedback, Output, Tx};
+use onward_store::{
+    Artifact, Artifacts, Entry, Extraction, Extractions, Feedback, Output, Outputs, Skills, Tx,
+    UserFeedback,
+};
 use serde_json::{Map, Value, json};
 
 use super::document::{already_exists, field, nullable, parsed, text};
@@ -87,32 +90,32 @@ impl Attachments {
     /// linked to it again.
     pub(super) async fn store(&self, tx: &mut Tx) -> Result<(), Error> {
         for artifact in &self.artifacts {
-            match tx.artifact(artifact.id).await? {
-                Some(_) => tx.adopt(artifact),
+            match Artifacts(tx).artifact(artifact.id).await? {
+                Some(_) => Artifacts(tx).adopt(artifact),
                 None => {
-                    tx.keep(artifact);
+                    Artifacts(tx).keep(artifact);
                 }
             }
         }
         for extraction in &self.extractions {
-            if tx.extraction(extraction.id).await?.is_none() {
-                tx.add_extraction(extraction);
+            if Extractions(tx).extraction(extraction.id).await?.is_none() {
+                Extractions(tx).add_extraction(extraction);
             }
         }
         for output in &self.outputs {
-            if tx.plan_of_output(output.id).await?.is_some() {
+            if Outputs(tx).plan_of_output(output.id).await?.is_some() {
                 let message = format!("output `{}` already exists in another plan", output.id);
                 return Err(already_exists(message));
             }
-            tx.add_output(output);
+            Outputs(tx).add_output(output);
         }
         for execution in &self.skills {
-            match tx.skill(execution.id).await? {
-                None => tx.add_skill(execution),
+            match Skills(tx).skill(execution.id).await? {
+                None => Skills(tx).add_skill(execution),
                 // An execution that continued after the plan was deleted is newer than the
                 // document; keep it.
                 Some(known) if known.plan.is_none() && known.status() == execution.status() => {
-                    tx.change_skill(&SkillExecution {
+                    Skills(tx).change_skill(&SkillExecution {
                         plan: execution.plan,
                         ..known
                     });
@@ -121,7 +124,7 @@ impl Attachments {
             }
         }
         for entry in &self.feedback {
-            tx.add_feedback(entry);
+            UserFeedback(tx).add_feedback(entry);
         }
         Ok(())
     }

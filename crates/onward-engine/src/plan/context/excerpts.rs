@@ -1,7 +1,7 @@
 //! Artifacts, outputs and results that a context contains, loaded within its budget.
 
 use onward_core::{PlanId, StepId};
-use onward_store::{Excerpt, OutputExcerpt, StepBrief, Tx};
+use onward_store::{Contexts, Excerpt, OutputExcerpt, Outputs, StepBrief, Tx};
 use serde_json::Value;
 
 use super::budget::{Budget, cost, json_cost};
@@ -32,7 +32,7 @@ pub(super) async fn artifacts(
     step: Option<StepId>,
     budget: &mut Budget,
 ) -> Result<Vec<Excerpt>, Error> {
-    let mut found = tx
+    let mut found = Contexts(tx)
         .excerpts(plan, step, MAX_EXCERPTS.saturating_add(1))
         .await?
         .into_iter();
@@ -57,7 +57,7 @@ pub(super) async fn outputs(
     budget: &mut Budget,
 ) -> Result<Vec<OutputExcerpt>, Error> {
     let most = MAX_EXCERPTS.saturating_add(1);
-    let mut found = tx.output_excerpts(plan, most).await?.into_iter();
+    let mut found = Outputs(tx).output_excerpts(plan, most).await?.into_iter();
     let mut listed = Vec::new();
     for mut output in found.by_ref().take(count(MAX_EXCERPTS)) {
         let texts = cost(&output.title).saturating_add(cost(&output.media_type));
@@ -110,7 +110,7 @@ pub(super) async fn add_data<'t>(
     }
     for page in selected.chunks_mut(count(PAGE_SIZE)) {
         let ids: Vec<StepId> = page.iter().map(|entry| entry.step.id).collect();
-        for (entry, data) in page.iter_mut().zip(tx.data(&ids).await?) {
+        for (entry, data) in page.iter_mut().zip(Contexts(tx).data(&ids).await?) {
             entry.data = data.filter(|data| budget.spend(json_cost(data)));
         }
     }

@@ -6,7 +6,8 @@ use onward_core::plan::PlanState;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, StepId, StepStatus, Timestamp};
 use onward_store::{
-    Briefs, Excerpt, OutputExcerpt, Recent, Sheet, StepBrief, StepLine, Tx, Which, codec,
+    Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Recent, Sheet, StepBrief, StepLine, Steps, Tx,
+    Which, codec,
 };
 
 use super::budget::{Budget, cost, json_cost};
@@ -67,7 +68,7 @@ pub(super) async fn read(
     max_chars: usize,
     now: Timestamp,
 ) -> Result<PlanContext, Error> {
-    let sheet = tx.sheet(plan).await?;
+    let sheet = Plans(tx).sheet(plan).await?;
     let mut sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
     let position = position(tx, &sheet).await?;
     let mut budget = Budget::new(max_chars.saturating_sub(BASE_COST));
@@ -125,11 +126,11 @@ async fn position(tx: &mut Tx, sheet: &Sheet) -> Result<Position, Error> {
     if head.status().is_terminal() {
         return Ok(position);
     }
-    position.in_progress = tx
+    position.in_progress = Steps(tx)
         .step_lines(head.id, in_progress, 0, MAX_IN_PROGRESS)
         .await?;
     if let PlanState::AwaitingReview { step, .. } = &head.state {
-        let facts = tx.sheet_of_step(*step).await?;
+        let facts = Plans(tx).sheet_of_step(*step).await?;
         position.review = facts.and_then(|(_, step)| {
             let (id, order) = (step.id(), step.order);
             let StepState::AwaitingInput { review, .. } = step.state else {
@@ -138,7 +139,7 @@ async fn position(tx: &mut Tx, sheet: &Sheet) -> Result<Position, Error> {
             Some((id, order, review))
         });
     }
-    position.ready = tx.first_ready(head.id).await?.map(|step| step.order);
+    position.ready = Steps(tx).first_ready(head.id).await?.map(|step| step.order);
     Ok(position)
 }
 
@@ -210,7 +211,7 @@ fn truncate_review(review: &mut Review, budget: &mut Budget) {
 async fn recent(tx: &mut Tx, plan: PlanId, budget: &mut Budget) -> Result<Vec<Recent>, Error> {
     let mut events = Vec::new();
     let mut remaining = Budget::new(budget.left());
-    for mut entry in tx.recent(plan, MAX_EVENTS).await? {
+    for mut entry in Contexts(tx).recent(plan, MAX_EVENTS).await? {
         entry.details = entry.details.map(|details| codec::shown(&details));
         let details = entry.details.as_ref().map_or(0, json_cost);
         let session = entry.session.as_ref().map_or(0, |id| cost(id.as_str()));
@@ -241,7 +242,9 @@ async fn steps_around(
     let mut earlier: Vec<StepBrief> = Vec::new();
     let mut below = order;
     'earlier: loop {
-        let page = tx.briefs(Briefs::Below(plan, below), PAGE_SIZE).await?;
+        let page = Contexts(tx)
+            .briefs(Briefs::Below(plan, below), PAGE_SIZE)
+            .await?;
         let Some(last) = page.last() else { break };
         below = last.order;
         for brief in page {
@@ -269,7 +272,9 @@ async fn add_steps_ahead(
     budget: &mut Budget,
 ) -> Result<bool, Error> {
     loop {
-        let page = tx.briefs(Briefs::From(plan, *from), PAGE_SIZE).await?;
+        let page = Contexts(tx)
+            .briefs(Briefs::From(plan, *from), PAGE_SIZE)
+            .await?;
         if page.is_empty() {
             return Ok(true);
         }
@@ -311,7 +316,7 @@ async fn add_summaries(
     for page in selected.chunks_mut(count(PAGE_SIZE)) {
         let ids = may_fit(page.iter().map(|entry| &entry.step), 0, budget.left());
         let all_fit = ids.len() == page.len();
-        for (entry, summary) in page.iter_mut().zip(tx.summaries(&ids).await?) {
+        for (entry, summary) in page.iter_mut().zip(Contexts(tx).summaries(&ids).await?) {
             let mut summary = summary.unwrap_or_default();
             if !budget.entry(0, &mut summary) {
                 return Ok(());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use onward_core::event::ReviewAction;
 use onward_core::{Event, PlanId, Step, StepId, StepStatus, StepType};
-use onward_store::{Briefs, Excerpt, OutputExcerpt, Sheet, Tx};
+use onward_store::{Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, Tx, UserFeedback};
 
 use super::budget::{Budget, cost};
 use super::excerpts::{
@@ -66,7 +66,7 @@ pub struct StepDetails {
 }
 
 pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<StepContext, Error> {
-    let Some((sheet, step)) = tx.sheet_of_step(id).await? else {
+    let Some((sheet, step)) = Plans(tx).sheet_of_step(id).await? else {
         return Err(Error::StepNotFound {
             step: id.to_string(),
             kept: None,
@@ -155,7 +155,7 @@ async fn results(
 ) -> Result<Vec<StepWithResult>, Error> {
     let mut found = Vec::new();
     loop {
-        let page = tx.briefs(which(below), PAGE_SIZE).await?;
+        let page = Contexts(tx).briefs(which(below), PAGE_SIZE).await?;
         let Some(last) = page.last() else {
             return Ok(found);
         };
@@ -169,7 +169,7 @@ async fn results(
         if !all_fit {
             budget.mark_truncated();
         }
-        for (step, summary) in page.into_iter().zip(tx.summaries(&ids).await?) {
+        for (step, summary) in page.into_iter().zip(Contexts(tx).summaries(&ids).await?) {
             let mut summary = summary.unwrap_or_default();
             if !budget.entry(ENTRY_COST, &mut summary) {
                 return Ok(found);
@@ -202,7 +202,7 @@ async fn feedback(
 ) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
     if has_feedback {
-        for entry in tx.reviews_of(plan, step, MAX_FEEDBACK).await? {
+        for entry in Contexts(tx).reviews_of(plan, step, MAX_FEEDBACK).await? {
             if let Event::UserReviewed {
                 action: ReviewAction::Decided { feedback, .. },
                 ..
@@ -212,7 +212,7 @@ async fn feedback(
             }
         }
     }
-    let about_plan = tx.feedback_of(plan, MAX_FEEDBACK).await?;
+    let about_plan = UserFeedback(tx).feedback_of(plan, MAX_FEEDBACK).await?;
     all.extend(
         about_plan
             .into_iter()

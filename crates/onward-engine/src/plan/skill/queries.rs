@@ -6,7 +6,7 @@ use onward_core::Timestamp;
 use onward_core::id::SkillExecutionId;
 use onward_core::role::Permission;
 use onward_core::skill::{SkillExecution, SkillStatus};
-use onward_store::{SkillCount, SkillCursor};
+use onward_store::{SkillCount, SkillCursor, Skills};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -97,7 +97,8 @@ impl Engine {
             Box::pin(async move {
                 let limit_plus_one = query.limit.saturating_add(1);
                 let name = query.skill.as_deref();
-                tx.list_skills(query.after, query.status, name, limit_plus_one)
+                Skills(tx)
+                    .list_skills(query.after, query.status, name, limit_plus_one)
                     .await
             })
         });
@@ -120,7 +121,7 @@ impl Engine {
     ) -> Result<SkillExecution, Error> {
         caller.allow(Permission::Read)?;
         let found = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.skill_seen(id).await })
+            Box::pin(async move { Skills(tx).skill_seen(id).await })
         });
         found.await?.ok_or_else(|| Error::NotFound {
             kind: "skill execution",
@@ -135,7 +136,7 @@ impl Engine {
         let since = self.now().as_millis().saturating_sub(lately);
         let since = Timestamp::from_millis(since);
         let counted = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { tx.count_skills(since).await })
+            Box::pin(async move { Skills(tx).count_skills(since).await })
         });
         let (counts, failed_lately) = counted.await?;
         Ok(SkillStats::new(&counts, failed_lately))

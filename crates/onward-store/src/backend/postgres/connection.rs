@@ -17,10 +17,11 @@ use tokio_postgres::Row as Answer;
 use super::batch::Batch;
 use super::pipeline::{Broken, Sent, in_order};
 use super::pool::{Object, Settings};
-use super::{Postgres, error};
+use super::{Postgres, error, group};
+use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
 use crate::error::Error;
 use crate::statement::Statement;
-use crate::value::Row;
+use crate::value::{IntoValue as _, Row};
 
 /// A connection in a transaction.
 pub(crate) struct Connection {
@@ -84,22 +85,17 @@ impl Connection {
         &self.tenant
     }
 
-    /// Whether all its writes can still be sent as one message, on any connection.
+    /// Whether its writes can be batched: all of them can still be sent as one message, on any
+    /// connection.
     pub(super) fn holds_nothing(&self) -> bool {
-        self.kind == Kind::Advancing && matches!(self.state, State::Between)
+        self.postgres.0.batching
+            && self.kind == Kind::Advancing
+            && matches!(self.state, State::Between)
     }
 
     /// Whether the connection was lost, so that the last message may have been executed.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.state, State::Lost(_))
-    }
-
-    /// Whether the server was unavailable. That error is a valid result, whatever was read before.
-    pub(crate) fn is_unavailable(&self) -> bool {
-        let (State::Failed(why) | State::Ended(why) | State::Lost(why)) = &self.state else {
-            return false;
-        };
-        matches!(why, Error::Unavailable { .. })
     }
 
     /// Whether the pool provided a connection.
@@ -133,18 +129,8 @@ impl Connection {
         self.postgres.0.limits.answer
     }
 
-    /// Whether a plan must be locked before it is read.
-    pub(crate) fn locks(&self) -> bool {
-        self.kind == Kind::Locking
-    }
-
-    /// Whether all reads come from a single snapshot.
-    pub(crate) fn saw_one_moment(&self) -> bool {
-        self.loose <= 1
-    }
-
     /// Runs the statements in one round trip. A statement without rows returns an empty list.
-    pub(crate) async fn run(
+    async fn run_batch(
         &mut self,
         batch: &[Statement],
         changes: bool,
@@ -184,15 +170,6 @@ impl Connection {
         }
     }
 
-    /// Whether the database rejected a statement because of a concurrent change.
-    pub(crate) fn lost_race(&self) -> bool {
-        // The state keeps the first error of the transaction.
-        matches!(
-            &self.state,
-            State::Failed(Error::LostRace) | State::Ended(Error::LostRace)
-        )
-    }
-
     /// Whether the next batch must begin the transaction. Fails if the transaction cannot continue.
     fn begins(&self) -> Result<bool, Error> {
         match &self.state {
@@ -207,7 +184,7 @@ impl Connection {
     }
 
     /// Runs the remaining statements and commits, in one round trip.
-    pub(super) async fn commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
+    pub(super) async fn send_and_commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
         let begins = self.begins()?;
         if begins && batch.is_empty() {
             return Ok(());
@@ -234,6 +211,12 @@ impl Connection {
                 self.begins().map(|_| ())
             }
         }
+    }
+
+    /// Runs one query and returns its rows.
+    async fn rows(&mut self, query: &Statement) -> Result<Vec<Row>, Error> {
+        let mut answers = self.run_batch(std::slice::from_ref(query), false).await?;
+        Ok(answers.pop().unwrap_or_default())
     }
 
     /// One round trip, or two if a statement must be prepared. On failure, returns the new state of
@@ -293,8 +276,9 @@ impl Connection {
         }
     }
 
-    /// Rolls back without waiting for the response.
-    pub(super) fn rollback(&mut self) {
+    /// Rolls back without waiting for the response: the next transaction on this connection is
+    /// queued after the rollback.
+    pub(super) fn roll_back(&mut self) {
         match self.state {
             State::Between | State::Ended(_) | State::Waiting | State::Lost(_) => {}
             State::Open | State::Failed(_) => {
@@ -310,6 +294,83 @@ impl Connection {
             }
         }
     }
+}
+
+impl Exec for Connection {
+    fn run<'a>(&'a mut self, batch: &'a [Statement], writes: bool) -> Response<'a, Vec<Vec<Row>>> {
+        Box::pin(self.run_batch(batch, writes))
+    }
+
+    fn commit(&mut self, batch: Vec<Statement>) -> Response<'_, ()> {
+        Box::pin(async {
+            let batch = match group::joins(&batch) {
+                Some(plan) if self.holds_nothing() => group::commit(self, plan, batch).await?,
+                Some(_) | None => Some(batch),
+            };
+            let Some(batch) = batch else { return Ok(()) };
+            self.send_and_commit(&batch.iter().collect::<Vec<_>>())
+                .await
+        })
+    }
+
+    fn rollback(&mut self) {
+        self.roll_back();
+    }
+
+    /// An unfiltered search tries the tenant's index first. Without an index, or if it finds fewer
+    /// chunks than requested, all chunks are scanned.
+    fn nearest<'a>(&'a mut self, search: &'a NearestSearch) -> Response<'a, Vec<Candidate>> {
+        Box::pin(async {
+            let mut rows = Vec::new();
+            if let Some(by_index) = &search.by_index {
+                rows = self.rows(by_index).await?;
+            }
+            if u32::try_from(rows.len()).is_ok_and(|rows| rows < search.count) {
+                rows = self.rows(&search.scan).await?;
+            }
+            rows.into_iter().map(candidate).collect()
+        })
+    }
+
+    fn isolation(&self) -> Isolation {
+        match self.kind {
+            Kind::Reading => Isolation::Serial,
+            Kind::Locking => Isolation::Locking,
+            Kind::Advancing | Kind::Together => Isolation::Optimistic {
+                snapshots: self.loose,
+            },
+        }
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        match &self.state {
+            State::Failed(why) | State::Ended(why) | State::Lost(why) => Some(why),
+            State::Between | State::Waiting | State::Open => None,
+        }
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
+    }
+}
+
+static SYNTAX: Syntax = Syntax {
+    quote: '\'',
+    prefix: ":*",
+    and: " & ",
+    or: " | ",
+    sign: |bits| {
+        let bits = bits.iter().map(|bit| if *bit { '1' } else { '0' });
+        bits.collect::<String>().into_value()
+    },
+    updates_every_index: false,
+    has_sign_index: true,
+};
+
+fn candidate(row: Row) -> Result<Candidate, Error> {
+    let mut cells = row.cells("vectors");
+    let chunk = (cells.id("source_id")?, cells.int("ordinal")?);
+    Ok((chunk, cells.bytes("vector")?))
 }
 
 /// Whether a round trip begins or commits a transaction.

@@ -104,7 +104,7 @@ pub(super) async fn commit(
     let (number, mut answer) = match enter(&postgres, &tenant, plan, statements) {
         Way::Alone(journey, statements) => {
             let statements: Vec<_> = statements.iter().collect();
-            let sent = connection.commit(&statements).await;
+            let sent = connection.send_and_commit(&statements).await;
             drop(journey);
             return sent.map(|()| None);
         }
@@ -118,8 +118,11 @@ pub(super) async fn commit(
             // Slow messages no longer count as in flight, so the queued transitions may be ready to
             // be sent.
             depart(&postgres, &tenant);
-            let groups = &postgres.0.groups;
-            match groups.at(&tenant, |meeting| meeting.give_up(number)) {
+            match postgres
+                .0
+                .groups
+                .at(&tenant, |meeting| meeting.give_up(number))
+            {
                 Some(member) => return Ok(Some(member.statements)),
                 None => answer.await,
             }
@@ -255,12 +258,12 @@ async fn send(mut journey: Journey, group: Vec<Member>) {
     let mut connection = Connection::new(postgres.clone(), Arc::clone(tenant), Kind::Together);
     let blanks = blanks(&group);
     let sent = match connection.take().await {
-        Ok(()) => connection.commit(&in_order(&group, &blanks)).await,
+        Ok(()) => connection.send_and_commit(&in_order(&group, &blanks)).await,
         Err(why) => Err(why),
     };
     // No connection, or an unknown outcome: sending the members alone would not help.
     let for_all = !connection.is_there() || connection.is_lost();
-    connection.rollback();
+    connection.roll_back();
     drop(connection);
     journey.end();
     for member in group {
@@ -284,13 +287,12 @@ fn blanks(group: &[Member]) -> Vec<Statement> {
         let mut rows = rows(group, query);
         let Some(first) = rows.next() else { continue };
         let missing = group.len() - 1 - rows.count() % group.len();
-        let tenant = first.params.iter().take(1).cloned();
-        let nothing = std::iter::repeat_n(Value::Null, first.params.len().saturating_sub(1));
-        let blank = Statement {
-            query: first.query,
-            params: tenant.chain(nothing).collect(),
-            expect: first.expect,
-        };
+        let mut blank = first.clone();
+        blank
+            .params
+            .iter_mut()
+            .skip(1)
+            .for_each(|param| *param = Value::Null);
         blanks.extend(std::iter::repeat_n(blank, missing));
     }
     blanks

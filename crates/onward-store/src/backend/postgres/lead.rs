@@ -5,8 +5,11 @@
 //! minute after that. Two servers may then act concurrently, which the version check at commit
 //! makes harmless.
 
+use std::pin::Pin;
+
 use super::address::{Address, Standing};
 use super::error;
+use crate::backend::Leader;
 use crate::error::Error;
 use crate::lead::Lead;
 
@@ -34,7 +37,7 @@ fn wait(lock: &str) -> String {
 const AT_A_TIME: &str = if cfg!(test) { "1s" } else { "20s" };
 
 /// The leader lock, held until dropped or until the connection is lost.
-pub(crate) struct Leadership(Standing);
+pub(super) struct Leadership(Standing);
 
 impl Leadership {
     /// Waits until no other server is the leader.
@@ -57,14 +60,14 @@ impl Leadership {
         led.map_err(|why| error::doing(&why, "leader"))?;
         Ok(Self(standing))
     }
+}
 
-    /// Whether the connection is lost, and the leader lock with it.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.0.client.is_closed()
+impl Leader for Leadership {
+    fn lost(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async { while self.0.heard.recv().await.is_some() {} })
     }
 
-    /// Waits until the connection is lost.
-    pub(crate) async fn lost(&mut self) {
-        while self.0.heard.recv().await.is_some() {}
+    fn is_lost(&self) -> bool {
+        self.0.client.is_closed()
     }
 }

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Error as Driver};
 use super::address::Address;
 use super::error;
 use crate::error::Error;
-use crate::vectors::{Indexed, MANY, Many, Pgvector};
+use crate::vector_index::{Indexed, MANY, Many, Pgvector};
 
 /// Maximum number of indexes: with more, planning a query on the table costs more than they save.
 const MOST: usize = 64;

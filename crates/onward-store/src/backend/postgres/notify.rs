@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use super::address::{Address, Standing};
 use super::{count, error};
+use crate::change::{Changed, Subject};
 use crate::error::Error;
-use crate::tx::{Changed, Subject};
 
 const CHANNEL: &str = "onward_changes";
 

@@ -14,8 +14,11 @@ use onward_testbed::Cluster;
 use tokio::sync::broadcast::Receiver;
 
 use super::*;
+use crate::change::Subject;
+use crate::fault::Faults;
 use crate::query::Query;
-use crate::tx::Subject;
+use crate::statement::Statement;
+use crate::tx::Tx;
 use crate::value::{Value, params};
 
 const KEY: Query = Query::Text(
@@ -31,7 +34,7 @@ const RENAME: Query = Query::Text(
 async fn open(url: &str) -> (Postgres, Receiver<Changed>) {
     let (watchers, watching) = broadcast::channel(64);
     (
-        Postgres::connect(url, true, watchers).await.unwrap(),
+        Postgres::connect(url, true, true, watchers).await.unwrap(),
         watching,
     )
 }
@@ -49,11 +52,24 @@ fn as_role(url: &str, role: &str) -> String {
 }
 
 fn begin(postgres: &Postgres, tenant: &str) -> Tx {
-    postgres.begin(tenant.into(), Faults::default(), Kind::Locking)
+    begin_as(postgres, tenant.into(), Kind::Locking)
 }
 
-fn key(tx: &Tx, name: &str) -> Statement {
-    tx.statement(KEY, params![name, uuid::Uuid::from_u128(1)])
+fn begin_as(postgres: &Postgres, tenant: Arc<str>, kind: Kind) -> Tx {
+    let exec = Box::new(postgres.begin(Arc::clone(&tenant), kind));
+    Tx::new(exec, tenant, Faults::default())
+}
+
+async fn commit(mut tx: Tx) -> Result<(), Error> {
+    tx.commit().await
+}
+
+fn rollback(mut tx: Tx) {
+    tx.rollback();
+}
+
+fn key(name: &str) -> Statement {
+    Statement::new(KEY, params![name, uuid::Uuid::from_u128(1)])
 }
 
 async fn number(tx: &mut Tx, query: Query, params: Vec<Value>) -> Result<i64, Error> {
@@ -67,15 +83,15 @@ async fn number(tx: &mut Tx, query: Query, params: Vec<Value>) -> Result<i64, Er
 async fn keys(postgres: &Postgres, tenant: &str) -> i64 {
     let mut tx = begin(postgres, tenant);
     let found = number(&mut tx, KEYS, params![tenant]).await.unwrap();
-    postgres.rollback(tx).await;
+    rollback(tx);
     found
 }
 
 async fn put(postgres: &Postgres, tenant: &str, name: &str) -> Result<(), Error> {
     let mut tx = begin(postgres, tenant);
-    let statement = key(&tx, name).expecting(1);
+    let statement = key(name).expecting(1);
     tx.queue(statement);
-    postgres.commit(tx).await
+    commit(tx).await
 }
 
 const EVENT: Query = Query::Text(

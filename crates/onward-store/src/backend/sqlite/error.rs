@@ -47,8 +47,8 @@ pub(super) fn unreachable(why: impl fmt::Display, path: &Path) -> Error {
 }
 
 /// Another program has locked the file, or the write queue does not advance.
-pub(crate) fn held() -> Error {
-    Error::unavailable("timed out while waiting to write to the file", HELD)
+pub(crate) fn locked() -> Error {
+    Error::unavailable("timed out while waiting to write to the file", LOCKED)
 }
 
 /// Committed data may not be on disk.
@@ -59,12 +59,12 @@ pub(super) fn unsynced(why: std::io::Error) -> Error {
     )
 }
 
-const HELD: &str = "another program has locked the file; retry the call";
+const LOCKED: &str = "another program has locked the file; retry the call";
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "SQLite may add error codes")]
 fn known(code: ErrorCode, message: &str) -> Option<Error> {
     let hint = match code {
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => HELD,
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LOCKED,
         ErrorCode::DiskFull => "free disk space; nothing acknowledged is lost",
         ErrorCode::SystemIoFailure => {
             "check the disk and its free space; nothing acknowledged is lost"

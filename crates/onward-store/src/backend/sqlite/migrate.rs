@@ -3,7 +3,8 @@
 //! Several processes may start concurrently: the version is read again inside the transaction, so
 //! each migration runs once. `user_version` is the schema version; an empty file has 0.
 
-use super::{Connection, error};
+use super::connection::File;
+use super::error;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
@@ -25,7 +26,7 @@ pub(crate) const STEPS: [&str; 11] = [
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
 
 /// Version of the file.
-pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
+pub(crate) fn version(connection: &File) -> Result<i64, Error> {
     connection
         .file
         .pragma_query_value(None, "user_version", |row| row.get(0))
@@ -33,7 +34,7 @@ pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
 }
 
 /// Migrates the file to the required version.
-pub(super) fn migrate(connection: &Connection) -> Result<(), Error> {
+pub(super) fn migrate(connection: &File) -> Result<(), Error> {
     if version(connection)? == VERSION {
         return Ok(());
     }
@@ -47,7 +48,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), Error> {
     done
 }
 
-fn steps(connection: &Connection) -> Result<(), Error> {
+fn steps(connection: &File) -> Result<(), Error> {
     let found = version(connection)?;
     if found > VERSION {
         let known = VERSION;

@@ -5,7 +5,8 @@ use onward_testbed::psql;
 use tokio::time::timeout;
 
 use super::*;
-use crate::commit::Due;
+use crate::plan::transition::Due;
+use crate::plan::write::Transitions;
 
 #[tokio::test]
 async fn notifies_every_server_once() {
@@ -16,12 +17,12 @@ async fn notifies_every_server_once() {
         tenant: "a".into(),
         what: Subject::Plan(PlanId::from_u128(number)),
     };
-    one.tell(vec![changed(1), changed(2)]);
+    one.publish(vec![changed(1), changed(2)]);
     assert_eq!(on_one.recv().await.unwrap(), changed(1));
     assert_eq!(on_one.recv().await.unwrap(), changed(2));
     assert_eq!(on_two.recv().await.unwrap(), changed(1));
     assert_eq!(on_two.recv().await.unwrap(), changed(2));
-    two.tell(vec![changed(3)]);
+    two.publish(vec![changed(3)]);
     assert_eq!(
         on_one.recv().await.unwrap(),
         changed(3),
@@ -29,7 +30,7 @@ async fn notifies_every_server_once() {
     );
 
     // A server that closes sends its queued notifications first.
-    two.tell(vec![changed(4)]);
+    two.publish(vec![changed(4)]);
     drop(two);
     assert_eq!(on_one.recv().await.unwrap(), changed(4));
     let closed = async { while on_two.recv().await.is_ok() {} };
@@ -66,8 +67,8 @@ async fn analyzes_new_tables_after_enough_changes() {
     let url = Cluster::shared().database();
     let (postgres, _watch) = open(&url).await;
     let mut tx = begin(&postgres, "a");
-    tx.due(PlanId::from_u128(1), Due::At(Timestamp::from_millis(1)));
-    postgres.commit(tx).await.unwrap();
+    Transitions(&mut tx).due(PlanId::from_u128(1), Due::At(Timestamp::from_millis(1)));
+    commit(tx).await.unwrap();
     let row_estimate = |table: &str| {
         let query = format!("SELECT reltuples FROM pg_class WHERE oid = to_regclass('{table}')");
         psql(&url, &query).unwrap().trim().to_owned()
@@ -75,7 +76,7 @@ async fn analyzes_new_tables_after_enough_changes() {
     let notify = |number: usize| {
         let what = Subject::Plan(PlanId::from_u128(number as u128));
         let tenant = "a".into();
-        postgres.tell(vec![Changed { tenant, what }]);
+        postgres.publish(vec![Changed { tenant, what }]);
     };
     (1..count::CHANGES).for_each(notify);
     assert_eq!(row_estimate("due"), "-1", "not yet");

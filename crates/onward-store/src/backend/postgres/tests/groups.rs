@@ -20,7 +20,9 @@ async fn patient(url: &str) -> Postgres {
         ..Limits::from_environment().unwrap()
     };
     let (watchers, _) = broadcast::channel(1);
-    Postgres::within(limits, url, true, watchers).await.unwrap()
+    Postgres::within(limits, url, true, true, watchers)
+        .await
+        .unwrap()
 }
 
 fn id(number: u128) -> uuid::Uuid {
@@ -31,13 +33,13 @@ fn id(number: u128) -> uuid::Uuid {
 async fn make(postgres: &Postgres, plans: std::ops::RangeInclusive<u128>) {
     let mut tx = begin(postgres, TENANT);
     for plan in plans {
-        let statement = tx.statement(PLAN, params![id(plan)]);
+        let statement = Statement::new(PLAN, params![id(plan)]);
         tx.queue(statement);
     }
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
 }
 
-fn event(tx: &Tx, plan: u128, seq: i64, commit: i64) -> Statement {
+fn event(plan: u128, seq: i64, commit: i64) -> Statement {
     let no_session = None::<&str>;
     let no_step = None::<uuid::Uuid>;
     let event = params![
@@ -51,25 +53,25 @@ fn event(tx: &Tx, plan: u128, seq: i64, commit: i64) -> Statement {
         no_step,
         "{}"
     ];
-    tx.statement(Query::EventInsert, event)
+    Statement::new(Query::EventInsert, event)
 }
 
 /// A transition of a plan, based on this version.
 fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
-    let mut tx = postgres.begin(TENANT.into(), Faults::default(), Kind::Advancing);
+    let mut tx = begin_as(postgres, TENANT.into(), Kind::Advancing);
     let mut head = params![id(plan), "executing"];
     head.extend(std::iter::repeat_n(Value::Null, 7));
     head.extend(params![1i64, 0i64, 0i64, 0i64, 0i64, 0i64]);
     head.extend(params![version + 1, 5i64, version]);
-    let head = tx.statement(Query::PlanMove, head).checking_version();
+    let head = Statement::new(Query::PlanMove, head).checking_version();
     tx.queue(head);
-    let event = event(&tx, plan, version + 1, version + 1);
+    let event = event(plan, version + 1, version + 1);
     tx.queue(event);
     tx
 }
 
 /// A pending step of a plan.
-fn step(tx: &Tx, plan: u128, order: u128) -> Statement {
+fn step(plan: u128, order: u128) -> Statement {
     let mut row = params![id(plan * 10 + order), id(plan), order as i64, "search"];
     row.extend(params![
         None::<&str>,
@@ -80,15 +82,15 @@ fn step(tx: &Tx, plan: u128, order: u128) -> Statement {
         0i64,
         0i64
     ]);
-    tx.statement(Query::StepInsert, row)
+    Statement::new(Query::StepInsert, row)
 }
 
 /// Claims a step.
-fn claim(tx: &Tx, plan: u128, order: u128) -> Statement {
+fn claim(plan: u128, order: u128) -> Statement {
     let mut row = params![id(plan * 10 + order), "in_progress", 1i64, "t", "s", 5i64];
     row.extend(std::iter::repeat_n(Value::Null, 6));
     row.extend(params![5i64, 9i64, None::<i64>]);
-    tx.statement(Query::StepAdvance, row).expecting(1)
+    Statement::new(Query::StepAdvance, row).expecting(1)
 }
 
 type Writing = JoinHandle<Result<(), Error>>;
@@ -97,10 +99,9 @@ type Writing = JoinHandle<Result<(), Error>>;
 async fn enqueue(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
     let tenant = TENANT.into();
     let expected = postgres.0.groups.waiting(&tenant) + transitions.len();
-    let writing = transitions.into_iter().map(|tx| {
-        let postgres = postgres.clone();
-        tokio::spawn(async move { postgres.commit(tx).await })
-    });
+    let writing = transitions
+        .into_iter()
+        .map(|tx| tokio::spawn(async move { commit(tx).await }));
     let writing = writing.collect();
     while postgres.0.groups.waiting(&tenant) < expected {
         tokio::task::yield_now().await;
@@ -142,7 +143,7 @@ async fn written(postgres: &Postgres) -> (BTreeSet<String>, Vec<i64>) {
         assert_eq!(cells.int("events").unwrap(), i64::from(version > 1));
         versions.push(version);
     }
-    postgres.rollback(tx).await;
+    rollback(tx);
     (made_by, versions)
 }
 
@@ -166,23 +167,26 @@ async fn writes_all_statements_of_each_member() {
     make(&postgres, 1..=3).await;
     let mut tx = begin(&postgres, TENANT);
     for (plan, order) in [(1, 1), (2, 1), (2, 2)] {
-        let step = step(&tx, plan, order);
+        let step = step(plan, order);
         tx.queue(step);
     }
-    let due = tx.statement(Query::DueSet, params![id(3), 7i64]);
+    let due = Statement::new(Query::DueSet, params![id(3), 7i64]);
     tx.queue(due);
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
 
     let mut transitions: Vec<Tx> = (1..=3).map(|plan| transition(&postgres, plan, 1)).collect();
     let [first, second, third] = transitions.as_mut_slice() else {
         unreachable!("three transitions")
     };
-    first.queue(claim(first, 1, 1));
-    first.queue(first.statement(Query::DueSooner, params![id(1), 9i64, i64::MAX]));
-    second.queue(claim(second, 2, 1));
-    second.queue(claim(second, 2, 2));
-    second.queue(event(second, 2, 3, 2));
-    third.queue(third.statement(Query::DueClear, params![id(3)]));
+    first.queue(claim(1, 1));
+    first.queue(Statement::new(
+        Query::DueSooner,
+        params![id(1), 9i64, i64::MAX],
+    ));
+    second.queue(claim(2, 1));
+    second.queue(claim(2, 2));
+    second.queue(event(2, 3, 2));
+    third.queue(Statement::new(Query::DueClear, params![id(3)]));
     let writing = together(&postgres, transitions).await;
     for writing in writing {
         writing.await.unwrap().unwrap();
@@ -208,7 +212,7 @@ async fn writes_all_statements_of_each_member() {
             .unwrap();
         assert_eq!(found, expected, "{question}");
     }
-    postgres.rollback(tx).await;
+    rollback(tx);
 }
 
 #[tokio::test]
@@ -222,7 +226,7 @@ async fn a_failing_member_does_not_affect_the_others() {
             let mut tx = transition(&postgres, plan, version - behind);
             if plan == invalid {
                 // An event of a later commit, which a constraint rejects.
-                let event = event(&tx, plan, version + 2, version + 7);
+                let event = event(plan, version + 2, version + 7);
                 tx.queue(event);
             }
             tx
@@ -254,7 +258,7 @@ async fn sends_two_transitions_of_one_plan_outside_a_batch() {
     let busy = keep_in_flight(&postgres, 3);
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
     let mut writing = enqueue(&postgres, transitions.collect()).await;
-    let second = postgres.commit(transition(&postgres, 2, 1)).await;
+    let second = commit(transition(&postgres, 2, 1)).await;
     let first = writing.remove(1).await.unwrap();
     let (won, lost) = match first {
         Ok(()) => (first, second),
@@ -272,7 +276,7 @@ async fn sends_two_transitions_of_one_plan_outside_a_batch() {
     // The messages in flight change plan 0.
     make(&postgres, 0..=0).await;
     let _busy = keep_in_flight(&postgres, 2);
-    let against = postgres.commit(transition(&postgres, 0, 1));
+    let against = commit(transition(&postgres, 0, 1));
     let written = timeout(Duration::from_secs(20), against).await;
     written.expect("it is not queued").unwrap();
 }
@@ -286,7 +290,7 @@ async fn a_locked_plan_does_not_delay_the_other_members() {
     make(&postgres, 1..=3).await;
     let mut holder = begin(&postgres, TENANT);
     let hold = "SELECT seq FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR UPDATE";
-    let hold = holder.statement(Query::Text(hold), params![id(2)]);
+    let hold = Statement::new(Query::Text(hold), params![id(2)]);
     holder.ask(vec![hold]).await.unwrap();
 
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
@@ -301,7 +305,7 @@ async fn a_locked_plan_does_not_delay_the_other_members() {
     }
     assert_eq!(written(&postgres).await.1, [2, 1, 2]);
     assert!(!held.is_finished());
-    postgres.rollback(holder).await;
+    rollback(holder);
     held.await.unwrap().unwrap();
     assert_eq!(written(&postgres).await.1, [2; 3]);
 }
@@ -330,7 +334,7 @@ async fn sends_a_queued_transition_alone_after_the_maximum_wait() {
     let (postgres, _) = open(&Cluster::shared().database()).await;
     make(&postgres, 1..=1).await;
     let _busy = keep_in_flight(&postgres, 2);
-    let commit = postgres.commit(transition(&postgres, 1, 1));
+    let commit = commit(transition(&postgres, 1, 1));
     commit.await.unwrap();
     assert_eq!(written(&postgres).await.1, [2]);
     assert_eq!(postgres.0.groups.waiting(&TENANT.into()), 0);
@@ -385,13 +389,13 @@ async fn a_batch_finds_its_rows_by_primary_key() {
     for plan in 1..=8 {
         let mut tx = transition(&postgres, plan, 1);
         let more = [
-            claim(&tx, plan, 1),
-            claim(&tx, plan, 2),
-            tx.statement(Query::DueSooner, params![id(plan), 9i64, 9i64]),
-            tx.statement(Query::DueClear, params![id(plan + 8)]),
+            claim(plan, 1),
+            claim(plan, 2),
+            Statement::new(Query::DueSooner, params![id(plan), 9i64, 9i64]),
+            Statement::new(Query::DueClear, params![id(plan + 8)]),
         ];
         run.extend(tx.take_queued());
-        run.extend(more);
+        run.extend(more.map(|statement| statement.bind(&TENANT.into())));
     }
     let order = [
         Query::PlanMove,
@@ -411,14 +415,14 @@ async fn a_batch_finds_its_rows_by_primary_key() {
         make(&postgres, plans.clone()).await;
         let mut tx = begin(&postgres, TENANT);
         for plan in plans {
-            let due = tx.statement(Query::DueSet, params![id(plan), 9i64]);
+            let due = Statement::new(Query::DueSet, params![id(plan), 9i64]);
             tx.queue(due);
             for order in 1..=9 {
-                let step = step(&tx, plan, order);
+                let step = step(plan, order);
                 tx.queue(step);
             }
         }
-        postgres.commit(tx).await.unwrap();
+        commit(tx).await.unwrap();
         let count = "ANALYZE plans, steps, due";
         owner.batch_execute(count).await.unwrap();
         let explain = format!("PREPARE g AS {text}; EXPLAIN EXECUTE g({nulls}); DEALLOCATE g");

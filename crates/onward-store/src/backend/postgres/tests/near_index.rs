@@ -4,10 +4,10 @@ use onward_core::search::Vector;
 use onward_testbed::{OLD_PGVECTOR, PGVECTOR, psql};
 
 use super::*;
+use crate::backend::Candidate;
 use crate::backend::postgres::near_index::LOCK;
-use crate::search::Search;
-use crate::value::Row;
-use crate::vectors::{Asked, Indexed, MANY, Many, Pgvector};
+use crate::record::search::{Search, SearchIndex};
+use crate::vector_index::{Indexed, MANY, Many, Pgvector};
 
 /// Signs of 16 bits: the sign of a chunk is its number, so all signs differ.
 const SIGNS: Query = Query::Text(
@@ -38,23 +38,24 @@ fn vector(sign: &str) -> Vector {
     Vector::quantize(&numbers.collect::<Vec<f32>>()).unwrap()
 }
 
-/// The rows that a search reads.
-async fn near(tx: &mut Tx, sign: &str, among: u32, filtered: bool) -> Result<Vec<Row>, Error> {
-    let asked = Asked {
-        vector: &vector(sign),
-        model: "m",
-        search: &search(filtered),
-        among,
-    };
-    tx.near_rows(&asked).await
+/// The chunks that a search reads.
+async fn near(
+    tx: &mut Tx,
+    sign: &str,
+    count: u32,
+    filtered: bool,
+) -> Result<Vec<Candidate>, Error> {
+    SearchIndex(tx)
+        .candidates(&vector(sign), "m", &search(filtered), count)
+        .await
 }
 
 /// Inserts chunks of a tenant, embedded by a model.
 async fn fill(postgres: &Postgres, tenant: &str, model: &str, chunks: i64) {
     let mut tx = begin(postgres, tenant);
-    tx.queue(tx.statement(SIGNS, params![model, chunks]));
-    tx.queue(tx.statement(VECTORS, vec![]));
-    postgres.commit(tx).await.unwrap();
+    tx.queue(Statement::new(SIGNS, params![model, chunks]));
+    tx.queue(Statement::new(VECTORS, vec![]));
+    commit(tx).await.unwrap();
 }
 
 fn many(tenant: &str, model: &str) -> Many {
@@ -73,7 +74,7 @@ async fn found(postgres: &Postgres, tenant: &str, most: u32) -> (i64, usize) {
     let question = "SELECT count(*) AS n FROM onward_near($1, $2, $3)";
     let by_index = number(&mut tx, Query::Text(question), params!["m", sign, most]).await;
     let all = near(&mut tx, sign, most, false).await.unwrap();
-    postgres.rollback(tx).await;
+    rollback(tx);
     (by_index.unwrap(), all.len())
 }
 
@@ -160,17 +161,12 @@ async fn numbers(
     filtered: bool,
 ) -> Result<Vec<u128>, Error> {
     let mut tx = begin(postgres, "a");
-    let rows = near(&mut tx, sign, most, filtered).await;
-    postgres.rollback(tx).await;
-    let number = |row: Row| {
-        let id = row.cells("vectors").id("source_id")?;
-        Ok(id.as_u128() & 0xffff_ffff_ffff)
-    };
-    let numbers: Result<Vec<_>, Error> = rows?.into_iter().map(number).collect();
-    numbers.map(|mut numbers| {
-        numbers.sort_unstable();
-        numbers
-    })
+    let found = near(&mut tx, sign, most, filtered).await;
+    rollback(tx);
+    let number = |((source, _), _): Candidate| source.as_u128() & 0xffff_ffff_ffff;
+    let mut numbers: Vec<u128> = found?.into_iter().map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 #[tokio::test]
@@ -292,8 +288,8 @@ async fn uses_the_index_despite_dead_entries() {
     postgres.index_signs(&[many("a", "m")]).await.unwrap();
     let mut tx = begin(&postgres, "a");
     let delete = "DELETE FROM chunk_signs WHERE tenant_id = $1 AND bit_count(sign) < 6";
-    tx.queue(tx.statement(Query::Text(delete), vec![]));
-    postgres.commit(tx).await.unwrap();
+    tx.queue(Statement::new(Query::Text(delete), vec![]));
+    commit(tx).await.unwrap();
     assert_eq!(found(&postgres, "a", 100).await, (100, 100));
 }
 

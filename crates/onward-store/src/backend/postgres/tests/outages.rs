@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::*;
+use crate::plan::cache::CacheSession;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reconnects_to_a_restarted_server() {
@@ -25,10 +26,10 @@ async fn reconnects_to_a_restarted_server() {
     leader.lost().await;
     assert!(leader.is_lost());
     let began = Instant::now();
-    let statement = key(&open_tx, "two");
+    let statement = key("two");
     open_tx.queue(statement);
     assert!(matches!(
-        postgres.commit(open_tx).await,
+        commit(open_tx).await,
         Err(Error::Unavailable { .. })
     ));
     let rejected = put(&postgres, "a", "two").await;
@@ -44,7 +45,7 @@ async fn reconnects_to_a_restarted_server() {
     let plan = PlanId::from_u128(1);
     let received = async {
         loop {
-            other.tell(vec![Changed {
+            other.publish(vec![Changed {
                 tenant: "a".into(),
                 what: Subject::Plan(plan),
             }]);
@@ -73,7 +74,9 @@ pub(super) async fn scarce(url: &str) -> Postgres {
         company: Duration::from_secs(60),
     };
     let (watchers, _) = broadcast::channel(1);
-    Postgres::within(limits, url, true, watchers).await.unwrap()
+    Postgres::within(limits, url, true, true, watchers)
+        .await
+        .unwrap()
 }
 
 /// The error of a call that finds all connections in use.
@@ -94,11 +97,11 @@ async fn reports_an_exhausted_pool() {
     }
     let why = put(&postgres, "a", "one").await.unwrap_err();
     assert_eq!(why.to_string(), exhausted(&postgres));
-    let mut tx = postgres.begin("a".into(), Faults::default(), Kind::Advancing);
-    tx.from_memory = true;
-    assert!(tx.is_doubtful());
+    let mut tx = begin_as(&postgres, "a".into(), Kind::Advancing);
+    tx.cache = Some(CacheSession::after_hit());
+    assert!(tx.needs_revalidation());
     let asked = number(&mut tx, KEYS, params!["a"]).await;
-    assert!(asked.is_err() && !tx.is_doubtful(), "not retried");
+    assert!(asked.is_err() && !tx.needs_revalidation(), "not retried");
     drop(held);
     assert_eq!(keys(&postgres, "a").await, 0);
 }
@@ -111,12 +114,12 @@ async fn limits_every_wait() {
     let why = tx.ask(vec![sleeping.clone()]).await.unwrap_err();
     let expected = error::silent(postgres.0.limits.answer).to_string();
     assert_eq!(why.to_string(), expected);
-    assert!(postgres.commit(tx).await.is_err());
+    assert!(commit(tx).await.is_err());
     assert_eq!(postgres.0.pool.status().size, 0);
 
     let mut tx = begin(&postgres, "a");
     tx.queue(sleeping);
-    let why = postgres.commit(tx).await.unwrap_err();
+    let why = commit(tx).await.unwrap_err();
     assert_eq!(why.hint(), error::unanswered("").hint());
     assert_eq!(postgres.0.pool.status().size, 0);
 }
@@ -163,10 +166,10 @@ async fn reports_an_unknown_outcome_if_the_response_to_a_commit_is_lost() {
     put(&postgres, "a", "one").await.unwrap();
     let mut tx = begin(&postgres, "a");
     number(&mut tx, KEYS, params!["a"]).await.unwrap();
-    let statement = key(&tx, "two").expecting(1);
+    let statement = key("two").expecting(1);
     tx.queue(statement);
     cut.send(true).unwrap();
-    let why = postgres.commit(tx).await.unwrap_err();
+    let why = commit(tx).await.unwrap_err();
     assert!(matches!(&why, Error::Unavailable { .. }), "{why}");
     assert_eq!(why.hint(), error::unanswered("").hint());
     cut.send(false).unwrap();
@@ -179,7 +182,7 @@ async fn a_terminated_connection_has_not_committed() {
     let (postgres, _) = open(&url).await;
     let mut tx = begin(&postgres, "a");
     let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(60)"), vec![]);
-    for statement in [key(&tx, "one"), sleeping, key(&tx, "two")] {
+    for statement in [key("one"), sleeping, key("two")] {
         tx.queue(statement);
     }
     let url = url.clone();
@@ -188,7 +191,7 @@ async fn a_terminated_connection_has_not_committed() {
             WHERE datname = current_database() AND wait_event = 'PgSleep'";
         while psql(&url, end).unwrap().trim() != "t" {}
     });
-    let why = postgres.commit(tx).await.unwrap_err();
+    let why = commit(tx).await.unwrap_err();
     ending.await.unwrap();
     assert!(matches!(&why, Error::Unavailable { .. }), "{why}");
     assert_ne!(why.hint(), error::unanswered("").hint());

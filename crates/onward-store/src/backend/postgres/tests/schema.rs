@@ -43,7 +43,7 @@ async fn rejects_a_schema_of_another_version() {
         let url = url.clone();
         async move {
             let (watchers, _) = broadcast::channel(1);
-            Postgres::connect(&url, allowed, watchers)
+            Postgres::connect(&url, allowed, true, watchers)
                 .await
                 .err()
                 .unwrap()
@@ -109,14 +109,14 @@ async fn supports_a_schema_named_after_the_login() {
     assert_eq!(found.unwrap().trim(), "1");
     let mut tx = begin(&postgres, "a");
     let plan = uuid::Uuid::from_u128(7);
-    let statement = tx.statement(EVENT, params![plan, 1i64]);
+    let statement = Statement::new(EVENT, params![plan, 1i64]);
     tx.queue(statement.expecting(1));
-    let statement = tx.statement(
+    let statement = Statement::new(
         Query::Text("DELETE FROM events WHERE tenant_id = $1"),
         vec![],
     );
     tx.queue(statement.expecting(1));
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn names_the_role_that_a_login_may_not_assume() {
     )
     .unwrap();
     let (watchers, _) = broadcast::channel(1);
-    let why = Postgres::connect(&as_role(&url, &weak), true, watchers)
+    let why = Postgres::connect(&as_role(&url, &weak), true, true, watchers)
         .await
         .err()
         .unwrap();
@@ -180,12 +180,12 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
     let plan = uuid::Uuid::from_u128(7);
     let mut tx = begin(&postgres, "a");
     for statement in [
-        tx.statement(PLAN, params![plan]),
-        tx.statement(EVENT, params![plan, 1i64]),
+        Statement::new(PLAN, params![plan]),
+        Statement::new(EVENT, params![plan, 1i64]),
     ] {
         tx.queue(statement.expecting(1));
     }
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
     for (change, expected) in [
         (
             "UPDATE events SET actor = 'b' WHERE tenant_id = $1",
@@ -194,9 +194,9 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
         ("DELETE FROM events WHERE tenant_id = $1", "takes no delete"),
     ] {
         let mut tx = begin(&postgres, "a");
-        let statement = tx.statement(Query::Text(change), vec![]).expecting(1);
+        let statement = Statement::new(Query::Text(change), vec![]).expecting(1);
         tx.queue(statement);
-        let why = postgres.commit(tx).await.unwrap_err().to_string();
+        let why = commit(tx).await.unwrap_err().to_string();
         assert!(why.contains(expected), "{why}");
     }
     let why = psql(&url, "TRUNCATE events").unwrap_err();
@@ -212,8 +212,8 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
         "DELETE FROM plans WHERE tenant_id = $1",
         "DELETE FROM events WHERE tenant_id = $1",
     ] {
-        let statement = tx.statement(Query::Text(change), vec![]).expecting(1);
+        let statement = Statement::new(Query::Text(change), vec![]).expecting(1);
         tx.queue(statement);
     }
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
 }

@@ -52,7 +52,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
         matches!(&why, Error::Refused(message) if message.contains("row-level security")),
         "{why}"
     );
-    postgres.rollback(tx).await;
+    rollback(tx);
 
     let mut tx = begin(postgres, "");
     assert_eq!(
@@ -65,7 +65,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
         tx.ask(vec![ownerless]).await.is_err(),
         "and none can be written"
     );
-    postgres.rollback(tx).await;
+    rollback(tx);
     assert_eq!(keys(postgres, "a").await, 1);
 }
 
@@ -111,8 +111,8 @@ async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant()
     let as_owner = as_role(&url, &owner);
     let (postgres, _) = open(&as_owner).await;
     let mut tx = begin(&postgres, "a");
-    tx.queue(tx.statement(CHUNK, vec![]).expecting(1));
-    postgres.commit(tx).await.unwrap();
+    tx.queue(Statement::new(CHUNK, vec![]).expecting(1));
+    commit(tx).await.unwrap();
     let found = "SELECT count(*) AS n FROM onward_search('whale', 9)";
     let counted = "SELECT onward_word_count('whale', 9) AS n";
     for (tenant, expected) in [("a", 1), ("b", 0), ("", 0)] {
@@ -123,7 +123,7 @@ async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant()
                 .unwrap();
             assert_eq!(seen, expected, "{tenant}: {question}");
         }
-        postgres.rollback(tx).await;
+        rollback(tx);
     }
     // The owner, as whom these functions run, may use the index; a tenant may not.
     let plan = "SET enable_seqscan = off; SET enable_indexscan = off; \
@@ -141,7 +141,7 @@ async fn an_operator_reads_all_tenants_and_changes_none() {
     for tenant in ["a", "b"] {
         let mut tx = begin(&postgres, tenant);
         tx.queue(Statement::without_tenant(Query::Text(put), params![tenant]).expecting(1));
-        postgres.commit(tx).await.unwrap();
+        commit(tx).await.unwrap();
     }
     let count = "SELECT count(*) AS n FROM tenants";
     let mut tx = begin(&postgres, "a");
@@ -162,12 +162,12 @@ async fn an_operator_reads_all_tenants_and_changes_none() {
     );
     let change = "UPDATE tenants SET created_at = 1 WHERE tenant_id = $1";
     tx.queue(Statement::without_tenant(Query::Text(change), params!["b"]).expecting(0));
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
     let mut tx = begin(&postgres, "a");
     assert_eq!(
         number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
         1,
         "only in that transaction"
     );
-    postgres.rollback(tx).await;
+    rollback(tx);
 }

@@ -9,13 +9,13 @@ async fn rolls_back_on_an_unexpected_row_count() {
     let postgres = fresh().await;
     let mut tx = begin(&postgres, "a");
     for statement in [
-        key(&tx, "one").expecting(1),
-        tx.statement(RENAME, params!["missing", "x"]).expecting(1),
-        key(&tx, "two").expecting(1),
+        key("one").expecting(1),
+        Statement::new(RENAME, params!["missing", "x"]).expecting(1),
+        key("two").expecting(1),
     ] {
         tx.queue(statement);
     }
-    let why = postgres.commit(tx).await.unwrap_err();
+    let why = commit(tx).await.unwrap_err();
     let expected = format!("`{}` touched 0 rows, expected 1", RENAME.name());
     assert!(
         matches!(&why, Error::Refused(message) if *message == expected),
@@ -25,14 +25,14 @@ async fn rolls_back_on_an_unexpected_row_count() {
 
     // An error in the middle of a transaction prevents the commit, even if the caller ignores it.
     let mut tx = begin(&postgres, "a");
-    for statement in [key(&tx, "one").expecting(1), key(&tx, "two").expecting(2)] {
+    for statement in [key("one").expecting(1), key("two").expecting(2)] {
         tx.queue(statement);
     }
-    let question = tx.statement(KEYS, vec![]);
+    let question = Statement::new(KEYS, vec![]);
     assert!(tx.ask(vec![question]).await.is_err());
-    let statement = key(&tx, "three");
+    let statement = key("three");
     tx.queue(statement);
-    assert!(postgres.commit(tx).await.is_err());
+    assert!(commit(tx).await.is_err());
     assert_eq!(keys(&postgres, "a").await, 0);
 }
 
@@ -42,10 +42,10 @@ async fn rolls_back_on_a_value_that_cannot_be_encoded() {
     for misfit in [Value::Text("a\0b".into()), Value::Int(1)] {
         let mut tx = begin(&postgres, "a");
         let bad = Statement::without_tenant(KEY, params!["a", misfit, uuid::Uuid::nil()]);
-        for statement in [key(&tx, "one"), bad, key(&tx, "two")] {
+        for statement in [key("one"), bad, key("two")] {
             tx.queue(statement);
         }
-        assert!(matches!(postgres.commit(tx).await, Err(Error::Refused(_))));
+        assert!(matches!(commit(tx).await, Err(Error::Refused(_))));
         assert_eq!(keys(&postgres, "a").await, 0);
     }
 }
@@ -60,18 +60,18 @@ async fn reports_a_lost_race_for_a_duplicate_key() {
     ));
 
     let mut tx = begin(&postgres, "a");
-    let statement = key(&tx, "one");
+    let statement = key("one");
     tx.queue(statement);
     assert!(!tx.lost_race());
     assert!(matches!(tx.ask(vec![]).await, Err(Error::LostRace)));
-    assert!(tx.ask(vec![key(&tx, "two")]).await.is_err());
+    assert!(tx.ask(vec![key("two")]).await.is_err());
     assert!(tx.lost_race(), "even if the caller ignored the error");
-    postgres.rollback(tx).await;
+    rollback(tx);
     assert_eq!(keys(&postgres, "a").await, 1);
 }
 
 fn advancing(postgres: &Postgres, tenant: &str) -> Tx {
-    postgres.begin(tenant.into(), Faults::default(), Kind::Advancing)
+    begin_as(postgres, tenant.into(), Kind::Advancing)
 }
 
 #[tokio::test]
@@ -81,39 +81,42 @@ async fn a_transition_locks_nothing_and_detects_several_snapshots() {
     let mut tx = advancing(&postgres, "a");
     assert_eq!(number(&mut tx, KEYS, params!["a"]).await.unwrap(), 1);
     put(&postgres, "a", "two").await.unwrap();
-    assert!(!tx.is_doubtful(), "a single snapshot");
+    assert!(!tx.needs_revalidation(), "a single snapshot");
     let seen = number(&mut tx, KEYS, params!["a"]).await.unwrap();
     assert_eq!(seen, 2, "each query has its own snapshot");
-    assert!(tx.is_doubtful(), "two snapshots, and no version check");
+    assert!(
+        tx.needs_revalidation(),
+        "two snapshots, and no version check"
+    );
     tx.queue(Statement::without_tenant(Query::PlanMove, vec![]).checking_version());
-    assert!(!tx.is_doubtful(), "the commit checks the version");
-    postgres.rollback(tx).await;
+    assert!(!tx.needs_revalidation(), "the commit checks the version");
+    rollback(tx);
 }
 
 #[tokio::test]
 async fn a_transition_is_atomic() {
     let postgres = fresh().await;
     let mut tx = advancing(&postgres, "a");
-    let one = key(&tx, "one");
+    let one = key("one");
     tx.queue(one);
-    postgres.commit(tx).await.unwrap();
+    commit(tx).await.unwrap();
     assert_eq!(keys(&postgres, "a").await, 1, "a single statement");
 
     let mut tx = advancing(&postgres, "a");
     for name in ["two", "one"] {
-        let statement = key(&tx, name);
+        let statement = key(name);
         tx.queue(statement);
     }
-    let lost = postgres.commit(tx).await;
+    let lost = commit(tx).await;
     assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
     assert_eq!(keys(&postgres, "a").await, 1, "neither was written");
 
     let mut tx = advancing(&postgres, "a");
-    let two = key(&tx, "two");
+    let two = key("two");
     tx.queue(two);
     tx.ask(vec![]).await.unwrap();
     assert_eq!(keys(&postgres, "a").await, 1, "not committed");
-    postgres.rollback(tx).await;
+    rollback(tx);
     assert_eq!(keys(&postgres, "a").await, 1, "rolled back");
 }
 
@@ -123,16 +126,16 @@ async fn sets_the_tenant_of_a_reused_connection() {
     let postgres = fresh().await;
     for tenant in ["a", "b", "a"] {
         let mut tx = advancing(&postgres, tenant);
-        let one = key(&tx, &format!("of {tenant}"));
+        let one = key(&format!("of {tenant}"));
         tx.queue(one);
         // The second commit of `a` loses the race.
-        drop(postgres.commit(tx).await);
+        drop(commit(tx).await);
     }
     for tenant in ["a", "b"] {
         let mut tx = advancing(&postgres, tenant);
         let seen = number(&mut tx, ALL_KEYS, vec![]).await.unwrap();
         assert_eq!(seen, 1, "`{tenant}` sees only its own rows");
-        postgres.rollback(tx).await;
+        rollback(tx);
     }
 }
 
@@ -140,9 +143,9 @@ async fn sets_the_tenant_of_a_reused_connection() {
 async fn names_the_violated_constraint() {
     let postgres = fresh().await;
     let mut tx = begin(&postgres, "a");
-    let statement = tx.statement(EVENT, params![uuid::Uuid::nil(), 0i64]);
+    let statement = Statement::new(EVENT, params![uuid::Uuid::nil(), 0i64]);
     tx.queue(statement);
-    let why = postgres.commit(tx).await.unwrap_err();
+    let why = commit(tx).await.unwrap_err();
     assert!(
         matches!(&why, Error::Refused(message) if message.contains("events")),
         "{why}"
@@ -159,20 +162,20 @@ async fn names_the_violated_constraint() {
         matches!(&why, Error::Refused(message) if message.contains("42703")),
         "{why}"
     );
-    postgres.rollback(tx).await;
+    rollback(tx);
 }
 
 #[tokio::test]
 async fn a_reader_sees_one_snapshot_and_cannot_write() {
     let postgres = fresh().await;
-    let mut reader = postgres.begin("a".into(), Faults::default(), Kind::Reading);
+    let mut reader = begin_as(&postgres, "a".into(), Kind::Reading);
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
     put(&postgres, "a", "one").await.unwrap();
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
-    let statement = key(&reader, "two");
+    let statement = key("two");
     reader.queue(statement);
     assert!(reader.ask(vec![]).await.is_err());
-    postgres.rollback(reader).await;
+    rollback(reader);
     assert_eq!(keys(&postgres, "a").await, 1);
 }
 
@@ -182,9 +185,9 @@ async fn does_not_reuse_a_connection_inside_a_transaction() {
     for case in 0..3 {
         let mut tx = begin(&postgres, "a");
         match case {
-            0 => tx.queue(key(&tx, "one")),
+            0 => tx.queue(key("one")),
             1 => {
-                let statement = key(&tx, "one");
+                let statement = key("one");
                 tx.queue(statement);
                 tx.ask(vec![]).await.unwrap();
             }
@@ -198,7 +201,7 @@ async fn does_not_reuse_a_connection_inside_a_transaction() {
         assert_eq!(postgres.0.pool.status().size, 0, "case {case}");
         let mut tx = begin(&postgres, "b");
         assert_eq!(number(&mut tx, ALL_KEYS, vec![]).await.unwrap(), 0);
-        postgres.rollback(tx).await;
+        rollback(tx);
         let pool = &postgres.0.pool;
         assert_eq!(pool.status().size, 1);
         pool.retain(|_, _| false);
@@ -211,14 +214,12 @@ async fn injects_faults_before_and_after_the_commit() {
     let postgres = fresh().await;
     for (operations, expected) in [(0, 0), (1, 1)] {
         let faults = Faults::armed();
-        let mut tx = postgres.begin("a".into(), faults.clone(), Kind::Locking);
-        let statement = key(&tx, "one");
+        let exec = Box::new(postgres.begin("a".into(), Kind::Locking));
+        let mut tx = Tx::new(exec, "a".into(), faults.clone());
+        let statement = key("one");
         tx.queue(statement);
         faults.strike_after(operations);
-        assert!(matches!(
-            postgres.commit(tx).await,
-            Err(Error::Unavailable { .. })
-        ));
+        assert!(matches!(commit(tx).await, Err(Error::Unavailable { .. })));
         assert_eq!(keys(&postgres, "a").await, expected);
     }
 }

@@ -1,0 +1,45 @@
+//! A consistent copy of a file that is in use.
+
+use std::path::Path;
+
+use rusqlite::backup::StepResult;
+
+use super::connection::{File, prepare_file};
+use super::error;
+use crate::error::Error;
+
+/// Copies the file to `to`, which must not exist.
+pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
+    if to.exists() {
+        return Err(Error::Address {
+            address: to.display().to_string(),
+            why: "the file already exists".to_owned(),
+        });
+    }
+    let source = File::open(from, false)?;
+    prepare_file(to)?;
+    let copied = run(&source, to);
+    if copied.is_err() {
+        // A partial copy is worse than none. A failure to remove it is ignored.
+        drop(std::fs::remove_file(to));
+    }
+    copied
+}
+
+fn run(source: &File, to: &Path) -> Result<(), Error> {
+    let failed = |why| error::opening(why, to);
+    let mut target = rusqlite::Connection::open(to).map_err(failed)?;
+    let backup = rusqlite::backup::Backup::new(&source.file, &mut target).map_err(failed)?;
+    // All pages in one step: a reader blocks no writer, and a copy in several steps would start
+    // over with every write.
+    if backup.step(-1).map_err(failed)? != StepResult::Done {
+        let why = "another program has locked the file";
+        return Err(Error::unavailable(why, "retry the call"));
+    }
+    drop(backup);
+    target
+        .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;")
+        .map_err(failed)?;
+    let file = std::fs::File::open(to).map_err(|why| error::unreachable(why, to))?;
+    file.sync_all().map_err(|why| error::unreachable(why, to))
+}

@@ -1,0 +1,252 @@
+//! Group commit for SQLite: one transaction and one fsync for all queued jobs.
+//!
+//! There are no savepoints. A job decides first and writes last, so a job that fails has normally
+//! written nothing. If it has, the transaction is rolled back, and each job of the group runs again
+//! in its own transaction. If a commit fails, each job gets the error.
+//!
+//! Jobs get their results once the write-ahead log is synced. SQLite would sync it while holding
+//! the file lock; here the next process proceeds, and one sync covers what others appended.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::connection::{Connection, File};
+use super::write_queue::{QueueGuard, WriteQueue};
+use super::{busy, error};
+use crate::error::Error;
+use crate::fault::{Faults, Point};
+
+/// Maximum number of jobs per transaction.
+const GROUP: usize = 64;
+
+/// When a commit is synced to disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// Before the caller gets its response. Other processes may read the change while it is being
+    /// synced, and do not wait for the disk.
+    #[default]
+    BeforeResponse,
+    /// Inside the commit, with the file locked (`synchronous = FULL`): no process reads a change
+    /// that is not on disk.
+    BeforeCommit,
+}
+
+/// A unit of work for the writer.
+pub(crate) trait Job: Send {
+    /// Runs the job, and keeps its result. May be called again.
+    fn run(&mut self, connection: &Connection) -> JobOutcome;
+    /// Returns the result to the caller, or the error of the commit.
+    fn finish(self: Box<Self>, committed: Result<(), Error>);
+}
+
+/// Outcome of a job for its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobOutcome {
+    /// The job wrote everything, or failed and wrote nothing.
+    Clean,
+    /// The job failed after it wrote something.
+    Dirty,
+}
+
+/// Source of further queued jobs.
+pub(super) type More<'m> = &'m mut dyn FnMut() -> Option<Box<dyn Job>>;
+
+/// Group commit: runs queued jobs in shared transactions.
+pub(super) struct GroupCommit {
+    queue: Arc<WriteQueue>,
+    connection: Connection,
+    faults: Faults,
+    /// The log, if this process syncs it and not SQLite.
+    log: Option<Log>,
+}
+
+impl GroupCommit {
+    /// Takes over a connection. `stuck` is notified when the write queue does not advance.
+    pub(super) fn new(
+        file: File,
+        path: &Path,
+        sync: Sync,
+        faults: Faults,
+        stuck: Arc<Notify>,
+    ) -> Result<Self, Error> {
+        let level = match sync {
+            Sync::BeforeCommit => "FULL",
+            // The log is synced after the commit, by `sync`.
+            Sync::BeforeResponse => "NORMAL",
+        };
+        file.file
+            .pragma_update(None, "synchronous", level)
+            .map_err(|why| error::running(why, "synchronous"))?;
+        Ok(Self {
+            queue: Arc::new(WriteQueue::new(path, stuck)),
+            connection: Connection::new(file),
+            faults,
+            log: (sync == Sync::BeforeResponse).then(|| Log::new(path)),
+        })
+    }
+
+    /// Runs the first job and all queued ones in one transaction; returns their number.
+    pub(super) fn transaction(&mut self, first: Box<dyn Job>, more: More<'_>) -> usize {
+        let queue = Arc::clone(&self.queue);
+        let guard = queue.acquire();
+        if let Err(why) = self.connection.control("BEGIN IMMEDIATE") {
+            // The queued jobs would wait as long again, so all of them fail.
+            let mut waiting = vec![first];
+            waiting.extend(std::iter::from_fn(more));
+            return finish_all(waiting, &Err(why));
+        }
+        self.group(guard, first, more)
+    }
+
+    /// Runs this job alone in a transaction. Returns the job if it would have to wait.
+    pub(super) fn try_alone(&mut self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+        let queue = Arc::clone(&self.queue);
+        let Some(guard) = queue.try_acquire() else {
+            return Some(job);
+        };
+        if busy::without_waiting(|| self.connection.control("BEGIN IMMEDIATE")).is_err() {
+            return Some(job);
+        }
+        self.group(guard, job, &mut || None);
+        None
+    }
+
+    /// Runs the jobs of a transaction that has begun, and commits it.
+    fn group(&mut self, guard: QueueGuard<'_>, first: Box<dyn Job>, more: More<'_>) -> usize {
+        let mut done = Vec::new();
+        let mut next = Some(first);
+        while let Some(mut job) = next.take() {
+            let outcome = job.run(&self.connection);
+            done.push(job);
+            if outcome == JobOutcome::Dirty {
+                return self.one_by_one(done);
+            }
+            if done.len() < GROUP {
+                next = more();
+            }
+        }
+        let committed = self.commit();
+        // The next process proceeds while this one waits for the sync.
+        drop(guard);
+        let synced = committed.and_then(|log| self.sync(log));
+        finish_all(done, &synced)
+    }
+
+    /// Rolls back a group, and runs each of its jobs in a separate transaction.
+    fn one_by_one(&mut self, group: Vec<Box<dyn Job>>) -> usize {
+        self.roll_back();
+        let (count, alone) = (group.len(), group.len() == 1);
+        let mut group = group.into_iter();
+        while let Some(mut job) = group.next() {
+            if alone {
+                // The job keeps its own error.
+                job.finish(Ok(()));
+                break;
+            }
+            if let Err(why) = self.connection.control("BEGIN IMMEDIATE") {
+                finish_all(std::iter::once(job).chain(group).collect(), &Err(why));
+                break;
+            }
+            let ended = match job.run(&self.connection) {
+                JobOutcome::Clean => self.commit().and_then(|log| self.sync(log)),
+                JobOutcome::Dirty => {
+                    self.roll_back();
+                    Ok(())
+                }
+            };
+            job.finish(ended);
+        }
+        count
+    }
+
+    /// Commits; returns whether the log has grown and must be synced.
+    fn commit(&mut self) -> Result<Grown, Error> {
+        let changes = self.connection.lock().file.total_changes();
+        let grown = self
+            .log
+            .as_mut()
+            .map_or(Grown::Not, |log| log.grown(changes));
+        let committed = match self.faults.strike(Point::Commit) {
+            Ok(()) => self.connection.control("COMMIT"),
+            Err(fault) => Err(fault),
+        };
+        committed.map(|()| grown).inspect_err(|_| self.roll_back())
+    }
+
+    /// Waits until the commit is on disk.
+    fn sync(&mut self, grown: Grown) -> Result<(), Error> {
+        if let (Grown::Longer, Some(log)) = (grown, &mut self.log) {
+            self.faults.strike(Point::Sync)?;
+            log.sync()?;
+        }
+        self.faults.strike(Point::Committed)
+    }
+
+    fn roll_back(&mut self) {
+        // Fails if SQLite has already rolled back the transaction, which is the same result.
+        drop(self.connection.control("ROLLBACK"));
+    }
+}
+
+/// Whether a commit appends to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grown {
+    Longer,
+    Not,
+}
+
+/// The write-ahead log, to which a commit appends. SQLite keeps the file while a connection is
+/// open, and takes no locks on it.
+struct Log {
+    name: OsString,
+    /// Opened when first needed: it does not exist before the first commit.
+    file: Option<fs::File>,
+    /// Number of rows that this connection had changed at the last commit.
+    changes: u64,
+}
+
+impl Log {
+    fn new(database: &Path) -> Self {
+        let mut name = database.as_os_str().to_owned();
+        name.push("-wal");
+        Self {
+            name,
+            file: None,
+            changes: 0,
+        }
+    }
+
+    /// Whether this connection has changed rows since the last commit.
+    fn grown(&mut self, changes: u64) -> Grown {
+        match std::mem::replace(&mut self.changes, changes) == changes {
+            true => Grown::Not,
+            false => Grown::Longer,
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => fs::File::options()
+                .write(true)
+                .open(&self.name)
+                .map_err(error::unsynced)?,
+        };
+        let synced = file.sync_data().map_err(error::unsynced);
+        self.file = Some(file);
+        synced
+    }
+}
+
+/// Finishes all jobs with this result; returns their number.
+fn finish_all(jobs: Vec<Box<dyn Job>>, how: &Result<(), Error>) -> usize {
+    let count = jobs.len();
+    for job in jobs {
+        job.finish(how.clone());
+    }
+    count
+}

@@ -1,0 +1,280 @@
+//! The writer of an SQLite file: a thread that runs all queued jobs in one transaction, so that
+//! they share one sync.
+//!
+//! A short job that finds no other job runs on the caller's thread, because waking the thread and
+//! being woken by it takes about as long as the job. A short-lived process has no writer thread,
+//! and runs all its jobs on the calling thread.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use tokio::sync::{Notify, oneshot};
+
+use super::connection::File;
+use super::group_commit::{GroupCommit, Job, More, Sync};
+use super::{busy, migrate};
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::statement::Statement;
+
+/// After several jobs shared a transaction, this many jobs go to the thread: they are likely to
+/// share a sync again.
+const CROWD: u32 = 32;
+
+/// Message to the writer thread.
+enum Message {
+    Do(Box<dyn Job>),
+    /// Close the file, and confirm.
+    End(oneshot::Sender<()>),
+}
+
+/// Expected duration of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A few rows.
+    Short,
+    /// Unknown.
+    Any,
+}
+
+/// Options of the writer.
+pub(crate) struct Settings {
+    pub(crate) faults: Faults,
+    pub(crate) sync: Sync,
+    /// Whether to migrate an older schema; otherwise it is rejected.
+    pub(crate) migrates: bool,
+    /// Whether jobs run on the calling thread.
+    pub(crate) in_place: bool,
+    /// A query to run while opening the file.
+    pub(crate) probe: Option<Statement>,
+}
+
+/// Handle to the writer. The thread ends when the last handle is dropped and its jobs are done.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    /// Channel to the thread, if there is one.
+    jobs: Option<Sender<Message>>,
+    shared: Arc<Shared>,
+    stuck: Arc<Notify>,
+}
+
+/// State shared by the callers and the thread.
+struct Shared {
+    /// `None` once the file is closed.
+    commits: Mutex<Option<GroupCommit>>,
+    /// Number of messages that the thread has not received.
+    queued: AtomicUsize,
+    /// Number of upcoming jobs that go to the thread in any case.
+    crowded: AtomicU32,
+}
+
+impl Writer {
+    /// Opens the file, migrates its schema, and starts the thread. Also returns whether
+    /// the probe found a row, which would otherwise need another connection.
+    pub(crate) fn start(path: &Path, settings: Settings) -> Result<(Self, bool), Error> {
+        let Settings {
+            faults,
+            sync,
+            migrates,
+            in_place,
+            probe,
+        } = settings;
+        let mut file = File::open(path, true)?;
+        if migrates {
+            migrate::migrate(&file)?;
+        } else {
+            let (found, known) = (migrate::version(&file)?, migrate::VERSION);
+            if found < known {
+                return Err(Error::Older { found, known });
+            }
+            if found > known {
+                return Err(Error::Newer { found, known });
+            }
+        }
+        let found = match &probe {
+            Some(probe) => {
+                let rows = file.run(std::slice::from_ref(probe))?;
+                rows.iter().any(|rows| !rows.is_empty())
+            }
+            None => false,
+        };
+        let stuck = Arc::new(Notify::new());
+        let commits = GroupCommit::new(file, path, sync, faults, Arc::clone(&stuck))?;
+        let shared = Arc::new(Shared {
+            commits: Mutex::new(Some(commits)),
+            queued: AtomicUsize::new(0),
+            crowded: AtomicU32::new(0),
+        });
+        let jobs = match in_place {
+            true => None,
+            false => Some(Thread::start(&shared)?),
+        };
+        let writer = Self {
+            jobs,
+            shared,
+            stuck,
+        };
+        Ok((writer, found))
+    }
+
+    /// Runs a job. A job that cannot run gets an error.
+    pub(crate) fn send(&self, job: Box<dyn Job>, work: Work) {
+        let Some(jobs) = &self.jobs else {
+            return self.shared.transaction(job, &mut || None);
+        };
+        let job = match work {
+            Work::Short => self.shared.try_alone(job),
+            Work::Any => Some(job),
+        };
+        if let Some(job) = job {
+            self.queue(jobs, Message::Do(job));
+        }
+    }
+
+    fn queue(&self, jobs: &Sender<Message>, message: Message) {
+        self.shared.queued.fetch_add(1, Ordering::SeqCst);
+        if let Err(unsent) = jobs.send(message) {
+            unsent.0.refuse();
+        }
+    }
+
+    /// Returns when this process has waited in the write queue for too long.
+    pub(crate) async fn stuck(&self) {
+        self.stuck.notified().await;
+    }
+
+    /// Waits until the queued jobs are done and the file is closed, with a timeout, because the
+    /// write queue may be stuck.
+    pub(crate) async fn end(&self) {
+        let Some(jobs) = &self.jobs else {
+            return self.shared.close();
+        };
+        let (confirm, closed) = oneshot::channel();
+        self.queue(jobs, Message::End(confirm));
+        // A thread that has ended has closed the file.
+        drop(tokio::time::timeout(busy::QUEUE_TIMEOUT, closed).await);
+    }
+}
+
+impl Message {
+    fn refuse(self) {
+        match self {
+            Message::Do(job) => job.finish(Err(stopped())),
+            Message::End(confirm) => confirm.send(()).unwrap_or(()),
+        }
+    }
+}
+
+fn stopped() -> Error {
+    Error::unavailable("the writer has stopped", "restart `onward`")
+}
+
+impl Shared {
+    /// Runs the first job and all queued ones in one transaction.
+    fn transaction(&self, first: Box<dyn Job>, more: More<'_>) {
+        // A panic while writing leaves a transaction open: nothing more can be written.
+        let done = match self.commits.lock() {
+            Ok(mut commits) => match &mut *commits {
+                Some(commits) => commits.transaction(first, more),
+                None => return first.finish(Err(stopped())),
+            },
+            Err(_) => return first.finish(Err(stopped())),
+        };
+        if done > 1 {
+            self.crowded.store(CROWD, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes the file, which rolls back an open transaction. The last connection of all processes
+    /// removes the write-ahead log when it closes.
+    fn close(&self) {
+        let commits = self.commits.lock();
+        drop(commits.unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Runs a job on the calling thread if no other job runs or is queued; otherwise returns it.
+    fn try_alone(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+        let one_less = |left: u32| left.checked_sub(1);
+        let crowded = &self.crowded;
+        // A count that is off by one costs a detour through the thread.
+        let crowded = crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        if crowded.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
+            return Some(job);
+        }
+        let Ok(mut commits) = self.commits.try_lock() else {
+            return Some(job);
+        };
+        let job = match &mut *commits {
+            Some(commits) => commits.try_alone(job),
+            None => Some(job),
+        };
+        drop(commits);
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.crowded.store(CROWD, Ordering::Relaxed);
+        }
+        job
+    }
+}
+
+/// The writer thread.
+struct Thread {
+    jobs: Receiver<Message>,
+    shared: Arc<Shared>,
+}
+
+impl Thread {
+    /// Starts the thread; returns the channel to it.
+    fn start(shared: &Arc<Shared>) -> Result<Sender<Message>, Error> {
+        let (sender, jobs) = channel();
+        let shared = Arc::clone(shared);
+        let thread = Self { jobs, shared };
+        thread::Builder::new()
+            .name("onward-writer".to_owned())
+            .spawn(move || thread.work())
+            .map_err(|why| {
+                Error::unavailable(why, "check the thread limit of the system (`ulimit -u`)")
+            })?;
+        Ok(sender)
+    }
+
+    fn work(self) {
+        let mut end = None;
+        while end.is_none()
+            && let Ok(message) = self.jobs.recv()
+        {
+            self.shared.queued.fetch_sub(1, Ordering::SeqCst);
+            match message {
+                Message::Do(first) => {
+                    self.shared
+                        .transaction(first, &mut || self.waiting(&mut end));
+                }
+                Message::End(confirm) => end = Some(confirm),
+            }
+        }
+        self.shared.close();
+        self.jobs.try_iter().for_each(Message::refuse);
+        drop(self.jobs);
+        if let Some(confirm) = end {
+            confirm.send(()).ok();
+        }
+    }
+
+    /// The next queued job, unless the end was requested.
+    fn waiting(&self, end: &mut Option<oneshot::Sender<()>>) -> Option<Box<dyn Job>> {
+        if end.is_some() {
+            return None;
+        }
+        let message = self.jobs.try_recv().ok()?;
+        self.shared.queued.fetch_sub(1, Ordering::SeqCst);
+        match message {
+            Message::Do(job) => Some(job),
+            Message::End(confirm) => {
+                *end = Some(confirm);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Changes of plans and sessions, as published to subscribers.
+
+use std::sync::Arc;
+
+use onward_core::PlanId;
+
+/// A change made by a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The tenant that owns the subject.
+    pub tenant: Arc<str>,
+    /// The plan or session that changed.
+    pub what: Subject,
+}
+
+/// A subject whose changes are published.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A plan.
+    Plan(PlanId),
+    /// An agent session, with its turns and tool calls.
+    Session(Arc<str>),
+}

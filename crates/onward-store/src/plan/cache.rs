@@ -1,0 +1,572 @@
+//! Plan cache: optimistic, validated by the version check at commit.
+//!
+//! The cache holds plans that this process changed recently, as of its last commit, so that the
+//! next transition needs no query. It is a decorator: without it, every transition reads the
+//! database (`Options::plan_cache`), and nothing else changes. Only backends on which a query costs
+//! a round trip use it.
+//!
+//! # Why a stale entry is harmless
+//!
+//! 1. An entry is the core's own [`Plan`], built from the plan's events only, so it equals some
+//!    committed version of the plan, though perhaps not the newest one.
+//! 2. A transition that writes includes a version check ([`Statement::checking_version`]): the
+//!    update of the plan's row requires the version of the entry. If another caller has changed the
+//!    plan, the update affects no row, nothing is written, and the store runs the work again.
+//! 3. A transition that writes nothing has no version check, so its result is discarded
+//!    (`Tx::needs_revalidation`), and the work runs again on data from the database.
+//! 4. A transition takes the entry out of the cache, and puts it back, with its events applied,
+//!    after its commit. If the work or the commit fails, the entry is gone, so the second attempt
+//!    reads the database, and no attempt can loop on a stale entry.
+//! 5. If the entry with the events applied is not exactly the committed head, it is dropped.
+//! 6. A commit of this process that changes a plan in any other way evicts its entry.
+//! 7. The due time of the sweep is cached with the plan. Every writer of that row also changes the
+//!    plan's version, except for a sweep, which changes the row only when it is due. So a due time
+//!    within the next minute is not trusted ([`Commit::quiet_until`]).
+//!
+//! Tests: this module for the data structure; `tests/revalidation` for 2 to 4 with other callers in
+//! between; the conformance suite runs with and without the cache.
+//!
+//! [`Statement::checking_version`]: crate::statement::Statement::checking_version
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use onward_core::plan::PlanState;
+use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
+
+use super::transition::{Commit, Due};
+use crate::change::{Changed, Subject};
+use crate::row::event::Entry;
+
+/// Limits for replaying an audit trail on the first access to a plan.
+const SHORT: Limit = Limit {
+    events: 128,
+    bytes: 256 << 10,
+};
+
+/// Limits for replaying it after `OFTEN` accesses without it, when reading it pays off.
+const LONG: Limit = Limit {
+    events: 64 * 1024,
+    bytes: MAX_BYTES,
+};
+const OFTEN: u32 = 16;
+
+/// Upper bound for an audit trail that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) events: u64,
+    pub(crate) bytes: usize,
+}
+
+/// Capacity of one generation: bytes of audit trail, plans, and their steps.
+const MAX_BYTES: usize = 4 << 20;
+const MAX_PLANS: usize = 1024;
+const MAX_STEPS: usize = 16 * 1024;
+
+/// Optimistic plan cache, validated by the version check at commit. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct PlanCache(Arc<Mutex<Generations>>);
+
+/// Two generations of cache entries. New entries go into the new generation. When it is full, it
+/// becomes the old one, and the entries of the previous old generation are evicted.
+#[derive(Default)]
+struct Generations {
+    new: Generation,
+    old: Generation,
+}
+
+/// One generation of cache entries.
+#[derive(Default)]
+struct Generation {
+    plans: HashMap<PlanId, (Arc<str>, CacheEntry)>,
+    /// Plans by their steps in progress or under review. These remain when a plan is taken out,
+    /// because it is usually put back soon.
+    of_step: HashMap<StepId, PlanId>,
+    steps: usize,
+    bytes: usize,
+}
+
+/// Cache entry of one plan.
+pub(crate) enum CacheEntry {
+    /// Its audit trail is long; the number of accesses without reading it.
+    LongTrail(u32),
+    /// The whole plan.
+    Plan(Box<CachedPlan>),
+}
+
+/// A cached plan, and its size.
+pub(crate) struct CachedPlan {
+    pub(crate) plan: Plan,
+    /// Length of its audit trail.
+    pub(crate) bytes: usize,
+    pub(crate) due: DueTime,
+    /// Whether it has skill executions, whose output notes are not part of the audit trail.
+    pub(crate) has_skills: bool,
+}
+
+impl CachedPlan {
+    /// Entry for a plan that was just created.
+    pub(crate) fn created(plan: Plan, bytes: usize) -> Box<Self> {
+        Box::new(Self {
+            plan,
+            bytes,
+            due: DueTime::Never,
+            has_skills: false,
+        })
+    }
+}
+
+fn starts_a_skill(event: &Event) -> bool {
+    matches!(event, Event::SkillStarted { .. })
+}
+
+/// Cached due time: when the sweep checks a plan next, as stored in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DueTime {
+    Unknown,
+    Never,
+    At(Timestamp),
+}
+
+impl DueTime {
+    /// Updates the due time for a commit. Returns whether the database must be updated: not if the
+    /// stored time is early enough and is after `until`, so that no sweep changes it concurrently.
+    /// Any other writer of this row changes the plan's version too.
+    fn update(&mut self, due: Due, until: Option<Timestamp>) -> bool {
+        let stays = |at: Timestamp| until.is_some_and(|until| at > until);
+        let (updated, write) = match (*self, due) {
+            (stored, Due::Unchanged) => (stored, false),
+            (DueTime::At(stored), Due::By(at)) if stays(stored) => {
+                (DueTime::At(stored.min(at)), at < stored)
+            }
+            (DueTime::Never, Due::By(at)) | (_, Due::At(at)) => (DueTime::At(at), true),
+            (DueTime::At(_) | DueTime::Unknown, Due::By(_)) => (DueTime::Unknown, true),
+            (_, Due::Never) => (DueTime::Never, true),
+        };
+        *self = updated;
+        write
+    }
+}
+
+/// Lookup key of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanKey {
+    Plan(PlanId),
+    Step(StepId),
+}
+
+impl PlanCache {
+    /// Takes the entry of a plan out of the cache.
+    pub(crate) fn take(&self, tenant: &Arc<str>, by: PlanKey) -> Option<(PlanId, CacheEntry)> {
+        let mut generations = self.lock();
+        let Generations { new, old } = &mut *generations;
+        [new, old]
+            .into_iter()
+            .find_map(|generation| generation.take(tenant, by))
+    }
+
+    /// Caches a plan that was just committed.
+    pub(crate) fn put(&self, tenant: &Arc<str>, cached: Box<CachedPlan>) {
+        let plan = cached.plan.head().id;
+        // A terminal plan has no further transitions.
+        if cached.plan.head().status().is_terminal() {
+            return;
+        }
+        let open = cached.plan.in_progress().map(Step::id);
+        let steps: Vec<StepId> = open.chain(under_review(&cached.plan)).collect();
+        let (weight, size) = (cached.bytes, cached.plan.steps().len());
+        let entry = match weight > MAX_BYTES || size > MAX_STEPS {
+            // Too large. A count above `OFTEN` prevents another replay.
+            true => CacheEntry::LongTrail(OFTEN + 1),
+            false => CacheEntry::Plan(cached),
+        };
+        self.insert(tenant, plan, &steps, entry);
+    }
+
+    fn insert(&self, tenant: &Arc<str>, plan: PlanId, steps: &[StepId], entry: CacheEntry) {
+        let mut generations = self.lock();
+        let generation = generations.make_room();
+        let (size, weight) = entry.size();
+        generation.steps += size;
+        generation.bytes += weight;
+        for step in steps {
+            generation.of_step.insert(*step, plan);
+        }
+        generation.plans.insert(plan, (Arc::clone(tenant), entry));
+    }
+
+    /// Evicts a plan.
+    pub(crate) fn evict(&self, tenant: &Arc<str>, plan: PlanId) {
+        drop(self.take(tenant, PlanKey::Plan(plan)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations> {
+        // A panic leaves at worst a missing or stale entry, and both are allowed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CacheEntry {
+    /// Number of steps, and bytes of audit trail.
+    fn size(&self) -> (usize, usize) {
+        match self {
+            CacheEntry::LongTrail(_) => (0, 0),
+            CacheEntry::Plan(cached) => (cached.plan.steps().len(), cached.bytes),
+        }
+    }
+}
+
+/// The step that awaits a review.
+fn under_review(plan: &Plan) -> Option<StepId> {
+    match &plan.head().state {
+        PlanState::AwaitingReview { step, .. } => Some(*step),
+        PlanState::Planning
+        | PlanState::Executing
+        | PlanState::Stalled { .. }
+        | PlanState::Completed { .. }
+        | PlanState::Failed { .. } => None,
+    }
+}
+
+impl Generations {
+    /// The new generation, with room for one more entry.
+    fn make_room(&mut self) -> &mut Generation {
+        if self.new.is_full() {
+            self.old = std::mem::take(&mut self.new);
+        }
+        &mut self.new
+    }
+}
+
+impl Generation {
+    fn is_full(&self) -> bool {
+        self.plans.len() >= MAX_PLANS
+            || self.of_step.len() >= MAX_STEPS
+            || self.steps >= MAX_STEPS
+            || self.bytes >= MAX_BYTES
+    }
+
+    fn take(&mut self, tenant: &Arc<str>, by: PlanKey) -> Option<(PlanId, CacheEntry)> {
+        let plan = match by {
+            PlanKey::Plan(plan) => plan,
+            PlanKey::Step(step) => *self.of_step.get(&step)?,
+        };
+        // Ids are unique only within a tenant.
+        let (owner, _) = self.plans.get(&plan)?;
+        if owner != tenant {
+            return None;
+        }
+        let (_, entry) = self.plans.remove(&plan)?;
+        let (size, weight) = entry.size();
+        self.steps = self.steps.saturating_sub(size);
+        self.bytes = self.bytes.saturating_sub(weight);
+        Some((plan, entry))
+    }
+}
+
+/// Use of the cache by one transaction.
+pub(crate) struct CacheSession {
+    cache: PlanCache,
+    tenant: Arc<str>,
+    /// Whether the cache was consulted. Once per transaction: a miss stays a miss.
+    consulted: bool,
+    /// Whether the plan came from the cache, without a read from the database.
+    hit: bool,
+    /// The whole plan of this transition: from the cache, replayed from its events, or created
+    /// here.
+    plan: Option<Box<CachedPlan>>,
+    /// On a miss: the number of earlier transitions of the plan that did not load its audit trail.
+    misses: Option<u32>,
+    /// The entry to cache at commit if the whole plan is not known.
+    long_trail: Option<(PlanId, Vec<StepId>, u32)>,
+}
+
+/// What a transaction must do to get the whole plan.
+pub(crate) enum Lookup {
+    /// Nothing: it is known, or it will not be.
+    Done,
+    /// Replay its audit trail, if that is within the limit, because further transitions are likely.
+    Replay(PlanKey, Limit),
+}
+
+impl CacheSession {
+    pub(crate) fn new(cache: PlanCache, tenant: Arc<str>) -> Self {
+        Self {
+            cache,
+            tenant,
+            consulted: false,
+            hit: false,
+            plan: None,
+            misses: None,
+            long_trail: None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn after_hit() -> Self {
+        Self {
+            hit: true,
+            ..Self::new(PlanCache::default(), "a".into())
+        }
+    }
+
+    /// Whether the plan came from the cache, without a read from the database.
+    pub(crate) fn was_hit(&self) -> bool {
+        self.hit
+    }
+
+    /// Looks up a plan.
+    pub(crate) fn look_up(&mut self, key: PlanKey) -> Lookup {
+        if std::mem::replace(&mut self.consulted, true) {
+            return Lookup::Done;
+        }
+        match self.cache.take(&self.tenant, key) {
+            Some((_, CacheEntry::Plan(cached))) => {
+                self.hit = true;
+                self.plan = Some(cached);
+                Lookup::Done
+            }
+            Some((plan, CacheEntry::LongTrail(misses))) => {
+                self.misses = Some(misses.saturating_add(1));
+                if misses == OFTEN {
+                    Lookup::Replay(PlanKey::Plan(plan), LONG)
+                } else {
+                    Lookup::Done
+                }
+            }
+            None => {
+                self.misses = Some(0);
+                Lookup::Replay(key, SHORT)
+            }
+        }
+    }
+
+    /// Keeps a plan that was replayed from its audit trail of this many bytes. A trail that cannot
+    /// be replayed is ignored: the caller reads the rows, and the error names the corrupt one.
+    pub(crate) fn replay(&mut self, trail: &[Entry], due: Option<Timestamp>, bytes: usize) {
+        let events = trail.iter().map(|entry| (&entry.event, entry.at));
+        let has_skills = trail.iter().any(|entry| starts_a_skill(&entry.event));
+        self.plan = Plan::replay(events).ok().map(|plan| {
+            Box::new(CachedPlan {
+                plan,
+                bytes,
+                due: due.map_or(DueTime::Never, DueTime::At),
+                has_skills,
+            })
+        });
+    }
+
+    /// The whole plan, if it is known and is the one that is meant.
+    pub(crate) fn plan(&self, key: PlanKey) -> Option<&Plan> {
+        let plan = &self.plan.as_ref()?.plan;
+        let is_meant = match key {
+            PlanKey::Plan(id) => plan.head().id == id,
+            PlanKey::Step(id) => plan.step(id).is_some(),
+        };
+        is_meant.then_some(plan)
+    }
+
+    /// The whole plan, if it is known and has no skill executions, whose output notes are not part
+    /// of the audit trail.
+    pub(crate) fn plan_without_skills(&self, id: PlanId) -> Option<&Plan> {
+        let cached = self.plan.as_ref().filter(|cached| !cached.has_skills)?;
+        (cached.plan.head().id == id).then_some(&cached.plan)
+    }
+
+    /// Keeps a plan that this transaction creates.
+    pub(crate) fn create(&mut self, plan: Plan, bytes: usize) {
+        self.plan = Some(CachedPlan::created(plan, bytes));
+        self.consulted = true;
+    }
+
+    /// Applies a commit to the plan; `bytes` is the length of its audit entries. Returns whether
+    /// the due time must be written.
+    pub(crate) fn apply(&mut self, commit: &Commit<'_>, bytes: usize) -> bool {
+        let mut write_due = true;
+        self.plan = self.plan.take().and_then(|mut cached| {
+            write_due = cached.due.update(commit.due, commit.quiet_until());
+            let applied = cached.plan.apply_all(commit.events, commit.at);
+            cached.bytes += bytes;
+            cached.has_skills |= commit.events.iter().any(starts_a_skill);
+            // If the result is not the committed head, the plan is not cached.
+            (applied.is_ok() && cached.plan.head() == commit.head).then_some(cached)
+        });
+        self.long_trail = self.misses.map(|misses| {
+            // The steps by which the next transition can look it up.
+            let steps = commit.steps.iter().map(|after| after.step.id()).collect();
+            (commit.head.id, steps, misses)
+        });
+        write_due
+    }
+
+    /// Updates the cache after the commit: evicts the plans that were changed, and caches the plan
+    /// of this transition.
+    pub(crate) fn committed(self, changed: &[Changed]) {
+        for changed in changed {
+            if let Subject::Plan(plan) = &changed.what {
+                self.cache.evict(&changed.tenant, *plan);
+            }
+        }
+        match (self.plan, self.long_trail) {
+            (Some(cached), _) => self.cache.put(&self.tenant, cached),
+            (None, Some((plan, steps, misses))) => {
+                let entry = CacheEntry::LongTrail(misses);
+                self.cache.insert(&self.tenant, plan, &steps, entry);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onward_core::StepType;
+    use onward_core::event::Created;
+    use onward_core::id::ClaimToken;
+    use onward_core::plan::Brief;
+    use onward_core::policy::OnStall;
+    use onward_core::step::{Claim, NewStep};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn id(number: usize) -> Uuid {
+        Uuid::from_u128(number as u128)
+    }
+
+    /// A plan with one step in progress; both have this number as their id.
+    fn plan(number: usize, bytes: usize) -> Box<CachedPlan> {
+        let step = NewStep {
+            id: StepId::new(id(number)),
+            step_type: StepType::Search,
+            title: None,
+            instructions: "Look".to_owned(),
+            depends_on: Vec::new(),
+            stall_threshold: None,
+            max_attempts: 3,
+        };
+        let created = Created {
+            plan: PlanId::new(id(number)),
+            brief: Brief {
+                name: "Tides".to_owned(),
+                research_question: "Why twice a day?".to_owned(),
+                design_rationale: None,
+                output_formatting_notes: None,
+            },
+            steps: vec![step],
+            branches: Vec::new(),
+            stall_threshold: None,
+            on_stall: OnStall::default(),
+            session: None,
+        };
+        let at = Timestamp::from_millis(0);
+        let mut plan = Plan::from_created(&created, at);
+        let started = Event::StepStarted {
+            step: StepId::new(id(number)),
+            claim: Claim {
+                attempt: 1,
+                token: ClaimToken::new("t"),
+                session: None,
+            },
+        };
+        plan.apply(&started, at).unwrap();
+        CachedPlan::created(plan, bytes)
+    }
+
+    fn is_cached(cache: &PlanCache, tenant: &str, by: PlanKey) -> bool {
+        cache.take(&tenant.into(), by).is_some()
+    }
+
+    #[test]
+    fn finds_a_plan_by_id_or_step_and_takes_it_out() {
+        let cache = PlanCache::default();
+        let (by_plan, by_step) = (
+            PlanKey::Plan(PlanId::new(id(1))),
+            PlanKey::Step(StepId::new(id(1))),
+        );
+        cache.put(&"a".into(), plan(1, 10));
+        assert!(is_cached(&cache, "a", by_step));
+        assert!(!is_cached(&cache, "a", by_plan), "a lookup takes it out");
+        cache.put(&"a".into(), plan(1, 10));
+        assert!(is_cached(&cache, "a", by_plan));
+        assert!(!is_cached(&cache, "a", by_step));
+    }
+
+    #[test]
+    fn writes_the_due_time_only_if_the_stored_one_is_not_sufficient() {
+        let at = Timestamp::from_millis;
+        let mut due_time = DueTime::Never;
+        // Commit, end of the quiet period, whether `due` is written, and the cached due time after
+        // it.
+        for (due, until, written, known) in [
+            (Due::Unchanged, 10, false, DueTime::Never),
+            (Due::By(at(100)), 10, true, DueTime::At(at(100))),
+            (Due::By(at(110)), 20, false, DueTime::At(at(100))),
+            (Due::By(at(100)), 30, false, DueTime::At(at(100))),
+            (Due::By(at(90)), 40, true, DueTime::At(at(90))),
+            (Due::Unchanged, 50, false, DueTime::At(at(90))),
+            // A sweep may be running, and may change the due time.
+            (Due::By(at(200)), 90, true, DueTime::Unknown),
+            (Due::By(at(300)), 95, true, DueTime::Unknown),
+            (Due::At(at(150)), 96, true, DueTime::At(at(150))),
+            (Due::Never, 97, true, DueTime::Never),
+        ] {
+            assert_eq!(due_time.update(due, Some(at(until))), written, "{due:?}");
+            assert_eq!(due_time, known, "{due:?}");
+        }
+        let mut due_time = DueTime::At(at(100));
+        assert!(
+            due_time.update(Due::By(at(200)), None),
+            "without a quiet period"
+        );
+    }
+
+    #[test]
+    fn does_not_return_the_plan_of_another_tenant() {
+        let cache = PlanCache::default();
+        cache.put(&"a".into(), plan(1, 10));
+        for by in [
+            PlanKey::Plan(PlanId::new(id(1))),
+            PlanKey::Step(StepId::new(id(1))),
+        ] {
+            assert!(!is_cached(&cache, "b", by));
+        }
+        assert!(is_cached(&cache, "a", PlanKey::Plan(PlanId::new(id(1)))));
+    }
+
+    #[test]
+    fn evicts_plans_that_were_not_used_recently() {
+        let cache = PlanCache::default();
+        let tenant: Arc<str> = "a".into();
+        for number in 0..10 * MAX_PLANS {
+            cache.put(&tenant, plan(number, 10));
+            // This plan is in constant use.
+            let first = PlanKey::Plan(PlanId::new(id(0)));
+            let (_, entry) = cache.take(&tenant, first).unwrap();
+            let CacheEntry::Plan(first) = entry else {
+                panic!("the whole plan was cached")
+            };
+            cache.put(&tenant, first);
+        }
+        let generations = cache.lock();
+        let kept = generations.new.plans.len() + generations.old.plans.len();
+        assert!(kept <= 2 * MAX_PLANS, "{kept}");
+    }
+
+    #[test]
+    fn limits_the_total_size_of_cached_plans() {
+        let cache = PlanCache::default();
+        for number in 0..100 {
+            cache.put(&"a".into(), plan(number, MAX_BYTES / 16));
+            let generations = cache.lock();
+            let bytes = generations.new.bytes + generations.old.bytes;
+            assert!(bytes <= 2 * MAX_BYTES, "{bytes}");
+        }
+        let last = PlanKey::Plan(PlanId::new(id(99)));
+        assert!(is_cached(&cache, "a", last));
+        cache.put(&"a".into(), plan(100, MAX_BYTES + 1));
+        let heavy = PlanKey::Plan(PlanId::new(id(100)));
+        let heavy = cache.take(&"a".into(), heavy);
+        assert!(matches!(heavy, Some((_, CacheEntry::LongTrail(_)))));
+    }
+}

@@ -1,0 +1,233 @@
+//! Context for an agent that resumes a plan or a step: rows with the sizes of their texts, and the
+//! texts that the caller requests.
+//!
+//! The caller selects the texts that fit its size budget, so no text is read and then discarded
+//! because of its length.
+
+use onward_core::id::{ArtifactId, SessionId};
+use onward_core::step::FailReason;
+use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
+use serde_json::Value as Json;
+
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::event::{self, Entry};
+use crate::row::step;
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{Row, first, params};
+
+/// A step without the texts of its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepBrief {
+    /// Step id.
+    pub id: StepId,
+    /// Position in the plan.
+    pub order: u32,
+    /// Kind of work.
+    pub step_type: StepType,
+    /// Short title.
+    pub title: Option<String>,
+    /// Status.
+    pub status: StepStatus,
+    /// Current attempt number.
+    pub attempt: u32,
+    /// Reason of the failure.
+    pub failure: Option<FailReason>,
+    /// Confidence of the agent in the result.
+    pub confidence: Option<f64>,
+    /// Length of the result summary, in bytes.
+    pub summary_bytes: Option<u64>,
+    /// Length of the structured result, in bytes.
+    pub data_bytes: Option<u64>,
+}
+
+/// Selection and direction of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Briefs {
+    /// Steps before an order, nearest first.
+    Below(PlanId, u32),
+    /// Steps from an order on, in order.
+    From(PlanId, u32),
+    /// Completed steps before an order, nearest first.
+    CompletedBelow(PlanId, u32),
+    /// Completed dependencies of a step before an order, last first.
+    CompletedNeeded(StepId, u32),
+}
+
+/// The beginning of an artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Artifact id.
+    pub id: ArtifactId,
+    /// Step that it belongs to.
+    pub step: Option<StepId>,
+    /// `note`, `late_result`, ….
+    pub kind: String,
+    /// Title.
+    pub title: String,
+    /// First characters of the content.
+    pub excerpt: String,
+    /// Whether the content is longer.
+    pub is_truncated: bool,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+/// An audit trail entry, with its details if they are short.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recent {
+    /// Sequence number in the plan.
+    pub seq: u64,
+    /// Time of the event.
+    pub at: Timestamp,
+    /// Who caused it.
+    pub actor: String,
+    /// Session of the agent.
+    pub session: Option<SessionId>,
+    /// Name of the event.
+    pub name: String,
+    /// Step that it concerns.
+    pub step: Option<StepId>,
+    /// Details, if they are short.
+    pub details: Option<Json>,
+}
+
+/// Reads of bounded context: steps with text sizes, and the requested texts.
+pub struct Contexts<'t>(pub &'t mut Tx);
+
+impl Contexts<'_> {
+    /// Steps of a plan, without the texts of their results.
+    pub async fn briefs(&mut self, which: Briefs, limit: u32) -> Result<Vec<StepBrief>, Error> {
+        let (name, params) = match which {
+            Briefs::Below(plan, order) => {
+                (Query::BriefsBelow, params![plan.as_uuid(), order, limit])
+            }
+            Briefs::From(plan, order) => (Query::BriefsFrom, params![plan.as_uuid(), order, limit]),
+            Briefs::CompletedBelow(plan, order) => (
+                Query::BriefsCompletedBelow,
+                params![plan.as_uuid(), order, limit],
+            ),
+            Briefs::CompletedNeeded(step, order) => (
+                Query::BriefsCompletedNeeded,
+                params![step.as_uuid(), order, limit],
+            ),
+        };
+        let rows = self.0.rows(name, params).await?;
+        rows.into_iter().map(brief).collect()
+    }
+
+    /// The summaries of these steps' results, in the same order.
+    pub async fn summaries(&mut self, ids: &[StepId]) -> Result<Vec<Option<String>>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| Statement::new(Query::StepSummary, params![id.as_uuid()]))
+            .collect();
+        let answers = self.0.ask(questions).await?.into_iter();
+        let read = |row: Row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            cells.maybe_string("result_summary")
+        };
+        answers
+            .map(|rows| Ok(first(Some(rows), read)?.flatten()))
+            .collect()
+    }
+
+    /// The structured results of these steps, in the same order.
+    pub async fn data(&mut self, ids: &[StepId]) -> Result<Vec<Option<Json>>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| Statement::new(Query::StepData, params![id.as_uuid()]))
+            .collect();
+        let answers = self.0.ask(questions).await?.into_iter();
+        let read = |row: Row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            cells.maybe_json("result")
+        };
+        answers
+            .map(|rows| Ok(first(Some(rows), read)?.flatten()))
+            .collect()
+    }
+
+    /// The beginnings of the artifacts of a plan: those of the given step first, then the newest.
+    pub async fn excerpts(
+        &mut self,
+        plan: PlanId,
+        step: Option<StepId>,
+        limit: u32,
+    ) -> Result<Vec<Excerpt>, Error> {
+        let step = step.map(|step| *step.as_uuid());
+        let params = params![plan.as_uuid(), step, limit];
+        let rows = self.0.rows(Query::ArtifactExcerpts, params).await?;
+        rows.into_iter().map(excerpt).collect()
+    }
+
+    /// The latest entries of the audit trail, newest first.
+    pub async fn recent(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Recent>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        let rows = self.0.rows(Query::EventsRecent, params).await?;
+        rows.into_iter().map(recent).collect()
+    }
+
+    /// Review requests and decisions about a step, newest first.
+    pub async fn reviews_of(
+        &mut self,
+        plan: PlanId,
+        step: StepId,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), step.as_uuid(), limit];
+        let rows = self.0.rows(Query::EventsOfReviews, params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+}
+
+fn brief(row: Row) -> Result<StepBrief, Error> {
+    let mut cells = row.cells("steps");
+    Ok(StepBrief {
+        id: StepId::new(cells.id("step_id")?),
+        order: cells.u32("step_order")?,
+        step_type: cells.word("step_type")?,
+        title: cells.maybe_string("title")?,
+        status: cells.word("status")?,
+        attempt: cells.u32("attempt")?,
+        failure: step::failure(&mut cells)?,
+        confidence: cells.maybe_real("result_confidence")?,
+        summary_bytes: cells.maybe_u64("summary_bytes")?,
+        data_bytes: cells.maybe_u64("data_bytes")?,
+    })
+}
+
+fn excerpt(row: Row) -> Result<Excerpt, Error> {
+    let mut cells = row.cells("artifacts");
+    let id = ArtifactId::new(cells.id("artifact_id")?);
+    let step = cells.maybe_id("step_id")?.map(StepId::new);
+    let kind = cells.string("artifact_type")?;
+    let title = cells.string("title")?;
+    let excerpt = cells.string("excerpt")?;
+    let bytes = u64::try_from(excerpt.len()).unwrap_or(u64::MAX);
+    Ok(Excerpt {
+        id,
+        step,
+        kind,
+        title,
+        excerpt,
+        is_truncated: cells.u64("content_bytes")? > bytes,
+        created_at: cells.at("created_at")?,
+    })
+}
+
+fn recent(row: Row) -> Result<Recent, Error> {
+    let mut cells = row.cells("events");
+    Ok(Recent {
+        seq: cells.u64("seq")?,
+        at: cells.at("at")?,
+        actor: cells.string("actor")?,
+        session: cells.maybe_text("session")?.map(SessionId::new),
+        name: cells.string("name")?,
+        step: cells.maybe_id("step_id")?.map(StepId::new),
+        details: cells.maybe_json("details")?,
+    })
+}

@@ -1,0 +1,434 @@
+//! Loading the facts of a command: only the rows that it needs, in one round trip.
+//!
+//! A write locks the plan from load to commit, so that no other caller can change it. A transition
+//! ([`crate::Store::advance`]) locks nothing: the version check at commit detects concurrent
+//! changes, and a cached plan is not queried at all.
+//!
+//! The lock is a separate statement, sent before the query: a statement that waited for the lock
+//! would still see the steps from before the wait.
+
+use onward_core::branch::Branch;
+use onward_core::decide::{OrderFacts, ReferencedStep, SkipTarget};
+use onward_core::id::{BranchId, SessionId};
+use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
+
+use super::cache::{self, PlanKey};
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::{branch, event, plan, step};
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{Cells, Row, first, ids, params};
+
+/// Data to load with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// Only the head of its plan.
+    Head,
+    /// Also its branches, because it may end.
+    Branches,
+    /// Also the step of the same plan that would be assigned next.
+    Ready,
+}
+
+/// A step with the head of its plan.
+#[derive(Debug, Clone)]
+pub struct StepFacts {
+    /// Head of the plan.
+    pub head: PlanHead,
+    /// The step.
+    pub step: Step,
+    /// Its branches in creation order, if requested.
+    pub branches: Vec<Branch>,
+    /// Whether another step depends on it.
+    pub needed: bool,
+    /// The first pending step of the plan without open dependencies, if requested.
+    pub ready: Option<Step>,
+}
+
+/// The steps of a plan that can be assigned.
+#[derive(Debug, Clone)]
+pub struct NextFacts {
+    /// Head of the plan.
+    pub head: PlanHead,
+    /// The first step with feedback that was not delivered to its agent.
+    pub undelivered: Option<Step>,
+    /// Steps past their own stall threshold, if requested, lowest order first.
+    pub stalled: Vec<Step>,
+    /// The first pending step without open dependencies.
+    pub ready: Option<Step>,
+}
+
+impl StepFacts {
+    /// The facts of a cached plan.
+    fn of(plan: &Plan, id: StepId, with: With) -> Option<Self> {
+        let branches = match with {
+            With::Head => &[],
+            With::Branches | With::Ready => plan.branches_after(id),
+        };
+        Some(Self {
+            head: plan.head().clone(),
+            step: plan.step(id)?.clone(),
+            branches: branches.to_vec(),
+            needed: plan.has_dependents(id),
+            ready: plan.ready().filter(|_| with == With::Ready).cloned(),
+        })
+    }
+}
+
+impl NextFacts {
+    /// The facts of a cached plan.
+    fn of(plan: &Plan) -> Self {
+        Self {
+            head: plan.head().clone(),
+            undelivered: plan.undelivered().cloned(),
+            stalled: Vec::new(),
+            ready: plan.ready().cloned(),
+        }
+    }
+}
+
+/// Data to load for a modification, besides the head of the plan.
+#[derive(Debug, Clone, Default)]
+pub struct Lookup {
+    /// A step.
+    pub step: Option<StepId>,
+    /// Also the steps that depend on that step, and the branches that reference it.
+    pub references: bool,
+    /// Steps by order.
+    pub orders: Vec<u32>,
+    /// The target of a branch, by id.
+    pub target: Option<StepId>,
+    /// The number of branches of the step with this order.
+    pub branches_after: Option<u32>,
+    /// The ids of all steps.
+    pub list: bool,
+}
+
+/// Result of a [`Lookup`].
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// The step, if it belongs to this plan.
+    pub step: Option<Step>,
+    /// Steps that depend on it.
+    pub dependents: Vec<StepId>,
+    /// Branches that reference it.
+    pub needed_by: Vec<BranchId>,
+    /// Steps by order.
+    pub orders: OrderFacts,
+    /// The target of a branch.
+    pub target: Option<ReferencedStep>,
+    /// Number of branches of the step.
+    pub branches_after: usize,
+    /// All steps, in order.
+    pub list: Vec<StepId>,
+}
+
+/// Facts for decisions.
+pub struct Facts<'t>(pub &'t mut Tx);
+
+impl Facts<'_> {
+    /// Head of a plan, locked until the commit.
+    pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
+        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
+        questions.push(Statement::new(Query::PlanFacts, params![id.as_uuid()]));
+        let mut answers = self.0.ask(questions).await?;
+        let head = answers.pop().unwrap_or_default().into_iter().next();
+        head.map(|row| self.head(&mut row.cells("plans")))
+            .transpose()
+    }
+
+    /// The statement that locks a plan until the commit, if one is needed.
+    fn hold(&self, query: Query, id: uuid::Uuid) -> Vec<Statement> {
+        let held = self
+            .0
+            .must_lock()
+            .then(|| Statement::new(query, params![id]));
+        held.into_iter().collect()
+    }
+
+    /// Reads the head of a plan and records its version.
+    fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
+        let (head, about) = plan::head_and_about(cells)?;
+        self.0
+            .versions
+            .record_read(head.id, plan::Known::of(&head, about));
+        Ok(head)
+    }
+
+    /// The whole plan, unless it must be locked or its audit trail is too long. It comes from the
+    /// cache, or is replayed from its audit trail in one round trip, because the next transition
+    /// will need it.
+    async fn whole_plan(&mut self, key: PlanKey) -> Result<Option<&Plan>, Error> {
+        if self.0.must_lock() {
+            return Ok(None);
+        }
+        let Some(cache) = &mut self.0.cache else {
+            return Ok(None);
+        };
+        if let cache::Lookup::Replay(key, limit) = cache.look_up(key) {
+            self.replay(key, limit).await?;
+        }
+        let Tx {
+            cache, versions, ..
+        } = &mut *self.0;
+        let Some(plan) = cache.as_ref().and_then(|cache| cache.plan(key)) else {
+            return Ok(None);
+        };
+        let known = plan::Known::of(plan.head(), plan::About::of(plan.updated_at()));
+        versions.record_read(plan.head().id, known);
+        Ok(Some(plan))
+    }
+
+    /// Replays a plan from its audit trail, if that is within the limit.
+    async fn replay(&mut self, key: PlanKey, limit: cache::Limit) -> Result<(), Error> {
+        let (query, id) = match key {
+            PlanKey::Plan(plan) => (Query::TrailOfPlan, *plan.as_uuid()),
+            PlanKey::Step(step) => (Query::TrailOfStep, *step.as_uuid()),
+        };
+        let params = params![id, limit.events, limit.bytes];
+        let rows = self.0.rows(query, params).await?;
+        let bytes = rows.iter().map(Row::bytes).sum();
+        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_and_due).collect();
+        let (trail, due): (Vec<_>, Vec<_>) = trail.unwrap_or_default().into_iter().unzip();
+        if let Some(cache) = &mut self.0.cache {
+            cache.replay(&trail, due.first().copied().flatten(), bytes);
+        }
+        Ok(())
+    }
+
+    /// A step and the head of its plan, locked until the commit, with the requested data.
+    pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
+        if let Some(plan) = self.whole_plan(PlanKey::Step(id)).await? {
+            return Ok(StepFacts::of(plan, id, with));
+        }
+        let name = match with {
+            With::Head | With::Branches => Query::StepFacts,
+            With::Ready => Query::StepFactsAndReady,
+        };
+        let mut questions = self.hold(Query::PlanOfStepHeld, *id.as_uuid());
+        questions.push(Statement::new(name, params![id.as_uuid()]));
+        let mut rows = self
+            .0
+            .ask(questions)
+            .await?
+            .pop()
+            .unwrap_or_default()
+            .into_iter();
+        let Some(row) = rows.next() else {
+            return Ok(None);
+        };
+        let mut cells = row.cells("plans");
+        let head = self.head(&mut cells)?;
+        let Some(step) = step::beside(&mut cells)? else {
+            return Ok(None);
+        };
+        let needed = cells.flag("needed")?;
+        let mut facts = StepFacts {
+            head,
+            step,
+            branches: Vec::new(),
+            needed,
+            ready: None,
+        };
+        if with != With::Head {
+            let mut branches: Vec<_> = branch::beside(&mut cells)?.into_iter().collect();
+            for row in rows {
+                branches.extend(branch::beside(&mut row.cells("plans"))?);
+            }
+            branches.sort_unstable_by_key(|(_, ordinal)| *ordinal);
+            let branches = branches.into_iter();
+            facts.branches = branches.map(|(branch, _)| branch).collect();
+        }
+        if with == With::Ready {
+            facts.ready = step::beside(&mut cells)?;
+        }
+        Ok(Some(facts))
+    }
+
+    /// The steps of a plan that can be assigned; locks the plan until the commit. Includes the
+    /// steps past their stall threshold at `stalled_at`, if given.
+    pub async fn next_of(
+        &mut self,
+        id: PlanId,
+        stalled_at: Option<Timestamp>,
+    ) -> Result<Option<NextFacts>, Error> {
+        if stalled_at.is_none()
+            && let Some(plan) = self.whole_plan(PlanKey::Plan(id)).await?
+        {
+            return Ok(Some(NextFacts::of(plan)));
+        }
+        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
+        let ahead = questions.len();
+        questions.push(Statement::new(Query::NextFacts, params![id.as_uuid()]));
+        if let Some(now) = stalled_at {
+            questions.push(Statement::new(
+                Query::StepsStalled,
+                params![id.as_uuid(), now],
+            ));
+        }
+        let mut answers = self.0.ask(questions).await?.into_iter().skip(ahead);
+        let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
+            return Ok(None);
+        };
+        let mut cells = row.cells("plans");
+        Ok(Some(NextFacts {
+            head: self.head(&mut cells)?,
+            undelivered: step::beside(&mut cells)?,
+            ready: step::beside(&mut cells)?,
+            stalled: step::steps(answers.next().unwrap_or_default())?,
+        }))
+    }
+
+    /// The first pending step whose open dependencies are all among `ended`.
+    pub async fn ready_without(&mut self, ended: &[StepId]) -> Result<Option<Step>, Error> {
+        let questions = ended
+            .iter()
+            .map(|id| Statement::new(Query::StepsWaitingFor, params![id.as_uuid()]))
+            .collect();
+        let mut first: Option<Step> = None;
+        for row in self.0.ask(questions).await?.into_iter().flatten() {
+            let (step, open) = step::step_and_open(row)?;
+            let waits = step.spec.depends_on.iter();
+            let freed = waits.filter(|needed| ended.contains(needed)).count();
+            let is_free = usize::try_from(open).unwrap_or(usize::MAX) <= freed;
+            if is_free && first.as_ref().is_none_or(|first| step.order < first.order) {
+                first = Some(step);
+            }
+        }
+        Ok(first)
+    }
+
+    /// Target of a `skip_to`, and the pending steps that it skips.
+    pub async fn landing(
+        &mut self,
+        id: PlanId,
+        after: u32,
+        target: StepId,
+    ) -> Result<(SkipTarget, Vec<Step>), Error> {
+        let questions = vec![
+            Statement::new(Query::StepPlace, params![id.as_uuid(), target.as_uuid()]),
+            Statement::new(
+                Query::StepsPendingBetween,
+                params![id.as_uuid(), after, target.as_uuid()],
+            ),
+        ];
+        let mut answers = self.0.ask(questions).await?.into_iter();
+        let Some(place) = first(answers.next(), place)? else {
+            return Ok((SkipTarget::Missing, Vec::new()));
+        };
+        let between = step::steps(answers.next().unwrap_or_default())?;
+        let landing = SkipTarget::Found {
+            order: place.order,
+            status: place.status,
+            pending_between: between.iter().map(Step::id).collect(),
+        };
+        Ok((landing, between))
+    }
+
+    /// Head of a plan, locked until the commit, with its steps past their own stall threshold.
+    pub async fn stalls_of(
+        &mut self,
+        id: PlanId,
+        now: Timestamp,
+    ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
+        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
+        let ahead = questions.len();
+        questions.push(Statement::new(Query::PlanFacts, params![id.as_uuid()]));
+        questions.push(Statement::new(
+            Query::StepsStalled,
+            params![id.as_uuid(), now],
+        ));
+        let mut answers = self.0.ask(questions).await?.into_iter().skip(ahead);
+        let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
+            return Ok(None);
+        };
+        let head = self.head(&mut row.cells("plans"))?;
+        Ok(Some((
+            head,
+            step::steps(answers.next().unwrap_or_default())?,
+        )))
+    }
+
+    /// All steps of a plan that are in progress.
+    pub async fn in_progress(&mut self, id: PlanId) -> Result<Vec<Step>, Error> {
+        step::steps(
+            self.0
+                .rows(Query::StepsInProgress, params![id.as_uuid()])
+                .await?,
+        )
+    }
+
+    /// Whether a session has resumed the plan before.
+    pub async fn has_resumed(&mut self, id: PlanId, session: &SessionId) -> Result<bool, Error> {
+        let params = params![id.as_uuid(), session.as_str()];
+        Ok(!self.0.rows(Query::ResumedSession, params).await?.is_empty())
+    }
+
+    /// Loads the data for a modification, besides the head of the plan.
+    pub async fn look_up(&mut self, id: PlanId, what: &Lookup) -> Result<Found, Error> {
+        let plan = id.as_uuid();
+        let mut questions: Vec<Statement> = Vec::new();
+        let by_id = |query, id: StepId| Statement::new(query, params![id.as_uuid()]);
+        if let Some(step) = what.step {
+            questions.push(by_id(Query::Step, step));
+            if what.references {
+                questions.push(by_id(Query::Dependents, step));
+                questions.push(by_id(Query::BranchesNeeding, step));
+            }
+        }
+        if let Some(target) = what.target {
+            questions.push(Statement::new(
+                Query::StepPlace,
+                params![plan, target.as_uuid()],
+            ));
+        }
+        if let Some(order) = what.branches_after {
+            questions.push(Statement::new(Query::BranchesCount, params![plan, order]));
+        }
+        if what.list {
+            questions.push(Statement::new(Query::StepIds, params![plan]));
+        }
+        for order in &what.orders {
+            questions.push(Statement::new(Query::StepAt, params![plan, *order]));
+        }
+        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut found = Found::default();
+        if what.step.is_some() {
+            let step = first(answers.next(), step::step)?;
+            found.step = step.filter(|(owner, _)| *owner == id).map(|(_, step)| step);
+            if what.references {
+                let dependents = ids(answers.next(), "dependencies", "step_id")?;
+                found.dependents = dependents.map(StepId::new).collect();
+                let needed_by = ids(answers.next(), "branch_needs", "branch_id")?;
+                found.needed_by = needed_by.map(BranchId::new).collect();
+            }
+        }
+        if what.target.is_some() {
+            found.target = first(answers.next(), place)?;
+        }
+        if what.branches_after.is_some() {
+            let count = first(answers.next(), |row| row.cells("branches").u32("branches"))?;
+            found.branches_after = count.map_or(0, |count| usize::try_from(count).unwrap_or(0));
+        }
+        if what.list {
+            let list = ids(answers.next(), "steps", "step_id")?;
+            found.list = list.map(StepId::new).collect();
+        }
+        for rows in answers {
+            if let Some(step) = first(Some(rows), place)? {
+                found.orders.insert(step.order, step);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn place(row: Row) -> Result<ReferencedStep, Error> {
+    let mut cells = row.cells("steps");
+    Ok(ReferencedStep {
+        id: StepId::new(cells.id("step_id")?),
+        order: cells.u32("step_order")?,
+        status: cells.word("status")?,
+    })
+}

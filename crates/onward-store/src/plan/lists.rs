@@ -1,0 +1,168 @@
+//! Lists of plans by status and by full-text search, and plan counts.
+//!
+//! One index has the order of the lists and another one the words, so only displayed plans are
+//! read. The core splits a plan's text into words.
+
+use onward_core::{PlanId, PlanStatus, Timestamp};
+use uuid::Uuid;
+
+use crate::backend::Syntax;
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::plan::{self, Sheet};
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{Row, first, params};
+
+/// End of a page of plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanCursor {
+    /// Last change of the last plan on the page.
+    pub updated_at: Timestamp,
+    /// Id of that plan.
+    pub plan: PlanId,
+}
+
+/// Number of plans in a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanCount {
+    /// The status.
+    pub status: PlanStatus,
+    /// Number of plans.
+    pub plans: u64,
+    /// Total number of their steps.
+    pub steps: u64,
+}
+
+/// A plan in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The plan.
+    pub sheet: Sheet,
+    /// Whether one of its steps is past its stall threshold.
+    pub stalled: bool,
+}
+
+/// Lists of plans.
+pub struct PlanLists<'t>(pub &'t mut Tx);
+
+impl PlanLists<'_> {
+    /// Plans in these statuses after the cursor, most recent change first.
+    pub async fn list_plans(
+        &mut self,
+        statuses: &[PlanStatus],
+        behind: Option<PlanCursor>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Listed>, Error> {
+        let (at, id) = place(behind);
+        let ask = |status: &PlanStatus| {
+            Statement::new(Query::PlansIn, params![at, id, now, limit, status.as_str()])
+        };
+        let questions = statuses.iter().map(ask).collect();
+        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let plans: Result<Vec<Listed>, Error> = rows.map(listed).collect();
+        let mut plans = plans?;
+        plans.sort_by(|one, other| {
+            let key = |listed: &Listed| (listed.sheet.updated_at, listed.sheet.head.id);
+            key(other).cmp(&key(one))
+        });
+        plans.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(plans)
+    }
+
+    /// Plans in these statuses after the cursor whose name and question contain all these words,
+    /// most recent change first. Reads all plans that contain the words, so the caller must know
+    /// that there are few.
+    pub async fn plans_with(
+        &mut self,
+        words: &[String],
+        statuses: &[PlanStatus],
+        behind: Option<PlanCursor>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Listed>, Error> {
+        let (at, id) = place(behind);
+        let statuses: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
+        let (statuses, asked) = (statuses.join(" "), self.beginnings(words));
+        let params = params![at, id, now, limit, statuses, asked];
+        let rows = self.0.rows(Query::PlansFound, params).await?;
+        rows.into_iter().map(listed).collect()
+    }
+
+    /// Number of plans that contain all these words, counted up to `most`.
+    pub async fn count_plans_with(&mut self, words: &[String], most: u32) -> Result<u64, Error> {
+        let asked = self.beginnings(words);
+        let rows = self
+            .0
+            .rows(Query::PlansWithWords, params![asked, most])
+            .await?;
+        let count = first(Some(rows), |row| row.cells("plan_words").u64("plans"))?;
+        Ok(count.unwrap_or(0))
+    }
+
+    /// The words as a full-text query for this database: all of them, each as a prefix. A word
+    /// contains only letters, digits and marks, so it cannot contain a quote.
+    fn beginnings(&self, words: &[String]) -> String {
+        let Syntax {
+            quote, prefix, and, ..
+        } = self.0.syntax();
+        let word = |word: &String| format!("{quote}{word}{quote}{prefix}");
+        words.iter().map(word).collect::<Vec<_>>().join(and)
+    }
+
+    /// Number of plans in each status.
+    pub async fn count_plans(&mut self) -> Result<Vec<PlanCount>, Error> {
+        let rows = self.0.rows(Query::PlansByStatus, params![]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("plans");
+                Ok(PlanCount {
+                    status: cells.word("status")?,
+                    plans: cells.u64("plans")?,
+                    steps: cells.u64("steps")?,
+                })
+            })
+            .collect()
+    }
+
+    /// Plans that ended before this instant, oldest first.
+    pub async fn plans_ended_before(
+        &mut self,
+        at: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let over = PlanStatus::ALL
+            .into_iter()
+            .filter(|status| status.is_terminal());
+        let ask = |status: PlanStatus| {
+            Statement::new(Query::PlansEndedBefore, params![at, limit, status.as_str()])
+        };
+        let questions = over.map(ask).collect();
+        let read = |row: Row| {
+            let mut cells = row.cells("plans");
+            let id = PlanId::new(cells.id("plan_id")?);
+            Ok((cells.at("updated_at")?, id))
+        };
+        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let plans: Result<Vec<(Timestamp, PlanId)>, Error> = rows.map(read).collect();
+        let mut plans = plans?;
+        plans.sort();
+        plans.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(plans.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+/// Start of a page.
+fn place(behind: Option<PlanCursor>) -> (Timestamp, Uuid) {
+    behind.map_or((Timestamp::MAX, Uuid::max()), |cursor| {
+        (cursor.updated_at, *cursor.plan.as_uuid())
+    })
+}
+
+fn listed(row: Row) -> Result<Listed, Error> {
+    let (sheet, stalled) = plan::sheet_and_stalled(row)?;
+    // A terminal plan is not stalled, whatever the state of its steps when it ended.
+    let stalled = stalled && !sheet.head.status().is_terminal();
+    Ok(Listed { sheet, stalled })
+}

@@ -1,0 +1,114 @@
+//! Steps in lists: one line each, a page at a time, found by an index.
+
+use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
+
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::step::{self, StepLine};
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{first, params};
+
+/// Selection of steps of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All steps.
+    All,
+    /// Steps in one status.
+    In(StepStatus),
+    /// Completed and skipped steps.
+    Done,
+    /// Steps past their own stall threshold at this instant.
+    StalledAt(Timestamp),
+}
+
+/// Lists of steps.
+pub struct Steps<'t>(pub &'t mut Tx);
+
+impl Steps<'_> {
+    /// Lines of steps after an order, in order.
+    pub async fn step_lines(
+        &mut self,
+        plan: PlanId,
+        which: Which,
+        behind: u32,
+        limit: u32,
+    ) -> Result<Vec<StepLine>, Error> {
+        let plan = plan.as_uuid();
+        let statement = match which {
+            Which::All => Statement::new(Query::StepLines, params![plan, behind, limit]),
+            // Steps in these two statuses are few, and have separate indexes.
+            Which::In(StepStatus::InProgress) => {
+                Statement::new(Query::StepLinesInProgress, params![plan, behind, limit])
+            }
+            Which::In(StepStatus::AwaitingInput) => {
+                Statement::new(Query::StepLinesAwaitingInput, params![plan, behind, limit])
+            }
+            Which::In(status) => Statement::new(
+                Query::StepLinesOfStatus,
+                params![plan, behind, limit, status.as_str()],
+            ),
+            Which::Done => Statement::new(Query::StepLinesDone, params![plan, behind, limit]),
+            Which::StalledAt(now) => {
+                Statement::new(Query::StepLinesStalled, params![plan, now, limit])
+            }
+        };
+        let rows = self.0.ask(vec![statement]).await?.pop().unwrap_or_default();
+        rows.into_iter().map(step::line).collect()
+    }
+
+    /// Lines of the given steps that exist, in order.
+    pub async fn lines_of(&mut self, ids: &[StepId]) -> Result<Vec<StepLine>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| Statement::new(Query::StepLine, params![id.as_uuid()]))
+            .collect();
+        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let lines: Result<Vec<StepLine>, Error> = rows.map(step::line).collect();
+        let mut lines = lines?;
+        lines.sort_by_key(|line| line.order);
+        Ok(lines)
+    }
+
+    /// The next step: one with undelivered feedback, or the first pending one without open
+    /// dependencies. Does not lock it.
+    pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {
+        let questions = vec![
+            Statement::new(Query::StepsUndelivered, params![plan.as_uuid()]),
+            Statement::new(Query::StepsReady, params![plan.as_uuid()]),
+        ];
+        let mut rows = self.0.ask(questions).await?.into_iter().flatten();
+        let step = rows.next().map(step::step).transpose()?;
+        Ok(step.map(|(_, step)| step))
+    }
+
+    /// Number of pending steps with open dependencies.
+    pub async fn count_blocked(&mut self, plan: PlanId) -> Result<u32, Error> {
+        let rows = self
+            .0
+            .rows(Query::StepsBlocked, params![plan.as_uuid()])
+            .await?;
+        let blocked = first(Some(rows), |row| row.cells("steps").u32("blocked"))?;
+        Ok(blocked.unwrap_or(0))
+    }
+
+    /// The next instant, from `now` on, at which a step of the plan exceeds its own stall
+    /// threshold.
+    pub async fn next_stall_at(
+        &mut self,
+        plan: PlanId,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let params = params![plan.as_uuid(), now];
+        let rows = self.0.rows(Query::StepNextStall, params).await?;
+        let at = first(Some(rows), |row| row.cells("steps").maybe_at("stalls_at"))?;
+        Ok(at.flatten())
+    }
+
+    /// Pending reviews of all plans, oldest first.
+    pub async fn open_reviews(&mut self, limit: u32) -> Result<Vec<(PlanId, Step)>, Error> {
+        let params = params![Timestamp::MIN, limit];
+        let rows = self.0.rows(Query::StepsReviewed, params).await?;
+        rows.into_iter().map(step::step).collect()
+    }
+}

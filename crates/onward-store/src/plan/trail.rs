@@ -1,0 +1,121 @@
+//! Reading the audit trail.
+
+use std::collections::HashMap;
+
+use onward_core::{Event, PlanId, StepId};
+
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::event::{self, Entry};
+use crate::tx::Tx;
+use crate::value::{first, params};
+
+/// Number of entries per query when a whole trail or commit is read.
+const PAGE: u32 = 256;
+
+/// Reads of the audit trail.
+pub struct AuditTrail<'t>(pub &'t mut Tx);
+
+impl AuditTrail<'_> {
+    /// Entries after a sequence number, oldest first.
+    pub async fn trail(
+        &mut self,
+        plan: PlanId,
+        behind: u64,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), behind, limit];
+        let rows = self.0.rows(Query::EventsAfter, params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+
+    /// All entries, oldest first.
+    pub async fn whole_trail(&mut self, plan: PlanId) -> Result<Vec<Entry>, Error> {
+        let mut all = Vec::new();
+        loop {
+            let behind = all.last().map_or(0, |last: &Entry| last.seq);
+            let page = self.trail(plan, behind, PAGE).await?;
+            let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The latest entries, newest first.
+    pub async fn latest(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), i64::MAX, limit];
+        let rows = self.0.rows(Query::EventsLatest, params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+
+    /// Entries up to a sequence number, newest first; only those with the given name, if any.
+    pub async fn trail_back(
+        &mut self,
+        plan: PlanId,
+        from: u64,
+        name: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let plan = plan.as_uuid();
+        let rows = match name {
+            Some(name) => {
+                let params = params![plan, from, limit, name];
+                self.0.rows(Query::EventsLatestNamed, params).await?
+            }
+            None => {
+                self.0
+                    .rows(Query::EventsLatest, params![plan, from, limit])
+                    .await?
+            }
+        };
+        rows.into_iter().map(event::entry).collect()
+    }
+
+    /// All entries of the commit that completed a step, oldest first; none if the step was not
+    /// completed.
+    pub async fn completion(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {
+        let rows = self
+            .0
+            .rows(Query::StepEndedCommit, params![step.as_uuid()])
+            .await?;
+        let ended = first(Some(rows), |row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            cells.u64("ended_commit")
+        })?;
+        let Some(commit_seq) = ended else {
+            return Ok(Vec::new());
+        };
+        let mut all: Vec<Entry> = Vec::new();
+        loop {
+            let behind = commit_seq.saturating_sub(1);
+            let behind = all.last().map_or(behind, |last| last.seq);
+            let page = self.trail(plan, behind, PAGE).await?;
+            let read = page.len();
+            let same = |entry: &Entry| entry.commit_seq == commit_seq;
+            let before = all.len();
+            all.extend(page.into_iter().take_while(same));
+            // Another commit begins, or the trail ends.
+            if all.len() - before < read || read < usize::try_from(PAGE).unwrap_or(usize::MAX) {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+/// The first event of the commit in which each step ended. A step ends only once.
+pub fn ended_commits(trail: &[Entry]) -> HashMap<StepId, u64> {
+    let mut ended = HashMap::new();
+    for entry in trail {
+        if let Event::StepCompleted { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepSkipped { step, .. } = &entry.event
+        {
+            ended.insert(*step, entry.commit_seq);
+        }
+    }
+    ended
+}

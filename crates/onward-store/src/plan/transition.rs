@@ -1,0 +1,358 @@
+//! A transition as data: a change of a plan, and the statements that write it, all or none.
+//!
+//! Nothing here reads or sends anything. The caller has computed the new rows. The statement that
+//! updates the plan's row requires the version that the decision is based on, and the primary key
+//! of the audit trail admits each sequence number once, so of two commits based on the same version
+//! of a plan the second one fails.
+
+use std::time::Duration;
+
+use onward_core::branch::{Branch, Effect};
+use onward_core::event::{Change, Created};
+use onward_core::search::index_text;
+use onward_core::step::NewStep;
+use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
+
+use crate::query::Query;
+use crate::row::event::{Author, Entry};
+use crate::row::plan::{About, Known, Sheet};
+use crate::row::{branch, event, plan, step};
+use crate::statement::Statement;
+use crate::value::params;
+
+/// Branch ordinals reserved per event, so that branches added later are evaluated later.
+pub(crate) const BRANCHES_PER_EVENT: u64 = 100_000;
+
+/// Longer than the statement timeout. A due time further ahead than this does not become due during
+/// a commit.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// A change of a plan.
+#[derive(Debug)]
+pub struct Commit<'a> {
+    /// Number of events that the plan had before.
+    pub before: u64,
+    /// Sequence number of the first event of the transaction, of which this may be a later part.
+    pub commit_seq: u64,
+    /// Head of the plan, with the events applied.
+    pub head: &'a PlanHead,
+    /// Steps whose state changed, with the events applied.
+    pub steps: &'a [StepAfter],
+    /// The events.
+    pub events: &'a [Event],
+    /// Time of the events.
+    pub at: Timestamp,
+    /// Author of the change.
+    pub author: &'a Author,
+    /// When the sweep must check the plan.
+    pub due: Due,
+}
+
+impl Commit<'_> {
+    /// No sweep changes a due time after this instant while the commit is being written.
+    pub(crate) fn quiet_until(&self) -> Option<Timestamp> {
+        self.at.checked_add(QUIET)
+    }
+}
+
+/// A step with its events applied.
+#[derive(Debug, Clone)]
+pub struct StepAfter {
+    /// The step.
+    pub step: Step,
+    /// When the step exceeds its stall threshold, if it is in progress.
+    pub stalls_at: Option<Timestamp>,
+    /// Whether its instructions changed.
+    pub rewritten: bool,
+    /// Whether it is known that no other step depends on it.
+    pub has_no_dependents: bool,
+    /// Whether it was only claimed or completed, and nothing else about it changed.
+    pub advanced: bool,
+}
+
+/// A step whose row contains only a claim and a result: no progress report, stall mark, undelivered
+/// feedback, review, skip or failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plain {
+    /// Number of superseded claims.
+    superseded: usize,
+}
+
+impl Plain {
+    /// `None` if the row contains more. If the values before and after some events are equal, the
+    /// step was claimed or completed and nothing else about it changed.
+    pub fn of(step: &Step) -> Option<Self> {
+        step::is_plain(step).then_some(Self {
+            superseded: step.superseded.len(),
+        })
+    }
+}
+
+/// When the sweep must check a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Keep the stored due time.
+    Unchanged,
+    /// At this instant, or at the stored due time if that is earlier.
+    By(Timestamp),
+    /// At this instant, replacing the stored due time.
+    At(Timestamp),
+    /// Never.
+    Never,
+}
+
+/// Updates the row of the plan, and checks its version. `known` is the row before the change. If
+/// an update writes to every index whose columns it sets, columns that an index depends on are set
+/// only if they change.
+pub(crate) fn plan_row(
+    commit: &Commit<'_>,
+    known: Option<&Known>,
+    updates_every_index: bool,
+) -> Vec<Statement> {
+    let id = commit.head.id;
+    let about = About::of(commit.at);
+    let mut statements = Vec::new();
+    if updates_every_index && known.is_none_or(|known| known.about != about) {
+        let params = params![id.as_uuid(), about.0];
+        statements.push(Statement::new(Query::PlanTouch, params).expecting(1));
+    }
+    let unchanged = known.is_some_and(|known| known.stays(commit.head));
+    let (query, mut params) = if updates_every_index && unchanged {
+        (Query::PlanUpdate, plan::counting(commit.head))
+    } else {
+        (Query::PlanMove, plan::changing(commit.head))
+    };
+    params.extend(params![commit.at, commit.before]);
+    statements.push(Statement::new(query, params).checking_version());
+    statements
+}
+
+/// Updates the rows of the steps.
+pub(crate) fn step_rows(commit: &Commit<'_>) -> impl Iterator<Item = Statement> {
+    commit.steps.iter().map(|after| {
+        let (query, row): (_, fn(&Step, _, _) -> _) = if after.advanced {
+            (Query::StepAdvance, step::advancing)
+        } else {
+            (Query::StepUpdate, step::changing)
+        };
+        let params = row(&after.step, after.stalls_at, commit.commit_seq);
+        Statement::new(query, params).expecting(1)
+    })
+}
+
+/// Adds the entries of the audit trail.
+pub(crate) fn audit_entries(commit: &Commit<'_>) -> impl Iterator<Item = Statement> {
+    let seqs = commit.before.saturating_add(1)..;
+    seqs.zip(commit.events).map(|(seq, event)| {
+        let entry = Entry {
+            seq,
+            commit_seq: commit.commit_seq,
+            at: commit.at,
+            author: commit.author.clone(),
+            event: event.clone(),
+        };
+        audit_entry(commit.head.id, &entry)
+    })
+}
+
+/// Adds an entry of the audit trail.
+pub(crate) fn audit_entry(plan: PlanId, entry: &Entry) -> Statement {
+    Statement::new(Query::EventInsert, event::inserted(plan, entry))
+}
+
+/// Sets when the sweep must check a plan. No sweep changes due times after `quiet` while this is
+/// being written.
+pub(crate) fn due_time(plan: PlanId, due: Due, quiet: Option<Timestamp>) -> Option<Statement> {
+    let id = plan.as_uuid();
+    Some(match due {
+        Due::Unchanged => return None,
+        Due::By(at) => {
+            let quiet = quiet.unwrap_or(Timestamp::MAX);
+            Statement::new(Query::DueSooner, params![id, at, quiet])
+        }
+        Due::At(at) => Statement::new(Query::DueSet, params![id, at]),
+        Due::Never => Statement::new(Query::DueClear, params![id]),
+    })
+}
+
+/// What most transitions do not need: new instructions, dependencies of ended steps, and changes to
+/// the lists of steps, branches and sessions.
+pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
+    let rewritten = commit.steps.iter().filter(|after| after.rewritten);
+    let mut statements: Vec<Statement> = rewritten.map(|after| instructions(&after.step)).collect();
+    let seqs = commit.before.saturating_add(1)..;
+    for (seq, event) in seqs.zip(commit.events) {
+        if let Event::StepCompleted { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepSkipped { step, .. } = event
+        {
+            statements.extend(release_dependents(commit, *step));
+        }
+        statements.extend(list_change(commit, seq, event));
+    }
+    statements
+}
+
+/// Decrements the number of open dependencies of the steps that depend on `ended`.
+fn release_dependents(commit: &Commit<'_>, ended: StepId) -> Option<Statement> {
+    let known = commit.steps.iter().find(|after| after.step.id() == ended);
+    // Usually no step depends on it, and a statement that affects no row costs as much as a write.
+    let needed = known.is_none_or(|after| !after.has_no_dependents);
+    needed.then(|| Statement::new(Query::DependentsRelease, params![ended.as_uuid()]))
+}
+
+fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
+    let (plan, at) = (commit.head.id, commit.at);
+    match event {
+        Event::PlanModified { change, .. } => match change {
+            Change::StepsAdded { after, steps } => add_steps(plan, *after, steps, at),
+            Change::StepRemoved { step } => remove_step(plan, *step),
+            Change::StepsReordered { steps } => reorder(plan, steps),
+            Change::BranchAdded { branch } => {
+                add_branch(plan, branch, seq.saturating_mul(BRANCHES_PER_EVENT))
+            }
+            Change::Created(_)
+            | Change::InstructionsUpdated { .. }
+            | Change::StepFailed { .. }
+            | Change::StepRequeued { .. } => Vec::new(),
+        },
+        Event::BranchTaken {
+            step,
+            effect: Effect::Added { steps },
+            ..
+        } => {
+            let after = commit.steps.iter().find(|after| after.step.id() == *step);
+            // The step after which the branch was taken was completed in this commit.
+            let order = after.map_or(0, |after| after.step.order);
+            add_steps(plan, order, steps, at)
+        }
+        Event::SessionResumed { session } => {
+            let params = params![plan.as_uuid(), session.as_str()];
+            vec![Statement::new(Query::ResumedSessionInsert, params)]
+        }
+        Event::BranchTaken { .. }
+        | Event::StepStarted { .. }
+        | Event::StepCompleted { .. }
+        | Event::StepFailed { .. }
+        | Event::StepSkipped { .. }
+        | Event::StepRequeued { .. }
+        | Event::StepProgressed { .. }
+        | Event::FeedbackDelivered { .. }
+        | Event::UserReviewed { .. }
+        | Event::SkillStarted { .. }
+        | Event::SkillCompleted { .. }
+        | Event::PlanStalled { .. }
+        | Event::PlanResumed { .. }
+        | Event::PlanCompleted
+        | Event::PlanFailed { .. }
+        | Event::LateResultKept { .. } => Vec::new(),
+    }
+}
+
+fn instructions(step: &Step) -> Statement {
+    let params = params![
+        step.id().as_uuid(),
+        &step.spec.instructions,
+        step.updated_at
+    ];
+    Statement::new(Query::StepInstructions, params).expecting(1)
+}
+
+fn add_steps(plan: PlanId, after: u32, specs: &[NewStep], at: Timestamp) -> Vec<Statement> {
+    let mut statements = vec![
+        Statement::new(
+            Query::StepsMoveAlong,
+            params![plan.as_uuid(), after, specs.len()],
+        ),
+        Statement::new(Query::StepsSettle, params![plan.as_uuid()]),
+    ];
+    for (order, spec) in (after.saturating_add(1)..).zip(specs) {
+        statements.extend(new_step(plan, spec, order, at, 0));
+    }
+    for spec in specs.iter().filter(|spec| !spec.depends_on.is_empty()) {
+        let params = params![spec.id.as_uuid()];
+        statements.push(Statement::new(Query::StepCountDependencies, params).expecting(1));
+    }
+    statements
+}
+
+/// Inserts a step with this number of open dependencies.
+pub(crate) fn new_step(
+    plan: PlanId,
+    spec: &NewStep,
+    order: u32,
+    at: Timestamp,
+    open: usize,
+) -> Vec<Statement> {
+    let params = step::inserted(plan, spec, order, at, open);
+    let mut statements = vec![Statement::new(Query::StepInsert, params)];
+    statements.extend(spec.depends_on.iter().map(|needed| {
+        let params = params![needed.as_uuid(), spec.id.as_uuid(), plan.as_uuid()];
+        Statement::new(Query::DependencyInsert, params)
+    }));
+    statements
+}
+
+fn remove_step(plan: PlanId, id: StepId) -> Vec<Statement> {
+    let by_step = |query| Statement::new(query, params![id.as_uuid()]);
+    vec![
+        by_step(Query::BranchNeedsDeleteAfter),
+        by_step(Query::BranchesDeleteAfter),
+        by_step(Query::DependenciesDeleteOfStep),
+        // Later steps move up by one. This statement reads the order of the step, so it comes before
+        // the deletion.
+        Statement::new(Query::StepsCloseUp, params![plan.as_uuid(), id.as_uuid()]),
+        by_step(Query::StepDelete).expecting(1),
+        Statement::new(Query::StepsSettle, params![plan.as_uuid()]),
+    ]
+}
+
+fn reorder(plan: PlanId, ids: &[StepId]) -> Vec<Statement> {
+    let moves = (1u32..).zip(ids).map(|(order, id)| {
+        Statement::new(Query::StepMove, params![id.as_uuid(), order]).expecting(1)
+    });
+    let settle = Statement::new(Query::StepsSettle, params![plan.as_uuid()]);
+    moves.chain([settle]).collect()
+}
+
+/// Inserts a branch.
+pub(crate) fn add_branch(plan: PlanId, made: &Branch, ordinal: u64) -> Vec<Statement> {
+    let mut statements = vec![Statement::new(
+        Query::BranchInsert,
+        branch::inserted(plan, made, ordinal),
+    )];
+    statements.extend(made.references().into_iter().map(|needed| {
+        let params = params![needed.as_uuid(), made.id.as_uuid(), plan.as_uuid()];
+        Statement::new(Query::BranchNeedInsert, params)
+    }));
+    statements
+}
+
+/// Inserts the row of a plan, with its words for lists.
+pub(crate) fn new_plan(sheet: &Sheet) -> [Statement; 2] {
+    let mut row = plan::changing(&sheet.head);
+    row.extend(plan::fixed(sheet));
+    let (id, brief) = (sheet.head.id, &sheet.brief);
+    let words = format!(
+        "{} {}",
+        index_text(&brief.name),
+        index_text(&brief.research_question)
+    );
+    [
+        Statement::new(Query::PlanInsert, row),
+        Statement::new(Query::PlanWordsInsert, params![id.as_uuid(), words]),
+    ]
+}
+
+/// Inserts the steps and branches of a new plan.
+pub(crate) fn new_lists(created: &Created, plan: PlanId, at: Timestamp) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    for (order, spec) in (1u32..).zip(&created.steps) {
+        // All dependencies of a new plan's steps are new, and therefore open.
+        statements.extend(new_step(plan, spec, order, at, spec.depends_on.len()));
+    }
+    for (place, branch) in (0u64..).zip(&created.branches) {
+        statements.extend(add_branch(plan, branch, BRANCHES_PER_EVENT + place));
+    }
+    statements
+}

@@ -1,0 +1,111 @@
+//! Writes transitions and new plans. Apart from importing and deleting a plan, nothing else changes
+//! its rows.
+
+use std::sync::Arc;
+
+use onward_core::event::Created;
+use onward_core::{Plan, PlanHead, PlanId, Timestamp};
+
+use super::transition::{self, Commit, Due};
+use crate::change::Subject;
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::event::Entry;
+use crate::row::plan::{About, Known, Sheet};
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{Value, params};
+
+/// Writes to plans.
+pub struct Transitions<'t>(pub &'t mut Tx);
+
+impl Transitions<'_> {
+    /// Writes a change to an existing plan.
+    pub fn commit(&mut self, commit: &Commit<'_>) {
+        let tx = &mut *self.0;
+        let plan = commit.head.id;
+        let known = tx.versions.get(plan);
+        for statement in transition::plan_row(commit, known, tx.syntax().updates_every_index) {
+            tx.queue(statement);
+        }
+        let known = Known::of(commit.head, About::of(commit.at));
+        tx.versions.record_write(plan, known);
+        for statement in transition::step_rows(commit) {
+            tx.queue(statement);
+        }
+        let mut bytes = 0;
+        for statement in transition::audit_entries(commit) {
+            bytes += size(&statement);
+            tx.queue(statement);
+        }
+        let cache = tx.cache.as_mut();
+        if cache.is_none_or(|cache| cache.apply(commit, bytes))
+            && let Some(due) = transition::due_time(plan, commit.due, commit.quiet_until())
+        {
+            tx.queue(due);
+        }
+        // Statements that most transitions do not need come after those that all of them need:
+        // PostgreSQL receives the latter as one message.
+        for statement in transition::list_changes(commit) {
+            tx.queue(statement);
+        }
+        tx.record_change(Subject::Plan(plan));
+    }
+
+    /// Writes a new plan.
+    pub fn create(&mut self, created: &Created, entry: &Entry) {
+        let tx = &mut *self.0;
+        let at = entry.at;
+        let head = PlanHead::new(created);
+        let plan = head.id;
+        let sheet = Sheet {
+            head,
+            brief: created.brief.clone(),
+            created_at: at,
+            updated_at: at,
+        };
+        for statement in transition::new_plan(&sheet) {
+            tx.queue(statement);
+        }
+        for statement in transition::new_lists(created, plan, at) {
+            tx.queue(statement);
+        }
+        let audit = transition::audit_entry(plan, entry);
+        if let Some(cache) = &mut tx.cache {
+            cache.create(Plan::from_created(created, at), size(&audit));
+        }
+        tx.queue(audit);
+        tx.record_change(Subject::Plan(plan));
+    }
+
+    /// Sets when the sweep must check a plan.
+    pub fn due(&mut self, plan: PlanId, due: Due) {
+        if let Some(statement) = transition::due_time(plan, due, None) {
+            self.0.queue(statement);
+        }
+    }
+
+    /// Stores the idempotency key under which a plan was created, with the digest of its input.
+    pub fn remember_key(&mut self, key: &str, plan: PlanId, digest: &str, at: Timestamp) {
+        let params = params![key, plan.as_uuid(), digest, at];
+        self.0
+            .queue(Statement::new(Query::IdempotencyKeyInsert, params));
+    }
+
+    /// The plan created under an idempotency key, and the digest of its input.
+    pub async fn plan_of_key(&mut self, key: &str) -> Result<Option<(PlanId, Arc<str>)>, Error> {
+        let rows = self.0.rows(Query::IdempotencyKey, params![key]).await?;
+        let Some(row) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let mut cells = row.cells("idempotency_keys");
+        cells.text("idempotency_key")?;
+        let plan = PlanId::new(cells.id("plan_id")?);
+        Ok(Some((plan, cells.text("digest")?)))
+    }
+}
+
+/// Length of an audit entry in bytes.
+fn size(statement: &Statement) -> usize {
+    statement.params.iter().map(Value::bytes).sum()
+}

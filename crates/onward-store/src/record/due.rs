@@ -1,0 +1,50 @@
+//! When the sweep must check which plan, over all tenants.
+
+use std::sync::Arc;
+
+use onward_core::{PlanId, Timestamp};
+
+use crate::error::Error;
+use crate::query::Query;
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{first, params};
+
+/// A plan that the sweep must check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DuePlan {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// The plan id.
+    pub plan: PlanId,
+    /// Due time.
+    pub at: Timestamp,
+}
+
+/// Due times of all tenants.
+pub struct DueChecks<'t>(pub &'t mut Tx);
+
+impl DueChecks<'_> {
+    /// Next due time of the sweep, over all tenants.
+    pub async fn first_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        let question = Statement::without_tenant(Query::DueFirst, params![]);
+        let rows = self.0.ask(vec![question]).await?.pop();
+        Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
+    }
+
+    /// Plans of all tenants that are due by this instant, longest due first.
+    pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
+        let question = Statement::without_tenant(Query::DueUntil, params![at, limit]);
+        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("due");
+                Ok(DuePlan {
+                    tenant: cells.text("tenant_id")?,
+                    plan: PlanId::new(cells.id("plan_id")?),
+                    at: cells.at("at")?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,267 @@
+//! Agent sessions. The caller has already evaluated each step and decided on the reaction.
+
+use onward_core::{PlanId, Timestamp};
+
+use crate::change::Subject;
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::session::{
+    self, Session, SessionLine, Turn, TurnStep, Watched, of_calls, of_turn, of_watched,
+};
+use crate::statement::Statement;
+use crate::tx::Tx;
+use crate::value::{first, params};
+
+/// Agent sessions, with their turns.
+pub struct Sessions<'t>(pub &'t mut Tx);
+
+impl Sessions<'_> {
+    /// Records activity of a session, and locks it until the commit, so that concurrent reports
+    /// wait. Returns the session, the detector state of one of its agents, and the last turn of
+    /// that agent.
+    pub async fn hear_of_session(
+        &mut self,
+        id: &str,
+        agent: &str,
+        directory: Option<&str>,
+        subagent: &str,
+        now: Timestamp,
+    ) -> Result<(Session, Option<Watched>, Option<Turn>), Error> {
+        let touch = Statement::new(Query::SessionTouch, params![id, agent, directory, now]);
+        self.0.queue(touch.expecting(1));
+        self.0.record_change(Subject::Session(id.into()));
+        let questions = vec![
+            Statement::new(Query::Session, params![id]),
+            Statement::new(Query::SessionAgent, params![id, subagent]),
+            Statement::new(Query::TurnLast, params![id, subagent]),
+        ];
+        let mut answers = self.0.ask(questions).await?.into_iter();
+        let session = first(answers.next(), session::session)?;
+        let session = session.ok_or_else(|| {
+            Error::Refused("a session that was just written is missing".to_owned())
+        })?;
+        Ok((
+            session,
+            first(answers.next(), session::watched)?,
+            first(answers.next(), session::turn)?,
+        ))
+    }
+
+    /// A session and the last turn of one of its agents, without recording activity or locking.
+    pub async fn known_session(
+        &mut self,
+        id: &str,
+        subagent: &str,
+    ) -> Result<Option<(Session, Option<Turn>)>, Error> {
+        let questions = vec![
+            Statement::new(Query::Session, params![id]),
+            Statement::new(Query::TurnLast, params![id, subagent]),
+        ];
+        let mut answers = self.0.ask(questions).await?.into_iter();
+        let Some(session) = first(answers.next(), session::session)? else {
+            return Ok(None);
+        };
+        let turn = first(answers.next(), session::turn)?;
+        Ok(Some((session, turn)))
+    }
+
+    /// A session, the detector state of one of its agents and the last turn of that agent, without
+    /// recording activity or locking.
+    pub async fn remembered_session(
+        &mut self,
+        id: &str,
+        subagent: &str,
+    ) -> Result<Option<(Session, Option<Watched>, Option<Turn>)>, Error> {
+        let questions = vec![
+            Statement::new(Query::Session, params![id]),
+            Statement::new(Query::SessionAgent, params![id, subagent]),
+            Statement::new(Query::TurnLast, params![id, subagent]),
+        ];
+        let mut answers = self.0.ask(questions).await?.into_iter();
+        let Some(session) = first(answers.next(), session::session)? else {
+            return Ok(None);
+        };
+        let watched = first(answers.next(), session::watched)?;
+        let turn = first(answers.next(), session::turn)?;
+        Ok(Some((session, watched, turn)))
+    }
+
+    /// Stores the detector state of an agent.
+    pub fn keep_watched(&mut self, session: &str, watched: &Watched) {
+        let mut row = params![session];
+        row.extend(of_watched(watched));
+        self.0
+            .queue(Statement::new(Query::SessionAgentWrite, row).expecting(1));
+    }
+
+    /// Inserts or updates a turn.
+    pub fn write_turn(&mut self, session: &str, turn: &Turn) {
+        let mut row = params![session];
+        row.extend(of_turn(turn));
+        self.0
+            .queue(Statement::new(Query::TurnWrite, row).expecting(1));
+    }
+
+    /// Adds a step to a turn.
+    pub fn add_turn_step(&mut self, session: &str, turn: &Turn, step: &TurnStep) {
+        let row = params![
+            session,
+            &turn.agent,
+            turn.number,
+            step.number,
+            step.at,
+            step.judgement.as_str(),
+            step.why.as_deref(),
+            step.idle_steps,
+            &of_calls(&step.calls),
+        ];
+        self.0
+            .queue(Statement::new(Query::TurnStepInsert, row).expecting(1));
+    }
+
+    /// Ends a session and all its open turns.
+    pub fn end_session(&mut self, id: &str, now: Timestamp) {
+        self.0
+            .queue(Statement::new(Query::TurnsEnd, params![id, now]));
+        self.0
+            .queue(Statement::new(Query::SessionEnd, params![id, now]).expecting(1));
+    }
+
+    /// Switches the monitoring of a session off or on.
+    pub fn switch_session(&mut self, id: &str, off: bool, now: Timestamp) {
+        let statement = Statement::new(Query::SessionSwitch, params![id, off, now]);
+        self.0.queue(statement.expecting(1));
+        self.0.record_change(Subject::Session(id.into()));
+    }
+
+    /// Sessions whose id begins with `id`; at most two.
+    pub async fn sessions_beginning(&mut self, id: &str) -> Result<Vec<Session>, Error> {
+        let rows = self.0.rows(Query::SessionsBeginning, params![id]).await?;
+        rows.into_iter().map(session::session).collect()
+    }
+
+    /// The sessions with the most recent activity.
+    pub async fn sessions(&mut self, limit: u32) -> Result<Vec<SessionLine>, Error> {
+        let rows = self.0.rows(Query::SessionsLatest, params![limit]).await?;
+        rows.into_iter().map(session::line).collect()
+    }
+
+    /// The latest turns of a session, in the order in which they began.
+    pub async fn turns(&mut self, id: &str, limit: u32) -> Result<Vec<Turn>, Error> {
+        let rows = self
+            .0
+            .rows(Query::TurnsOfSession, params![id, limit])
+            .await?;
+        rows.into_iter().map(session::turn).collect()
+    }
+
+    /// The latest steps of a turn, in order.
+    pub async fn turn_steps(
+        &mut self,
+        id: &str,
+        turn: &Turn,
+        limit: u32,
+    ) -> Result<Vec<TurnStep>, Error> {
+        let params = params![id, &turn.agent, turn.number, limit];
+        let rows = self.0.rows(Query::TurnStepsLatest, params).await?;
+        rows.into_iter().map(session::step).collect()
+    }
+
+    /// Records that a plan was worked on from a directory.
+    pub fn link_directory(&mut self, directory: &str, plan: PlanId, now: Timestamp) {
+        let row = params![directory, plan.as_uuid(), now];
+        self.0.queue(Statement::new(Query::DirectoryPlanWrite, row));
+    }
+
+    /// The open plan that was most recently worked on from a directory.
+    pub async fn plan_of_directory(&mut self, directory: &str) -> Result<Option<PlanId>, Error> {
+        let rows = self
+            .0
+            .rows(Query::DirectoryPlanOpen, params![directory])
+            .await?;
+        first(Some(rows), |row| {
+            row.cells("directory_plans").id("plan_id").map(PlanId::new)
+        })
+    }
+
+    /// Deletes sessions without activity since this instant; returns their number.
+    pub async fn forget_sessions(&mut self, before: Timestamp) -> Result<u64, Error> {
+        let rows = self
+            .0
+            .rows(Query::SessionsCountBefore, params![before])
+            .await?;
+        for name in [
+            Query::DueCallsDeleteBefore,
+            Query::SessionCallsDeleteBefore,
+            Query::TurnStepsDeleteBefore,
+            Query::TurnsDeleteBefore,
+            Query::SessionAgentsDeleteBefore,
+            Query::SessionsDeleteBefore,
+            Query::DirectoryPlansDeleteBefore,
+        ] {
+            self.0.queue(Statement::new(name, params![before]));
+        }
+        let count = first(Some(rows), |row| row.cells("sessions").u64("sessions"))?;
+        Ok(count.unwrap_or(0))
+    }
+
+    /// Locks a session until the commit, without recording activity.
+    pub async fn hold_session(&mut self, id: &str) -> Result<Option<Session>, Error> {
+        let rows = self.0.rows(Query::SessionHold, params![id]).await?;
+        first(Some(rows), session::session)
+    }
+
+    /// Records a change to a session that was not reported by its agent.
+    pub fn bump_session(&mut self, id: &str, now: Timestamp) {
+        let statement = Statement::new(Query::SessionBump, params![id, now]);
+        self.0.queue(statement.expecting(1));
+        self.0.record_change(Subject::Session(id.into()));
+    }
+
+    /// The most recently changed sessions since an instant, each with its number of changes.
+    pub async fn sessions_changed(
+        &mut self,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(String, u64)>, Error> {
+        let rows = self
+            .0
+            .rows(Query::SessionsChanged, params![since, limit])
+            .await?;
+        let read = rows.into_iter().map(|row| {
+            let mut cells = row.cells("sessions");
+            Ok((cells.string("session_id")?, cells.u64("changes")?))
+        });
+        read.collect()
+    }
+
+    /// A turn of a session by its number.
+    pub async fn turn(
+        &mut self,
+        session: &str,
+        agent: &str,
+        turn: u32,
+    ) -> Result<Option<Turn>, Error> {
+        let rows = self
+            .0
+            .rows(Query::TurnOf, params![session, agent, turn])
+            .await?;
+        first(Some(rows), session::turn)
+    }
+
+    /// Open plans on which a session worked last.
+    pub async fn plans_of_session(
+        &mut self,
+        session: &str,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let rows = self
+            .0
+            .rows(Query::PlansOfSession, params![session, limit])
+            .await?;
+        let read = rows
+            .into_iter()
+            .map(|row| row.cells("plans").id("plan_id").map(PlanId::new));
+        read.collect()
+    }
+}
