@@ -160,6 +160,21 @@ impl Engine {
         Ok(self.store.version().await?)
     }
 
+    /// The files of the database, of which some may not exist; empty if a server stores it.
+    pub fn files(&self) -> Vec<std::path::PathBuf> {
+        self.store.files()
+    }
+
+    /// Number of bytes that the next checkpoint has to copy.
+    pub fn checkpoint_size(&self) -> u64 {
+        self.store.checkpoint_size()
+    }
+
+    /// Copies recent changes from the log into the database file, if no other process uses the log.
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        Ok(self.store.checkpoint()?)
+    }
+
     /// Copies an SQLite database to a new file while it is in use.
     pub async fn back_up(&self, to: std::path::PathBuf) -> Result<(), Error> {
         Ok(self.store.back_up(to).await?)

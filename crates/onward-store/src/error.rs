@@ -7,6 +7,10 @@
 //! names the location.
 
 use std::fmt;
+use std::sync::Arc;
+
+/// Cause of an error. Shared, because all callers of a failed batch get the same error.
+pub(crate) type Source = Arc<dyn std::error::Error + Send + Sync>;
 
 /// Hint after a commit whose response was lost.
 pub(crate) const OUTCOME_UNKNOWN: &str =
@@ -27,6 +31,11 @@ pub enum Error {
         why: String,
         /// The next action for the user.
         hint: &'static str,
+        /// Whether the change may have been made although the call failed.
+        may_have_committed: bool,
+        /// The error of the driver or the operating system.
+        #[source]
+        source: Option<Source>,
     },
     /// A row that matches no valid state. The store does not guess its meaning.
     #[error("the database contains a corrupt row: {0}")]
@@ -96,13 +105,42 @@ impl Error {
         Error::Unavailable {
             why: why.to_string(),
             hint,
+            may_have_committed: false,
+            source: None,
         }
+    }
+
+    /// The same error after a commit whose outcome is not known.
+    pub(crate) fn after_commit(mut self) -> Self {
+        if let Error::Unavailable {
+            may_have_committed, ..
+        } = &mut self
+        {
+            *may_have_committed = true;
+        }
+        self
+    }
+
+    /// The same error with its cause.
+    pub(crate) fn caused_by(
+        mut self,
+        cause: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        if let Error::Unavailable { source, .. } = &mut self {
+            *source = Some(Arc::new(cause));
+        }
+        self
     }
 
     /// Whether the change may have been made although the call failed.
     pub fn may_have_committed(&self) -> bool {
-        matches!(self, Error::Unavailable { hint, .. }
-            if [OUTCOME_UNKNOWN, MAYBE_NOT_SYNCED].contains(hint))
+        matches!(
+            self,
+            Error::Unavailable {
+                may_have_committed: true,
+                ..
+            }
+        )
     }
 
     /// The next action for the user.

@@ -4,6 +4,7 @@
 //! change is on disk. If another caller changed the plan between load and commit, the store runs
 //! the closure again from the start, so the closure must depend only on what it reads.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,6 +58,22 @@ impl Address {
             });
         }
         Ok(Address::File(PathBuf::from(path)))
+    }
+
+    /// The address in the form that [`Address::parse`] accepts.
+    pub fn as_os_str(&self) -> &OsStr {
+        match self {
+            Address::File(path) => path.as_os_str(),
+            Address::Server(url) => OsStr::new(url),
+        }
+    }
+
+    /// The files of the database, of which some may not exist; empty if a server stores it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Address::File(path) => sqlite::files(path),
+            Address::Server(_) => Vec::new(),
+        }
     }
 }
 
@@ -414,6 +431,26 @@ impl Store {
         };
         let copying = tokio::task::spawn_blocking(move || sqlite::back_up(&from, &to));
         copying.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// The files of the database, of which some may not exist; empty if a server stores it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.file().map_or_else(Vec::new, sqlite::files)
+    }
+
+    /// Number of bytes that the next checkpoint has to copy.
+    pub fn checkpoint_size(&self) -> u64 {
+        self.file().map_or(0, sqlite::log_size)
+    }
+
+    /// Copies recent changes from the log into the database, so that the next process need not read
+    /// them from the log. Does nothing while another process uses the log, or if a server stores
+    /// the database.
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => writer.checkpoint(),
+            Backend::Postgres { .. } => Ok(()),
+        }
     }
 
     /// Path of the SQLite file; `None` on PostgreSQL.

@@ -9,7 +9,7 @@ use onward_core::{Role, Timestamp};
 use onward_engine::engine::Settings;
 use onward_engine::list::PlanQuery;
 use onward_engine::session::HookSource;
-use onward_engine::{Caller, Engine, Faults};
+use onward_engine::{Caller, Engine, Faults, Sync};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::database::{Backend, Isolation, TestDatabase};
@@ -251,14 +251,24 @@ impl Harness {
     }
 }
 
+/// The settings of a test. `ONWARD_TEST_STORE` selects other options of the store, separated by
+/// commas: `no-cache`, `no-batching`, `sync-commit`.
 fn settings(environment: &Arc<SimulatedEnvironment>, faults: &Faults) -> Settings {
-    Settings {
+    let mut settings = Settings {
         environment: Arc::<SimulatedEnvironment>::clone(environment),
         faults: faults.clone(),
-        keep_schema: false,
-        in_place: false,
         ..Settings::default()
+    };
+    let options = std::env::var("ONWARD_TEST_STORE").unwrap_or_default();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match option {
+            "no-cache" => settings.plan_cache = false,
+            "no-batching" => settings.batching = false,
+            "sync-commit" => settings.sync = Sync::BeforeCommit,
+            other => panic!("unknown option `{other}` in ONWARD_TEST_STORE"),
+        }
     }
+    settings
 }
 
 /// A short name, unique per test.

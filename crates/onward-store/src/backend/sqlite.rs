@@ -20,7 +20,7 @@ mod write_queue;
 mod writer;
 
 pub(crate) use backup::back_up;
-pub(crate) use connection::{Connection, File};
+pub(crate) use connection::{Connection, File, files, log_size};
 pub(crate) use error::locked;
 pub use group_commit::Sync;
 pub(crate) use group_commit::{Job, JobOutcome};

@@ -1,7 +1,7 @@
 //! Loading the facts of a command: only the rows that it needs, in one round trip.
 //!
 //! A write locks the plan from load to commit, so that no other caller can change it. A transition
-//! ([`crate::Store::advance`]) locks nothing: the version check at commit detects concurrent
+//! ([`crate::Store::transition`]) locks nothing: the version check at commit detects concurrent
 //! changes, and a cached plan is not queried at all.
 //!
 //! The lock is a separate statement, sent before the query: a statement that waited for the lock

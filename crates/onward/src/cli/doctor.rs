@@ -7,7 +7,7 @@ mod clock;
 mod hooks;
 mod vector_search;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args;
 use onward_core::Timestamp;
@@ -136,8 +136,9 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
         Err(error) => return unusable("database", error.into(), checks),
     };
     checks.push(Check::passed("database", name));
-    if let Address::File(path) = address {
-        checks.extend(check_permissions(path));
+    let files = address.files();
+    if !files.is_empty() {
+        checks.extend(check_permissions(&files));
     }
     if found != known {
         let error = if found > known {
@@ -277,13 +278,10 @@ async fn check_notifications(
 
 /// Checks that only the owner can read the files of the database.
 #[cfg(unix)]
-fn check_permissions(path: &Path) -> Vec<Check> {
+fn check_permissions(files: &[PathBuf]) -> Vec<Check> {
     use std::os::unix::fs::PermissionsExt;
     let mut checks = Vec::new();
-    for suffix in ["", "-wal", "-shm"] {
-        let mut file = path.as_os_str().to_owned();
-        file.push(suffix);
-        let file = Path::new(&file);
+    for file in files {
         let Ok(metadata) = std::fs::metadata(file) else {
             continue;
         };
@@ -302,6 +300,6 @@ fn check_permissions(path: &Path) -> Vec<Check> {
 }
 
 #[cfg(not(unix))]
-fn check_permissions(_: &Path) -> Vec<Check> {
+fn check_permissions(_: &[PathBuf]) -> Vec<Check> {
     Vec::new()
 }

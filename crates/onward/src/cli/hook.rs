@@ -5,11 +5,11 @@
 //! standard error has one line. A watchdog thread enforces a deadline. The work itself stays on the
 //! main thread, because every switch to another thread adds scheduling latency on a busy machine.
 //!
-//! Closing an SQLite database checkpoints its write-ahead log (WAL), which takes longer than the
-//! rest of a hook, so the hook exits without closing. Unless a server keeps the database open, the
-//! next process then has to read the WAL. The hook therefore checkpoints at the end of a turn, when
-//! the agent does not wait. During a turn, a detached process checkpoints a WAL above
-//! [`WAL_BACKGROUND`]; if that fails, the hook does it above [`WAL_LIMIT`].
+//! Closing a database file checkpoints its log, which takes longer than the rest of a hook, so the
+//! hook exits without closing. Unless a server keeps the database open, the next process then has
+//! to read the log. The hook therefore checkpoints at the end of a turn, when the agent does not
+//! wait. During a turn, a detached process checkpoints a log above
+//! [`CHECKPOINT_IN_BACKGROUND`]; if that fails, the hook does it above [`CHECKPOINT_IN_TURN`].
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -31,12 +31,12 @@ use crate::hooks::{self, Agent, EventKind};
 use crate::output::{Output, format, print_stderr};
 
 const DEADLINE: Duration = Duration::from_secs(3);
-/// The WAL size, about forty calls, above which a detached process checkpoints during a turn.
-const WAL_BACKGROUND: u64 = 2 << 20;
-/// The WAL size above which the hook checkpoints during a turn.
-const WAL_LIMIT: u64 = 8 << 20;
-/// The WAL size above which the hook checkpoints at the end of a turn.
-const WAL_LIMIT_AFTER_TURN: u64 = 1 << 18;
+/// The log size, about forty calls, above which a detached process checkpoints during a turn.
+const CHECKPOINT_IN_BACKGROUND: u64 = 2 << 20;
+/// The log size above which the hook checkpoints during a turn.
+const CHECKPOINT_IN_TURN: u64 = 8 << 20;
+/// The log size above which the hook checkpoints at the end of a turn.
+const CHECKPOINT_AFTER_TURN: u64 = 1 << 18;
 const MAX_INPUT: u64 = 64 << 20;
 const PANICKED: &str = "internal error; this is a bug in `onward`";
 
@@ -158,17 +158,15 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             .map_err(|failure| failure.message)?;
         let Database { engine, caller, .. } = database;
         let handled = hooks::handle(agent, &event, &engine, &caller, control).await;
-        match wal_size(&cx.config.database.value) {
-            Some(size) if size > wal_limit(&event.kind) => engine.close().await,
-            Some(size) => {
-                // The operating system closes the file.
-                std::mem::forget(engine);
-                if size > WAL_BACKGROUND {
-                    checkpoint_in_background(&cx.config.database.value);
-                }
-            }
-            None => std::mem::forget(engine),
+        let pending = engine.checkpoint_size();
+        if pending > checkpoint_limit(&event.kind) {
+            // If it fails, the next hook tries again.
+            drop(engine.checkpoint());
+        } else if pending > CHECKPOINT_IN_BACKGROUND {
+            checkpoint_in_background(&cx.config.database.value);
         }
+        // The operating system closes the connection.
+        std::mem::forget(engine);
         let handled = handled.map_err(|error| error.to_string())?;
         Ok(HookOutput {
             response: agent.render(&event, &handled.reply),
@@ -177,40 +175,30 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     })
 }
 
-/// The WAL size above which the hook checkpoints.
-fn wal_limit(kind: &EventKind) -> u64 {
+/// The log size above which the hook checkpoints.
+fn checkpoint_limit(kind: &EventKind) -> u64 {
     match kind {
-        EventKind::TurnEnded | EventKind::SessionEnded => WAL_LIMIT_AFTER_TURN,
+        EventKind::TurnEnded | EventKind::SessionEnded => CHECKPOINT_AFTER_TURN,
         EventKind::SessionStarted
         | EventKind::TurnStarted
         | EventKind::TaskMessage { .. }
         | EventKind::BeforeModelRequest
         | EventKind::BeforeToolCall { .. }
         | EventKind::Permission { .. }
-        | EventKind::ToolResults { .. } => WAL_LIMIT,
+        | EventKind::ToolResults { .. } => CHECKPOINT_IN_TURN,
     }
 }
 
-/// The size of an SQLite database's WAL.
-fn wal_size(address: &Address) -> Option<u64> {
-    let Address::File(path) = address else {
-        return None;
-    };
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    std::fs::metadata(wal).ok().map(|metadata| metadata.len())
-}
-
-/// Starts a detached process that opens and closes the database, which checkpoints the WAL. If it
+/// Starts a detached process that opens and closes the database, which checkpoints its log. If it
 /// does not start, or another process holds the file, the next hook tries again.
-fn checkpoint_in_background(address: &Address) {
-    let (Address::File(path), Ok(onward)) = (address, std::env::current_exe()) else {
+fn checkpoint_in_background(database: &Address) {
+    let Ok(onward) = std::env::current_exe() else {
         return;
     };
     let started = Command::new(onward)
         .arg("migrate")
         .arg("--database")
-        .arg(path)
+        .arg(database.as_os_str())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

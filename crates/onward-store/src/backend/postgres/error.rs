@@ -54,6 +54,7 @@ pub(super) fn unanswered(why: &str) -> Error {
         format_args!("the response to a commit was lost: {why}"),
         OUTCOME_UNKNOWN,
     )
+    .after_commit()
 }
 
 /// No response in time.

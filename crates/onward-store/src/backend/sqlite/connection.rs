@@ -1,7 +1,7 @@
 //! Connections to the file: [`File`] runs statements, [`Connection`] is a shared handle to it.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -88,8 +88,14 @@ impl File {
         let params = rusqlite::params_from_iter(&statement.params);
         let width = prepared.column_count();
         if width == 0 {
-            let touched = prepared.execute(params).map_err(failed)?;
-            statement.check(u64::try_from(touched).unwrap_or(u64::MAX))?;
+            let affected = match prepared.execute(params) {
+                Ok(affected) => affected,
+                Err(why) if statement.races && error::is_duplicate(&why) => {
+                    return Err(Error::LostRace);
+                }
+                Err(why) => return Err(failed(why)),
+            };
+            statement.check(u64::try_from(affected).unwrap_or(u64::MAX))?;
             return Ok(Vec::new());
         }
         let columns = self.columns.entry(statement.query).or_insert_with(|| {
@@ -213,6 +219,27 @@ impl rusqlite::ToSql for Value {
             Value::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
+}
+
+/// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
+/// of them exist at all times.
+pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
+    ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
+        .into_iter()
+        .map(|suffix| companion(database, suffix))
+        .collect()
+}
+
+/// Size of the write-ahead log in bytes.
+pub(crate) fn log_size(database: &Path) -> u64 {
+    let log = std::fs::metadata(companion(database, "-wal"));
+    log.map_or(0, |log| log.len())
+}
+
+fn companion(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Creates the file, readable by its owner only, and its parent directories.

@@ -3,24 +3,29 @@
 use std::fmt;
 use std::path::Path;
 
-use rusqlite::{Error as Sqlite, ErrorCode};
+use rusqlite::{Error as Sqlite, ErrorCode, ffi};
 
 use crate::error::{Corrupt, Error, MAYBE_NOT_SYNCED};
 
 /// Error of a statement or a commit.
 pub(super) fn running(why: Sqlite, what: &'static str) -> Error {
     let message = why.to_string();
-    match why.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation)
-            if message.contains("events.seq") || message.contains("idempotency_key") =>
-        {
-            Error::LostRace
-        }
-        Some(code) => {
-            known(code, &message).unwrap_or_else(|| Error::Refused(format!("`{what}`: {message}")))
-        }
+    let known = why
+        .sqlite_error_code()
+        .and_then(|code| known(code, &message));
+    match known {
+        Some(error) => error.caused_by(why),
         None => Error::Refused(format!("`{what}`: {message}")),
     }
+}
+
+/// Whether a statement violated a primary key or a unique index.
+pub(super) fn is_duplicate(why: &Sqlite) -> bool {
+    let code = why.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_UNIQUE)
+    )
 }
 
 /// Error while opening the file.
@@ -57,6 +62,8 @@ pub(super) fn unsynced(why: std::io::Error) -> Error {
         format_args!("cannot sync the write-ahead log: {why}"),
         MAYBE_NOT_SYNCED,
     )
+    .after_commit()
+    .caused_by(why)
 }
 
 const LOCKED: &str = "another program has locked the file; retry the call";

@@ -136,6 +136,16 @@ impl GroupCommit {
         finish_all(done, &synced)
     }
 
+    /// Copies the log into the database and empties it, unless another process uses it.
+    pub(super) fn checkpoint(&self) -> Result<(), Error> {
+        let file = self.connection.lock();
+        let done = busy::without_waiting(|| {
+            file.file
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        });
+        done.map_err(|why| error::running(why, "wal_checkpoint"))
+    }
+
     /// Rolls back a group, and runs each of its jobs in a separate transaction.
     fn one_by_one(&mut self, group: Vec<Box<dyn Job>>) -> usize {
         self.roll_back();

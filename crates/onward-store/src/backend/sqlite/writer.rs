@@ -146,6 +146,14 @@ impl Writer {
         self.stuck.notified().await;
     }
 
+    /// Copies the write-ahead log into the database and empties it, unless another process uses it.
+    pub(crate) fn checkpoint(&self) -> Result<(), Error> {
+        match self.shared.commits.lock() {
+            Ok(commits) => commits.as_ref().map_or(Ok(()), GroupCommit::checkpoint),
+            Err(_) => Err(stopped()),
+        }
+    }
+
     /// Waits until the queued jobs are done and the file is closed, with a timeout, because the
     /// write queue may be stuck.
     pub(crate) async fn end(&self) {
