@@ -163,7 +163,13 @@ async fn access_revoked(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
             Ok(principal) if Owner::from(&principal.caller) == owner => {}
             Err(AuthError::Failed(_)) => {}
             Ok(_)
-            | Err(AuthError::Missing | AuthError::Invalid(_) | AuthError::InsufficientScope(_)) => {
+            | Err(
+                AuthError::Missing
+                | AuthError::Malformed(_)
+                | AuthError::Invalid(_)
+                | AuthError::SessionExpired
+                | AuthError::InsufficientScope(_),
+            ) => {
                 return;
             }
         }
