@@ -112,9 +112,9 @@ impl Condition {
     /// Whether the condition is true for this result.
     ///
     /// A condition that references neither `result` nor a possible key of it does not read the
-    /// result and is evaluated whatever the result's size. Any other condition is not evaluated at
-    /// all against a result beyond the limits, even if one operand could decide alone; otherwise
-    /// the outcome would depend on the order of operands.
+    /// result and is evaluated for results of any size. Any other condition is not evaluated if the
+    /// result exceeds the limits, even if one operand would determine the outcome. Otherwise the
+    /// outcome would depend on the order of operands.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, EvaluationError> {
         self.evaluate_metered(scope).0
     }

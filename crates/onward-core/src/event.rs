@@ -168,7 +168,7 @@ pub enum Change {
     Created(Box<Created>),
     /// Steps were inserted.
     StepsAdded {
-        /// The order of the step before them; 0 is the front.
+        /// The order of the step before them; 0 for the start of the plan.
         after: u32,
         /// The inserted steps.
         steps: Arc<[NewStep]>,

@@ -58,6 +58,14 @@ pub const MAX_CONTENT_BYTES: usize = 1024 * 1024;
 pub const MAX_URL: usize = 4_000;
 /// Maximum characters in a search query.
 pub const MAX_SEARCH: usize = 1_000;
+/// Maximum characters in a session id that an agent sends.
+pub const MAX_SESSION_ID: usize = 200;
+/// Maximum characters in a claim token that an agent sends.
+pub const MAX_CLAIM_TOKEN: usize = 200;
+/// Maximum characters in the cursor of a list.
+pub const MAX_CURSOR: usize = 200;
+/// Maximum characters in a time.
+pub const MAX_TIME: usize = 64;
 
 /// The maximum recording interval for activity other than progress reports.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

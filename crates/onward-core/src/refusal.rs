@@ -238,6 +238,12 @@ impl Refusal {
             Refusal::InvalidDependency(_) => {
                 "use orders of existing steps in `dependsOn` and remove cycles"
             }
+            // A plan that does not exist yet has orders, but no step ids.
+            Refusal::InvalidStepReference { path, .. }
+                if path.starts_with("branchingConditions") =>
+            {
+                "use the order of an entry in `steps`; the first entry has order 1"
+            }
             Refusal::InvalidStepReference { .. } | Refusal::StepNotFound(_) => {
                 "call `list_plan_steps` to get the ids and orders of the steps"
             }
@@ -283,7 +289,7 @@ impl Refusal {
             Refusal::ClaimSuperseded { .. } => "call `get_next_step` to claim another step",
             Refusal::FeedbackRequired => "describe the requested changes in `feedback`",
             Refusal::LimitExceeded { .. } => {
-                "send less in one call, or split the work into several plans"
+                "stay within the limit, or split the work into several plans"
             }
             Refusal::Forbidden(_) => {
                 "ask an owner or admin of the tenant for a token with another role"
@@ -308,7 +314,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::InvalidDependency(BadDependency::Cycle(orders)) => {
                 let chain: Vec<String> = orders.iter().map(u32::to_string).collect();
-                write!(f, "steps depend on each other: {}", chain.join(" → "))
+                write!(f, "dependency cycle: {}", chain.join(" → "))
             }
             Refusal::InvalidStepReference {
                 path,

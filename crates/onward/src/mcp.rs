@@ -62,6 +62,22 @@ impl ToolSet {
     fn contains(self, tool: &Tool) -> bool {
         self == ToolSet::All || tool.in_core
     }
+
+    fn list_entry(self, tool: &Tool) -> rmcp::model::Tool {
+        let input = match self {
+            ToolSet::All => tool.listed_schema(),
+            ToolSet::Core => tool.core_schema(),
+        };
+        let hints = rmcp::model::ToolAnnotations::with_title(tool.title)
+            .read_only(tool.hints.read_only)
+            .destructive(tool.hints.destructive)
+            .idempotent(tool.hints.idempotent)
+            .open_world(tool.open_world);
+        rmcp::model::Tool::new(tool.name, tool.description, Arc::clone(input))
+            .with_title(tool.title)
+            .with_raw_output_schema(Arc::clone(tool.output_schema()))
+            .with_annotations(hints)
+    }
 }
 
 /// Resolves the caller of a request: the user of this process, or the identity in the HTTP request.
@@ -160,7 +176,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = tools::all().iter();
         let offered = offered.filter(|tool| self.setup.tool_set.contains(tool));
-        let offered = offered.map(list_entry);
+        let offered = offered.map(|tool| self.setup.tool_set.list_entry(tool));
         #[cfg(feature = "conformance")]
         let offered = offered.chain(conformance::tools());
         Ok(ListToolsResult::with_all_items(offered.collect()))
@@ -367,18 +383,6 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         Ok(())
     }
-}
-
-fn list_entry(tool: &'static Tool) -> rmcp::model::Tool {
-    let hints = rmcp::model::ToolAnnotations::with_title(tool.title)
-        .read_only(tool.hints.read_only)
-        .destructive(tool.hints.destructive)
-        .idempotent(tool.hints.idempotent)
-        .open_world(tool.open_world);
-    rmcp::model::Tool::new(tool.name, tool.description, Arc::clone(tool.input_schema()))
-        .with_title(tool.title)
-        .with_raw_output_schema(Arc::clone(tool.output_schema()))
-        .with_annotations(hints)
 }
 
 /// The MCP result of a call. An error has no structured content: clients validate that against the

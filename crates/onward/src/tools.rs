@@ -105,6 +105,12 @@ pub(crate) trait Spec {
     const LOGGED: bool = true;
     /// Whether the tool calls a service other than the database.
     const OPEN_WORLD: bool = false;
+    /// JSON pointers to fields that are accepted but not in the MCP tool list, because a call never
+    /// needs them.
+    const UNLISTED: &'static [&'static str] = &[];
+    /// JSON pointers to fields whose objects another core tool or field describes. `--tools core`
+    /// lists them without properties and limits.
+    const REPEATED: &'static [&'static str] = &[];
 
     /// Executes the call.
     fn run(
@@ -133,6 +139,8 @@ pub(crate) struct Tool {
     stores_rejected_input: bool,
     logged: bool,
     input: LazySchema,
+    listed: LazySchema,
+    core: LazySchema,
     output: LazySchema,
     run: fn(ToolContext, Caller, Arc<Value>) -> RunFuture,
 }
@@ -168,14 +176,26 @@ impl Tool {
             stores_rejected_input: S::STORES_REJECTED_INPUT,
             logged: S::LOGGED,
             input: LazySchema::new(schema::input_schema::<S::Input>),
+            listed: LazySchema::new(schema::listed_schema::<S>),
+            core: LazySchema::new(schema::core_schema::<S>),
             output: LazySchema::new(schema::output_schema::<S::Output>),
             run: run::<S>,
         }
     }
 
-    /// The JSON Schema of the arguments.
+    /// The JSON Schema of all accepted arguments.
     pub(crate) fn input_schema(&self) -> &Arc<Map<String, Value>> {
         self.input.get()
+    }
+
+    /// The JSON Schema in the MCP list of all tools.
+    pub(crate) fn listed_schema(&self) -> &Arc<Map<String, Value>> {
+        self.listed.get()
+    }
+
+    /// The JSON Schema in the MCP list of the core tools.
+    pub(crate) fn core_schema(&self) -> &Arc<Map<String, Value>> {
+        self.core.get()
     }
 
     /// The JSON Schema of the response.

@@ -117,16 +117,21 @@ fn code_point(
     radix: u32,
 ) -> Result<(char, usize), ParseError> {
     let length = skip + digits;
-    rest.get(skip..length)
+    let code = rest
+        .get(skip..length)
         .filter(|code| code.chars().all(|c| c.is_digit(radix)))
-        .and_then(|code| u32::from_str_radix(code, radix).ok())
-        .and_then(char::from_u32)
-        .map(|character| (character, length))
-        .ok_or_else(|| {
-            let base = if radix == 8 { "octal" } else { "hexadecimal" };
-            ParseError::new(
-                0,
-                format!("invalid code point: expected {digits} {base} digits"),
-            )
-        })
+        .and_then(|code| u32::from_str_radix(code, radix).ok());
+    let code = code.ok_or_else(|| {
+        let base = if radix == 8 { "octal" } else { "hexadecimal" };
+        let message = format!("invalid code point: expected {digits} {base} digits");
+        ParseError::new(0, message)
+    })?;
+    let character = char::from_u32(code).ok_or_else(|| {
+        let message = format!(
+            "invalid code point `U+{code:04X}`: surrogates and values above `U+10FFFF` are not \
+             characters"
+        );
+        ParseError::new(0, message)
+    })?;
+    Ok((character, length))
 }

@@ -160,7 +160,7 @@ impl PlanCause {
             PlanCause::Stall => "the plan is marked as stalled",
             PlanCause::Resume => "the plan is resumed",
             PlanCause::Finish => "every step is terminal",
-            PlanCause::BranchFail => "a branch's `fail` is taken",
+            PlanCause::BranchFail => "a branch with `fail` applies",
             PlanCause::Abandon => "a user abandons the plan",
         }
     }
@@ -173,7 +173,7 @@ impl PlanCause {
             PlanCause::Stall => "cannot mark the plan as stalled",
             PlanCause::Resume => "cannot resume the plan",
             PlanCause::Finish => "cannot complete the plan",
-            PlanCause::BranchFail => "cannot fail the plan by a branch",
+            PlanCause::BranchFail => "cannot apply the branch action `fail`",
             PlanCause::Abandon => "cannot abandon the plan",
         }
     }

@@ -1,9 +1,9 @@
 //! The third and fourth pass: interrupt calls that will not return.
 //!
-//! A dangling call is a running call in an older row of the model. A later row of the model proves that
-//! the conversation continued without the result; a later user row alone does not. The calls in the
-//! last row of the model may still return and are kept, and so are calls that await approval. The
-//! outcome of a dangling call is unknown: it may have been executed.
+//! A dangling call is a running call in an older row of the model. A later row of the model proves
+//! that the conversation continued without the result. A later user row does not prove it. Calls in
+//! the last row of the model are kept, because they may still return. Calls that await approval are
+//! kept. The outcome of a dangling call is unknown: it may have been executed.
 //!
 //! A stale call is a timed-out call in any row of the model, by the timeouts of the call detector. All
 //! calls are checked against the same `now`, each with its own timeout.

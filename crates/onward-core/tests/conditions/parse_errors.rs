@@ -33,6 +33,7 @@ fn reports_syntax_errors_with_their_position() {
             (r"'\d'", 1, 2),
             (r"'\u12'", 1, 2),
             (r"'\ud800'", 1, 2),
+            (r"'\U00110000'", 1, 2),
             ("b'x' == a", 1, 1),
             ("a.?b", 1, 3),
             (".a", 1, 1),

@@ -27,7 +27,7 @@ use server::Server;
 /// it on the dashboard, and decide the review there.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Do not pause, and approve the review automatically; in a pipe, exit at the end
+    /// Skip pauses and approve the review automatically; exit at the end if the output is a pipe
     #[arg(long)]
     fast: bool,
     /// Keep the database, and print its path

@@ -14,7 +14,7 @@ use crate::output::format;
 /// Rebuild the search index, full-text and semantic
 ///
 /// Stored texts do not change. If `[embeddings]` is configured, the model computes all embeddings
-/// again, which may take long. You can interrupt the command: a running server, or the next run,
+/// again, which can take a long time. You can interrupt the command: a running server, or the next run,
 /// continues.
 #[derive(Args)]
 pub(super) struct Reindex {}

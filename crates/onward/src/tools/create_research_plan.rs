@@ -1,7 +1,9 @@
 //! `create_research_plan`: creates a plan with its steps and branches in one transaction.
 
 use onward_core::command::CreatePlan;
-use onward_core::policy::{MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_STEPS, OnStall};
+use onward_core::policy::{
+    MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, OnStall,
+};
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,10 +26,11 @@ pub(super) struct Input {
     /// Steps (tasks) in order
     #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Vec<Step>,
-    /// Evaluated in order after their step; the first true one applies
+    /// Tested in order after their step, at most 100 per step; the first true one applies
     #[schemars(length(max = MAX_BRANCHES))]
     branching_conditions: Option<Vec<Branch>>,
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
     /// Why these steps
     #[schemars(length(max = MAX_REMARK))]
@@ -35,7 +38,7 @@ pub(super) struct Input {
     /// Format of the final output
     #[schemars(length(max = MAX_REMARK))]
     output_formatting_notes: Option<String>,
-    /// Inactivity after which a step is stalled; default 30 min
+    /// Inactivity until a step is stalled; default 30 min
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,
@@ -44,8 +47,8 @@ pub(super) struct Input {
     idempotency_key: Option<String>,
 }
 
-/// When a step stalls: mark (default): set the plan to stalled and notify; requeue: new attempt;
-/// fail: fail the step; ignore: nothing
+/// mark (default): mark the plan as stalled and notify; requeue: new attempt; fail: fail the step;
+/// ignore: no effect
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Policy {
@@ -72,11 +75,15 @@ impl Spec for CreateResearchPlan {
 
     const NAME: &'static str = "create_research_plan";
     const TITLE: &'static str = "Create a plan";
-    const DESCRIPTION: &'static str = "Create a durable multi-step plan (task list, todo) that \
-        survives disconnects and can be resumed from another session. Call it once for long work, \
-        then repeat `get_next_step` and `submit_step_result`.";
+    const DESCRIPTION: &'static str = "Create a durable plan (task list, todo) for long work that any \
+        session can resume. Then repeat `get_next_step` and `submit_step_result`.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
+    // Before the plan is created, its steps have no ids.
+    const UNLISTED: &'static [&'static str] =
+        &["/properties/branchingConditions/items/properties/actionParams/properties/targetStepId"];
+    const REPEATED: &'static [&'static str] =
+        &["/properties/branchingConditions/items/properties/actionParams/properties/steps"];
 
     async fn run(
         context: &ToolContext,
@@ -100,7 +107,7 @@ impl Spec for CreateResearchPlan {
             on_stall: input.on_stall.map(OnStall::from).unwrap_or_default(),
             session: params::session_id(input.session_id),
         };
-        let made = engine.create_plan(caller, command, input.idempotency_key);
-        Ok(CreatedPlan::new(&made.await?))
+        let created = engine.create_plan(caller, command, input.idempotency_key);
+        Ok(CreatedPlan::new(&created.await?))
     }
 }

@@ -1,5 +1,6 @@
 //! `get_next_step`: claims the next step of a plan, or reports why no step is available.
 
+use onward_core::policy::MAX_SESSION_ID;
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,8 +16,9 @@ pub(super) struct Input {
     /// Plan id
     plan_id: String,
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
-    /// Resume a stalled step of another session first
+    /// First resume a stalled step of another session
     include_stalled: Option<bool>,
 }
 
@@ -27,8 +29,8 @@ impl Spec for GetNextStep {
     const NAME: &'static str = "get_next_step";
     const TITLE: &'static str = "Get the next step";
     const DESCRIPTION: &'static str = "Claim the next step (task, todo) of a plan. Follow its \
-        `instructions`, then call `submit_step_result` with its `claimToken`. Without a step, \
-        `status` is plan_complete, plan_failed, awaiting_review or no_pending_steps.";
+        `instructions`, then call `submit_step_result` with its `claimToken`. If no step is \
+        available, `status` is the reason.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
 

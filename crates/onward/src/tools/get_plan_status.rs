@@ -27,7 +27,7 @@ impl Spec for GetPlanStatus {
     const NAME: &'static str = "get_plan_status";
     const TITLE: &'static str = "Get plan status";
     const DESCRIPTION: &'static str =
-        "Read a plan's progress, step counts, current step and stalled steps. Changes nothing.";
+        "Read a plan's progress, step counts, current step and stalled steps.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = true;
 

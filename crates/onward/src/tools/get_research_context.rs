@@ -3,6 +3,7 @@
 //! The first call with a new `sessionId` records that the session resumed the plan. The tool is
 //! therefore idempotent but not read-only.
 
+use onward_core::policy::MAX_SESSION_ID;
 use onward_engine::Caller;
 use onward_engine::context::MAX_CHARS;
 use schemars::JsonSchema;
@@ -18,7 +19,8 @@ pub(super) struct GetResearchContext;
 pub(super) struct Input {
     /// Plan id
     plan_id: String,
-    /// Session id, recorded as resuming the plan
+    /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
     /// Response size limit; default 40000
     #[schemars(range(min = 1, max = MAX_CHARS))]
@@ -30,8 +32,8 @@ impl Spec for GetResearchContext {
     type Output = PlanContext;
 
     const NAME: &'static str = "get_research_context";
-    const TITLE: &'static str = "Resume a plan";
-    const DESCRIPTION: &'static str = "Read what you need to resume a plan from another session: \
+    const TITLE: &'static str = "Get the context to resume a plan";
+    const DESCRIPTION: &'static str = "Read what you need to resume a plan of another session: \
         results, artifacts, open review, interrupted steps. Then follow `next`.";
     const HINTS: Hints = Hints {
         read_only: false,

@@ -1,5 +1,6 @@
 //! `get_session_health`: returns the current turn, tool calls and plans of an agent session.
 
+use onward_core::policy::MAX_SESSION_ID;
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,6 +14,7 @@ pub(super) struct GetSessionHealth;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: String,
 }
 
@@ -32,10 +34,10 @@ impl Spec for GetSessionHealth {
         caller: &Caller,
         input: Input,
     ) -> Result<SessionHealth, ToolError> {
-        let seen = context
+        let health = context
             .engine
             .session_health(caller, &input.session_id)
             .await?;
-        Ok(SessionHealth::new(&seen))
+        Ok(SessionHealth::new(&health))
     }
 }

@@ -1,5 +1,6 @@
 //! `get_step_context`: returns earlier results, artifacts and feedback for one step.
 
+use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_SESSION_ID};
 use onward_engine::Caller;
 use onward_engine::context::MAX_CHARS;
 use schemars::JsonSchema;
@@ -18,11 +19,13 @@ pub(super) struct Input {
     /// Maximum response size in characters; default 20000
     #[schemars(range(min = 1, max = MAX_CHARS))]
     max_chars: Option<usize>,
-    /// Session id
+    /// Session id, for the request log
     #[serde(rename = "sessionId")]
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     _session_id: Option<String>,
-    /// Not needed
+    /// Ignored
     #[serde(rename = "claimToken")]
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     _claim_token: Option<String>,
 }
 
@@ -37,6 +40,7 @@ impl Spec for GetStepContext {
         earlier steps.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
+    const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
 
     async fn run(
         context: &ToolContext,

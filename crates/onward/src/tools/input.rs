@@ -10,16 +10,19 @@ use serde_json::{Map, Value};
 const MAX_ISSUES: usize = 20;
 /// Characters of an unknown field name that an error repeats.
 const MAX_QUOTED: usize = 60;
+/// Fields whose limits the core checks, because it reports them with a more specific code.
+const CHECKED_BY_CORE: [&str; 5] = [
+    "afterStepOrder",
+    "conditionExpression",
+    "dependsOn",
+    "insertAfterOrder",
+    "targetStepOrder",
+];
 
 /// Validates and normalizes the arguments of a call.
 pub(super) fn validate(arguments: &mut Value, schema: &Map<String, Value>) -> Vec<Issue> {
-    validate_at(arguments, schema, "")
-}
-
-/// Validates and normalizes the part of the arguments at `path`.
-pub(super) fn validate_at(part: &mut Value, schema: &Map<String, Value>, path: &str) -> Vec<Issue> {
     let mut issues = Issues(Vec::new());
-    issues.value(part, schema, path);
+    issues.value(arguments, schema, "");
     issues.0
 }
 
@@ -71,7 +74,7 @@ impl Issues {
         } else if text.len() > max {
             // A text never has more characters than bytes, so most texts need no counting.
             let length = text.chars().count();
-            if length > max {
+            if length > max && !is_checked_by_core(path) {
                 self.add(
                     path,
                     format!("must have at most {max} characters, has {length}"),
@@ -82,9 +85,10 @@ impl Issues {
 
     fn range(&mut self, number: f64, schema: &Map<String, Value>, path: &str) {
         let is_integer = keyword(schema, "type") == Some("integer");
+        let is_checked_by_core = is_checked_by_core(path);
         let bound = |name: &str, default: u32| {
-            let bound = schema.get(name).filter(|bound| bound.is_number()).cloned();
-            // An integer without bounds is a `u32`.
+            let bound = schema.get(name).filter(|_| !is_checked_by_core).cloned();
+            // Without bounds, an integer must fit into `u32`.
             bound.or_else(|| is_integer.then(|| default.into()))
         };
         let (min, max) = (bound("minimum", 0), bound("maximum", u32::MAX));
@@ -105,7 +109,9 @@ impl Issues {
         let min = size(schema, "minItems").unwrap_or(0);
         let max = size(schema, "maxItems").unwrap_or(usize::MAX);
         let length = all.len();
-        if length < min {
+        if length == 0 && min > 0 {
+            self.add(path, "must not be empty");
+        } else if length < min {
             self.add(
                 path,
                 format!("must have at least {min} entries, has {length}"),
@@ -152,6 +158,13 @@ impl Issues {
             }
         }
     }
+}
+
+/// Whether the core checks the limits of the field at `path`, or of its entries.
+fn is_checked_by_core(path: &str) -> bool {
+    let field = path.rsplit('.').next().unwrap_or_default();
+    let field = field.split('[').next().unwrap_or_default();
+    CHECKED_BY_CORE.contains(&field)
 }
 
 /// The message for an unknown field, with the field that was probably meant.

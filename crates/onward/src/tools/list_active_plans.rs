@@ -1,6 +1,7 @@
 //! `list_active_plans`: lists plans page by page, most recently changed first.
 
 use onward_core::Timestamp;
+use onward_core::policy::{MAX_CURSOR, MAX_SEARCH};
 use onward_engine::list::PlanQuery;
 use onward_engine::{Caller, PlanCursor};
 use schemars::JsonSchema;
@@ -19,11 +20,13 @@ pub(super) struct Input {
     /// Page size; default 20
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// `nextCursor` of the previous page
+    /// Previous `nextCursor`
+    #[schemars(length(max = MAX_CURSOR))]
     cursor: Option<String>,
-    /// Also list completed and failed plans
+    /// Include completed and failed plans
     include_finished: Option<bool>,
     /// Words in name or question
+    #[schemars(length(max = MAX_SEARCH))]
     query: Option<String>,
 }
 
@@ -33,7 +36,7 @@ impl Spec for ListActivePlans {
 
     const NAME: &'static str = "list_active_plans";
     const TITLE: &'static str = "List plans";
-    const DESCRIPTION: &'static str = "List unfinished plans (tasks), most recently changed first, \
+    const DESCRIPTION: &'static str = "List unfinished plans, most recently changed first, \
         to find the `planId` to resume.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = true;

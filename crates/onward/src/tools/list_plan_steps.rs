@@ -1,6 +1,7 @@
 //! `list_plan_steps`: lists the steps of a plan in order, page by page.
 
 use onward_core::StepStatus;
+use onward_core::policy::MAX_CURSOR;
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,13 +21,15 @@ pub(super) struct Input {
     /// Page size; default 100
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// `nextCursor` of the previous page
+    /// Previous `nextCursor`
+    #[schemars(length(max = MAX_CURSOR))]
     cursor: Option<String>,
     status: Option<Status>,
 }
 
 /// Only steps in this status: pending: not started; in_progress: claimed by an agent;
-/// awaiting_input: under user review; completed; skipped: by a branch or a decision; failed
+/// awaiting_input: under user review; completed: has a result; skipped: by a branch or a decision;
+/// failed: ended without a result
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -64,7 +67,7 @@ impl Spec for ListPlanSteps {
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Steps, ToolError> {
         let plan = params::plan_id(&input.plan_id)?;
-        let behind = match input.cursor.as_deref().map(str::parse) {
+        let after = match input.cursor.as_deref().map(str::parse) {
             None => 0,
             Some(Ok(order)) => order,
             Some(Err(_)) => {
@@ -76,7 +79,7 @@ impl Spec for ListPlanSteps {
         let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
         let page = context
             .engine
-            .list_steps(caller, plan, status, behind, limit);
+            .list_steps(caller, plan, status, after, limit);
         Ok(Steps::new(plan, &page.await?))
     }
 }

@@ -1,7 +1,7 @@
 //! `log_skill_execution`: records the start, progress and end of an agent skill.
 
 use onward_core::command::ReportSkill;
-use onward_core::policy::{MAX_REMARK, MAX_SKILL_NAME};
+use onward_core::policy::{MAX_REMARK, MAX_SESSION_ID, MAX_SKILL_NAME};
 use onward_core::skill::SkillStatus;
 use onward_engine::{Caller, Error};
 use schemars::JsonSchema;
@@ -23,6 +23,7 @@ pub(super) struct Input {
     /// From the response to `started`; required for every other status
     execution_id: Option<String>,
     /// Session id; the next plan created in that session is linked
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
     /// Plan the skill works on
     plan_id: Option<String>,

@@ -4,14 +4,16 @@
 //! both rejected by name. Every action accepts `reason`.
 
 use onward_core::command::Modification;
-use onward_core::policy::{MAX_INSTRUCTIONS, MAX_REMARK, MAX_STEPS};
+use onward_core::policy::{
+    MAX_CLAIM_TOKEN, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS,
+};
 use onward_core::refusal::Issue;
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::{Hints, Spec, ToolContext, ToolError, params};
+use super::params::{self, Branch, Step};
+use super::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::modified::ModifiedPlan;
 
 pub(super) struct ModifyPlan;
@@ -22,37 +24,41 @@ pub(super) struct Input {
     /// Plan id
     plan_id: String,
     action: Action,
-    /// add_steps: as in `create_research_plan`
+    /// As in `create_research_plan`
     #[schemars(length(min = 1, max = MAX_STEPS))]
-    steps: Option<Vec<Map<String, Value>>>,
-    /// add_steps: 0 = first; default: last
+    steps: Option<Vec<Step>>,
+    /// Insert `steps` after this order; 0: first; default: last
+    #[schemars(range(min = 0, max = MAX_STEPS))]
     insert_after_order: Option<u32>,
-    /// Step to change
+    /// Step to remove, update, fail or requeue
     step_id: Option<String>,
-    /// reorder_steps: all ids in the new order
+    /// All step ids in the new order
+    #[schemars(length(max = MAX_STEPS))]
     step_ids: Option<Vec<String>>,
-    /// update_step_instructions: new text
+    /// New text
     #[schemars(length(min = 1, max = MAX_INSTRUCTIONS))]
     instructions: Option<String>,
     /// fail_step: why
     #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
-    /// add_branch: like one of `branchingConditions`
-    branch: Option<Map<String, Value>>,
+    /// Like an entry of `branchingConditions`
+    branch: Option<Branch>,
     /// Why, for the audit trail
     #[schemars(length(max = MAX_REMARK))]
     modification_rationale: Option<String>,
-    /// Session id
+    /// Session id, for the request log
     #[serde(rename = "sessionId")]
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     _session_id: Option<String>,
-    /// Not needed
+    /// Ignored
     #[serde(rename = "claimToken")]
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     _claim_token: Option<String>,
 }
 
-/// Required fields: add_steps: steps; remove_step (pending only), fail_step (plan continues),
-/// requeue_step (new attempt): stepId; reorder_steps: stepIds; update_step_instructions: stepId,
-/// instructions; add_branch: branch
+/// add_steps: insert `steps`; remove_step: remove a pending step; reorder_steps: sort by `stepIds`;
+/// update_step_instructions: set `instructions`; fail_step: fail a step, not the plan;
+/// requeue_step: new attempt; add_branch: add `branch`
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -96,14 +102,16 @@ impl Spec for ModifyPlan {
 
     const NAME: &'static str = "modify_plan";
     const TITLE: &'static str = "Modify a plan";
-    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of an unfinished plan \
-        when results require it. Then call `get_next_step`.";
+    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of an unfinished plan. \
+        Then call `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
         destructive: true,
     };
     const IN_CORE: bool = true;
+    const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
+    const REPEATED: &'static [&'static str] = &["/properties/steps", "/properties/branch"];
 
     async fn run(
         context: &ToolContext,
@@ -160,7 +168,7 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
     let step = || params::step_id(input.step_id.as_deref().unwrap_or_default());
     Ok(match input.action {
         Action::AddSteps => Modification::AddSteps {
-            steps: params::parse_steps(input.steps.unwrap_or_default(), "steps", engine)?,
+            steps: params::steps(input.steps.unwrap_or_default(), engine),
             insert_after: input.insert_after_order,
         },
         Action::RemoveStep => Modification::RemoveStep { step: step()? },
@@ -183,8 +191,13 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
             reason: input.reason,
         },
         Action::RequeueStep => Modification::RequeueStep { step: step()? },
-        Action::AddBranch => Modification::AddBranch {
-            branch: params::parse_branch(input.branch.unwrap_or_default(), "branch", engine)?,
-        },
+        Action::AddBranch => {
+            let branch = input.branch;
+            let branch = branch
+                .ok_or_else(|| ToolError::invalid("branch", "is required for `add_branch`"))?;
+            Modification::AddBranch {
+                branch: branch.spec("branch", engine)?,
+            }
+        }
     })
 }

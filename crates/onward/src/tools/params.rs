@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
+use onward_core::condition::MAX_SOURCE_BYTES;
 use onward_core::id::{ArtifactId, ClaimToken, SessionId};
 use onward_core::policy::{
     MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_STEPS, MAX_THRESHOLD, MAX_TITLE,
@@ -14,9 +15,9 @@ use onward_core::{Code, PlanId, StepId, StepType, Timestamp};
 use onward_engine::{Caller, Engine, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{ToolContext, ToolError, input, schema};
+use super::{ToolContext, ToolError};
 
 /// Characters of an invalid id that an error message repeats.
 const MAX_QUOTED: usize = 100;
@@ -186,7 +187,8 @@ pub(super) struct Step {
     /// Short label
     #[schemars(length(max = MAX_TITLE))]
     title: Option<String>,
-    /// Orders (1-based) of steps that must end first
+    /// Orders (from 1) of steps that must end first
+    #[schemars(length(max = MAX_STEPS), inner(range(min = 1, max = MAX_STEPS)))]
     depends_on: Option<Vec<u32>>,
     /// Overrides the plan's
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
@@ -214,8 +216,8 @@ pub(super) fn steps(steps: Vec<Step>, engine: &Engine) -> Vec<StepSpec> {
     steps.into_iter().map(|step| step.spec(engine)).collect()
 }
 
-/// continue: nothing; skip_to: skip the steps before the target; add_steps: insert steps here;
-/// fail: fail the plan
+/// continue: no effect; skip_to: skip to the target; add_steps: insert steps here; fail: fail the
+/// plan
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -229,26 +231,29 @@ enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Branch {
-    /// Order of the step to test
+    /// Step to test
+    #[schemars(range(min = 1, max = MAX_STEPS))]
     after_step_order: u32,
-    /// CEL (at most 2048 bytes) over `confidence`, `resultSummary`, `result`, `step`, `plan`, e.g.
+    /// CEL over `confidence`, `resultSummary`, `result`, `step`, `plan`, e.g.
     /// `result.sources.size() < 3`
+    #[schemars(length(max = MAX_SOURCE_BYTES))]
     condition_expression: String,
     if_true_action: Action,
-    /// `ifTrueAction` parameters
+    /// For `ifTrueAction`
     action_params: Option<ActionParams>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ActionParams {
-    /// skip_to: target order
+    /// skip_to: target
+    #[schemars(range(min = 1, max = MAX_STEPS))]
     target_step_order: Option<u32>,
-    /// skip_to: target id instead
+    /// skip_to: target by id
     target_step_id: Option<String>,
-    /// add_steps: like the plan's `steps`
+    /// add_steps: like `steps`
     #[schemars(length(min = 1, max = MAX_STEPS))]
-    steps: Option<Vec<Map<String, Value>>>,
+    steps: Option<Vec<Step>>,
     /// fail: why
     #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
@@ -287,7 +292,7 @@ impl Branch {
                 let steps = steps.ok_or_else(|| {
                     ToolError::invalid(format!("{path}.steps"), "is required for `add_steps`")
                 })?;
-                ActionSpec::AddSteps(parse_steps(steps, &format!("{path}.steps"), engine)?)
+                ActionSpec::AddSteps(self::steps(steps, engine))
             }
             Action::Fail => ActionSpec::Fail { reason },
         };
@@ -324,47 +329,5 @@ fn target(order: Option<u32>, id: Option<String>, path: &str) -> Result<StepRef,
             format!("{path}.targetStepId"),
             "cannot be combined with `targetStepOrder`; send only one of them",
         )),
-    }
-}
-
-/// Validates and converts a branch that the tool's schema shows as a plain object. Its schema is
-/// part of `create_research_plan`.
-pub(super) fn parse_branch(
-    branch: Map<String, Value>,
-    path: &str,
-    engine: &Engine,
-) -> Result<BranchSpec, ToolError> {
-    let mut branch = Value::Object(branch);
-    let issues = input::validate_at(&mut branch, &schema::input_schema::<Branch>(), path);
-    if !issues.is_empty() {
-        return Err(ToolError::from_issues(issues));
-    }
-    let branch = Branch::deserialize(branch).map_err(|why| ToolError::undecodable(&why))?;
-    branch.spec(path, engine)
-}
-
-/// Validates and converts steps that the tool's schema shows as plain objects. Their schema is part
-/// of `create_research_plan`.
-pub(super) fn parse_steps(
-    steps: Vec<Map<String, Value>>,
-    path: &str,
-    engine: &Engine,
-) -> Result<Vec<StepSpec>, ToolError> {
-    let schema = schema::input_schema::<Step>();
-    let (mut specs, mut issues) = (Vec::with_capacity(steps.len()), Vec::new());
-    for (index, step) in steps.into_iter().enumerate() {
-        let mut step = Value::Object(step);
-        let path = format!("{path}[{index}]");
-        let found = input::validate_at(&mut step, &schema, &path);
-        if found.is_empty() {
-            let step = Step::deserialize(step).map_err(|why| ToolError::undecodable(&why))?;
-            specs.push(step.spec(engine));
-        }
-        issues.extend(found);
-    }
-    if issues.is_empty() {
-        Ok(specs)
-    } else {
-        Err(ToolError::from_issues(issues))
     }
 }

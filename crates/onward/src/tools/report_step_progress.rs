@@ -1,6 +1,6 @@
 //! `report_step_progress`: a heartbeat that restarts a step's stall timer.
 
-use onward_core::policy::MAX_REMARK;
+use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID};
 use onward_engine::Caller;
 use onward_engine::step::ProgressReport;
 use schemars::JsonSchema;
@@ -17,15 +17,17 @@ pub(super) struct ReportStepProgress;
 pub(super) struct Input {
     /// Step id
     step_id: String,
-    /// What is done
+    /// Progress so far
     #[schemars(length(max = MAX_REMARK))]
     note: Option<String>,
     /// Percent done
     #[schemars(range(min = 0, max = 100))]
     percent: Option<f64>,
     /// From `get_next_step`
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
 }
 
@@ -36,7 +38,7 @@ impl Spec for ReportStepProgress {
     const NAME: &'static str = "report_step_progress";
     const TITLE: &'static str = "Report step progress";
     const DESCRIPTION: &'static str = "Report that you still work on a step. Call it within each \
-        `stallThresholdMs`, or the step is stalled and may be taken over.";
+        `stallThresholdMs`, or another session may take over the step.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
     const STORES_REJECTED_INPUT: bool = true;

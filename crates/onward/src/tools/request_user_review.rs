@@ -3,7 +3,9 @@
 //! The review is recorded first. If the client supports elicitation forms, `mcp/form.rs` then shows
 //! one, and [`ReviewOutcome::decided`](crate::wire::review::ReviewOutcome) is the response.
 
-use onward_core::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
+use onward_core::policy::{
+    MAX_CLAIM_TOKEN, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY,
+};
 use onward_engine::Caller;
 use onward_engine::step::ReviewRequest;
 use schemars::JsonSchema;
@@ -20,7 +22,7 @@ pub(super) struct RequestUserReview;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// Your step's id
+    /// Step id
     step_id: String,
     /// What to review; becomes the step's result on approval
     #[schemars(length(min = 1, max = MAX_SUMMARY))]
@@ -29,8 +31,10 @@ pub(super) struct Input {
     #[schemars(length(max = MAX_QUESTIONS), inner(length(min = 1, max = MAX_REMARK)))]
     questions: Option<Vec<String>>,
     /// From `get_next_step`
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
 }
 
@@ -53,14 +57,17 @@ impl Spec for RequestUserReview {
     ) -> Result<ReviewOutcome, ToolError> {
         let work = || json!({ "summary": input.summary, "questions": input.questions });
         let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
-        let question = ReviewRequest {
+        let request = ReviewRequest {
             step,
             summary: input.summary,
             questions: input.questions.unwrap_or_default(),
             token: params::claim_token(input.claim_token),
             session: params::session_id(input.session_id),
         };
-        let asked = context.engine.request_review(caller, question).await?;
-        Ok(ReviewOutcome::pending(&asked, context.base_url.as_deref()))
+        let requested = context.engine.request_review(caller, request).await?;
+        Ok(ReviewOutcome::pending(
+            &requested,
+            context.base_url.as_deref(),
+        ))
     }
 }

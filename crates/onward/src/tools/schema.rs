@@ -7,7 +7,9 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use super::Spec;
 
 pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12());
@@ -18,6 +20,37 @@ pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
     schema
         .entry("properties")
         .or_insert_with(|| Map::new().into());
+    schema
+}
+
+/// The input schema in the list of all tools: without [`Spec::UNLISTED`].
+pub(super) fn listed_schema<S: Spec>() -> Map<String, Value> {
+    let mut schema = Value::Object(input_schema::<S::Input>());
+    for pointer in S::UNLISTED {
+        if let Some((fields, name)) = pointer.rsplit_once('/')
+            && let Some(Value::Object(fields)) = schema.pointer_mut(fields)
+        {
+            fields.remove(name);
+        }
+    }
+    object(schema)
+}
+
+/// The input schema in the list of core tools. To save tokens, it has neither the details of
+/// [`Spec::REPEATED`] nor `additionalProperties`.
+pub(super) fn core_schema<S: Spec>() -> Map<String, Value> {
+    let mut schema = Value::Object(listed_schema::<S>());
+    for pointer in S::REPEATED {
+        if let Some(Value::Object(field)) = schema.pointer_mut(pointer) {
+            field.retain(|keyword, _| ["type", "description", "items"].contains(&keyword.as_str()));
+            // Some clients reject an array schema without `items`.
+            if let Some(items) = field.get_mut("items") {
+                *items = json!({ "type": "object" });
+            }
+        }
+    }
+    let mut schema = object(schema);
+    schema.remove("additionalProperties");
     schema
 }
 

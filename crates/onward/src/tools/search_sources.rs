@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use onward_core::policy::MAX_SEARCH;
+use onward_core::policy::{MAX_SEARCH, MAX_TIME};
 use onward_engine::Caller;
 use onward_engine::search::SearchRequest;
 use schemars::JsonSchema;
@@ -27,11 +27,13 @@ pub(super) struct Input {
     plan_id: Option<String>,
     /// Only this type: note: an agent's own text; source: a document; data: tables or values;
     /// finding: a conclusion; quote: a literal excerpt; late_result: a step result that was
-    /// rejected; other
+    /// rejected; other: anything else
     artifact_type: Option<ArtifactKind>,
     /// Only items created after this RFC 3339 time, e.g. 2026-07-28T09:00:00Z
+    #[schemars(length(max = MAX_TIME))]
     created_after: Option<String>,
     /// Only items created before this RFC 3339 time
+    #[schemars(length(max = MAX_TIME))]
     created_before: Option<String>,
 }
 
@@ -51,8 +53,8 @@ impl Spec for SearchSources {
         caller: &Caller,
         input: Input,
     ) -> Result<Results, ToolError> {
-        let began = Instant::now();
-        let wanted = SearchRequest {
+        let started = Instant::now();
+        let request = SearchRequest {
             query: input.query,
             limit: input.limit,
             plan: input.plan_id.as_deref().map(params::plan_id).transpose()?,
@@ -60,7 +62,7 @@ impl Spec for SearchSources {
             created_after: params::timestamp(input.created_after, "createdAfter")?,
             created_before: params::timestamp(input.created_before, "createdBefore")?,
         };
-        let found = context.engine.search(caller, wanted).await?;
-        Ok(Results::new(found, began.elapsed()))
+        let found = context.engine.search(caller, request).await?;
+        Ok(Results::new(found, started.elapsed()))
     }
 }

@@ -1,6 +1,8 @@
 //! `store_research`: stores an artifact (source, quote, note, finding) and indexes it for search.
 
-use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_URL};
+use onward_core::policy::{
+    MAX_ARTIFACT_TITLE, MAX_CLAIM_TOKEN, MAX_CONTENT_BYTES, MAX_SESSION_ID, MAX_URL,
+};
 use onward_engine::Caller;
 use onward_engine::research::NewArtifact;
 use schemars::JsonSchema;
@@ -23,7 +25,8 @@ pub(super) struct Input {
     #[schemars(length(min = 1, max = MAX_CONTENT_BYTES))]
     content: String,
     /// note (default): your own text; source: a document; data: tables or values; finding: a
-    /// conclusion; quote: a literal excerpt; late_result: a step result that was rejected; other
+    /// conclusion; quote: a literal excerpt; late_result: a step result that was rejected; other:
+    /// anything else
     artifact_type: Option<ArtifactKind>,
     /// Plan it belongs to
     plan_id: Option<String>,
@@ -35,8 +38,10 @@ pub(super) struct Input {
     /// Any further data; at most 64 KiB as JSON
     metadata: Option<Map<String, Value>>,
     /// From `get_next_step`
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
 }
 
@@ -56,7 +61,7 @@ impl Spec for StoreResearch {
         caller: &Caller,
         input: Input,
     ) -> Result<Artifact, ToolError> {
-        let finding = NewArtifact {
+        let artifact = NewArtifact {
             title: input.title,
             content: input.content,
             kind: input.artifact_type.map(|kind| kind.as_str().to_owned()),
@@ -67,7 +72,7 @@ impl Spec for StoreResearch {
             token: params::claim_token(input.claim_token),
             session: params::session_id(input.session_id),
         };
-        let stored = context.engine.store_research(caller, finding).await?;
+        let stored = context.engine.store_research(caller, artifact).await?;
         Ok(Artifact::new(stored))
     }
 }

@@ -46,13 +46,13 @@ impl Spec for StoreResearchOutput {
         caller: &Caller,
         input: Input,
     ) -> Result<Output, ToolError> {
-        let deliverable = NewOutput {
+        let output = NewOutput {
             plan: params::plan_id(&input.plan_id)?,
             title: input.title,
             content: input.content,
             media_type: input.media_type,
         };
-        let delivered = context.engine.store_output(caller, deliverable).await?;
-        Ok(Output::new(&delivered))
+        let stored = context.engine.store_output(caller, output).await?;
+        Ok(Output::new(&stored))
     }
 }

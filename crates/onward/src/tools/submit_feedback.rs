@@ -42,13 +42,13 @@ impl Spec for SubmitFeedback {
         caller: &Caller,
         input: Input,
     ) -> Result<FeedbackReceipt, ToolError> {
-        let opinion = NewFeedback {
+        let feedback = NewFeedback {
             plan: params::plan_id(&input.plan_id)?,
             rating: input.rating,
             comment: input.comment,
             output: input.output_id,
         };
-        let id = context.engine.submit_feedback(caller, opinion).await?;
+        let id = context.engine.submit_feedback(caller, feedback).await?;
         Ok(FeedbackReceipt::new(id))
     }
 }

@@ -1,7 +1,7 @@
 //! `submit_step_result`: completes a step. A rejected result is stored as an artifact, and the
 //! error contains its id.
 
-use onward_core::policy::{MAX_REMARK, MAX_SUMMARY};
+use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY};
 use onward_core::step::StepResult;
 use onward_engine::Caller;
 use onward_engine::submit::Submission;
@@ -24,7 +24,7 @@ pub(super) struct Input {
     result_summary: String,
     /// Data for branch conditions and later steps, at most 1 MiB
     result: Option<Map<String, Value>>,
-    /// How certain you are
+    /// Your certainty
     #[schemars(range(min = 0, max = 1))]
     confidence: Option<f64>,
     /// How you worked, at most 1 MiB
@@ -33,8 +33,10 @@ pub(super) struct Input {
     #[schemars(length(max = MAX_REMARK))]
     output_formatting_notes: Option<String>,
     /// From `get_next_step`
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
     /// Session id
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
     /// Also claim the next step, returned in `nextStep`
     claim_next: Option<bool>,

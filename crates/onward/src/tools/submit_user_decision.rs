@@ -1,7 +1,7 @@
 //! `submit_user_decision`: records the user's decision on a step under review.
 
 use onward_core::event::Decision as CoreDecision;
-use onward_core::policy::MAX_REMARK;
+use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID};
 use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,11 +20,13 @@ pub(super) struct Input {
     /// The user's comment; required for modify
     #[schemars(length(max = MAX_REMARK))]
     feedback: Option<String>,
-    /// Not needed
+    /// Ignored
     #[serde(rename = "claimToken")]
+    #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     _claim_token: Option<String>,
-    /// Session id
+    /// Session id, for the request log
     #[serde(rename = "sessionId")]
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     _session_id: Option<String>,
 }
 
@@ -64,6 +66,7 @@ impl Spec for SubmitUserDecision {
         destructive: true,
     };
     const IN_CORE: bool = true;
+    const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
 
     async fn run(
         context: &ToolContext,

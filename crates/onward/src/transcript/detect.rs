@@ -1,8 +1,8 @@
 //! Detects the format of a file from its content.
 //!
-//! Only content that occurs in one format alone decides. Lines that occur in several formats or at
-//! the head of a log (titles, snapshots) are skipped, up to a limit. A file without such content is
-//! rejected.
+//! Only content that occurs in exactly one format determines the result. Lines that occur in several
+//! formats or at the head of a log (titles, snapshots) are skipped, up to a limit. A file without
+//! such content is rejected.
 
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn detect_document(lines: &mut Lines, name: &str) -> Result<Format, Error> {
     }
 }
 
-/// The format of a value that occurs in one format alone.
+/// The format of a value that occurs in exactly one format.
 pub(super) fn definite_format(value: &Value) -> Option<Format> {
     if let Some(messages) = value.as_array() {
         return list_format(messages);

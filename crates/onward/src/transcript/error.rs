@@ -92,7 +92,7 @@ impl Error {
     pub(crate) fn hint(&self) -> String {
         match self {
             Error::NotFound { .. } => "check the path".to_owned(),
-            Error::IsDirectory { .. } => "pass the files in it".to_owned(),
+            Error::IsDirectory { .. } => "pass the files in that directory".to_owned(),
             Error::Unreadable { .. } => {
                 "check that the file is complete and that you have read permission".to_owned()
             }

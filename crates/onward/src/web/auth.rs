@@ -26,6 +26,9 @@ use super::{Site, metadata, pages};
 const TOKEN_PREFIX: &str = "onw_";
 /// Detail of responses to requests without credentials.
 pub(super) const TOKEN_REQUIRED: &str = "the request has no token";
+/// Hint for requests without a bearer token.
+const SEND_TOKEN: &str =
+    "send one header `Authorization: Bearer onw_…`; create a token with `onward token create`";
 
 /// Paths that need no authentication: health checks and OAuth metadata.
 pub(super) const PUBLIC_PATHS: [&str; 4] = [
@@ -60,8 +63,12 @@ pub(super) struct Principal {
 pub(super) enum AuthError {
     /// The request has no credentials.
     Missing,
-    /// The credentials are invalid.
+    /// The `Authorization` header does not contain a bearer token.
+    Malformed(&'static str),
+    /// The token is invalid.
     Invalid(&'static str),
+    /// The session cookie is invalid or has expired.
+    SessionExpired,
     /// The token lacks these scopes.
     InsufficientScope(Vec<String>),
     /// The credentials could not be checked.
@@ -94,7 +101,7 @@ impl Auth {
             let cookie = session::session_cookie(headers).filter(|_| pages::is_page(path));
             let cookie = cookie.ok_or(AuthError::Missing)?;
             let session = self.cookie_signer.read(cookie, engine.now());
-            let session = session.ok_or(AuthError::Invalid("the session has expired"))?;
+            let session = session.ok_or(AuthError::SessionExpired)?;
             let caller = match session {
                 Session::Token { tenant, token } => engine.caller_for_token(&tenant, token).await?,
                 Session::User {
@@ -106,10 +113,12 @@ impl Auth {
             return Ok(self.principal(cookie, caller));
         };
         if authorization.next().is_some() {
-            return Err(AuthError::Invalid("more than one `Authorization` header"));
+            return Err(AuthError::Malformed("more than one `Authorization` header"));
         }
         let token = first.to_str().ok().and_then(bearer);
-        let token = token.ok_or(AuthError::Invalid("`Authorization` must be `Bearer TOKEN`"))?;
+        let token = token.ok_or(AuthError::Malformed(
+            "the `Authorization` header is not `Bearer TOKEN`",
+        ))?;
         if token.starts_with(TOKEN_PREFIX) {
             let caller = engine.authenticate(token).await?;
             return Ok(self.principal(token, caller));
@@ -130,17 +139,16 @@ impl Auth {
         subject: &str,
         role: Role,
     ) -> Result<Caller, AuthError> {
-        let expired = AuthError::Invalid("the session has expired");
         let client = self
             .issuer
             .as_ref()
             .and_then(|issuer| issuer.client.as_ref());
         if client.is_none() {
-            return Err(expired);
+            return Err(AuthError::SessionExpired);
         }
         match engine.operator(tenant, &format!("user:{subject}")).await {
             Ok(caller) => Ok(Caller { role, ..caller }),
-            Err(Error::NotFound { .. }) => Err(expired),
+            Err(Error::NotFound { .. }) => Err(AuthError::SessionExpired),
             Err(error) => Err(error.into()),
         }
     }
@@ -157,24 +165,19 @@ impl Auth {
         let metadata = format!("{base}{}", metadata::path_for(path));
         match error {
             AuthError::Failed(problem) => problem,
-            AuthError::Missing => Problem::new(
-                Code::Unauthorized,
-                TOKEN_REQUIRED,
-                "send `Authorization: Bearer onw_…`; create a token with `onward token create`",
-            )
-            .header(
-                WWW_AUTHENTICATE,
-                format!("Bearer resource_metadata=\"{metadata}\""),
-            ),
-            AuthError::Invalid(reason) => Problem::new(
-                Code::Unauthorized,
-                reason,
-                "get a new token from an owner or admin of the tenant",
-            )
-            .header(
-                WWW_AUTHENTICATE,
-                format!("Bearer error=\"invalid_token\", resource_metadata=\"{metadata}\""),
-            ),
+            AuthError::Missing => Problem::new(Code::Unauthorized, TOKEN_REQUIRED, SEND_TOKEN)
+                .header(
+                    WWW_AUTHENTICATE,
+                    format!("Bearer resource_metadata=\"{metadata}\""),
+                ),
+            AuthError::Malformed(reason) => invalid_token(reason, SEND_TOKEN, &metadata),
+            AuthError::Invalid(reason) => {
+                let hint = "get a new token from an owner or admin of the tenant";
+                invalid_token(reason, hint, &metadata)
+            }
+            AuthError::SessionExpired => {
+                invalid_token("the session has expired", "sign in again", &metadata)
+            }
             AuthError::InsufficientScope(missing) => Problem::new(
                 Code::Forbidden,
                 format!("the token lacks the scope `{}`", missing.join(" ")),
@@ -189,6 +192,14 @@ impl Auth {
             }),
         }
     }
+}
+
+/// The response to invalid credentials.
+fn invalid_token(reason: &str, hint: &str, metadata: &str) -> Problem {
+    Problem::new(Code::Unauthorized, reason, hint).header(
+        WWW_AUTHENTICATE,
+        format!("Bearer error=\"invalid_token\", resource_metadata=\"{metadata}\""),
+    )
 }
 
 /// The token of a `Bearer` authorization header.
@@ -229,7 +240,12 @@ async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) ->
     let identified = site.auth.identify(&site.engine, request.headers(), path);
     let principal = match identified.await {
         Ok(principal) => principal,
-        Err(AuthError::Missing | AuthError::Invalid(_)) if pages::accepts_html(&request) => {
+        Err(
+            AuthError::Missing
+            | AuthError::Malformed(_)
+            | AuthError::Invalid(_)
+            | AuthError::SessionExpired,
+        ) if pages::accepts_html(&request) => {
             return pages::redirect_to_login(&site, &request);
         }
         Err(error) => {

@@ -70,7 +70,7 @@ impl Limits {
         }
         let now = self.clock.now();
         if let Err(early) = self.by_token.check_key(&principal.key) {
-            return Err(rate_limited("this token", early.wait_time_from(now)));
+            return Err(rate_limited("this caller", early.wait_time_from(now)));
         }
         if let Err(early) = self.by_tenant.check_key(&principal.caller.tenant) {
             return Err(rate_limited("this tenant", early.wait_time_from(now)));

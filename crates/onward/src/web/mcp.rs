@@ -1,9 +1,9 @@
 //! `/mcp`: MCP over streamable HTTP, with and without sessions.
 //!
 //! The middleware has authenticated the request; the handler reads the [`Caller`] from it. Clients
-//! of 2026-07-28 and later use no sessions. Sessions of older clients live in this process for
-//! hours, because agents can be inactive for long. Their number is limited, and each is visible to
-//! its owner only. A stream ends soon after its token is revoked.
+//! of 2026-07-28 and later use no sessions. Sessions of older clients are kept in this process
+//! for eight hours of inactivity, because agents pause for long periods. Their number is limited,
+//! and only the owner can use a session. A stream ends within seconds after its token is revoked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -163,7 +163,13 @@ async fn access_revoked(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
             Ok(principal) if Owner::from(&principal.caller) == owner => {}
             Err(AuthError::Failed(_)) => {}
             Ok(_)
-            | Err(AuthError::Missing | AuthError::Invalid(_) | AuthError::InsufficientScope(_)) => {
+            | Err(
+                AuthError::Missing
+                | AuthError::Malformed(_)
+                | AuthError::Invalid(_)
+                | AuthError::SessionExpired
+                | AuthError::InsufficientScope(_),
+            ) => {
                 return;
             }
         }

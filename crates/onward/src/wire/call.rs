@@ -29,7 +29,7 @@ pub(crate) struct Call {
     /// Why it was interrupted, for the operator
     #[serde(skip_serializing_if = "Option::is_none")]
     grounds: Option<String>,
-    /// The substitute result that the model received
+    /// The synthetic result that the model received
     #[serde(rename = "toldModel", skip_serializing_if = "Option::is_none")]
     model_result: Option<String>,
 }
@@ -65,10 +65,10 @@ pub(crate) struct CallSummary {
     stale_at: Option<String>,
     /// It is open and will not return a result
     stale: bool,
-    /// Its result, or the substitute result
+    /// Its result, or the synthetic result
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
-    /// `result` is a substitute
+    /// `result` is synthetic: Onward wrote it because the call returned none
     synthetic: bool,
     /// Its own result arrived after it was interrupted
     late: bool,

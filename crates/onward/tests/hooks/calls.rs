@@ -34,7 +34,7 @@ fn records_a_call_of_every_agent_before_it_runs() {
         "opencode",
     ] {
         let harness = Harness::new(&format!("calls-{agent}"), agent);
-        harness.send("before");
+        harness.send("before_tool");
         let calls = calls(&harness);
         assert_eq!(calls.len(), 1, "{agent}");
         let call = &calls[0];
@@ -54,7 +54,7 @@ fn records_a_call_of_every_agent_before_it_runs() {
 fn a_call_awaiting_approval_has_no_timeout() {
     for agent in ["claude-code", "codex", "kimi", "opencode"] {
         let harness = Harness::new(&format!("permission-{agent}"), agent);
-        harness.send("before");
+        harness.send("before_tool");
         send_for_first_call(&harness, "permission");
         let call = &calls(&harness)[0];
         assert_eq!(call["status"], "awaiting_approval", "{agent}: {call}");
@@ -114,8 +114,8 @@ fn assigns_single_and_batched_results_to_their_calls() {
 fn records_results_if_loop_control_is_off() {
     let harness =
         Harness::new("results-off", "codex").with_env("ONWARD_LOOP_CONTROL__ON_STALL", "off");
-    harness.send("before");
-    let before = harness.payload("before");
+    harness.send("before_tool");
+    let before = harness.payload("before_tool");
     let mut result: Value = serde_json::from_str(&before).unwrap();
     result["hook_event_name"] = json!("PostToolUse");
     result["tool_response"] = json!("files");

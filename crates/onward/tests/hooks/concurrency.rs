@@ -34,7 +34,7 @@ fn rejects_all_concurrent_calls() {
     let harness = Harness::new("concurrent-calls", "claude-code");
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    let outputs: Vec<HookOutput> = start_all(&harness, "before", 8)
+    let outputs: Vec<HookOutput> = start_all(&harness, "before_tool", 8)
         .into_iter()
         .map(|hook| HookOutput::from(hook.wait_with_output().unwrap()))
         .collect();
@@ -58,7 +58,7 @@ fn checkpoints_the_wal_at_the_end_of_a_turn() {
     let harness = Harness::new("wal", "claude-code");
     harness.send("prompt").assert_empty();
     for _ in 0..12 {
-        harness.send("news").assert_empty();
+        harness.send("new_output").assert_empty();
     }
     let size = wal_size(&harness);
     assert!(size > 300_000, "no checkpoint after each step: {size}");
@@ -77,12 +77,12 @@ fn limits_the_wal_during_a_long_turn() {
     };
     let lines: Vec<String> = (0..8_000).map(word).collect();
     let large = harness
-        .payload("news")
+        .payload("new_output")
         .replace("A long enough line", &lines.join("\\n"));
     harness.send_payload(&large).assert_empty();
     let mut largest = 0;
     let checkpointed = (0..90).any(|_| {
-        harness.send("news").assert_empty();
+        harness.send("new_output").assert_empty();
         let size = wal_size(&harness);
         let shrank = size < largest;
         largest = largest.max(size);

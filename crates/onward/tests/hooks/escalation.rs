@@ -7,11 +7,11 @@ use crate::harness::{Harness, HookOutput};
 
 #[test]
 fn never_escalates_while_outputs_are_new() {
-    let harness = Harness::new("news", "claude-code");
+    let harness = Harness::new("new-output", "claude-code");
     harness.send("prompt").assert_empty();
     for _ in 0..12 {
-        harness.send("news").assert_empty();
-        harness.send("before").assert_empty();
+        harness.send("new_output").assert_empty();
+        harness.send("before_tool").assert_empty();
     }
 }
 
@@ -20,13 +20,13 @@ fn ignores_echoed_rejections_and_enables_tools_after_an_answer() {
     let harness = Harness::new("echo", "claude-code");
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    assert!(harness.send("before").is_denied());
+    assert!(harness.send("before_tool").is_denied());
     for _ in 0..3 {
-        harness.send("refused_batch").assert_empty();
+        harness.send("denied_batch").assert_empty();
     }
     assert_eq!(harness.session()["turns"][0]["stepCount"], 8);
     harness.send("stop").assert_empty();
-    harness.send("before").assert_empty();
+    harness.send("before_tool").assert_empty();
 }
 
 #[test]
@@ -34,12 +34,12 @@ fn judges_subagents_separately() {
     let harness = Harness::new("subagents", "claude-code");
     harness.send("prompt").assert_empty();
     for _ in 0..8 {
-        harness.send("sub_idle");
+        harness.send("subagent_idle");
     }
-    assert!(harness.send("sub_before").is_denied());
-    harness.send("before").assert_empty();
-    harness.send("sub_stop").assert_empty();
-    harness.send("sub_before").assert_empty();
+    assert!(harness.send("subagent_before_tool").is_denied());
+    harness.send("before_tool").assert_empty();
+    harness.send("subagent_stop").assert_empty();
+    harness.send("subagent_before_tool").assert_empty();
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn counts_single_calls_if_no_batch_is_reported() {
     let harness = Harness::new("single-calls", "claude-code");
     harness.send("prompt").assert_empty();
     for _ in 0..8 {
-        harness.send("idle_alone");
+        harness.send("idle_single_call");
     }
-    assert!(harness.send("before").is_denied());
+    assert!(harness.send("before_tool").is_denied());
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn counts_an_error_as_progress_only_once() {
     let harness = Harness::new("failure", "claude-code");
     harness.send("prompt").assert_empty();
     for _ in 0..8 {
-        assert_empty_or_context(&harness.send("failed_alone"));
+        assert_empty_or_context(&harness.send("failed_single_call"));
     }
     let session = harness.session();
     let steps = session["turns"][0]["steps"].as_array().unwrap();
@@ -79,21 +79,21 @@ fn on_stall_limits_the_escalation() {
     };
     let message = warning["systemMessage"].as_str().unwrap();
     assert!(message.contains(&escalation::for_user(&state)), "{message}");
-    harness.send("before").assert_empty();
+    harness.send("before_tool").assert_empty();
 
     let harness = Harness::new("nudge", "claude-code")
         .with_env("ONWARD_LOOP_CONTROL__ON_STALL", "nudge")
         .with_env("ONWARD_LOOP_CONTROL__PROGRESS_STALL_THRESHOLD", 2);
     let context = harness.send_idle_steps(2).json();
     assert!(context["hookSpecificOutput"]["additionalContext"].is_string());
-    harness.send("before").assert_empty();
+    harness.send("before_tool").assert_empty();
 
     let harness =
         Harness::new("off", "claude-code").with_env("ONWARD_LOOP_CONTROL__ON_STALL", "off");
     for _ in 0..9 {
         harness.send("idle").assert_empty();
     }
-    harness.send("before").assert_empty();
+    harness.send("before_tool").assert_empty();
 }
 
 #[test]
@@ -101,20 +101,20 @@ fn rejects_calls_after_the_step_limit() {
     let harness =
         Harness::new("limit", "claude-code").with_env("ONWARD_LOOP_CONTROL__MAX_STEPS_PER_TURN", 2);
     harness.send("prompt").assert_empty();
-    harness.send("news").assert_empty();
-    let reminder = harness.send("news").json();
+    harness.send("new_output").assert_empty();
+    let reminder = harness.send("new_output").json();
     assert!(reminder["hookSpecificOutput"]["additionalContext"].is_string());
     assert_eq!(
         harness.session()["turns"][0]["held"],
         TextOnlyReason::MaxSteps.as_str()
     );
-    assert!(harness.send("before").is_denied());
+    assert!(harness.send("before_tool").is_denied());
 }
 
 #[test]
 fn skips_claude_code_hooks_that_cursor_runs() {
-    let harness = Harness::new("of-cursor", "claude-code");
-    harness.send("of_cursor").assert_empty();
+    let harness = Harness::new("run-by-cursor", "claude-code");
+    harness.send("run_by_cursor").assert_empty();
     assert!(!harness.folder.join("onward.db").exists());
 }
 

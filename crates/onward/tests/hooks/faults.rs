@@ -103,7 +103,7 @@ fn times_out_on_a_locked_database() {
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     compare_golden("faults/timeout", fault(&harness.send("idle")));
     // A call that cannot be recorded is allowed.
-    compare_golden("faults/timeout", fault(&harness.send("before")));
+    compare_golden("faults/timeout", fault(&harness.send("before_tool")));
     lock.execute_batch("ROLLBACK").unwrap();
     harness.send("idle").assert_empty();
 }
@@ -135,5 +135,5 @@ fn escalates_on_postgresql_as_on_sqlite() {
     let harness = Harness::new("server", "claude-code").with_database(Cluster::shared().database());
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    assert!(harness.send("before").is_denied());
+    assert!(harness.send("before_tool").is_denied());
 }

@@ -124,14 +124,14 @@ impl Harness {
         let words = [
             "ebb", "flow", "moon", "sun", "spring", "neap", "shore", "reef",
         ];
-        let news = format!(
+        let new_text = format!(
             "{} {}",
             words[usize::try_from(number).unwrap() % 8],
             words[usize::try_from(number / 8).unwrap() % 8]
         );
         text.replace("{n}", &number.to_string())
             .replace("{turn}", &turn.to_string())
-            .replace("{news}", &news)
+            .replace("{new_text}", &new_text)
             .replace("{folder}", &self.work_dir().display().to_string())
     }
 

@@ -49,7 +49,7 @@ impl Agent {
         for (name, value) in hook.get_envs() {
             agent.env(name, value.unwrap_or_default());
         }
-        let agent = agent.env(AGENT, harness.payload("before")).spawn();
+        let agent = agent.env(AGENT, harness.payload("before_tool")).spawn();
         Self(agent.expect("start the test binary"))
     }
 

@@ -31,7 +31,7 @@ fn create_plan(harness: &Harness) -> String {
 
 /// Reports a call that refers to the plan, which links the plan to the directory.
 fn report_plan(harness: &Harness, plan: &str) {
-    let payload = harness.payload("plan_made").replace("{plan}", plan);
+    let payload = harness.payload("plan_created").replace("{plan}", plan);
     harness.send_payload(&payload).assert_empty();
 }
 

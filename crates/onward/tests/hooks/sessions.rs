@@ -12,7 +12,7 @@ fn lists_and_shows_a_session() {
     assert!(empty.stderr.contains("onward install"));
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    harness.send("before");
+    harness.send("before_tool");
     let list = harness.run_json(&["session", "list", "--json"]);
     let session = &list["sessions"][0];
     assert_eq!(session["agent"], "claude-code");
@@ -58,8 +58,8 @@ fn turns_loop_control_off_and_on_for_a_session() {
     for _ in 0..9 {
         harness.send("idle").assert_empty();
     }
-    harness.send("before").assert_empty();
+    harness.send("before_tool").assert_empty();
     assert_eq!(harness.session()["switchedOff"], true);
     harness.run(&["session", "on", "7d0c"], b"");
-    assert!(harness.send("before").is_denied());
+    assert!(harness.send("before_tool").is_denied());
 }

@@ -14,10 +14,11 @@ const INTRODUCTION: &str = "# Tools
 
 The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is generated from the server's tool list; regenerate it with `ONWARD_BLESS=1 cargo test -p onward --test mcp document`.
 
-- `--tools core` offers only the tools marked *core*, which are enough to work on plans.
+- `--tools core` offers only the tools marked *core*, which are enough to work on plans. To save tokens, it lists the fields of a step and a branch only once, in `create_research_plan`.
 - Fields marked `*` are required. `null` in an optional field counts as omitted. Unknown fields are rejected by name.
 - *read-only* tools change nothing. *idempotent* tools change nothing more when the same call is repeated. *destructive* tools can remove or fail existing work.
-- String limits are in characters, array limits in entries.
+- String limits are in characters, array limits in entries. The limits of `content`, `sourceText` and `conditionExpression` also apply to the bytes in UTF-8.
+- `modify_plan`, `submit_user_decision` and `get_step_context` also accept `sessionId`, which the request log records, and `claimToken`, which has no effect.
 
 ## Errors
 

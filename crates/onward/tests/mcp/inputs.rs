@@ -205,10 +205,70 @@ fn rejects_values_outside_the_limits() {
         assert_eq!(rejected.code, "invalid_input", "{field}");
         assert_eq!(rejected.paths(), [format!("steps[0].{field}")]);
     }
+    let dependencies = with("dependsOn", json!(vec![1; 10_001]));
+    let rejected = client.call_rejected("create_research_plan", dependencies);
+    assert_eq!(rejected.paths(), ["steps[0].dependsOn"]);
     let mut plan = fixtures::plan(1);
     plan["idempotencyKey"] = json!("");
     let rejected = client.call_rejected("create_research_plan", plan);
     assert_eq!(rejected.paths(), ["idempotencyKey"]);
+    let (query, cursor) = ("x".repeat(1_001), "1".repeat(201));
+    for (tool, field, input) in [
+        ("list_active_plans", "query", json!({ "query": query })),
+        ("list_active_plans", "cursor", json!({ "cursor": cursor })),
+        (
+            "list_plan_steps",
+            "cursor",
+            json!({ "planId": "x", "cursor": cursor }),
+        ),
+        ("search_sources", "query", json!({ "query": query })),
+        (
+            "search_sources",
+            "createdAfter",
+            json!({ "query": "x", "createdAfter": "2".repeat(65) }),
+        ),
+        (
+            "modify_plan",
+            "stepIds",
+            json!({ "planId": "x", "action": "reorder_steps", "stepIds": vec!["x"; 10_001] }),
+        ),
+        (
+            "modify_plan",
+            "steps",
+            json!({ "planId": "x", "action": "add_steps", "steps": [] }),
+        ),
+    ] {
+        let rejected = client.call_rejected(tool, input);
+        assert_eq!(rejected.code, "invalid_input", "{tool}: {field}");
+        assert_eq!(rejected.paths(), [field], "{tool}");
+    }
+}
+
+/// Also in tools that do not list the field.
+#[test]
+fn rejects_empty_and_long_session_ids_and_claim_tokens() {
+    let dir = TestDir::sqlite();
+    let mut client = Client::start(&dir, Era::Handshake);
+    let unlisted = ["modify_plan", "submit_user_decision", "get_step_context"];
+    let mut calls = 0;
+    for tool in client.tools() {
+        let (name, schema) = (tool["name"].as_str().unwrap(), &tool["inputSchema"]);
+        for field in ["sessionId", "claimToken"] {
+            let is_listed = schema["properties"].get(field).is_some();
+            if !is_listed && !unlisted.contains(&name) {
+                continue;
+            }
+            for value in [String::new(), "x".repeat(201)] {
+                let mut input = required_fields(schema);
+                input.insert(field.to_owned(), json!(value));
+                let rejected = client.call_rejected(name, input.into());
+                assert_eq!(rejected.code, "invalid_input", "{name}: {field}");
+                assert_eq!(rejected.paths(), [field], "{name}");
+                calls += 1;
+            }
+        }
+    }
+    assert_eq!(calls, 38);
 }
 
 #[test]
@@ -368,6 +428,7 @@ fn accepts_values_at_the_limits() {
     plan["planDesignRationale"] = json!(text(10_000));
     plan["outputFormattingNotes"] = json!(text(10_000));
     plan["idempotencyKey"] = json!(text(200));
+    plan["sessionId"] = json!(text(200));
     plan["stallThresholdMs"] = json!(31_536_000_000_u64);
     plan["steps"][0]["instructions"] = json!(text(100_000));
     plan["steps"][0]["title"] = json!(text(200));
@@ -389,8 +450,12 @@ fn accepts_values_at_the_limits() {
         "search_sources",
         json!({ "query": text(1_000), "limit": 50 }),
     );
+    client.call("list_active_plans", json!({ "query": text(1_000) }));
+    client.call("get_session_health", json!({ "sessionId": text(200) }));
     let (step, _) = fixtures::claim_step(&mut client, plan.as_str().unwrap());
-    let progress = json!({ "stepId": step, "note": text(10_000), "percent": 100 });
+    let progress = json!({
+        "stepId": step, "note": text(10_000), "percent": 100, "sessionId": text(200),
+    });
     client.call("report_step_progress", progress);
     let review = json!({
         "stepId": step,

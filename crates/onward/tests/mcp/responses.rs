@@ -471,16 +471,19 @@ fn invalid_references_conditions_and_dependencies_have_separate_codes() {
     ] {
         let mut plan = fixtures::plan(2);
         plan["branchingConditions"] = branches;
-        assert_eq!(
-            client.call_rejected("create_research_plan", plan).code,
-            code
-        );
+        let rejected = client.call_rejected("create_research_plan", plan);
+        assert_eq!(rejected.code, code);
+        // The plan does not exist yet, so no tool can read its steps.
+        let hint = rejected.error["hint"].as_str().unwrap();
+        assert!(!hint.contains("list_plan_steps"), "{hint}");
     }
-    let mut plan = fixtures::plan(2);
-    plan["steps"][0]["dependsOn"] = json!([2]);
-    plan["steps"][1]["dependsOn"] = json!([1]);
-    let rejected = client.call_rejected("create_research_plan", plan);
-    assert_eq!(rejected.code, "invalid_dependency");
+    for (first, second) in [(2, 1), (0, 1), (10_001, 1)] {
+        let mut plan = fixtures::plan(2);
+        plan["steps"][0]["dependsOn"] = json!([first]);
+        plan["steps"][1]["dependsOn"] = json!([second]);
+        let rejected = client.call_rejected("create_research_plan", plan);
+        assert_eq!(rejected.code, "invalid_dependency");
+    }
     let mut plan = fixtures::plan(1);
     plan["idempotencyKey"] = json!("k");
     let once = client.call("create_research_plan", plan.clone());

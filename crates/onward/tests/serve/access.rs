@@ -177,6 +177,24 @@ async fn rejects_an_invalid_token_even_if_none_is_required() {
 }
 
 #[tokio::test]
+async fn the_hint_depends_on_the_authorization_header() {
+    let setup = TestServer::new("hint").with_config(TOKENS_REQUIRED);
+    let server = setup.serve();
+    let no_token = server.get("/api/v1/ping").await;
+    let no_token = no_token.expect_problem(401, "unauthorized");
+    for (header, has_token) in [
+        ("Basic dXNlcjpwYXNz", false),
+        ("Bearer ", false),
+        ("Bearer onw_0000", true),
+    ] {
+        let request = server.request(Method::GET, "/api/v1/ping");
+        let response = send(request.header(AUTHORIZATION, header)).await;
+        let problem = response.expect_problem(401, "unauthorized");
+        assert_eq!(problem["hint"] != no_token["hint"], has_token, "{header}");
+    }
+}
+
+#[tokio::test]
 async fn every_role_is_limited_to_its_permissions() {
     let setup = TestServer::new("roles").with_config(TOKENS_REQUIRED);
     let tokens: Vec<(&str, String)> = ROLES

@@ -36,13 +36,18 @@ async fn the_document_and_its_schemas_are_valid() {
         let pointer = reference.strip_prefix('#').expect("reference is local");
         assert!(document.pointer(pointer).is_some(), "{reference}");
     }
-    let mut names = Vec::new();
+    let (mut names, mut summaries) = (Vec::new(), Vec::new());
     for (path, methods) in document["paths"].as_object().expect("document has paths") {
         for operation in methods.as_object().expect("path has methods").values() {
             names.push(
                 operation["operationId"]
                     .as_str()
                     .expect("operation has an id"),
+            );
+            summaries.push(
+                operation["summary"]
+                    .as_str()
+                    .expect("operation has a summary"),
             );
             let parameters = operation["parameters"]
                 .as_array()
@@ -73,10 +78,11 @@ async fn the_document_and_its_schemas_are_valid() {
             }
         }
     }
-    let count = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), count, "operation ids are unique");
+    for mut all in [names, summaries] {
+        all.sort_unstable();
+        let repeated: Vec<_> = all.windows(2).filter(|two| two[0] == two[1]).collect();
+        assert!(repeated.is_empty(), "{repeated:?}");
+    }
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use crate::wire::plan::ChangedPlan;
 
 /// Resume a stuck plan
 ///
-/// This clears the mark and changes no step: a stuck step stays assigned to its agent. Release or
-/// fail the step on the dashboard.
+/// Changes only the status of the plan: a stuck step stays assigned to its agent. Release or fail the
+/// step on the dashboard.
 #[derive(Args)]
 pub(crate) struct Resume {
     /// Plan id, or a unique prefix of it

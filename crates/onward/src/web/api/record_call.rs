@@ -4,6 +4,7 @@
 //! applies. A process without a host runs on the machine of this server.
 
 use onward_core::call::{Limit, Owner as CallOwner};
+use onward_core::policy::MAX_SESSION_ID;
 use onward_engine::session::HookSource;
 use onward_engine::tool_calls::{InitialState, NewCall};
 use onward_engine::{Caller, machine};
@@ -20,7 +21,7 @@ pub(super) struct RecordCall;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
     /// Session id, chosen by the caller. The first call creates the session
-    #[schemars(length(min = 1, max = 200))]
+    #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: String,
     /// Agent name; default: `api`
     agent: Option<String>,

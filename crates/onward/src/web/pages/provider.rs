@@ -188,8 +188,10 @@ fn attempt(site: &Site, headers: &HeaderMap, fields: &Fields) -> Result<SignInAt
 fn sign_in_problem(error: AuthError) -> Problem {
     match error {
         AuthError::Failed(problem) => problem,
-        AuthError::Missing => sign_in::sign_in_failed("the identity provider returned no user"),
-        AuthError::Invalid(reason) => {
+        AuthError::Missing | AuthError::SessionExpired => {
+            sign_in::sign_in_failed("the identity provider returned no user")
+        }
+        AuthError::Malformed(reason) | AuthError::Invalid(reason) => {
             sign_in::sign_in_failed(reason.replace("the token", "the id token"))
         }
         AuthError::InsufficientScope(missing) => Problem::new(
