@@ -7,6 +7,7 @@
 //! `{its_name}`, in any file.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -18,71 +19,79 @@ struct Texts {
     postgres: Option<String>,
 }
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new("src/query");
     println!("cargo::rerun-if-changed={}", folder.display());
-    let entries = fs::read_dir(folder).expect("the folder of statements is readable");
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        files.push(entry?.path());
+    }
     files.sort();
-    let sources: Vec<String> = files
+    let mut all = Vec::new();
+    for file in files {
+        all.extend(sections(&fs::read_to_string(file)?));
+    }
+    let fragments: BTreeMap<&str, String> = all
         .iter()
-        .map(|file| fs::read_to_string(file).expect("a file of statements is readable"))
-        .collect();
-    let fragments: BTreeMap<&str, String> = sections(&sources, "fragment: ")
-        .map(|(name, text)| (name, one_line(text)))
+        .filter(|section| section.kind == Kind::Fragment)
+        .map(|section| (section.name.as_str(), one_line(&section.text)))
         .collect();
     let mut queries: BTreeMap<&str, Texts> = BTreeMap::new();
-    for (head, text) in sections(&sources, "name: ") {
-        let (name, only) = head.split_once(" (").unwrap_or((head, ""));
-        let text = insert_fragments(&one_line(text), &fragments);
+    for section in all.iter().filter(|section| section.kind == Kind::Query) {
+        let (name, only) = section.name.split_once(" (").unwrap_or((&section.name, ""));
+        let text = insert_fragments(&one_line(&section.text), &fragments);
         let texts = queries.entry(name).or_default();
         let (sqlite, postgres) = match only {
             "sqlite)" => (true, false),
             "postgres)" => (false, true),
             "" => (true, true),
-            other => panic!("statement `{name}`: unknown database `({other}`"),
+            other => return Err(format!("`{name}`: unknown database `({other}`").into()),
         };
-        for (text_for, applies) in [
-            (&mut texts.sqlite, sqlite.then(|| text.replace('$', "?"))),
-            (&mut texts.postgres, postgres.then(|| text.clone())),
-        ] {
-            if let Some(text) = applies {
-                assert!(text_for.is_none(), "statement `{name}` is defined twice");
-                *text_for = Some(text);
-            }
+        if sqlite && texts.sqlite.replace(text.replace('$', "?")).is_some()
+            || postgres && texts.postgres.replace(text.clone()).is_some()
+        {
+            return Err(format!("`{name}` is defined twice").into());
         }
     }
-    let out = env::var_os("OUT_DIR").expect("Cargo sets `OUT_DIR`");
-    let file = Path::new(&out).join("query.rs");
-    fs::write(file, source(&queries)).expect("the output folder is writable");
+    let out = env::var_os("OUT_DIR").ok_or("`OUT_DIR` is not set")?;
+    fs::write(Path::new(&out).join("query.rs"), source(&queries))?;
+    Ok(())
 }
 
-/// Each marker of this kind, with the text after it up to the next marker of either kind.
-fn sections<'s>(
-    sources: &'s [String],
-    kind: &'s str,
-) -> impl Iterator<Item = (&'s str, &'s str)> + 's {
-    sources.iter().flat_map(move |source| {
-        let marker = |line: &str| {
-            let comment = line.strip_prefix("-- ").unwrap_or("");
-            comment.starts_with("name: ") || comment.starts_with("fragment: ")
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Query,
+    Fragment,
+}
+
+/// A marker, and the text after it up to the next one.
+struct Section {
+    kind: Kind,
+    name: String,
+    text: String,
+}
+
+fn sections(file: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for line in file.lines() {
+        let comment = line.strip_prefix("-- ").unwrap_or("");
+        let marker = match comment.split_once(": ") {
+            Some(("name", name)) => Some((Kind::Query, name)),
+            Some(("fragment", name)) => Some((Kind::Fragment, name)),
+            Some(_) | None => None,
         };
-        let mut starts: Vec<usize> = Vec::new();
-        let mut offset = 0;
-        for line in source.split_inclusive('\n') {
-            if marker(line) {
-                starts.push(offset);
-            }
-            offset += line.len();
+        if let Some((kind, name)) = marker {
+            sections.push(Section {
+                kind,
+                name: name.trim().to_owned(),
+                text: String::new(),
+            });
+        } else if let Some(section) = sections.last_mut() {
+            section.text.push_str(line);
+            section.text.push('\n');
         }
-        let ends = starts.iter().skip(1).copied().chain([source.len()]);
-        let ranges: Vec<_> = starts.iter().copied().zip(ends).collect();
-        ranges.into_iter().filter_map(move |(start, end)| {
-            let (head, text) = source[start..end].split_once('\n')?;
-            let name = head.strip_prefix("-- ")?.strip_prefix(kind)?;
-            Some((name.trim(), text))
-        })
-    })
+    }
+    sections
 }
 
 /// The text on one line, without comments and semicolon, as it appears in the log of a database.

@@ -308,7 +308,7 @@ fn in_order<'s>(group: &'s [Member], blanks: &'s [Statement]) -> Vec<&'s Stateme
     statements
 }
 
-fn rows<'s>(group: &'s [Member], query: Query) -> impl Iterator<Item = &'s Statement> {
+fn rows(group: &[Member], query: Query) -> impl Iterator<Item = &Statement> {
     let all = group.iter().flat_map(|member| &member.statements);
     all.filter(move |one| one.query == query)
 }

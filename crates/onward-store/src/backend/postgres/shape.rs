@@ -86,6 +86,10 @@ fn gives_rows(text: &str) -> bool {
 
 /// The table that a statement changes, if it can be merged with adjacent ones: it reads no row that
 /// they change, and no two of them change the same row.
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "no other statement can be merged"
+)]
 fn joins(query: Query) -> Option<&'static str> {
     Some(match query {
         Query::PlanMove => "plans",
