@@ -254,6 +254,9 @@ pub enum RequeueReason {
 }
 
 impl RequeueReason {
+    /// All reasons.
+    pub const ALL: [Self; 3] = [Self::Manual, Self::Stalled, Self::TakenOver];
+
     /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -276,6 +279,9 @@ pub enum ProgressSource {
 }
 
 impl ProgressSource {
+    /// All sources.
+    pub const ALL: [Self; 3] = [Self::Reported, Self::Written, Self::Seen];
+
     /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -368,6 +374,9 @@ pub enum ResumedBy {
 }
 
 impl ResumedBy {
+    /// All causes.
+    pub const ALL: [Self; 4] = [Self::NextStep, Self::LateResult, Self::Progress, Self::User];
+
     /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
         match self {

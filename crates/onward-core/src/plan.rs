@@ -29,6 +29,37 @@ pub enum PlanFailure {
 }
 
 impl PlanFailure {
+    /// All kinds.
+    pub const KINDS: [&str; 3] = ["branch", "rejected", "abandoned"];
+
+    /// The failure of this kind, with the caller's text.
+    pub fn from_kind(kind: &str, text: Option<String>) -> Option<Self> {
+        match kind {
+            "branch" => Some(PlanFailure::Branch(text)),
+            "rejected" => Some(PlanFailure::Rejected(text)),
+            "abandoned" => Some(PlanFailure::Abandoned(text)),
+            _ => None,
+        }
+    }
+
+    /// The stored value.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            PlanFailure::Branch(_) => "branch",
+            PlanFailure::Rejected(_) => "rejected",
+            PlanFailure::Abandoned(_) => "abandoned",
+        }
+    }
+
+    /// The caller's text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            PlanFailure::Branch(text)
+            | PlanFailure::Rejected(text)
+            | PlanFailure::Abandoned(text) => text.as_deref(),
+        }
+    }
+
     /// The transition that this failure causes.
     pub const fn cause(&self) -> PlanCause {
         match self {

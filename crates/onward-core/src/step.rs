@@ -358,6 +358,40 @@ pub enum FailReason {
     Rejected(Option<String>),
 }
 
+impl FailReason {
+    /// All kinds.
+    pub const KINDS: [&str; 4] = ["by_hand", "stalled", "attempts_used_up", "rejected"];
+
+    /// The reason of this kind, with the caller's text.
+    pub fn from_kind(kind: &str, text: Option<String>) -> Option<Self> {
+        match kind {
+            "by_hand" => Some(FailReason::Manual(text)),
+            "stalled" => Some(FailReason::Stalled),
+            "attempts_used_up" => Some(FailReason::AttemptsExhausted),
+            "rejected" => Some(FailReason::Rejected(text)),
+            _ => None,
+        }
+    }
+
+    /// The stored value.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            FailReason::Manual(_) => "by_hand",
+            FailReason::Stalled => "stalled",
+            FailReason::AttemptsExhausted => "attempts_used_up",
+            FailReason::Rejected(_) => "rejected",
+        }
+    }
+
+    /// The caller's text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            FailReason::Manual(text) | FailReason::Rejected(text) => text.as_deref(),
+            FailReason::Stalled | FailReason::AttemptsExhausted => None,
+        }
+    }
+}
+
 impl fmt::Display for FailReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,3 +8,15 @@ pub(crate) mod plan;
 pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod step;
+
+use serde::de::DeserializeOwned;
+
+use crate::codec::json;
+use crate::error::Error;
+use crate::value::Cells;
+
+/// Reads a cell with JSON as a mirror type.
+fn mirror<T: DeserializeOwned>(cells: &mut Cells, column: &'static str) -> Result<T, Error> {
+    let text = cells.text(column)?;
+    json::read(&text).map_err(|error| cells.corrupt(column, error.to_string()))
+}

@@ -286,7 +286,7 @@ fn read_event(event: &Value, path: &str) -> Result<Entry, Error> {
     let name = field(event, path, "eventType", Value::as_str)?;
     let step: Option<StepId> = field(event, path, "stepId", nullable(parsed))?;
     let details = field(event, path, "details", Some)?;
-    let decoded = codec::decode(name, step, details)
+    let decoded = codec::decode(name, step, &details.to_string())
         .map_err(|error| Error::invalid(&format!("{path}.details"), error.to_string()))?;
     let session: Option<String> = field(event, path, "sessionId", nullable(text))?;
     Ok(Entry {

@@ -7,119 +7,148 @@
 use onward_core::Timestamp;
 use onward_core::turn::secret::mask;
 use onward_core::turn::{Evidence, IdleReason, State};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::Undecodable;
-use super::read::Fields;
+use super::scalar::{Text, optional};
+use super::{Undecodable, json};
 
 const VERSION: u32 = 1;
 
 /// More than the largest state needs.
 const LONGEST: usize = 256 * 1024;
 
+/// Mirror of a state. Fields are in alphabetical order of their keys.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StateJson {
+    calls: String,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    counted_at: Option<Text<Timestamp>>,
+    evidence: Vec<EvidenceJson>,
+    idle_halves: u32,
+    lines: String,
+    outputs: String,
+    step: u32,
+    // A state written before tasks were supported has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskJson>,
+    version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EvidenceJson {
+    input: String,
+    output: String,
+    step: u32,
+    tool: String,
+    #[serde(with = "IdleReasonJson")]
+    why: IdleReason,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "IdleReason", rename_all = "snake_case")]
+enum IdleReasonJson {
+    Failed,
+    SameError,
+    NoOp,
+    Empty,
+    Short,
+    Seen,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TaskJson {
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    at: Option<Text<Timestamp>>,
+    step: u32,
+    task: String,
+}
+
 /// Encodes a state.
 pub fn encode_turn(state: &State) -> String {
-    let evidence: Vec<Value> = state.evidence.iter().map(written).collect();
-    let mut whole = json!({
-        "version": VERSION,
-        "step": state.step,
-        "idleHalves": state.idle_halves,
-        "lines": digits(state.lines.iter().map(|line| (u64::from(*line), 8))),
-        "outputs": digits(state.outputs.iter().map(|output| (*output, 16))),
-        "calls": digits(state.calls.iter().flat_map(|(call, done, (head, tail))| {
-            [(*call, 16), (*done, 16), (u64::from(*head), 8), (u64::from(*tail), 8)]
-        })),
-        "evidence": evidence,
+    let tasks = state.tasks.iter().map(|(task, step, at)| TaskJson {
+        at: at.map(Text),
+        step: *step,
+        task: digits([(*task, 16)]),
     });
-    if let Some(fields) = whole.as_object_mut() {
-        if let Some(at) = state.counted_at {
-            fields.insert("countedAt".to_owned(), at.to_string().into());
-        }
-        if !state.tasks.is_empty() {
-            let tasks = state.tasks.iter().map(task_written);
-            fields.insert("tasks".to_owned(), tasks.collect());
-        }
-    }
-    whole.to_string()
+    let calls = state.calls.iter().flat_map(|(call, done, (head, tail))| {
+        let lines = [(u64::from(*head), 8), (u64::from(*tail), 8)];
+        [(*call, 16), (*done, 16)].into_iter().chain(lines)
+    });
+    json::write(&StateJson {
+        calls: digits(calls),
+        counted_at: state.counted_at.map(Text),
+        evidence: state.evidence.iter().map(EvidenceJson::from).collect(),
+        idle_halves: state.idle_halves,
+        lines: digits(state.lines.iter().map(|line| (u64::from(*line), 8))),
+        outputs: digits(state.outputs.iter().map(|output| (*output, 16))),
+        step: state.step,
+        tasks: tasks.collect(),
+        version: VERSION,
+    })
 }
 
 /// Decodes the output of [`encode_turn`].
 pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
     if text.len() > LONGEST {
-        return Err(whole(format!(
-            "{} bytes exceed the maximum of {LONGEST}",
-            text.len()
-        )));
+        let why = format!("{} bytes exceed the maximum of {LONGEST}", text.len());
+        return Err(Undecodable::new("", why));
     }
-    let value: Value =
-        serde_json::from_str(text).map_err(|why| whole(format!("invalid JSON: {why}")))?;
-    let fields = Fields::of_whole("the state", &value)?;
-    let version: u32 = fields.get("version")?;
-    if version != VERSION {
-        return Err(whole(format!(
-            "unsupported version {version}, expected {VERSION}"
-        )));
+    let state: StateJson = json::read_object(text)?;
+    if state.version != VERSION {
+        let why = format!("unsupported version {}, expected {VERSION}", state.version);
+        return Err(Undecodable::new("", why));
     }
-    let calls = numbers(&fields, "calls", &[16, 16, 8, 8])?;
+    let lines = numbers("lines", &state.lines, &[8])?;
+    let calls = numbers("calls", &state.calls, &[16, 16, 8, 8])?;
+    let tasks = state.tasks.into_iter().enumerate().map(|(index, json)| {
+        let path = format!("tasks[{index}].task");
+        match numbers(&path, &json.task, &[16])?[..] {
+            [task] => Ok((task, json.step, json.at.map(|at| at.0))),
+            _ => Err(Undecodable::new(&path, "not a single number")),
+        }
+    });
     Ok(State {
-        step: fields.get("step")?,
-        idle_halves: fields.get("idleHalves")?,
-        counted_at: fields.get_some::<Timestamp>("countedAt")?,
-        lines: (numbers(&fields, "lines", &[8])?.into_iter())
-            .map(narrow)
-            .collect(),
-        outputs: numbers(&fields, "outputs", &[16])?,
+        step: state.step,
+        idle_halves: state.idle_halves,
+        counted_at: state.counted_at.map(|at| at.0),
+        lines: lines.into_iter().map(narrow).collect(),
+        outputs: numbers("outputs", &state.outputs, &[16])?,
         calls: (calls.chunks_exact(4))
             .map(|call| (call[0], call[1], (narrow(call[2]), narrow(call[3]))))
             .collect(),
-        tasks: match fields.has("tasks") {
-            true => fields.objects("tasks", task)?,
-            // A state written before tasks were supported has none.
-            false => Vec::new(),
-        },
-        evidence: fields.objects("evidence", evidence)?,
+        tasks: tasks.collect::<Result<_, _>>()?,
+        evidence: state.evidence.into_iter().map(Evidence::from).collect(),
     })
 }
 
-fn task_written((task, step, at): &(u64, u32, Option<Timestamp>)) -> Value {
-    let task = digits(std::iter::once((*task, 16)));
-    match at {
-        Some(at) => json!({ "task": task, "step": step, "at": at.to_string() }),
-        None => json!({ "task": task, "step": step }),
+impl From<&Evidence> for EvidenceJson {
+    fn from(evidence: &Evidence) -> Self {
+        let clean = |text: &str| mask(text).replace('\0', "\u{FFFD}");
+        Self {
+            input: clean(&evidence.input),
+            output: clean(&evidence.output),
+            step: evidence.step,
+            tool: clean(&evidence.tool),
+            why: evidence.reason,
+        }
     }
 }
 
-fn task(fields: &Fields<'_>) -> Result<(u64, u32, Option<Timestamp>), Undecodable> {
-    let [task] = numbers(fields, "task", &[16])?[..] else {
-        return Err(fields.refused("task", "not a single number"));
-    };
-    let at = fields.get_some::<Timestamp>("at")?;
-    Ok((task, fields.get("step")?, at))
-}
-
-fn written(evidence: &Evidence) -> Value {
-    let clean = |text: &str| mask(text).replace('\0', "\u{FFFD}");
-    json!({
-        "step": evidence.step,
-        "tool": clean(&evidence.tool),
-        "input": clean(&evidence.input),
-        "output": clean(&evidence.output),
-        "why": evidence.reason.as_str(),
-    })
-}
-
-fn evidence(fields: &Fields<'_>) -> Result<Evidence, Undecodable> {
-    Ok(Evidence {
-        step: fields.get("step")?,
-        tool: fields.get("tool")?,
-        input: fields.get("input")?,
-        output: fields.get("output")?,
-        reason: fields.word("why", &IdleReason::ALL, IdleReason::as_str)?,
-    })
+impl From<EvidenceJson> for Evidence {
+    fn from(json: EvidenceJson) -> Self {
+        Self {
+            step: json.step,
+            tool: json.tool,
+            input: json.input,
+            output: json.output,
+            reason: json.why,
+        }
+    }
 }
 
 /// Numbers one after the other, each with its number of digits.
-fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
+fn digits(numbers: impl IntoIterator<Item = (u64, usize)>) -> String {
     // Without `format!`, because there are thousands of numbers, and a hook waits for them.
     let mut text = String::new();
     for (number, width) in numbers {
@@ -130,11 +159,10 @@ fn digits(numbers: impl Iterator<Item = (u64, usize)>) -> String {
 }
 
 /// Numbers of these widths, repeated up to the end.
-fn numbers(fields: &Fields<'_>, key: &str, widths: &[usize]) -> Result<Vec<u64>, Undecodable> {
-    let text: &str = fields.get(key)?;
+fn numbers(path: &str, text: &str, widths: &[usize]) -> Result<Vec<u64>, Undecodable> {
     let all: usize = widths.iter().sum();
     if !text.len().is_multiple_of(all) {
-        return Err(fields.refused(key, "truncated"));
+        return Err(Undecodable::new(path, "truncated"));
     }
     let mut rest = text;
     let mut numbers = Vec::with_capacity(text.len() / all * widths.len());
@@ -144,19 +172,14 @@ fn numbers(fields: &Fields<'_>, key: &str, widths: &[usize]) -> Result<Vec<u64>,
         }
         let (digits, after) = rest
             .split_at_checked(*width)
-            .ok_or_else(|| fields.refused(key, "not a sequence of digits"))?;
+            .ok_or_else(|| Undecodable::new(path, "not a sequence of digits"))?;
         rest = after;
         let number = u64::from_str_radix(digits, 16);
-        numbers.push(number.map_err(|why| fields.refused(key, why))?);
+        numbers.push(number.map_err(|why| Undecodable::new(path, why))?);
     }
     Ok(numbers)
 }
 
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-fn whole(why: String) -> Undecodable {
-    let path = String::new();
-    Undecodable { path, why }
 }

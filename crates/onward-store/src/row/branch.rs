@@ -29,7 +29,7 @@ fn read(cells: &mut Cells) -> Result<Branch, Error> {
     let condition =
         Condition::parse(&condition).map_err(|why| cells.corrupt("condition", why.to_string()))?;
     let word = cells.text("action")?;
-    let params = cells.json("params")?;
+    let params = cells.text("params")?;
     let action = codec::decode_action(&word, &params)
         .map_err(|why| cells.corrupt("params", why.to_string()))?;
     Ok(Branch {

@@ -52,7 +52,7 @@ fn beside(cells: &mut Cells) -> Result<Entry, Error> {
     };
     let name = cells.text("name")?;
     let step = cells.maybe_id("step_id")?.map(StepId::new);
-    let details = cells.json("details")?;
+    let details = cells.text("details")?;
     let event = codec::decode(&name, step, &details)
         .map_err(|why| cells.corrupt("details", why.to_string()))?;
     Ok(Entry {
@@ -66,7 +66,6 @@ fn beside(cells: &mut Cells) -> Result<Entry, Error> {
 
 /// Parameters of `event_insert`.
 pub(crate) fn inserted(plan: PlanId, entry: &Entry) -> Vec<Value> {
-    let encoded = codec::encode(&entry.event);
     params![
         plan.as_uuid(),
         entry.seq,
@@ -74,8 +73,8 @@ pub(crate) fn inserted(plan: PlanId, entry: &Entry) -> Vec<Value> {
         entry.at,
         &entry.author.name,
         entry.author.session.as_ref().map(SessionId::as_str),
-        encoded.name,
-        encoded.step.map(|step| *step.as_uuid()),
-        &encoded.details,
+        entry.event.name(),
+        entry.event.step().map(|step| *step.as_uuid()),
+        codec::encode_details(&entry.event),
     ]
 }

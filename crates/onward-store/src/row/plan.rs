@@ -113,14 +113,11 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
             ended_at: ended_at.ok_or_else(|| missing("ended_at"))?,
         },
         PlanStatus::Failed => PlanState::Failed {
-            reason: match failure_kind.as_deref() {
-                Some("branch") => PlanFailure::Branch(failure_words),
-                Some("rejected") => PlanFailure::Rejected(failure_words),
-                Some("abandoned") => PlanFailure::Abandoned(failure_words),
-                Some(other) => {
-                    return Err(cells.corrupt("failure_kind", format!("unknown kind `{other}`")));
-                }
-                None => return Err(missing("failure_kind")),
+            reason: {
+                let kind = failure_kind.ok_or_else(|| missing("failure_kind"))?;
+                PlanFailure::from_kind(&kind, failure_words).ok_or_else(|| {
+                    cells.corrupt("failure_kind", format!("unknown kind `{kind}`"))
+                })?
             },
             ended_at: ended_at.ok_or_else(|| missing("ended_at"))?,
         },
@@ -159,12 +156,7 @@ pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
             ended_at: at,
         } => {
             ended_at = Some(*at);
-            let (kind, words) = match reason {
-                PlanFailure::Branch(words) => ("branch", words),
-                PlanFailure::Rejected(words) => ("rejected", words),
-                PlanFailure::Abandoned(words) => ("abandoned", words),
-            };
-            failure = (Some(kind), words.as_deref());
+            failure = (Some(reason.kind()), reason.text());
         }
     }
     let mut changing = params![

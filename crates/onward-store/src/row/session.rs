@@ -3,9 +3,10 @@
 use onward_core::Timestamp;
 use onward_core::turn::escalation::{EscalationState, TextOnlyReason};
 use onward_core::turn::{Judgement, State, TurnEnd};
-use serde_json::{Value as Json, json};
+use serde::{Deserialize, Serialize};
 
-use crate::codec::{decode_turn, encode_turn};
+use super::mirror;
+use crate::codec::{decode_turn, encode_turn, json};
 use crate::error::Error;
 use crate::value::{Cells, Row, Value, params};
 
@@ -232,17 +233,9 @@ pub(crate) fn watched(row: Row) -> Result<Watched, Error> {
         state,
         unreadable,
         fingerprint: cells.maybe_string("fingerprint")?,
-        known_calls: texts(cells.json("known_calls")?),
+        known_calls: mirror(&mut cells, "known_calls")?,
         batches: cells.flag("batches")?,
     })
-}
-
-fn texts(json: Json) -> Vec<String> {
-    let all = json.as_array().map(Vec::as_slice).unwrap_or_default();
-    all.iter()
-        .filter_map(Json::as_str)
-        .map(str::to_owned)
-        .collect()
 }
 
 /// Parameters of `session_agent_write` after the session.
@@ -252,7 +245,7 @@ pub(crate) fn of_watched(watched: &Watched) -> Vec<Value> {
         watched.turn,
         encode_turn(&watched.state),
         watched.fingerprint.as_deref(),
-        &json!(watched.known_calls),
+        json::write(&watched.known_calls),
         watched.batches,
     ]
 }
@@ -265,34 +258,44 @@ pub(crate) fn step(row: Row) -> Result<TurnStep, Error> {
     let judgement = cells.word("verdict")?;
     let why = cells.maybe_string("why")?;
     let idle_steps = cells.u32("idle_steps")?;
-    let calls = cells.json("calls")?;
-    let calls = calls.as_array().and_then(|calls| {
-        let lines = calls.iter().map(call);
-        lines.collect::<Option<Vec<CallLine>>>()
-    });
-    let calls = calls.ok_or_else(|| cells.corrupt("calls", "is not a list of calls"))?;
+    let calls: Vec<CallLineJson<String>> = mirror(&mut cells, "calls")?;
     Ok(TurnStep {
         number,
         at,
         judgement,
         why,
         idle_steps,
-        calls,
+        calls: calls.into_iter().map(CallLine::from).collect(),
     })
 }
 
-fn call(json: &Json) -> Option<CallLine> {
-    let text = |key: &str| json.get(key)?.as_str().map(str::to_owned);
-    Some(CallLine {
-        tool: text("tool")?,
-        input: text("input")?,
-        ok: json.get("ok").and_then(Json::as_bool),
-        output: text("output")?,
-    })
+/// Mirror of a call. Keys are in alphabetical order.
+#[derive(Serialize, Deserialize)]
+struct CallLineJson<T> {
+    input: T,
+    ok: Option<bool>,
+    output: T,
+    tool: T,
+}
+
+impl From<CallLineJson<String>> for CallLine {
+    fn from(json: CallLineJson<String>) -> Self {
+        Self {
+            tool: json.tool,
+            input: json.input,
+            ok: json.ok,
+            output: json.output,
+        }
+    }
 }
 
 /// The calls of a step as they are stored.
-pub(crate) fn of_calls(calls: &[CallLine]) -> Json {
-    let line = |call: &CallLine| json!({ "tool": call.tool, "input": call.input, "ok": call.ok, "output": call.output });
-    calls.iter().map(line).collect()
+pub(crate) fn of_calls(calls: &[CallLine]) -> String {
+    let lines = calls.iter().map(|call| CallLineJson {
+        input: call.input.as_str(),
+        ok: call.ok,
+        output: &call.output,
+        tool: &call.tool,
+    });
+    json::write(&lines.collect::<Vec<_>>())
 }

@@ -5,6 +5,7 @@ use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
 use onward_core::{PlanId, Timestamp};
 use serde_json::Value as Json;
 
+use super::mirror;
 use crate::error::Error;
 use crate::value::{Cells, Row, Value, params};
 
@@ -16,9 +17,7 @@ pub(crate) fn skill(row: Row) -> Result<SkillExecution, Error> {
     let status: SkillStatus = cells.word("status")?;
     let session = cells.maybe_text("session")?.map(SessionId::new);
     let plan = cells.maybe_id("plan_id")?.map(PlanId::new);
-    let Json::Object(metadata) = cells.json("metadata")? else {
-        return Err(cells.corrupt("metadata", "is not an object"));
-    };
+    let metadata = mirror(&mut cells, "metadata")?;
     let error = cells.maybe_string("error_message")?;
     let started_at = cells.at("started_at")?;
     let updated_at = cells.at("updated_at")?;

@@ -8,9 +8,12 @@ use onward_core::step::{
     Claim, FailReason, NewStep, Review, SkipCause, Step, StepResult, StepState, Work,
 };
 use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::mirror;
+use crate::codec::json;
+use crate::codec::scalar::{Text, texts, values};
 use crate::error::Error;
 use crate::value::{Cells, IntoValue, Row, Value, params};
 
@@ -49,7 +52,7 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
         step_type: cells.word("step_type")?,
         title: cells.maybe_string("title")?,
         instructions: cells.string("instructions")?,
-        depends_on: ids(cells, "depends_on")?,
+        depends_on: values(mirror(cells, "depends_on")?),
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         max_attempts: cells.u32("max_attempts")?,
     };
@@ -58,8 +61,7 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
         spec,
         order,
         state,
-        superseded: texts(cells, "superseded")?
-            .into_iter()
+        superseded: (mirror::<Vec<String>>(cells, "superseded")?.into_iter())
             .map(ClaimToken::new)
             .collect(),
         updated_at: cells.at("updated_at")?,
@@ -124,30 +126,44 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     })
 }
 
+/// Mirror of a review. Keys are in alphabetical order.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewJson<T> {
+    questions: Vec<T>,
+    requested_at: Text<Timestamp>,
+    review_id: Text<ReviewId>,
+    summary: T,
+}
+
+impl From<ReviewJson<String>> for Review {
+    fn from(json: ReviewJson<String>) -> Self {
+        Self {
+            id: json.review_id.0,
+            summary: json.summary,
+            questions: json.questions,
+            requested_at: json.requested_at.0,
+        }
+    }
+}
+
+impl<'r> From<&'r Review> for ReviewJson<&'r str> {
+    fn from(review: &'r Review) -> Self {
+        Self {
+            questions: review.questions.iter().map(String::as_str).collect(),
+            requested_at: Text(review.requested_at),
+            review_id: Text(review.id),
+            summary: &review.summary,
+        }
+    }
+}
+
 fn review(cells: &mut Cells) -> Result<Option<Review>, Error> {
-    let Some(review) = cells.maybe_json("review")? else {
-        return Ok(None);
-    };
-    let misfit = |what: &str| cells.corrupt("review", format!("`{what}` is missing or not text"));
-    let text = |key: &str| review.get(key)?.as_str();
-    let questions = review
-        .get("questions")
-        .and_then(|questions| questions.as_array())
-        .and_then(|all| {
-            all.iter()
-                .map(|one| one.as_str().map(str::to_owned))
-                .collect()
-        });
-    Ok(Some(Review {
-        id: text("reviewId")
-            .and_then(|id| id.parse::<ReviewId>().ok())
-            .ok_or_else(|| misfit("reviewId"))?,
-        summary: text("summary").ok_or_else(|| misfit("summary"))?.to_owned(),
-        questions: questions.ok_or_else(|| misfit("questions"))?,
-        requested_at: text("requestedAt")
-            .and_then(|at| at.parse().ok())
-            .ok_or_else(|| misfit("requestedAt"))?,
-    }))
+    let review = cells.maybe_text("review")?;
+    let review = review.map(|text| json::read::<ReviewJson<String>>(&text));
+    let review = review.transpose();
+    let review = review.map_err(|error| cells.corrupt("review", error.to_string()))?;
+    Ok(review.map(Review::from))
 }
 
 fn result(cells: &mut Cells) -> Result<Option<StepResult>, Error> {
@@ -176,47 +192,11 @@ fn skipped_by(cells: &mut Cells) -> Result<Option<SkipCause>, Error> {
 pub(crate) fn failure(cells: &mut Cells) -> Result<Option<FailReason>, Error> {
     let kind = cells.maybe_text("failure_kind")?;
     let words = cells.maybe_string("failure_words")?;
-    read_failure(cells, kind.as_deref(), words)
-}
-
-fn read_failure(
-    cells: &Cells,
-    kind: Option<&str>,
-    words: Option<String>,
-) -> Result<Option<FailReason>, Error> {
-    Ok(match kind {
-        None => None,
-        Some("by_hand") => Some(FailReason::Manual(words)),
-        Some("stalled") => Some(FailReason::Stalled),
-        Some("attempts_used_up") => Some(FailReason::AttemptsExhausted),
-        Some("rejected") => Some(FailReason::Rejected(words)),
-        Some(other) => return Err(cells.corrupt("failure_kind", format!("unknown kind `{other}`"))),
-    })
-}
-
-fn failure_words(reason: &FailReason) -> (&'static str, Option<&str>) {
-    match reason {
-        FailReason::Manual(words) => ("by_hand", words.as_deref()),
-        FailReason::Stalled => ("stalled", None),
-        FailReason::AttemptsExhausted => ("attempts_used_up", None),
-        FailReason::Rejected(words) => ("rejected", words.as_deref()),
+    let Some(kind) = kind else { return Ok(None) };
+    match FailReason::from_kind(&kind, words) {
+        Some(reason) => Ok(Some(reason)),
+        None => Err(cells.corrupt("failure_kind", format!("unknown kind `{kind}`"))),
     }
-}
-
-fn texts(cells: &mut Cells, column: &'static str) -> Result<Vec<String>, Error> {
-    let list = cells.json(column)?;
-    let texts = list.as_array().and_then(|all| {
-        all.iter()
-            .map(|one| one.as_str().map(str::to_owned))
-            .collect()
-    });
-    texts.ok_or_else(|| cells.corrupt(column, "is not a list of texts"))
-}
-
-fn ids(cells: &mut Cells, column: &'static str) -> Result<Vec<StepId>, Error> {
-    let texts = texts(cells, column)?;
-    let ids: Result<Vec<StepId>, _> = texts.iter().map(|text| text.parse()).collect();
-    ids.map_err(|why| cells.corrupt(column, why.to_string()))
 }
 
 /// Parameters of `step_insert`.
@@ -227,7 +207,6 @@ pub(crate) fn inserted(
     at: Timestamp,
     open_dependencies: usize,
 ) -> Vec<Value> {
-    let depends_on: Vec<String> = spec.depends_on.iter().map(StepId::to_string).collect();
     params![
         spec.id.as_uuid(),
         plan.as_uuid(),
@@ -235,7 +214,7 @@ pub(crate) fn inserted(
         spec.step_type.as_str(),
         spec.title.as_deref(),
         &spec.instructions,
-        &json!(depends_on),
+        json::write(&texts(&spec.depends_on)),
         spec.stall_threshold,
         spec.max_attempts,
         at,
@@ -251,14 +230,15 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
     let mut failure: (Option<&str>, Option<&str>) = (None, None);
     match &step.state {
         StepState::Pending { .. } | StepState::InProgress(_) | StepState::Completed { .. } => {}
-        StepState::AwaitingInput { review: open, .. } => review = Some(review_json(open)),
+        StepState::AwaitingInput { review: open, .. } => {
+            review = Some(json::write(&ReviewJson::from(open)))
+        }
         StepState::Skipped { by, .. } => match by {
             SkipCause::Branch(id) => branch = Some(*id.as_uuid()),
             SkipCause::Review(id) => skip_review = Some(*id.as_uuid()),
         },
         StepState::Failed { reason, .. } => {
-            let (kind, words) = failure_words(reason);
-            failure = (Some(kind), words);
+            failure = (Some(reason.kind()), reason.text());
         }
     }
     let work = work(step);
@@ -371,22 +351,13 @@ fn outcome(result: Option<&StepResult>) -> Vec<Value> {
     ]
 }
 
-fn review_json(review: &Review) -> serde_json::Value {
-    json!({
-        "reviewId": review.id.to_string(),
-        "summary": review.summary,
-        "questions": review.questions,
-        "requestedAt": review.requested_at.to_string(),
-    })
-}
-
 /// Most steps have no superseded claims.
 fn superseded(step: &Step) -> Value {
     if step.superseded.is_empty() {
         return "[]".into_value();
     }
     let tokens: Vec<&str> = step.superseded.iter().map(ClaimToken::as_str).collect();
-    (&json!(tokens)).into_value()
+    json::write(&tokens).into_value()
 }
 
 /// A step in a list, without its long texts.

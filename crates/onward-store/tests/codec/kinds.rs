@@ -20,10 +20,10 @@ use crate::events::events;
 macro_rules! kinds {
     ($($kind:literal: $pattern:pat,)+) => {
         /// The name of every kind of event.
-        const KINDS: &[&str] = &[$($kind),+];
+        pub(crate) const KINDS: &[&str] = &[$($kind),+];
 
         /// Which kind it is. No wildcard, so that the table stays complete.
-        fn kind(event: &Event) -> &'static str {
+        pub(crate) fn kind(event: &Event) -> &'static str {
             match event {
                 $($pattern => $kind,)+
             }

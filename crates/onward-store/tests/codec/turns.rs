@@ -121,9 +121,9 @@ fn rejects_other_versions_and_invalid_texts() {
         ),
         (
             text.replace("\"lines\":\"\"", "\"lines\":\"0\""),
-            "`lines` is invalid: truncated",
+            "`lines`: truncated",
         ),
-        ("[]".to_owned(), "the state must be an object, not a list"),
+        ("[]".to_owned(), "expected an object, found a list"),
     ] {
         let rejected = decode_turn(&text).expect_err(why);
         assert_eq!(rejected.to_string(), why);
@@ -152,8 +152,8 @@ fn rejects_a_task_that_is_not_a_single_number() {
     };
     let text = encode_turn(&state);
     for (with, why) in [
-        ("", "`tasks[0].task` is invalid: not a single number"),
-        ("07", "`tasks[0].task` is invalid: truncated"),
+        ("", "`tasks[0].task`: not a single number"),
+        ("07", "`tasks[0].task`: truncated"),
     ] {
         let rejected = decode_turn(&text.replace("0000000000000007", with)).expect_err(why);
         assert_eq!(rejected.to_string(), why);

@@ -1,0 +1,271 @@
+//! Converts the mirror of details to an event. The counterpart is `encode.rs`.
+//!
+//! Keys for readers only are not used: `to`, a constant `from`, and a `reason` that the `kind`
+//! implies.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use onward_core::branch::Effect;
+use onward_core::event::{
+    Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+};
+use onward_core::id::{ClaimToken, SessionId};
+use onward_core::plan::{Brief, PlanFailure};
+use onward_core::policy::OnStall;
+use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
+use onward_core::{Code, Event, StepId, StepStatus};
+use serde_json::Value;
+
+use super::details::Details;
+use super::part::{ACTIONS, each};
+use super::scalar::values;
+use super::{Undecodable, required, unknown, word};
+
+/// Actions of `plan_modified`.
+const CHANGES: [&str; 8] = [
+    "created",
+    "add_steps",
+    "remove_step",
+    "reorder_steps",
+    "update_step_instructions",
+    "fail_step",
+    "requeue_step",
+    "add_branch",
+];
+
+type Owned = Details<'static, String, Value>;
+
+/// `step` is the one stored with the event. The caller checks that it is the step of the event.
+pub(super) fn event(
+    name: &str,
+    step: Option<StepId>,
+    details: Owned,
+) -> Result<Event, Undecodable> {
+    let step = || {
+        let why = || format!("`{name}` requires a step, but is stored without one");
+        step.ok_or_else(|| Undecodable::new("", why()))
+    };
+    match name {
+        "plan_modified" => change(step, details),
+        "step_started" => Ok(Event::StepStarted {
+            step: step()?,
+            claim: Claim {
+                attempt: required("attempt", details.attempt)?,
+                token: ClaimToken::new(required("claimToken", details.claim_token)?),
+                session: details.session_id.map(SessionId::new),
+            },
+        }),
+        "step_completed" => completed(step()?, details),
+        "step_failed" => Ok(Event::StepFailed {
+            step: step()?,
+            from: word("from", details.from, &StepStatus::ALL, StepStatus::as_str)?,
+            reason: {
+                let kind = required("kind", details.kind)?;
+                FailReason::from_kind(&kind, text(details.reason))
+                    .ok_or_else(|| unknown("kind", &kind, &FailReason::KINDS))?
+            },
+        }),
+        "step_skipped" => Ok(Event::StepSkipped {
+            step: step()?,
+            from: word("from", details.from, &StepStatus::ALL, StepStatus::as_str)?,
+            by: match required("by", details.by)?.as_str() {
+                "branch" => SkipCause::Branch(required("branchId", details.branch_id)?.0),
+                "review" => SkipCause::Review(required("reviewId", details.review_id)?.0),
+                other => return Err(unknown("by", other, &["branch", "review"])),
+            },
+        }),
+        "step_requeued" => Ok(Event::StepRequeued {
+            step: step()?,
+            attempt: required("attempt", details.attempt)?,
+            reason: word(
+                "action",
+                details.action,
+                &RequeueReason::ALL,
+                RequeueReason::as_str,
+            )?,
+        }),
+        "step_progressed" => progressed(step()?, details),
+        "branch_taken" => taken(step()?, details),
+        "user_reviewed" => reviewed(step()?, details),
+        "late_result_kept" => Ok(Event::LateResultKept {
+            step: step()?,
+            artifact: required("artifactId", details.artifact_id)?.0,
+            rejection: word("refused", details.refused, &Code::ALL, Code::as_str)?,
+        }),
+        _ => without_step(name, details),
+    }
+}
+
+/// Events about the whole plan.
+fn without_step(name: &str, details: Owned) -> Result<Event, Undecodable> {
+    Ok(match name {
+        "session_resumed" => Event::SessionResumed {
+            session: SessionId::new(required("sessionId", details.session_id)?),
+        },
+        "skill_started" => Event::SkillStarted {
+            execution: required("executionId", details.execution_id)?.0,
+            skill: required("skillName", details.skill_name)?,
+        },
+        "skill_completed" => Event::SkillCompleted {
+            execution: required("executionId", details.execution_id)?.0,
+            skill: required("skillName", details.skill_name)?,
+            error: details.error_message,
+        },
+        "plan_stalled" => Event::PlanStalled {
+            stalls: each(required("stalls", details.stalls)?),
+        },
+        "plan_resumed" => Event::PlanResumed {
+            by: word("action", details.action, &ResumedBy::ALL, ResumedBy::as_str)?,
+        },
+        "plan_completed" => Event::PlanCompleted,
+        "plan_failed" => Event::PlanFailed {
+            reason: {
+                let kind = required("kind", details.kind)?;
+                PlanFailure::from_kind(&kind, text(details.reason))
+                    .ok_or_else(|| unknown("kind", &kind, &PlanFailure::KINDS))?
+            },
+        },
+        other => {
+            let names = Event::NAMES.join("`, `");
+            let why = format!("unknown event `{other}`: expected one of `{names}`");
+            return Err(Undecodable::new("", why));
+        }
+    })
+}
+
+fn text(text: Option<Cow<'_, str>>) -> Option<String> {
+    text.map(Cow::into_owned)
+}
+
+/// `step` returns the step that the change concerns, or an error if there is none.
+fn change(
+    step: impl FnOnce() -> Result<StepId, Undecodable>,
+    details: Owned,
+) -> Result<Event, Undecodable> {
+    let rationale = details.rationale.clone();
+    let change = match required("action", details.action.as_deref())? {
+        "created" => Change::Created(Box::new(created(details)?)),
+        "add_steps" => Change::StepsAdded {
+            after: required("insertAfterOrder", details.insert_after_order)?,
+            steps: each(required("steps", details.steps)?),
+        },
+        "remove_step" => Change::StepRemoved { step: step()? },
+        "reorder_steps" => Change::StepsReordered {
+            steps: values(required("stepIds", details.step_ids)?),
+        },
+        "update_step_instructions" => Change::InstructionsUpdated {
+            step: step()?,
+            instructions: required("instructions", details.instructions)?,
+        },
+        "fail_step" => Change::StepFailed { step: step()? },
+        "requeue_step" => Change::StepRequeued { step: step()? },
+        "add_branch" => Change::BranchAdded {
+            branch: required("branch", details.branch)?.branch("branch")?,
+        },
+        other => return Err(unknown("action", other, &CHANGES)),
+    };
+    Ok(Event::PlanModified { change, rationale })
+}
+
+fn created(details: Owned) -> Result<Created, Undecodable> {
+    let branches = required("branchingConditions", details.branching_conditions)?;
+    let branches = (branches.into_iter().enumerate())
+        .map(|(index, json)| json.branch(&format!("branchingConditions[{index}]")));
+    Ok(Created {
+        plan: required("planId", details.plan_id)?.0,
+        brief: Brief {
+            name: required("name", details.name)?,
+            research_question: required("researchQuestion", details.research_question)?,
+            design_rationale: details.plan_design_rationale,
+            output_formatting_notes: details.output_formatting_notes,
+        },
+        steps: each(required("steps", details.steps)?),
+        branches: branches.collect::<Result<_, _>>()?,
+        stall_threshold: details.stall_threshold_ms.map(Into::into),
+        on_stall: word("onStall", details.on_stall, &OnStall::ALL, OnStall::as_str)?,
+        session: details.session_id.map(SessionId::new),
+    })
+}
+
+fn completed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
+    Ok(Event::StepCompleted {
+        step,
+        from: word("from", details.from, &StepStatus::ALL, StepStatus::as_str)?,
+        result: Arc::new(StepResult {
+            summary: required("resultSummary", details.result_summary)?,
+            data: details.result,
+            confidence: details.confidence,
+            report: details.step_execution_report,
+            formatting_notes: details.output_formatting_notes,
+        }),
+        verdicts: each(required("branches", details.branches)?),
+        session: details.session_id.map(SessionId::new),
+    })
+}
+
+fn progressed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
+    let session = details.session_id.map(SessionId::new);
+    if details.action.as_deref() == Some("feedback_delivered") {
+        return Ok(Event::FeedbackDelivered { step, session });
+    }
+    Ok(Event::StepProgressed {
+        step,
+        source: word(
+            "action",
+            details.action,
+            &ProgressSource::ALL,
+            ProgressSource::as_str,
+        )?,
+        note: details.note,
+        percent: details.percent,
+        session,
+    })
+}
+
+fn taken(step: StepId, details: Owned) -> Result<Event, Undecodable> {
+    let action = required("action", details.action)?;
+    let effect = match (details.no_effect, action.as_str()) {
+        (Some(reason), _) => Effect::Nothing { reason: reason.0 },
+        (None, "continue") => Effect::Continued,
+        (None, "skip_to") => Effect::Skipped {
+            target: required("targetStepId", details.target_step_id)?.0,
+            steps: values(required("skippedStepIds", details.skipped_step_ids)?),
+        },
+        (None, "add_steps") => Effect::Added {
+            steps: each(required("steps", details.steps)?),
+        },
+        (None, "fail") => Effect::FailedPlan {
+            reason: text(details.reason),
+        },
+        (None, other) => return Err(unknown("action", other, &ACTIONS)),
+    };
+    if effect.action() != action {
+        return Err(unknown("action", &action, &[effect.action()]));
+    }
+    Ok(Event::BranchTaken {
+        branch: required("branchId", details.branch_id)?.0,
+        step,
+        effect,
+    })
+}
+
+fn reviewed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
+    let action = if details.action.as_deref() == Some("review_requested") {
+        ReviewAction::Requested {
+            summary: required("summary", details.summary)?,
+            questions: required("questions", details.questions)?,
+            session: details.session_id.map(SessionId::new),
+        }
+    } else {
+        ReviewAction::Decided {
+            decision: word("action", details.action, &Decision::ALL, Decision::as_str)?,
+            feedback: details.feedback,
+        }
+    };
+    Ok(Event::UserReviewed {
+        step,
+        review: required("reviewId", details.review_id)?.0,
+        action,
+    })
+}

@@ -1,0 +1,225 @@
+//! Converts an event to the mirror of its details. The counterpart is `decode.rs`.
+//!
+//! `from` and `to` are present whenever a step changes its status, and when a plan does and the
+//! event contains the previous status.
+
+use std::borrow::Cow;
+
+use onward_core::branch::Effect;
+use onward_core::event::{Change, Created, Decision, ReviewAction};
+use onward_core::id::{BranchId, ReviewId, SessionId, SkillExecutionId};
+use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
+use onward_core::{Event, PlanStatus, StepStatus};
+use serde_json::Value;
+
+use super::details::Details;
+use super::part::{BranchJson, NoEffectJson, each};
+use super::scalar::{Millis, Text, texts};
+
+const PENDING: &str = StepStatus::Pending.as_str();
+const IN_PROGRESS: &str = StepStatus::InProgress.as_str();
+const AWAITING_INPUT: &str = StepStatus::AwaitingInput.as_str();
+const EXECUTING: &str = PlanStatus::Executing.as_str();
+const STALLED: &str = PlanStatus::Stalled.as_str();
+
+impl<'e> From<&'e Event> for Details<'e, &'e str, &'e Value> {
+    fn from(event: &'e Event) -> Self {
+        let mut details = Self {
+            action: event.action(),
+            ..Self::default()
+        };
+        details.add_event(event);
+        details
+    }
+}
+
+impl<'e> Details<'e, &'e str, &'e Value> {
+    fn add_event(&mut self, event: &'e Event) {
+        match event {
+            Event::PlanModified { change, rationale } => {
+                self.rationale = rationale.as_deref();
+                self.add_change(change);
+            }
+            Event::StepStarted { claim, .. } => self.add_claim(claim),
+            Event::StepCompleted {
+                from,
+                result,
+                verdicts,
+                session,
+                ..
+            } => {
+                self.add_result(result);
+                self.branches = Some(each(verdicts));
+                self.add_session(session.as_ref());
+                self.add_move(from.as_str(), StepStatus::Completed.as_str());
+            }
+            Event::StepFailed { from, reason, .. } => self.add_failure(*from, reason),
+            Event::StepSkipped { from, by, .. } => self.add_skip(*from, *by),
+            Event::StepRequeued { attempt, .. } => {
+                self.attempt = Some(*attempt);
+                self.add_move(IN_PROGRESS, PENDING);
+            }
+            Event::StepProgressed {
+                note,
+                percent,
+                session,
+                ..
+            } => {
+                self.note = note.as_deref();
+                self.percent = *percent;
+                self.add_session(session.as_ref());
+            }
+            Event::FeedbackDelivered { session, .. } => self.add_session(session.as_ref()),
+            Event::BranchTaken { branch, effect, .. } => self.add_effect(*branch, effect),
+            Event::UserReviewed { review, action, .. } => self.add_review(*review, action),
+            Event::SessionResumed { session } => self.add_session(Some(session)),
+            Event::SkillStarted { execution, skill } => self.add_skill(*execution, skill, None),
+            Event::SkillCompleted {
+                execution,
+                skill,
+                error,
+            } => self.add_skill(*execution, skill, error.as_deref()),
+            Event::PlanStalled { stalls } => {
+                self.stalls = Some(each(stalls));
+                self.add_move(EXECUTING, STALLED);
+            }
+            Event::PlanResumed { .. } => self.add_move(STALLED, EXECUTING),
+            Event::PlanCompleted => self.add_move(EXECUTING, PlanStatus::Completed.as_str()),
+            Event::PlanFailed { reason } => {
+                self.kind = Some(reason.kind());
+                self.reason = reason.text().map(Cow::from);
+                self.to = Some(PlanStatus::Failed.as_str());
+            }
+            Event::LateResultKept {
+                artifact,
+                rejection,
+                ..
+            } => {
+                self.artifact_id = Some(Text(*artifact));
+                self.refused = Some(rejection.as_str());
+            }
+        }
+    }
+
+    fn add_move(&mut self, from: &'e str, to: &'e str) {
+        (self.from, self.to) = (Some(from), Some(to));
+    }
+
+    fn add_session(&mut self, session: Option<&'e SessionId>) {
+        self.session_id = session.map(SessionId::as_str);
+    }
+
+    fn add_change(&mut self, change: &'e Change) {
+        match change {
+            Change::Created(plan) => self.add_plan(plan),
+            Change::StepsAdded { after, steps } => {
+                self.insert_after_order = Some(*after);
+                self.steps = Some(each(&**steps));
+            }
+            Change::StepsReordered { steps } => self.step_ids = Some(texts(steps)),
+            Change::InstructionsUpdated { instructions, .. } => {
+                self.instructions = Some(instructions);
+            }
+            Change::BranchAdded { branch } => self.branch = Some(BranchJson::from(branch)),
+            Change::StepRemoved { .. }
+            | Change::StepFailed { .. }
+            | Change::StepRequeued { .. } => {}
+        }
+    }
+
+    /// The keys are those of `create_research_plan`, with ids instead of orders: orders change, and
+    /// the audit trail must stay correct.
+    fn add_plan(&mut self, plan: &'e Created) {
+        self.plan_id = Some(Text(plan.plan));
+        self.name = Some(&plan.brief.name);
+        self.research_question = Some(&plan.brief.research_question);
+        self.plan_design_rationale = plan.brief.design_rationale.as_deref();
+        self.output_formatting_notes = plan.brief.output_formatting_notes.as_deref();
+        self.steps = Some(each(&plan.steps));
+        self.branching_conditions = Some(each(&plan.branches));
+        self.stall_threshold_ms = plan.stall_threshold.map(Millis::from);
+        self.on_stall = Some(plan.on_stall.as_str());
+        self.add_session(plan.session.as_ref());
+    }
+
+    /// The result is flat among the other details: an enclosing object would nest its data deeper
+    /// than on the wire, and the depth limit of a parser could then reject what it accepted before.
+    fn add_result(&mut self, result: &'e StepResult) {
+        self.result_summary = Some(&result.summary);
+        self.result = result.data.as_ref();
+        self.confidence = result.confidence;
+        self.step_execution_report = result.report.as_ref();
+        self.output_formatting_notes = result.formatting_notes.as_deref();
+    }
+
+    fn add_claim(&mut self, claim: &'e Claim) {
+        self.attempt = Some(claim.attempt);
+        self.claim_token = Some(claim.token.as_str());
+        self.add_session(claim.session.as_ref());
+        self.add_move(PENDING, IN_PROGRESS);
+    }
+
+    fn add_failure(&mut self, from: StepStatus, reason: &'e FailReason) {
+        self.add_move(from.as_str(), StepStatus::Failed.as_str());
+        self.kind = Some(reason.kind());
+        self.reason = match reason {
+            FailReason::Manual(text) | FailReason::Rejected(text) => text.as_deref().map(Cow::from),
+            FailReason::Stalled | FailReason::AttemptsExhausted => Some(reason.to_string().into()),
+        };
+    }
+
+    fn add_skip(&mut self, from: StepStatus, by: SkipCause) {
+        self.add_move(from.as_str(), StepStatus::Skipped.as_str());
+        match by {
+            SkipCause::Branch(id) => (self.by, self.branch_id) = (Some("branch"), Some(Text(id))),
+            SkipCause::Review(id) => (self.by, self.review_id) = (Some("review"), Some(Text(id))),
+        }
+    }
+
+    fn add_skill(&mut self, execution: SkillExecutionId, skill: &'e str, error: Option<&'e str>) {
+        self.error_message = error;
+        self.execution_id = Some(Text(execution));
+        self.skill_name = Some(skill);
+    }
+
+    fn add_effect(&mut self, branch: BranchId, effect: &'e Effect) {
+        self.branch_id = Some(Text(branch));
+        match effect {
+            Effect::Continued => {}
+            Effect::Skipped { target, steps } => {
+                self.target_step_id = Some(Text(*target));
+                self.skipped_step_ids = Some(texts(steps));
+            }
+            Effect::Added { steps } => self.steps = Some(each(&**steps)),
+            Effect::FailedPlan { reason } => self.reason = reason.as_deref().map(Cow::from),
+            Effect::Nothing { reason } => {
+                self.no_effect = Some(NoEffectJson(*reason));
+                self.reason = Some(reason.to_string().into());
+            }
+        }
+    }
+
+    /// A request and the decision `modify` change the status of the step. After the other
+    /// decisions, a separate event of the step contains the change.
+    fn add_review(&mut self, review: ReviewId, action: &'e ReviewAction) {
+        self.review_id = Some(Text(review));
+        match action {
+            ReviewAction::Requested {
+                summary,
+                questions,
+                session,
+            } => {
+                self.summary = Some(summary);
+                self.questions = Some(questions.iter().map(String::as_str).collect());
+                self.add_session(session.as_ref());
+                self.add_move(IN_PROGRESS, AWAITING_INPUT);
+            }
+            ReviewAction::Decided { decision, feedback } => {
+                self.feedback = feedback.as_deref();
+                if *decision == Decision::Modify {
+                    self.add_move(AWAITING_INPUT, IN_PROGRESS);
+                }
+            }
+        }
+    }
+}
