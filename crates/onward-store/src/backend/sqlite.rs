@@ -10,6 +10,7 @@ mod backup;
 mod busy;
 mod connection;
 mod error;
+mod file;
 mod group_commit;
 mod leader;
 mod migrate;
@@ -20,8 +21,9 @@ mod write_queue;
 mod writer;
 
 pub(crate) use backup::back_up;
-pub(crate) use connection::{Connection, File, files, log_size};
+pub(crate) use connection::Connection;
 pub(crate) use error::locked;
+pub(crate) use file::{File, files, log_size};
 pub use group_commit::Sync;
 pub(crate) use group_commit::{Job, JobOutcome};
 pub(crate) use leader::lead;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rusqlite::backup::StepResult;
 
-use super::connection::{File, prepare_file};
 use super::error;
+use super::file::{File, prepare_file};
 use crate::error::Error;
 
 /// Copies the file to `to`, which must not exist.

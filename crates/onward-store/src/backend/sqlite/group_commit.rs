@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::connection::{Connection, File};
+use super::connection::Connection;
+use super::file::File;
 use super::write_queue::{QueueGuard, WriteQueue};
 use super::{busy, error};
 use crate::error::Error;

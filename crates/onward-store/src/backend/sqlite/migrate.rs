@@ -3,8 +3,8 @@
 //! Several processes may start concurrently: the version is read again inside the transaction, so
 //! each migration runs once. `user_version` is the schema version; an empty file has 0.
 
-use super::connection::File;
 use super::error;
+use super::file::File;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.

@@ -8,8 +8,8 @@ use rusqlite::OptionalExtension as _;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
-use super::connection::File;
 use super::error;
+use super::file::File;
 use super::sign_bit_cache::Signs;
 use crate::backend::{Candidate, NearestSearch};
 use crate::error::{Corrupt, Error};

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::connection::{Connection, File};
+use super::connection::Connection;
+use super::file::File;
 use super::sign_bit_cache::SignBitCache;
 use crate::error::Error;
 

@@ -13,7 +13,7 @@ use std::thread;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::connection::File;
+use super::file::File;
 use super::group_commit::{GroupCommit, Job, More, Sync};
 use super::{busy, migrate};
 use crate::error::Error;

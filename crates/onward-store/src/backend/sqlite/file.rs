@@ -1,0 +1,195 @@
+//! A connection to the file, which runs statements, and the names of the files around it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use uuid::Uuid;
+
+use super::sign_bit_cache::SignBitCache;
+use super::{busy, error};
+use crate::error::Error;
+use crate::query::{Dialect, Query};
+use crate::statement::Statement;
+use crate::value::{Columns, Row, Value};
+
+/// Capacity of the prepared statement cache: more than there are statements.
+const PREPARED: usize = 256;
+
+/// A connection to the file.
+pub(crate) struct File {
+    pub(crate) file: rusqlite::Connection,
+    /// Sign-bit cache, shared by all readers of the file.
+    pub(super) signs: SignBitCache,
+    columns: HashMap<Query, Columns>,
+}
+
+impl File {
+    /// Opens the file. A reader requires an existing file; a writer creates it.
+    pub(crate) fn open(path: &Path, writes: bool) -> Result<Self, Error> {
+        if writes {
+            prepare_file(path)?;
+        }
+        let failed = |why| error::opening(why, path);
+        let mut file = rusqlite::Connection::open(path).map_err(failed)?;
+        file.set_prepared_statement_cache_capacity(PREPARED);
+        busy::install(&mut file).map_err(failed)?;
+        if writes {
+            busy::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
+        }
+        // Checkpoint after this many pages: less often than by default, because a page that is
+        // written repeatedly is copied only once.
+        file.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
+             PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF;",
+        )
+        .map_err(failed)?;
+        // Stable query plans: a plan that depends on bound values is made again with every call.
+        file.set_db_config(
+            rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG,
+            true,
+        )
+        .map_err(failed)?;
+        if writes {
+            // Room for the pages of many concurrent plans; SQLite's default of 2 MB is soon used
+            // up. There are several readers, so they keep the default.
+            file.pragma_update(None, "cache_size", -16_000)
+                .map_err(failed)?;
+        } else {
+            file.pragma_update(None, "query_only", true)
+                .map_err(failed)?;
+        }
+        Ok(Self {
+            file,
+            signs: SignBitCache::default(),
+            columns: HashMap::new(),
+        })
+    }
+
+    /// Shares the sign-bit cache of other connections.
+    pub(super) fn sharing(mut self, signs: &SignBitCache) -> Self {
+        self.signs = signs.clone();
+        self
+    }
+
+    /// Runs the statements in order. A statement without rows returns an empty list.
+    pub(crate) fn run(&mut self, batch: &[Statement]) -> Result<Vec<Vec<Row>>, Error> {
+        batch.iter().map(|statement| self.one(statement)).collect()
+    }
+
+    fn one(&mut self, statement: &Statement) -> Result<Vec<Row>, Error> {
+        let text = statement.query.text(Dialect::Sqlite);
+        let failed = |why| error::running(why, statement.query.name());
+        let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
+        let params = rusqlite::params_from_iter(&statement.params);
+        let width = prepared.column_count();
+        if width == 0 {
+            let affected = match prepared.execute(params) {
+                Ok(affected) => affected,
+                Err(why) if statement.races && error::is_duplicate(&why) => {
+                    return Err(Error::LostRace);
+                }
+                Err(why) => return Err(failed(why)),
+            };
+            statement.check(u64::try_from(affected).unwrap_or(u64::MAX))?;
+            return Ok(Vec::new());
+        }
+        let columns = self.columns.entry(statement.query).or_insert_with(|| {
+            let names = prepared.column_names();
+            names.into_iter().map(str::to_owned).collect()
+        });
+        let mut answer = Vec::new();
+        let mut rows = prepared.query(params).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let mut values = Vec::with_capacity(width);
+            for place in 0..width {
+                values.push(value(row.get_ref(place).map_err(failed)?));
+            }
+            answer.push(Row::new(Arc::clone(columns), values));
+        }
+        Ok(answer)
+    }
+
+    /// A number that changes when another connection commits.
+    pub(crate) fn data_version(&self) -> Result<i64, Error> {
+        let asked = self
+            .file
+            .pragma_query_value(None, "data_version", |row| row.get(0));
+        asked.map_err(|why| error::running(why, "data_version"))
+    }
+
+    /// Runs a statement that is not in a query file, such as `BEGIN` or `COMMIT`.
+    pub(crate) fn control(&self, text: &'static str) -> Result<(), Error> {
+        let failed = |why| error::running(why, text);
+        let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
+        prepared.execute([]).map_err(failed)?;
+        Ok(())
+    }
+}
+
+fn value(cell: ValueRef<'_>) -> Value {
+    match cell {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(int) => Value::Int(int),
+        ValueRef::Real(real) => Value::Real(real),
+        ValueRef::Text(text) => std::str::from_utf8(text).map_or_else(
+            |_| Value::Bytes(text.into()),
+            |text| Value::Text(text.into()),
+        ),
+        ValueRef::Blob(bytes) => {
+            Uuid::from_slice(bytes).map_or_else(|_| Value::Bytes(bytes.into()), Value::Id)
+        }
+    }
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(int) => ValueRef::Integer(*int),
+            Value::Real(real) => ValueRef::Real(*real),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Id(id) => ValueRef::Blob(id.as_bytes()),
+            Value::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
+/// of them exist at all times.
+pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
+    ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
+        .into_iter()
+        .map(|suffix| companion(database, suffix))
+        .collect()
+}
+
+/// Size of the write-ahead log in bytes.
+pub(crate) fn log_size(database: &Path) -> u64 {
+    let log = std::fs::metadata(companion(database, "-wal"));
+    log.map_or(0, |log| log.len())
+}
+
+fn companion(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Creates the file, readable by its owner only, and its parent directories.
+pub(super) fn prepare_file(path: &Path) -> Result<(), Error> {
+    let failed = |why| error::unreachable(why, path);
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(failed)?;
+    Ok(())
+}
