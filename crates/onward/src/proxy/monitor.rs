@@ -20,6 +20,7 @@ use super::codec::ModelResponse;
 use super::recorder::{RecordedEvent, Recorder, Unavailable};
 use super::request::Request;
 use super::session::{RequestSource, identify};
+use super::turns;
 use conversation::Conversation;
 
 /// The agent name of sessions recorded by the proxy.
@@ -87,7 +88,7 @@ impl Monitor {
         let forward = (Action::Forward, None);
         if self.control.on_stall == OnStall::Off
             || !request.allows_tools()
-            || request.is_compaction_request()
+            || turns::is_compaction_request(request)
         {
             return forward;
         }
@@ -205,7 +206,7 @@ impl Monitor {
             return Ok(ConversationHandle { key, conversation });
         }
         // After compaction a conversation continues with a different beginning.
-        let cached = if request.starts_with_summary() {
+        let cached = if turns::starts_with_summary(request) {
             lock(&self.cache).most_recent(&source.session)
         } else {
             None

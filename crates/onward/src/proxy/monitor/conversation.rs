@@ -17,7 +17,8 @@ use onward_engine::session::{
 
 use super::Action;
 use crate::proxy::recorder::RecordedEvent;
-use crate::proxy::request::{Anchor, Delta, Prompt, Request, Step, ToolCall, digest};
+use crate::proxy::request::{Request, ToolCall};
+use crate::proxy::turns::{self, Anchor, Delta, Prompt, Step};
 
 /// The maximum number of stored call ids and calls.
 const MAX_CALLS: usize = 256;
@@ -145,7 +146,7 @@ impl Conversation {
     /// The prompt of a new turn, if one starts, and the new steps.
     fn new_steps(&mut self, request: &Request<'_>) -> (Option<Prompt>, Vec<Step>) {
         if let Some(previous) = request.previous_response_id() {
-            let delta = request.delta(None);
+            let delta = turns::delta(request, None);
             let is_retry = self.previous_response_id.replace(previous.clone()) == Some(previous);
             return if is_retry {
                 (None, Vec::new())
@@ -161,7 +162,7 @@ impl Conversation {
             prompt,
             mut steps,
             anchor,
-        } = request.delta(self.anchor.as_ref());
+        } = turns::delta(request, self.anchor.as_ref());
         self.anchor = anchor;
         // A prompt in the new rows starts a turn, even with the same text as before. So does a
         // prompt without steps: the user restarts the conversation.
@@ -287,7 +288,7 @@ impl Conversation {
             // A digest suffices to recognize a long input.
             let input = call.input.to_string();
             if input.len() > MAX_INPUT_BYTES {
-                call.input = digest(&[&input]).into();
+                call.input = turns::digest(&[&input]).into();
             }
             self.response_calls.push_back(call);
         }
