@@ -102,7 +102,7 @@ impl Monitor {
         let evaluation = {
             let mut conversation = lock(&handle.conversation);
             let digest = source.conversation.as_deref().unwrap_or_default();
-            conversation.evaluate(request, digest, now, self.control)
+            conversation.evaluate(request, digest, now)
         };
         let Some(evaluation) = evaluation else {
             return forward;
@@ -240,7 +240,7 @@ impl Monitor {
         }
         let has_hooks = |snapshot: &SessionSnapshot| snapshot.agent != AGENT_NAME;
         if snapshot.as_ref().is_some_and(has_hooks) {
-            return Ok(Conversation::ignored());
+            return Ok(Conversation::ignored(self.control));
         }
         let source = HookSource {
             session: source.session.clone(),

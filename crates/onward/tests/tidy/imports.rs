@@ -99,9 +99,7 @@ fn cycles(imports: &Imports<'_>) -> Vec<String> {
 }
 
 /// Folders whose cycles are known and not removed yet.
-const KNOWN: [&str; 5] = [
-    "crates/onward-core/src/",
-    "crates/onward-engine/src/",
+const KNOWN: [&str; 3] = [
     "crates/onward-store/src/",
     "crates/onward/src/config/",
     "crates/onward/tests/proxy/",
