@@ -38,7 +38,8 @@
 //! `lines` (new lines), `mask` (variable content that is ignored), `input_echo` (output that
 //! repeats its input), `noop`, `poll`, `task` (background tasks), and `intent` with `shell` (the
 //! purpose of a call). `effect` classifies commands in logs without fingerprints. [`escalation`]
-//! defines the reaction to a stall; [`secret`] removes secrets from previews.
+//! defines the reaction to a stall. [`TurnJudge`] combines detector and escalation. [`secret`]
+//! removes secrets from previews.
 
 mod bounded_map;
 mod clean;
@@ -59,6 +60,7 @@ mod record;
 pub mod secret;
 mod shell;
 mod task;
+mod turn_judge;
 
 use std::fmt;
 
@@ -73,6 +75,7 @@ pub use evidence::{Evidence, IdleReason, preview};
 pub use policy::{Parts, Rule, TurnPolicy, WAIT_PER_STEP};
 pub use record::{Judgement, TurnEnd};
 pub use task::ended_task;
+pub use turn_judge::{JudgedStep, TurnJudge};
 
 /// The observable facts of one step: one model response with all calls of its batch.
 #[derive(Debug, Clone, Copy, PartialEq)]

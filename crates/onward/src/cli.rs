@@ -45,7 +45,7 @@ use tokio::time::timeout;
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, print_stderr};
+use crate::output::{Output, print_failure, print_stderr};
 use crate::tools::in_flight;
 
 /// How long to wait for running tool calls before the database is closed.
@@ -130,7 +130,7 @@ pub(crate) fn run() -> Exit {
         Ok(cli) => {
             let json = cli.output.json;
             dispatch(cli).unwrap_or_else(|failure| {
-                failure.print(json);
+                print_failure(&failure, json);
                 failure.exit
             })
         }
@@ -147,7 +147,7 @@ pub(crate) fn run() -> Exit {
         Err(error) if error.use_stderr() => {
             // The parsed flags are not available here.
             let json = std::env::args_os().any(|argument| argument == "--json");
-            Failure::usage(message(&error), hint(&error)).print(json);
+            print_failure(&Failure::usage(message(&error), hint(&error)), json);
             Exit::Usage
         }
         Err(help_or_version) => match help_or_version.print() {

@@ -1,7 +1,7 @@
 //! Errors of the command line: a message, and a hint with the next command.
 //!
-//! The hints of the engine name MCP tools; here they become commands where one exists. With
-//! `--json` the error is one JSON object on standard error, in the format of the API.
+//! The hints of the engine name MCP tools; here they become commands where one exists.
+//! `output::print_failure` prints them.
 
 use onward_core::plan::IllegalPlanTransition;
 use onward_core::refusal::Issue;
@@ -10,8 +10,6 @@ use onward_engine::Error;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::output::{format, print_error, print_stderr};
-use crate::wire;
 
 pub(crate) type Result<T = Exit> = std::result::Result<T, Failure>;
 
@@ -49,21 +47,6 @@ impl Failure {
             message: message.into(),
             hint: hint.into(),
             details: None,
-        }
-    }
-
-    /// Prints the error on standard error.
-    pub(crate) fn print(&self, as_json: bool) {
-        if as_json {
-            print_stderr(&format!(
-                "{}\n",
-                format::json(&wire::error::ErrorBody::from_failure(self))
-            ));
-        } else {
-            print_error(
-                &format::sanitize(&self.message),
-                &format::sanitize(&self.hint),
-            );
         }
     }
 }

@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::wire::error::ErrorBody;
 
 /// The heading of the flags that every command has.
 pub(crate) const GLOBAL_OPTIONS: &str = "Global options";
@@ -168,6 +169,19 @@ pub(crate) fn confirm(question: &str) -> Option<bool> {
     let read = io::stdin().read_line(&mut answer);
     let answer = answer.trim().to_lowercase();
     Some(read.is_ok() && ["y", "yes"].contains(&answer.as_str()))
+}
+
+/// Prints the error on standard error; as JSON, it is one object in the format of the API.
+pub(crate) fn print_failure(failure: &Failure, as_json: bool) {
+    if as_json {
+        let body = format::json(&ErrorBody::from_failure(failure));
+        print_stderr(&format!("{body}\n"));
+    } else {
+        print_error(
+            &format::sanitize(&failure.message),
+            &format::sanitize(&failure.hint),
+        );
+    }
 }
 
 pub(crate) fn print_error(error: &str, hint: &str) {

@@ -7,17 +7,15 @@
 //! bodies that are compressed, too long or not JSON. API keys are forwarded and never stored or
 //! logged. `recorder.rs` stores the same facts about a conversation as hooks report.
 
-mod anthropic;
-mod chat;
 mod codec;
 mod forward;
 mod monitor;
 mod recorder;
 mod request;
 mod response_reader;
-mod responses;
 mod session;
 mod text_only;
+mod turns;
 
 use std::borrow::Cow;
 use std::sync::Arc;

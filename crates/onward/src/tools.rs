@@ -45,6 +45,7 @@ use serde_json::{Map, Value};
 use crate::extraction::Extractor;
 
 pub(crate) use error::ToolError;
+use in_flight::InFlight;
 
 /// The context of a tool call.
 #[derive(Clone)]
@@ -249,15 +250,14 @@ pub(crate) async fn call(
     result
 }
 
-/// How often the log task yields, so that the response is written first.
-const LOG_YIELDS: usize = 4;
-
 /// One call of a tool, for callers that do more than [`call`].
 pub(crate) struct Call {
     tool: &'static Tool,
     arguments: Arc<Value>,
     issues: Vec<Issue>,
     started: Instant,
+    /// Until the call is logged.
+    _in_flight: InFlight,
 }
 
 impl Call {
@@ -270,6 +270,7 @@ impl Call {
             arguments: Arc::new(arguments),
             issues,
             started,
+            _in_flight: in_flight::track(),
         }
     }
 
@@ -299,8 +300,7 @@ impl Call {
             .unwrap_or_else(|_| Err(ToolError::internal(self.tool.name)))
     }
 
-    /// Records metrics and writes the request log entry. The entry is built in the background,
-    /// after the response was sent; only process shutdown waits for it.
+    /// Records metrics and queues the request log entry.
     pub(crate) fn log(
         self,
         context: &ToolContext,
@@ -316,23 +316,16 @@ impl Call {
             Ok(response) => (false, response.clone()),
             Err(error) => (true, error.to_json()),
         };
-        let (engine, caller, guard) = (context.engine.clone(), caller.clone(), in_flight::track());
-        tokio::spawn(async move {
-            for _ in 0..LOG_YIELDS {
-                tokio::task::yield_now().await;
-            }
-            let session = self.arguments.get("sessionId").and_then(Value::as_str);
-            let request = CompletedRequest {
-                tool: self.tool.name.to_owned(),
-                session: session.map(str::to_owned),
-                request: Arc::unwrap_or_clone(self.arguments),
-                response,
-                duration: took,
-                is_error,
-            };
-            engine.log_request(&caller, request);
-            drop(guard);
-        });
+        let session = self.arguments.get("sessionId").and_then(Value::as_str);
+        let request = CompletedRequest {
+            tool: self.tool.name.to_owned(),
+            session: session.map(str::to_owned),
+            request: Arc::unwrap_or_clone(self.arguments),
+            response,
+            duration: took,
+            is_error,
+        };
+        context.engine.log_request(caller, request);
     }
 }
 

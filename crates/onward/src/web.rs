@@ -6,6 +6,8 @@
 
 mod api;
 mod auth;
+mod browser;
+mod cookies;
 mod events;
 mod feed;
 mod health;
@@ -49,12 +51,12 @@ use crate::mcp::Forms;
 use crate::notify::Notifier;
 use crate::tools::{ToolContext, in_flight};
 use auth::Auth;
+use cookies::CookieSigner;
 use feed::Feeds;
 use issuer::Issuer;
 use limits::Limits;
 use mcp::McpService;
 use origin::OriginPolicy;
-use pages::session::CookieSigner;
 use problem::Problem;
 
 /// Time limit for requests that are still running when the server stops.
@@ -262,7 +264,7 @@ fn router(site: Arc<Site>) -> Router {
 
 async fn not_found(request: Request) -> Response {
     let path = request.uri().path();
-    if pages::accepts_html(&request) {
+    if browser::accepts_html(&request) {
         pages::problem::show(Problem::page_not_found(path))
     } else {
         Problem::route_not_found(path).into_response()

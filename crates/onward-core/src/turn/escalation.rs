@@ -23,6 +23,9 @@ pub const STOP_AFTER_REJECTIONS: u32 = 3;
 /// The beginning of every rejection. Used to recognize an echoed rejection.
 pub const REJECTION_PREFIX: &str = "Tools are disabled for the rest of this turn";
 
+/// The prefix of an output that is searched for a rejection, in characters.
+const ECHO_SEARCH_CHARS: usize = 300;
+
 /// The maximum number of calls in a reminder.
 const MAX_LISTED: usize = 3;
 
@@ -263,6 +266,13 @@ pub fn reminder(
 pub fn rejection(state: &EscalationState, evidence: &[Evidence]) -> String {
     let why = text_only_reason(state, ExternalChange::Unknown, evidence);
     format!("{REJECTION_PREFIX}: {}{INSTRUCTION}", uncapitalized(&why))
+}
+
+/// Whether the output of a call is a rejection. Such a call is not part of a step.
+pub fn is_rejection(output: &str) -> bool {
+    let end = output.char_indices().nth(ECHO_SEARCH_CHARS);
+    let head = end.and_then(|(end, _)| output.get(..end)).unwrap_or(output);
+    head.contains(REJECTION_PREFIX)
 }
 
 /// The message to the user about a stopped turn, or the warning.

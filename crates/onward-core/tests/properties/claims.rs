@@ -11,7 +11,8 @@ use onward_core::step::Claim;
 use onward_core::{Command, Event, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
 
-use crate::walk::{apply, cases, walks};
+use crate::state::apply;
+use crate::walk::{cases, walks};
 
 /// A naive search for the pending step with the lowest order whose dependencies are terminal.
 fn next_assignable(plan: &Plan) -> Option<StepId> {

@@ -15,9 +15,9 @@ use onward_core::step::StepResult;
 use onward_core::{Code, Command, PlanStatus, Step, StepStatus};
 use serde_json::json;
 
-use crate::plans;
+use crate::plans::{self, millis};
 use crate::rng::Rng;
-use crate::walk::{WalkState, millis};
+use crate::state::WalkState;
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {

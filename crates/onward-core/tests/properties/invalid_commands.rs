@@ -19,7 +19,7 @@ use onward_core::{Code, Command, Step};
 use serde_json::json;
 
 use crate::rng::Rng;
-use crate::walk::WalkState;
+use crate::state::WalkState;
 
 const SPANS: [Duration; 5] = [
     Duration::ZERO,

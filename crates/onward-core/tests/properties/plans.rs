@@ -1,13 +1,15 @@
 //! Generates valid plans: steps with forward or backward dependencies, thresholds, few attempts,
 //! and branches with every action. Invalid ones are in `dependencies.rs` and `invalid_commands.rs`.
 
+use std::time::Duration;
+
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::id::{PlanId, SessionId};
 use onward_core::policy::OnStall;
 use onward_core::step::StepType;
 
+use crate::ids::IdSource;
 use crate::rng::Rng;
-use crate::walk::{IdSource, millis};
 
 /// A valid plan.
 pub(crate) fn create(ids: &mut IdSource, rng: &mut Rng<'_>) -> CreatePlan {
@@ -123,4 +125,9 @@ pub(crate) fn session(rng: &mut Rng<'_>) -> Option<SessionId> {
         Some("session 3"),
     ];
     rng.pick(&names).copied().flatten().map(SessionId::new)
+}
+
+/// A duration in milliseconds.
+pub(crate) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }

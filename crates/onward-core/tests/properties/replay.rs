@@ -7,7 +7,8 @@ use onward_core::id::SkillExecutionId;
 use onward_core::{Event, Step, Timestamp};
 use proptest::prelude::*;
 
-use crate::walk::{apply, cases, replay, walks};
+use crate::state::{apply, replay};
+use crate::walk::{cases, walks};
 
 /// The plan after a reordering that changes nothing, which rebuilds the indexes.
 fn with_rebuilt_indexes(plan: &Plan, at: Timestamp) -> Result<Plan, TestCaseError> {

@@ -7,8 +7,9 @@ use onward_core::id::{PlanId, StepId};
 use onward_core::{Command, Event, Plan, Refusal, Timestamp, decide};
 use proptest::prelude::*;
 
+use crate::ids::IdSource;
 use crate::rng::Rng;
-use crate::walk::{IdSource, cases, hostile_walks};
+use crate::walk::{cases, hostile_walks};
 use crate::{invalid_commands, plans};
 
 type Outcome = Result<Vec<Event>, Refusal>;

@@ -11,7 +11,8 @@ use onward_core::step::{StepState, Work};
 use onward_core::{Command, Event, Plan, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
 
-use crate::walk::{apply, cases, walks};
+use crate::state::apply;
+use crate::walk::{cases, walks};
 
 fn decide_events(
     plan: &Plan,

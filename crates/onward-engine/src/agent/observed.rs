@@ -1,6 +1,7 @@
 //! What hooks report: the source of an event, and the steps and calls of an agent.
 
 use onward_core::PlanId;
+use onward_core::turn::{Call, JudgedStep};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -47,6 +48,8 @@ pub struct ObservedStep {
     pub fingerprint: Fingerprint,
     /// Plans that the calls refer to.
     pub plans: Vec<PlanId>,
+    /// The caller's judgement. If `None`, the engine judges the step.
+    pub judged: Option<JudgedStep>,
 }
 
 /// A tool call with its result.
@@ -90,6 +93,16 @@ pub(super) fn truncate_id(text: &mut String) {
 }
 
 impl ObservedCall {
+    /// The call as input of the judge.
+    pub fn as_call(&self) -> Call<'_> {
+        Call {
+            tool: &self.tool,
+            input: &self.input,
+            ok: self.ok,
+            output: &self.output,
+        }
+    }
+
     /// The command if the input has one, otherwise the whole input.
     pub(super) fn command_line(&self) -> String {
         let command = self

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use onward_store::{RequestLog, Store, WrittenCall};
+use onward_store::{RequestLog, Store, ToolCall, WrittenCall};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -21,7 +21,7 @@ const MAX_BATCH: usize = 256;
 const BATCH_WINDOW: Duration = Duration::from_millis(250);
 
 /// An entry and its tenant, or `None` to stop the task.
-type Entry = Option<(Arc<str>, WrittenCall)>;
+type Entry = Option<(Arc<str>, ToolCall)>;
 
 /// Handle to the background task.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl RequestQueue {
         }
     }
 
-    pub(crate) fn add(&self, tenant: Arc<str>, call: WrittenCall) {
+    pub(crate) fn add(&self, tenant: Arc<str>, call: ToolCall) {
         if self.queue.try_send(Some((tenant, call))).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -77,7 +77,7 @@ async fn write(store: Store, mut queue: mpsc::Receiver<Entry>) {
         while let Some(tenant) = calls.first().map(|(tenant, _)| Arc::clone(tenant)) {
             let entries: Vec<WrittenCall> = calls
                 .extract_if(.., |(of, _)| *of == tenant)
-                .map(|(_, call)| call)
+                .map(|(_, call)| call.written())
                 .collect();
             let entries = Arc::new(entries);
             let written = store.write(&tenant, move |tx| {

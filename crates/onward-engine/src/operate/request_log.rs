@@ -1,5 +1,5 @@
 //! The log of MCP requests: its entries and their truncation. `engine/request_queue.rs` writes them
-//! after the response was sent.
+//! in the background.
 //!
 //! The first entry after dropped ones contains their count.
 
@@ -39,7 +39,7 @@ pub struct CompletedRequest {
 }
 
 impl Engine {
-    /// Queues a request for the log, after its response was sent. Returns immediately.
+    /// Queues a request for the log. Returns immediately.
     pub fn log_request(&self, caller: &Caller, completed: CompletedRequest) {
         let at = self.now();
         let (mut tool, mut session) = (completed.tool, completed.session);
@@ -61,8 +61,7 @@ impl Engine {
             duration_us: u64::try_from(completed.duration.as_micros()).unwrap_or(u64::MAX),
             is_error: completed.is_error,
         };
-        self.requests
-            .add(Arc::clone(&caller.tenant), call.written());
+        self.requests.add(Arc::clone(&caller.tenant), call);
     }
 
     /// The most recent requests of a tenant, newest first.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use onward_core::turn::escalation::{self, EscalationState, REJECTION_PREFIX, ToolGate};
 use onward_core::turn::{
-    Call, ExternalChange, Judgement, LoopControl, Observation, OnStall, Progress, ProgressDetector,
-    State, TurnEnd, TurnPolicy, Verdict,
+    ExternalChange, Judgement, LoopControl, OnStall, Progress, State, TurnEnd, TurnJudge,
+    TurnPolicy, Verdict,
 };
 use onward_engine::Error;
 use onward_engine::retention::Retention;
@@ -54,6 +54,7 @@ pub(crate) fn step(calls: Vec<ObservedCall>) -> ObservedStep {
         is_batch: true,
         fingerprint: Fingerprint::Value("same".to_owned()),
         plans: Vec::new(),
+        judged: None,
     }
 }
 
@@ -491,7 +492,7 @@ async fn counts_concurrent_steps(harness: &Harness) {
     assert_eq!(messages, 2, "one nudge and one reminder");
 }
 
-async fn an_in_memory_detector_resumes_from_the_stored_state(harness: &Harness) {
+async fn an_in_memory_judge_resumes_from_the_stored_state(harness: &Harness) {
     let load = |subagent: &'static str| {
         harness
             .engine
@@ -509,20 +510,11 @@ async fn an_in_memory_detector_resumes_from_the_stored_state(harness: &Harness) 
     assert_eq!(loaded.turn.as_deref(), Some("noon"));
     assert_eq!(loaded.escalation.idle_steps, 3);
     assert_eq!(loaded.known_calls, ["idle0", "idle1", "idle2"]);
-    let mut detector = ProgressDetector::resume(control().turn, loaded.state);
-    let input = json!({ "command": "true" });
-    let verdict = detector.observe(&Observation {
-        calls: &[Call {
-            tool: "Bash",
-            input: &input,
-            ok: Some(true),
-            output: "",
-        }],
-        external: ExternalChange::Unchanged,
-        at: None,
-        background: false,
-    });
-    assert!(matches!(verdict, Verdict::Stalled { steps: 4, .. }));
+    let mut judge = TurnJudge::resume(control(), loaded.state, loaded.escalation);
+    let repeated = call("idle3", "true", "");
+    let now = harness.engine.now();
+    let judged = judge.observe(&[repeated.as_call()], ExternalChange::Unchanged, now);
+    assert!(matches!(judged.verdict, Verdict::Stalled { steps: 4, .. }));
     // An unreported subagent has no turn; an ended turn has no state.
     let other = load("subagent").await.unwrap().unwrap();
     assert_eq!((other.turn, other.escalation.steps), (None, 0));
@@ -553,5 +545,5 @@ on_both_databases![
     finds_sessions_by_an_id_prefix,
     retention_deletes_inactive_sessions_with_their_turns,
     counts_concurrent_steps,
-    an_in_memory_detector_resumes_from_the_stored_state,
+    an_in_memory_judge_resumes_from_the_stored_state,
 ];

@@ -1,8 +1,8 @@
 //! Turn boundaries: agents also report prompts and final answers that do not start or end a turn.
 
-use onward_core::turn::TurnEnd;
-use onward_core::turn::escalation::ToolGate;
-use onward_engine::session::{Fingerprint, HookSource, ObservedCall};
+use onward_core::turn::escalation::{EscalationState, ToolGate};
+use onward_core::turn::{ExternalChange, Judgement, State, TurnEnd, TurnJudge};
+use onward_engine::session::{Fingerprint, HookSource, ObservedCall, ObservedStep};
 use onward_engine::tool_calls::NewCall;
 use serde_json::json;
 
@@ -142,7 +142,54 @@ async fn a_different_turn_id_starts_another_turn(harness: &Harness) {
     );
 }
 
+async fn stores_a_step_as_its_caller_judged_it(harness: &Harness) {
+    harness.begin_turn(source()).await;
+    // The caller has judged four steps that were not recorded, so for the engine the output is new.
+    let output =
+        "A line that is long enough to count as new information the first time it is read.";
+    let repeated = call("last", "cat tides.md", output);
+    let mut judge = TurnJudge::resume(control(), State::default(), EscalationState::default());
+    let mut judged = None;
+    for _ in 0..5 {
+        let now = harness.engine.now();
+        judged = Some(judge.observe(&[repeated.as_call()], ExternalChange::Unknown, now));
+    }
+    let recorded = ObservedStep {
+        judged: judged.clone(),
+        ..step(vec![repeated])
+    };
+    let messages = harness.observe(source(), recorded.clone()).await;
+    let judged = judged.unwrap();
+    assert_eq!(messages.to_agent, judged.to_agent);
+    let view = harness.session_view().await;
+    let (turn, steps) = &view.turns[0];
+    assert_eq!(turn.standing, judged.escalation);
+    let stored: Vec<_> = steps
+        .iter()
+        .map(|step| (step.number, step.judgement))
+        .collect();
+    assert_eq!(stored, [(5, Judgement::Stalled)]);
+    // Another process continues from the judged state.
+    let snapshot = harness.engine.session_snapshot(&harness.me, "one", "");
+    let snapshot = snapshot.await.unwrap().unwrap();
+    assert_eq!(
+        TurnJudge::resume(control(), snapshot.state, snapshot.escalation),
+        judge
+    );
+    // The same step again changes nothing; a step of a judge that is behind gets the next number.
+    harness.observe(source(), recorded.clone()).await;
+    let late = ObservedStep {
+        calls: vec![call("late", "true", "")],
+        ..recorded
+    };
+    harness.observe(source(), late).await;
+    let view = harness.session_view().await;
+    let numbers: Vec<u32> = view.turns[0].1.iter().map(|step| step.number).collect();
+    assert_eq!(numbers, [5, 6]);
+}
+
 on_both_databases![
+    stores_a_step_as_its_caller_judged_it,
     subagents_have_separate_turns,
     a_different_turn_id_starts_another_turn,
     a_finished_background_task_reopens_the_turn_without_starting_one,

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::floor::Floor;
 use crate::http::Server;
-use crate::report::{Samples, cpu, print_row};
+use crate::report::print_row;
+use crate::samples::{Samples, cpu};
 use crate::stdio::{Client, StdioClient};
 
 /// Duration of the warm-up.

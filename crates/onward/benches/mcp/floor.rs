@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::report::Samples;
+use crate::samples::Samples;
 
 /// Path of the engine's benchmark; set by `bench/mcp`.
 const STEPS_BENCH: &str = "ONWARD_BENCH_STEPS";

@@ -20,6 +20,7 @@ mod http;
 mod memory;
 mod processes;
 mod report;
+mod samples;
 mod start;
 mod stdio;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::drive::{self, Mode, StepRun};
-use crate::report::Samples;
+use crate::samples::Samples;
 use crate::stdio::{Client, StdioClient};
 
 const PROCESSES: usize = 8;

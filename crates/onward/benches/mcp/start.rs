@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::drive;
-use crate::report::Samples;
+use crate::samples::Samples;
 use crate::stdio::{Client, StdioClient};
 
 const STARTS: usize = 50;

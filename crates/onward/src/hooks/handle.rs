@@ -125,6 +125,7 @@ async fn step(
         is_batch,
         fingerprint: fingerprint(event, control),
         plans: payload::plans(calls),
+        judged: None,
     };
     let observed = engine
         .observe_step(caller, event.source.clone(), step, control)

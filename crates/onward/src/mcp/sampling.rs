@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Setup, form, result, wait_for_shutdown};
-use crate::extraction::{Evaluation, Job, MAX_TOKENS, Messages, SYSTEM_PROMPT};
-use crate::model::completion::join_text_parts;
+use crate::extraction::{Evaluation, Job, SYSTEM_PROMPT};
+use crate::model::completion::{MAX_TOKENS, Messages, join_text_parts};
 use crate::tools::extract_data::{self, Input};
 use crate::tools::{Call, Tool, ToolContext, ToolError};
 

@@ -6,22 +6,24 @@
 //! sweep nor shutdown.
 //!
 //! An unparsable line gets an error response. End of input, a broken pipe and a termination signal
-//! have the same effect: [`Stdio`] returns no more messages, running calls complete, and their
-//! responses are written.
+//! have the same effect: running calls complete, their responses are written, and [`Stdio`] returns
+//! no more messages.
 
 mod pipes;
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 use std::thread;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 /// The longest accepted line. Longer ones are discarded while they are read.
 const MAX_LINE: usize = 32 * 1024 * 1024;
@@ -30,6 +32,8 @@ const EDGE: usize = 512;
 const READ_BUFFER: usize = 64 * 1024;
 /// Messages queued in each direction.
 const QUEUE: usize = 256;
+/// How long running calls delay the end of the input. The SDK then waits for them for five seconds.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the last responses may take to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -46,6 +50,10 @@ pub(crate) struct Stdio {
     /// Resolves when the writer has finished.
     written: Option<oneshot::Receiver<()>>,
     closing: watch::Sender<bool>,
+    /// The requests that have no response yet.
+    unanswered: watch::Sender<HashSet<RequestId>>,
+    /// When [`Self::drain`] times out.
+    drain_until: Option<Instant>,
 }
 
 impl Stdio {
@@ -83,7 +91,41 @@ impl Stdio {
             outgoing: Some(outgoing),
             written: Some(written),
             closing,
+            unanswered: watch::Sender::default(),
+            drain_until: None,
         })
+    }
+
+    /// Counts a request as unanswered. A cancelled request gets no response.
+    fn track(&self, message: &RxJsonRpcMessage<RoleServer>) {
+        match message {
+            JsonRpcMessage::Request(request) => self.unanswered.send_modify(|ids| {
+                ids.insert(request.id.clone());
+            }),
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.answered(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+    }
+
+    fn answered(&self, id: &RequestId) {
+        self.unanswered.send_if_modified(|ids| ids.remove(id));
+    }
+
+    /// Waits until every request has a response. A handler may wait for the SDK's loop to confirm a
+    /// message, and the end of the input ends that loop. The loop drops this future at every other
+    /// event and calls again.
+    async fn drain(&mut self) {
+        let start = || Instant::now() + DRAIN_TIMEOUT;
+        let deadline = *self.drain_until.get_or_insert_with(start);
+        let mut unanswered = self.unanswered.subscribe();
+        drop(tokio::time::timeout_at(deadline, unanswered.wait_for(HashSet::is_empty)).await);
     }
 
     async fn send_error(&self, error: ErrorData, id: Option<RequestId>) {
@@ -109,6 +151,11 @@ impl Transport<RoleServer> for Stdio {
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let line = encode(&message);
+        match &message {
+            JsonRpcMessage::Response(response) => self.answered(&response.id),
+            JsonRpcMessage::Error(error) => error.id.iter().for_each(|id| self.answered(id)),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+        }
         let outgoing = self.outgoing.clone();
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
@@ -126,11 +173,7 @@ impl Transport<RoleServer> for Stdio {
             };
             let Some(line) = line else {
                 self.closing.send_replace(true);
-                // A sender waits until the SDK's loop confirms its message, and returning `None`
-                // ends the loop. The first yield lets pending messages be sent, the second lets the
-                // loop confirm them before it sees the end.
-                tokio::task::yield_now().await;
-                tokio::task::yield_now().await;
+                self.drain().await;
                 return None;
             };
             let (error, id) = match line {
@@ -141,7 +184,10 @@ impl Transport<RoleServer> for Stdio {
                     (error, find_id(&begin, &end))
                 }
                 Line::Complete(bytes) => match serde_json::from_slice(&bytes) {
-                    Ok(message) => return Some(message),
+                    Ok(message) => {
+                        self.track(&message);
+                        return Some(message);
+                    }
                     Err(_) => parse_error(&bytes),
                 },
             };

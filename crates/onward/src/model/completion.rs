@@ -8,10 +8,32 @@ use serde_json::{Value, json};
 use super::embeddings::endpoint_url;
 use super::{JsonClient, ModelError, RetryPolicy};
 use crate::config::{Extraction, Key, Provider};
-use crate::extraction::{MAX_TOKENS, Messages, Role};
+
+/// Tokens of a model's answer.
+pub(crate) const MAX_TOKENS: u32 = 8_192;
 
 const ATTEMPTS: u32 = 3;
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// The author of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    User,
+    Model,
+}
+
+impl Role {
+    /// The name in all supported APIs.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Model => "assistant",
+        }
+    }
+}
+
+/// A conversation, oldest message first.
+pub(crate) type Messages = Vec<(Role, String)>;
 
 /// A model's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

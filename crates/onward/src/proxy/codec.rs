@@ -3,20 +3,17 @@
 //! A codec parses rows of a conversation and events of a response, edits requests, and continues a
 //! response that the upstream server started. It does not track turns and does no I/O.
 
+mod anthropic;
+mod chat;
+mod responses;
+
 use onward_core::transcript::Api;
 use serde_json::{Value, json};
 
 use super::request::{Edit, Request, Row, ToolCall};
-use super::{anthropic, chat, responses};
 
 /// Reads and writes the format of one API.
 pub(super) trait Codec: Sync {
-    /// The field with the rows of the conversation.
-    fn messages_key(&self) -> &'static str;
-
-    /// The field with the system prompt, unless it is a row.
-    fn system_key(&self) -> Option<&'static str>;
-
     /// Parses a row.
     fn parse_row(&self, row: &Value) -> Row;
 

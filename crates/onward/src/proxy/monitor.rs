@@ -20,6 +20,7 @@ use super::codec::ModelResponse;
 use super::recorder::{RecordedEvent, Recorder, Unavailable};
 use super::request::Request;
 use super::session::{RequestSource, identify};
+use super::turns;
 use conversation::Conversation;
 
 /// The agent name of sessions recorded by the proxy.
@@ -87,7 +88,7 @@ impl Monitor {
         let forward = (Action::Forward, None);
         if self.control.on_stall == OnStall::Off
             || !request.allows_tools()
-            || request.is_compaction_request()
+            || turns::is_compaction_request(request)
         {
             return forward;
         }
@@ -101,7 +102,7 @@ impl Monitor {
         let evaluation = {
             let mut conversation = lock(&handle.conversation);
             let digest = source.conversation.as_deref().unwrap_or_default();
-            conversation.evaluate(request, digest, now, self.control)
+            conversation.evaluate(request, digest, now)
         };
         let Some(evaluation) = evaluation else {
             return forward;
@@ -205,7 +206,7 @@ impl Monitor {
             return Ok(ConversationHandle { key, conversation });
         }
         // After compaction a conversation continues with a different beginning.
-        let cached = if request.starts_with_summary() {
+        let cached = if turns::starts_with_summary(request) {
             lock(&self.cache).most_recent(&source.session)
         } else {
             None
@@ -239,7 +240,7 @@ impl Monitor {
         }
         let has_hooks = |snapshot: &SessionSnapshot| snapshot.agent != AGENT_NAME;
         if snapshot.as_ref().is_some_and(has_hooks) {
-            return Ok(Conversation::ignored());
+            return Ok(Conversation::ignored(self.control));
         }
         let source = HookSource {
             session: source.session.clone(),

@@ -8,7 +8,8 @@ use axum::http::HeaderMap;
 use onward_core::transcript::Api;
 use onward_core::transcript::json::Object;
 
-use super::request::{Request, digest};
+use super::request::Request;
+use super::turns;
 
 /// Headers with a session id.
 const SESSION_HEADERS: [&str; 6] = [
@@ -44,7 +45,7 @@ pub(super) fn identify(headers: &HeaderMap, request: &Request<'_>) -> Option<Req
     let named = SESSION_HEADERS.iter().find_map(|name| header(name));
     let named = named.or_else(|| session_field(request).map(|name| shorten(&name)));
     let stored = request.previous_response_id().is_some();
-    let conversation = (!stored).then(|| request.conversation_digest());
+    let conversation = (!stored).then(|| turns::conversation_digest(request));
     let session = match (&named, &conversation) {
         (Some(named), _) => named.clone(),
         (None, Some(digest)) => format!("conversation-{digest}"),
@@ -97,7 +98,7 @@ fn session_from_user_id(user: &str) -> Option<String> {
 
 fn shorten(name: &str) -> String {
     if name.chars().count() > MAX_NAME_CHARS {
-        digest(&[name])
+        turns::digest(&[name])
     } else {
         name.to_owned()
     }

@@ -5,6 +5,8 @@
 //! cookie. An invalid token is rejected even where none is required. Permissions are checked later,
 //! by the engine.
 
+pub(super) mod error;
+
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -16,16 +18,16 @@ use axum::response::{IntoResponse, Response};
 use onward_core::{Code, Role};
 use onward_engine::{Caller, Engine, Error};
 
+use super::browser;
+use super::cookies::{self, CookieSigner, Session};
 use super::issuer::{self, INVALID_TOKEN, Issuer};
 use super::origin::{self, OriginPolicy};
-use super::pages::session::{self, CookieSigner, Session};
 use super::problem::Problem;
-use super::{Site, metadata, pages};
+use super::{Site, metadata};
+use error::{AuthError, TOKEN_REQUIRED};
 
 /// Prefix of Onward's own tokens.
 const TOKEN_PREFIX: &str = "onw_";
-/// Detail of responses to requests without credentials.
-pub(super) const TOKEN_REQUIRED: &str = "the request has no token";
 /// Hint for requests without a bearer token.
 const SEND_TOKEN: &str =
     "send one header `Authorization: Bearer onw_…`; create a token with `onward token create`";
@@ -59,32 +61,6 @@ pub(super) struct Principal {
     pub(super) key: u64,
 }
 
-/// Why a request was not authenticated.
-pub(super) enum AuthError {
-    /// The request has no credentials.
-    Missing,
-    /// The `Authorization` header does not contain a bearer token.
-    Malformed(&'static str),
-    /// The token is invalid.
-    Invalid(&'static str),
-    /// The session cookie is invalid or has expired.
-    SessionExpired,
-    /// The token lacks these scopes.
-    InsufficientScope(Vec<String>),
-    /// The credentials could not be checked.
-    Failed(Problem),
-}
-
-impl From<Error> for AuthError {
-    fn from(error: Error) -> Self {
-        if let Error::Unauthorized(reason) = error {
-            AuthError::Invalid(reason)
-        } else {
-            AuthError::Failed(error.into())
-        }
-    }
-}
-
 impl Auth {
     /// Identifies the caller. Session cookies are accepted on page paths only.
     pub(super) async fn identify(
@@ -98,7 +74,7 @@ impl Auth {
             if let Some(caller) = self.local_user.clone() {
                 return Ok(self.principal("", caller));
             }
-            let cookie = session::session_cookie(headers).filter(|_| pages::is_page(path));
+            let cookie = cookies::session_cookie(headers).filter(|_| browser::is_page(path));
             let cookie = cookie.ok_or(AuthError::Missing)?;
             let session = self.cookie_signer.read(cookie, engine.now());
             let session = session.ok_or(AuthError::SessionExpired)?;
@@ -234,7 +210,7 @@ pub(super) async fn authenticate(
 async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let read = [Method::GET, Method::HEAD].contains(request.method());
-    if (read && PUBLIC_PATHS.contains(&path)) || pages::is_public(path) {
+    if (read && PUBLIC_PATHS.contains(&path)) || browser::is_public(path) {
         return next.run(request).await;
     }
     let identified = site.auth.identify(&site.engine, request.headers(), path);
@@ -245,8 +221,8 @@ async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) ->
             | AuthError::Malformed(_)
             | AuthError::Invalid(_)
             | AuthError::SessionExpired,
-        ) if pages::accepts_html(&request) => {
-            return pages::redirect_to_login(&site, &request);
+        ) if browser::accepts_html(&request) => {
+            return browser::redirect_to_login(&site, &request);
         }
         Err(error) => {
             let base = site.auth.origin_policy.base(&request);

@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::Site;
-use super::auth::{AuthError, TOKEN_REQUIRED};
+use super::auth::error::{AuthError, TOKEN_REQUIRED};
 use super::problem::Problem;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
 

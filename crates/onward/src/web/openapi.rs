@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::api::{BASE, ROUTES, Route, Verb};
+use super::api::routes::{BASE, ROUTES, Route, Verb};
 use super::problem::{self, MEDIA_TYPE};
 use crate::tools::Tool;
 

@@ -3,7 +3,7 @@
 //! All pages work without JavaScript. `onward.js` only makes them live: it listens to `/live`,
 //! fetches the page again and replaces the marked parts. Text from agents and users is data:
 //! templates escape it, and `format.rs` removes control characters. Every form carries a CSRF token
-//! (`session.rs`), in addition to the origin check of the middleware. The engine checks
+//! (`cookies.rs`), in addition to the origin check of the middleware. The engine checks
 //! permissions; pages check them only to hide or disable buttons.
 
 mod actions;
@@ -21,7 +21,6 @@ pub(super) mod problem;
 mod provider;
 mod reviews;
 mod search;
-pub(super) mod session;
 mod sessions;
 pub(super) mod settings;
 mod skills;
@@ -34,11 +33,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, SET_COOKIE,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -46,61 +44,17 @@ use onward_core::Code;
 use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 
-use super::auth::TOKEN_REQUIRED;
+use super::auth::error::TOKEN_REQUIRED;
+use super::browser::redirect;
 use super::problem::Problem;
 use super::sign_in::CALLBACK;
-use super::{Site, events};
+use super::{Site, cookies, events};
 use crate::tools::in_flight;
 
 /// Content security policy: own resources only, nothing inline.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                    connect-src 'self'; form-action 'self'; base-uri 'none'; \
                    frame-ancestors 'none'";
-
-/// Path prefixes that are not part of the dashboard.
-const NON_PAGE_PREFIXES: [&str; 6] = [
-    "/api/",
-    "/mcp",
-    "/metrics",
-    "/healthz",
-    "/readyz",
-    "/.well-known/",
-];
-
-/// Whether a path belongs to the dashboard.
-pub(super) fn is_page(path: &str) -> bool {
-    !NON_PAGE_PREFIXES
-        .iter()
-        .any(|prefix| path.starts_with(prefix))
-}
-
-/// Dashboard paths that need no authentication: sign-in and assets.
-pub(super) fn is_public(path: &str) -> bool {
-    path == "/login" || path.starts_with("/login/") || path.starts_with("/assets/")
-}
-
-/// Whether the request comes from a browser that expects a page.
-pub(super) fn accepts_html(request: &Request) -> bool {
-    let accept = request.headers().get(ACCEPT);
-    let accept = accept.and_then(|accept| accept.to_str().ok());
-    is_page(request.uri().path()) && accept.is_some_and(|kinds| kinds.contains("text/html"))
-}
-
-/// Redirects to the sign-in page, which returns to the requested page afterwards.
-pub(super) fn redirect_to_login(site: &Site, request: &Request) -> Response {
-    let back = match request.method() {
-        &Method::GET => request.uri().path_and_query().map(|path| path.as_str()),
-        _ => None,
-    };
-    let mut response = redirect(&login::login_url(back.unwrap_or("/")));
-    if session::session_cookie(request.headers()).is_some() && site.auth.local_user.is_none() {
-        // The session has expired or its token was revoked.
-        if let Ok(cookie) = HeaderValue::try_from(session::clear_cookie()) {
-            response.headers_mut().insert(SET_COOKIE, cookie);
-        }
-    }
-    response
-}
 
 /// All dashboard routes.
 pub(super) fn router() -> Router<Arc<Site>> {
@@ -168,11 +122,6 @@ fn add_security_headers(headers: &mut HeaderMap) {
     cache_control.or_insert(HeaderValue::from_static("no-store"));
 }
 
-fn redirect(url: &str) -> Response {
-    let url = HeaderValue::try_from(url).unwrap_or(HeaderValue::from_static("/"));
-    (StatusCode::SEE_OTHER, [(LOCATION, url)]).into_response()
-}
-
 /// An error that is rendered as a page.
 struct PageError(Problem);
 
@@ -231,7 +180,7 @@ impl FromRequestParts<Arc<Site>> for Visit {
         caller.allow(Permission::Read).map_err(Error::from)?;
         Ok(Self {
             signed_in: site.auth.local_user.is_none()
-                && session::session_cookie(&parts.headers).is_some(),
+                && cookies::session_cookie(&parts.headers).is_some(),
             site: Arc::clone(site),
             caller,
             fields: Fields::from_query(&parts.uri),

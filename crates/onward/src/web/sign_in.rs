@@ -16,8 +16,8 @@ use reqwest::Url;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::cookies::CookieSigner;
 use super::keys::Discovery;
-use super::pages::session::CookieSigner;
 use super::problem::Problem;
 use crate::config;
 

@@ -12,6 +12,7 @@
 
 mod docs;
 mod hygiene;
+mod imports;
 mod scripts;
 mod sources;
 mod tree;

@@ -1,8 +1,8 @@
 //! Loads the stored state of a turn for a caller that judges steps in memory.
 //!
-//! The proxy handles every request, so it judges a step first and records it afterwards. It loads
-//! this snapshot once per conversation, when it first sees it, and continues from the recorded
-//! steps, for example after a restart. Read-only; takes no locks.
+//! The proxy handles every request, so it judges a step first and records the judged step
+//! afterwards. It loads this snapshot once per conversation, when it first sees it, and continues
+//! from the recorded steps, for example after a restart. Read-only; takes no locks.
 
 use onward_core::role::Permission;
 use onward_core::turn::State;

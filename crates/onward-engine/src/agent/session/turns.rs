@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use onward_core::call::Timeouts;
 use onward_core::role::Permission;
-use onward_core::turn::escalation::{self, EscalationLevel, EscalationState, REJECTION_PREFIX};
+use onward_core::turn::escalation::{self, EscalationState};
 use onward_core::turn::secret::mask;
 use onward_core::turn::{
-    Call, ExternalChange, Judgement, LoopControl, Observation, OnStall, ProgressDetector, State,
-    TurnEnd, Verdict, preview,
+    Call, ExternalChange, JudgedStep, Judgement, LoopControl, OnStall, ProgressDetector, State,
+    TurnEnd, TurnJudge, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{CallLine, CallRecord, Plans, Sessions, Sheet, Turn, TurnStep, Tx, Watched};
@@ -31,8 +31,6 @@ use crate::sanitize;
 const MAX_KNOWN_CALLS: usize = 64;
 /// Maximum number of a step's calls that are stored.
 const MAX_CALLS_PER_STEP: usize = 32;
-/// Prefix of an output that is searched for the rejection message, in characters.
-const ECHO_SEARCH_CHARS: usize = 300;
 
 /// Messages after a step, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -348,6 +346,30 @@ impl TurnRecorder {
         }
     }
 
+    /// Judges a step.
+    fn judge(
+        &mut self,
+        calls: &[ObservedCall],
+        fingerprint: &Fingerprint,
+        control: LoopControl,
+        now: Timestamp,
+    ) -> JudgedStep {
+        let external = self.external_change(fingerprint);
+        let state = std::mem::take(&mut self.watched.state);
+        let mut judge = TurnJudge::resume(control, state, self.turn.standing);
+        let calls: Vec<Call<'_>> = calls.iter().map(ObservedCall::as_call).collect();
+        judge.observe(&calls, external, now)
+    }
+
+    /// Sets the state after a judged step. If another process recorded steps that the judge has not
+    /// seen, the step number continues after them.
+    fn set_state(&mut self, state: State, escalation: EscalationState) {
+        let next = self.turn.standing.steps.saturating_add(1);
+        self.turn.standing = escalation;
+        self.turn.standing.steps = escalation.steps.max(next);
+        self.watched.state = state;
+    }
+
     /// Stores a call id and returns whether it was already stored.
     pub(super) fn record_call_id(&mut self, id: Option<String>) -> bool {
         let Some(mut id) = id else { return false };
@@ -417,7 +439,7 @@ async fn observe(
     recorder.watched.batches |= step.is_batch;
     let mut calls = if is_repeat { Vec::new() } else { step.calls };
     calls.retain_mut(|call| {
-        !recorder.record_call_id(call.id.take()) && !is_own_rejection(&call.output)
+        !recorder.record_call_id(call.id.take()) && !escalation::is_rejection(&call.output)
     });
     if calls.is_empty() || recorder.turn.ended.is_some() {
         recorder.save(tx, source);
@@ -426,34 +448,18 @@ async fn observe(
             ..StepMessages::default()
         });
     }
-    let outside = recorder.external_change(&step.fingerprint);
-    let state = std::mem::take(&mut recorder.watched.state);
-    let mut detector = ProgressDetector::resume(control.turn, state);
-    let detector_call: Vec<Call<'_>> = calls.iter().map(detector_call).collect();
-    let verdict = detector.observe(&Observation {
-        calls: &detector_call,
-        external: outside,
-        at: Some(now),
-        background: false,
-    });
-    recorder.watched.state = detector.state();
-    let level = control.after_step(&mut recorder.turn.standing, &verdict);
-    record_step(tx, source, &mut recorder, &verdict, &calls, now);
-    recorder.save(tx, source);
-    let (state, evidence) = (&recorder.turn.standing, &recorder.watched.state.evidence);
-    let mut messages = StepMessages {
-        unreadable,
-        ..StepMessages::default()
+    let judged = match step.judged {
+        Some(judged) => judged,
+        None => recorder.judge(&calls, &step.fingerprint, control, now),
     };
-    match level {
-        EscalationLevel::None => {}
-        EscalationLevel::Nudge => messages.to_agent = Some(escalation::nudge(state, outside)),
-        EscalationLevel::Reminder => {
-            messages.to_agent = Some(escalation::reminder(state, outside, evidence))
-        }
-        EscalationLevel::Warning => messages.to_user = Some(escalation::for_user(state)),
-    }
-    Ok(messages)
+    recorder.set_state(judged.state, judged.escalation);
+    record_step(tx, source, &mut recorder, &judged.verdict, &calls, now);
+    recorder.save(tx, source);
+    Ok(StepMessages {
+        to_agent: judged.to_agent,
+        to_user: judged.to_user,
+        unreadable,
+    })
 }
 
 /// Records a judged step.
@@ -500,26 +506,6 @@ fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp
             Sessions(tx).link_directory(directory, *plan, now);
         }
     }
-}
-
-fn detector_call(call: &ObservedCall) -> Call<'_> {
-    Call {
-        tool: &call.tool,
-        input: &call.input,
-        ok: call.ok,
-        output: &call.output,
-    }
-}
-
-/// Whether an output is the engine's rejection message.
-fn is_own_rejection(output: &str) -> bool {
-    let end = output
-        .char_indices()
-        .nth(ECHO_SEARCH_CHARS)
-        .map_or(output.len(), |(end, _)| end);
-    output
-        .get(..end)
-        .is_some_and(|head| head.contains(REJECTION_PREFIX))
 }
 
 /// The stored form of a call: truncated, with secrets masked.

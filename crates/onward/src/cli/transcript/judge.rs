@@ -14,7 +14,7 @@ use onward_core::turn::{self, Observation, ProgressDetector, Rule, TurnPolicy, V
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::output::{Output, Tone, print_error, stdout_failure};
+use crate::output::{Output, Tone, print_error, print_failure, stdout_failure};
 use crate::transcript::score::{self, Kind, Label, Outcome, Table, TurnVerdict};
 use crate::transcript::{self, Format, ReaderItem, Turn};
 
@@ -238,7 +238,7 @@ impl Run {
             // The reader closed the pipe, as `head` does.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit,
             Err(error) => {
-                stdout_failure(&error).print(false);
+                print_failure(&stdout_failure(&error), false);
                 Exit::Failed
             }
         }

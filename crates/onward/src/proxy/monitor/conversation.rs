@@ -7,17 +7,16 @@
 use std::collections::VecDeque;
 
 use onward_core::Timestamp;
-use onward_core::turn::escalation::{self, EscalationLevel, EscalationState};
-use onward_core::turn::{
-    Call, ExternalChange, LoopControl, Observation, ProgressDetector, State, TurnPolicy,
-};
+use onward_core::turn::escalation::{EscalationState, is_rejection};
+use onward_core::turn::{Call, ExternalChange, LoopControl, State, TurnJudge};
 use onward_engine::session::{
     Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot,
 };
 
 use super::Action;
 use crate::proxy::recorder::RecordedEvent;
-use crate::proxy::request::{Anchor, Delta, Prompt, Request, Step, ToolCall, digest};
+use crate::proxy::request::{Request, ToolCall};
+use crate::proxy::turns::{self, Anchor, Delta, Prompt, Step};
 
 /// The maximum number of stored call ids and calls.
 const MAX_CALLS: usize = 256;
@@ -37,8 +36,7 @@ pub(super) struct Conversation {
     response_calls: VecDeque<ToolCall>,
     /// The `previous_response_id` of the last request, if the server stores the conversation.
     previous_response_id: Option<String>,
-    detector: ProgressDetector,
-    escalation: EscalationState,
+    judge: TurnJudge,
     /// The text to inject into the next request.
     pending_text: Option<String>,
     /// The number of responses with tool calls in this turn.
@@ -60,22 +58,19 @@ impl Conversation {
         snapshot: Option<SessionSnapshot>,
         control: LoopControl,
     ) -> Self {
-        let mut conversation = Self::ignored();
+        let mut conversation = Self::ignored(control);
         conversation.is_ignored = false;
         if let Some(snapshot) = snapshot {
             source.turn = snapshot.turn;
-            conversation.escalation = snapshot.escalation;
             conversation.seen_ids = snapshot.known_calls.into();
-            conversation.detector = ProgressDetector::resume(control.turn, snapshot.state);
-        } else {
-            conversation.detector = ProgressDetector::new(control.turn);
+            conversation.judge = TurnJudge::resume(control, snapshot.state, snapshot.escalation);
         }
         conversation.source = source;
         conversation
     }
 
     /// A conversation controlled by hooks.
-    pub(super) fn ignored() -> Self {
+    pub(super) fn ignored(control: LoopControl) -> Self {
         Self {
             source: HookSource::default(),
             is_ignored: true,
@@ -83,8 +78,7 @@ impl Conversation {
             seen_ids: VecDeque::new(),
             response_calls: VecDeque::new(),
             previous_response_id: None,
-            detector: ProgressDetector::resume(TurnPolicy::default(), State::default()),
-            escalation: EscalationState::default(),
+            judge: TurnJudge::resume(control, State::default(), EscalationState::default()),
             pending_text: None,
             batch_count: 0,
         }
@@ -96,7 +90,6 @@ impl Conversation {
         request: &Request<'_>,
         digest: &str,
         now: Timestamp,
-        control: LoopControl,
     ) -> Option<Evaluation> {
         if self.is_ignored {
             return None;
@@ -112,24 +105,17 @@ impl Conversation {
             self.pending_text = None;
         }
         for step in steps {
-            let (observed, level) = self.observe(step, now, control);
-            match level {
-                EscalationLevel::None => {}
-                EscalationLevel::Nudge => {
-                    let nudge = escalation::nudge(&self.escalation, ExternalChange::Unknown);
-                    self.pending_text = Some(nudge);
-                }
-                EscalationLevel::Reminder => self.pending_text = Some(self.reminder()),
-                EscalationLevel::Warning => {
-                    user_warning = Some(escalation::for_user(&self.escalation))
-                }
+            let observed = self.observe(step, now);
+            if let Some(judged) = &observed.judged {
+                self.pending_text = judged.to_agent.clone().or(self.pending_text.take());
+                user_warning = judged.to_user.clone().or(user_warning);
             }
             events.push(RecordedEvent::StepCompleted(self.source.clone(), observed));
         }
         let action = match &self.pending_text {
-            _ if control.is_text_only(&self.escalation) => Action::TextOnly {
-                reminder: self.reminder(),
-                final_message: escalation::final_message(&self.escalation),
+            _ if self.judge.is_text_only() => Action::TextOnly {
+                reminder: self.judge.reminder(),
+                final_message: self.judge.final_message(),
             },
             Some(text) => Action::Inject(text.clone()),
             None => Action::Forward,
@@ -145,7 +131,7 @@ impl Conversation {
     /// The prompt of a new turn, if one starts, and the new steps.
     fn new_steps(&mut self, request: &Request<'_>) -> (Option<Prompt>, Vec<Step>) {
         if let Some(previous) = request.previous_response_id() {
-            let delta = request.delta(None);
+            let delta = turns::delta(request, None);
             let is_retry = self.previous_response_id.replace(previous.clone()) == Some(previous);
             return if is_retry {
                 (None, Vec::new())
@@ -161,7 +147,7 @@ impl Conversation {
             prompt,
             mut steps,
             anchor,
-        } = request.delta(self.anchor.as_ref());
+        } = turns::delta(request, self.anchor.as_ref());
         self.anchor = anchor;
         // A prompt in the new rows starts a turn, even with the same text as before. So does a
         // prompt without steps: the user restarts the conversation.
@@ -217,18 +203,13 @@ impl Conversation {
     }
 
     fn reset(&mut self) {
-        self.detector.begin_turn();
-        self.escalation = EscalationState::default();
+        self.judge.begin_turn();
         self.pending_text = None;
         self.batch_count = 0;
     }
 
-    fn observe(
-        &mut self,
-        step: Step,
-        now: Timestamp,
-        control: LoopControl,
-    ) -> (ObservedStep, EscalationLevel) {
+    /// Judges a step.
+    fn observe(&mut self, step: Step, now: Timestamp) -> ObservedStep {
         let response_calls = &self.response_calls;
         let find = |id: &str| {
             response_calls
@@ -253,26 +234,20 @@ impl Conversation {
         }
         let surplus = self.seen_ids.len().saturating_sub(MAX_CALLS);
         self.seen_ids.drain(..surplus);
-        let observed_calls: Vec<Call<'_>> = calls.iter().map(as_call).collect();
-        let verdict = self.detector.observe(&Observation {
-            calls: &observed_calls,
-            external: ExternalChange::Unknown,
-            at: Some(now),
-            background: false,
-        });
-        let level = control.after_step(&mut self.escalation, &verdict);
-        let observed = ObservedStep {
+        let executed: Vec<Call<'_>> = calls
+            .iter()
+            .filter(|call| !is_rejection(&call.output))
+            .map(ObservedCall::as_call)
+            .collect();
+        let judged = (!executed.is_empty())
+            .then(|| self.judge.observe(&executed, ExternalChange::Unknown, now));
+        ObservedStep {
             calls,
             is_batch: true,
             fingerprint: Fingerprint::Unavailable,
             plans: Vec::new(),
-        };
-        (observed, level)
-    }
-
-    fn reminder(&self) -> String {
-        let state = self.detector.state();
-        escalation::reminder(&self.escalation, ExternalChange::Unknown, &state.evidence)
+            judged,
+        }
     }
 
     /// Counts a response with tool calls, and returns its source and its batch number.
@@ -287,7 +262,7 @@ impl Conversation {
             // A digest suffices to recognize a long input.
             let input = call.input.to_string();
             if input.len() > MAX_INPUT_BYTES {
-                call.input = digest(&[&input]).into();
+                call.input = turns::digest(&[&input]).into();
             }
             self.response_calls.push_back(call);
         }
@@ -299,14 +274,5 @@ impl Conversation {
     pub(super) fn end_turn(&mut self) -> HookSource {
         self.reset();
         self.source.clone()
-    }
-}
-
-fn as_call(call: &ObservedCall) -> Call<'_> {
-    Call {
-        tool: &call.tool,
-        input: &call.input,
-        ok: call.ok,
-        output: &call.output,
     }
 }

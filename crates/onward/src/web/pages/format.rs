@@ -160,6 +160,23 @@ pub(super) fn truncate(text: &str, max_chars: usize) -> (&str, Option<String>) {
     (start, Some(note))
 }
 
+/// Turns a message into a sentence without backticks. A leading name keeps its case.
+pub(super) fn sentence(message: &str) -> String {
+    let message = format::sanitize_line(message);
+    let starts_with_name = message.starts_with('`');
+    let message = message.replace('`', "");
+    let mut chars = message.chars();
+    let sentence: String = match (starts_with_name, chars.next()) {
+        (false, Some(first)) => first.to_uppercase().chain(chars).collect(),
+        (true, _) | (_, None) => message,
+    };
+    if sentence.ends_with(['.', '?', '!', '…']) || sentence.is_empty() {
+        sentence
+    } else {
+        format!("{sentence}.")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +219,13 @@ mod tests {
             multiline("abcdef", 2),
             "ab\n… 4 more characters (see export)"
         );
+    }
+
+    #[test]
+    fn messages_become_sentences() {
+        assert_eq!(sentence("no plan `x`"), "No plan x.");
+        assert_eq!(sentence("überhaupt?"), "Überhaupt?");
+        assert_eq!(sentence("`planId` is empty"), "planId is empty.");
+        assert_eq!(sentence(""), "");
     }
 }

@@ -5,7 +5,7 @@ use axum::response::{Html, IntoResponse, Response};
 use onward_core::Code;
 use onward_core::role::Permission;
 
-use super::problem::sentence;
+use super::format::sentence;
 use super::{PageError, Visit};
 use crate::output::format;
 use crate::web::problem::Problem;

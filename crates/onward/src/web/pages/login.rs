@@ -10,9 +10,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::layout::{Layout, render};
-use super::session::{Session, clear_cookie};
 use super::{Fields, FormPost, PageResult, form, invalid_csrf_token, redirect};
 use crate::web::Site;
+use crate::web::browser::local_path;
+use crate::web::cookies::{Session, clear_cookie};
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -22,28 +23,6 @@ struct Login {
     /// Host of the identity provider, if users can sign in through one.
     provider: Option<String>,
     error: Option<&'static str>,
-}
-
-/// The URL of the sign-in page, with the page to return to.
-pub(super) fn login_url(back: &str) -> String {
-    match local_path(back) {
-        "/" => "/login".to_owned(),
-        back => match askama::filters::urlencode(back) {
-            Ok(back) => format!("/login?back={back}"),
-            Err(_) => "/login".to_owned(),
-        },
-    }
-}
-
-/// A path on this server, or `/` for anything else, which prevents open redirects.
-pub(super) fn local_path(back: &str) -> &str {
-    let plain = back.bytes().all(|byte| byte.is_ascii_graphic());
-    let is_path = back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
-    if plain && is_path && !back.starts_with("/login") {
-        back
-    } else {
-        "/"
-    }
 }
 
 pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> PageResult {
@@ -115,28 +94,5 @@ fn with_cookie(response: Response, cookie: &str) -> Response {
     match HeaderValue::try_from(cookie) {
         Ok(cookie) => ([(SET_COOKIE, cookie)], response).into_response(),
         Err(_) => response,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn returns_to_paths_on_this_server_only() {
-        assert_eq!(local_path("/plans/1?tab=audit"), "/plans/1?tab=audit");
-        for foreign in [
-            "//evil.example",
-            "/\\evil.example",
-            "https://evil.example",
-            "javascript:alert(1)",
-            "",
-            "/login?back=/login",
-            "/a\r\nSet-Cookie: a",
-        ] {
-            assert_eq!(local_path(foreign), "/", "{foreign}");
-        }
-        assert_eq!(login_url("/plans?q=a&b"), "/login?back=/plans%3Fq%3Da%26b");
-        assert_eq!(login_url("/"), "/login");
     }
 }

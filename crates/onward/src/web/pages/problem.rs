@@ -4,8 +4,8 @@ use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
 
 use super::add_security_headers;
+use super::format::sentence;
 use super::layout::Layout;
-use crate::output::format;
 use crate::web::problem::Problem;
 
 #[derive(Template)]
@@ -37,35 +37,5 @@ pub(crate) fn show(problem: Problem) -> Response {
             response
         }
         Err(_) => problem.into_response(),
-    }
-}
-
-/// Turns a message into a sentence without backticks. A leading name keeps its case.
-pub(super) fn sentence(message: &str) -> String {
-    let message = format::sanitize_line(message);
-    let starts_with_name = message.starts_with('`');
-    let message = message.replace('`', "");
-    let mut chars = message.chars();
-    let sentence: String = match (starts_with_name, chars.next()) {
-        (false, Some(first)) => first.to_uppercase().chain(chars).collect(),
-        (true, _) | (_, None) => message,
-    };
-    if sentence.ends_with(['.', '?', '!', '…']) || sentence.is_empty() {
-        sentence
-    } else {
-        format!("{sentence}.")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_become_sentences() {
-        assert_eq!(sentence("no plan `x`"), "No plan x.");
-        assert_eq!(sentence("überhaupt?"), "Überhaupt?");
-        assert_eq!(sentence("`planId` is empty"), "planId is empty.");
-        assert_eq!(sentence(""), "");
     }
 }

@@ -13,12 +13,12 @@ use axum::response::Response;
 use onward_core::Code;
 
 use super::layout::{Layout, render};
-use super::login::local_path;
-use super::session::{Session, find_cookie};
 use super::{Fields, PageError, PageResult, redirect};
 use crate::output::format;
 use crate::web::Site;
-use crate::web::auth::AuthError;
+use crate::web::auth::error::AuthError;
+use crate::web::browser::local_path;
+use crate::web::cookies::{self, Session, find_cookie};
 use crate::web::issuer::Issuer;
 use crate::web::keys::Discovery;
 use crate::web::problem::Problem;
@@ -105,7 +105,7 @@ pub(super) async fn start(State(site): State<Arc<Site>>, request: Request) -> Pa
     let mut state = [0; 32];
     getrandom::fill(&mut state).map_err(|_| sign_in::provider_unreachable())?;
     let attempt = SignInAttempt {
-        state: super::session::hex(&state),
+        state: cookies::hex(&state),
         back: local_path(fields.get("back").unwrap_or("/")).to_owned(),
     };
     let discovery = discovery(issuer).await?;

@@ -12,10 +12,9 @@ use onward_core::{Code, StepId};
 use onward_engine::list::OpenReview;
 
 use super::actions::find_step;
-use super::format::{RelativeTime, one_line};
+use super::format::{RelativeTime, one_line, sentence};
 use super::layout::{Layout, Section, render};
 use super::markdown_html::MarkdownHtml;
-use super::problem::sentence;
 use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
 use crate::output::format;
 use crate::web::problem::Problem;

@@ -8,8 +8,8 @@
 use onward_core::transcript::json::{self, Object};
 use serde_json::{Map, Value, json};
 
-use super::codec::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
-use super::request::{
+use super::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
+use crate::proxy::request::{
     Edit, Request, Row, ToolCall, ToolResult, append_element, content_text, parse_user_text,
     set_field, string_field,
 };
@@ -17,14 +17,6 @@ use super::request::{
 pub(super) struct Anthropic;
 
 impl Codec for Anthropic {
-    fn messages_key(&self) -> &'static str {
-        "messages"
-    }
-
-    fn system_key(&self) -> Option<&'static str> {
-        Some("system")
-    }
-
     fn parse_row(&self, row: &Value) -> Row {
         let content = &row["content"];
         if row["role"] == "assistant" {

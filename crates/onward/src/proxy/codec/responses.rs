@@ -7,8 +7,8 @@
 use onward_core::transcript::json;
 use serde_json::{Map, Value, json};
 
-use super::codec::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
-use super::request::{
+use super::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
+use crate::proxy::request::{
     ADDITIONAL_TOOLS, Edit, Request, Row, ToolCall, ToolResult, append_element, content_text,
     parse_arguments, parse_user_text, set_field, string_field,
 };
@@ -16,14 +16,6 @@ use super::request::{
 pub(super) struct Responses;
 
 impl Codec for Responses {
-    fn messages_key(&self) -> &'static str {
-        "input"
-    }
-
-    fn system_key(&self) -> Option<&'static str> {
-        Some("instructions")
-    }
-
     fn parse_row(&self, item: &Value) -> Row {
         let kind = item["type"].as_str().unwrap_or("message");
         if kind == "message" {
@@ -344,4 +336,30 @@ fn message(response: &Value, text: &str) -> Value {
 
 fn message_id(response: &str) -> String {
     format!("msg_{}", response.trim_start_matches("resp_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use onward_core::transcript::Api;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn detects_and_removes_tools_in_an_item() {
+        let body = |choice: &str| {
+            json!({ "tool_choice": choice, "input": [
+                { "type": ADDITIONAL_TOOLS, "role": "developer", "tools": [{ "type": "custom" }] },
+                { "type": "message", "role": "user", "content": "Tides?" },
+            ] })
+        };
+        for (choice, expected) in [("auto", true), ("none", false)] {
+            let text = body(choice).to_string();
+            let request = Request::parse(Api::Responses, &text).expect("valid request");
+            assert_eq!(request.allows_tools(), expected, "{choice}");
+        }
+        let bare = Responses.without_tools(body("none"), "Answer in text.");
+        assert!(!bare.to_string().contains(ADDITIONAL_TOOLS), "{bare}");
+        assert_eq!(bare["input"].as_array().map(Vec::len), Some(2), "{bare}");
+    }
 }

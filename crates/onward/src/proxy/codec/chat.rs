@@ -7,8 +7,8 @@
 use onward_core::transcript::json;
 use serde_json::{Map, Value, json};
 
-use super::codec::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
-use super::request::{
+use super::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
+use crate::proxy::request::{
     Edit, Request, Row, ToolCall, ToolResult, append_element, content_text, parse_arguments,
     parse_user_text, set_field, string_field,
 };
@@ -16,14 +16,6 @@ use super::request::{
 pub(super) struct Chat;
 
 impl Codec for Chat {
-    fn messages_key(&self) -> &'static str {
-        "messages"
-    }
-
-    fn system_key(&self) -> Option<&'static str> {
-        None
-    }
-
     fn parse_row(&self, row: &Value) -> Row {
         match row["role"].as_str().unwrap_or_default() {
             "user" => parse_user_text(&content_text(&row["content"])),
