@@ -140,8 +140,8 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     }
     let config = Config::read(flags).map_err(|failure| failure.message)?;
     // One line at most: a message about the event takes precedence.
-    let warnings =
-        (!config.warnings.is_empty()).then(|| format!("warning: {}", config.warnings.join("; ")));
+    let warnings = &config.settings.warnings;
+    let warnings = (!warnings.is_empty()).then(|| format!("warning: {}", warnings.join("; ")));
     let control = config.loop_control.control();
     let cx = Context {
         output,
@@ -158,13 +158,13 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             .map_err(|failure| failure.message)?;
         let Database { engine, caller, .. } = database;
         let handled = hooks::handle(agent, &event, &engine, &caller, control).await;
-        match wal_size(&cx.config.database.value) {
+        match wal_size(&cx.config.database) {
             Some(size) if size > wal_limit(&event.kind) => engine.close().await,
             Some(size) => {
                 // The operating system closes the file.
                 std::mem::forget(engine);
                 if size > WAL_BACKGROUND {
-                    checkpoint_in_background(&cx.config.database.value);
+                    checkpoint_in_background(&cx.config.database);
                 }
             }
             None => std::mem::forget(engine),
