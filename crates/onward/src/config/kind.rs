@@ -35,14 +35,17 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The TOML value of a text from the environment or a flag.
-    pub(super) fn from_text(&self, text: &str) -> Value {
-        let scalar = match self {
-            Kind::Number(..) => text.trim().parse::<i64>().ok().map(Value::from),
-            Kind::Boolean => text.parse::<bool>().ok().map(Value::from),
-            Kind::List(_) => Some(text.split_whitespace().collect::<Array>().into()),
-            _ => None,
+    pub(super) fn toml_value(&self, text: &str) -> Value {
+        let value = if let Kind::List(_) = self {
+            Some(text.split_whitespace().collect::<Array>().into())
+        } else if let Kind::Number(..) = self {
+            text.trim().parse::<i64>().ok().map(Value::from)
+        } else if let Kind::Boolean = self {
+            text.parse::<bool>().ok().map(Value::from)
+        } else {
+            None
         };
-        scalar.unwrap_or_else(|| text.into())
+        value.unwrap_or_else(|| text.into())
     }
 
     /// The validated value. The error continues a sentence: "must be …".
@@ -165,7 +168,7 @@ mod tests {
     /// Checks texts separated by spaces.
     #[track_caller]
     fn check(kind: &Kind, valid: &str, invalid: &str) {
-        let parse = |text| kind.parse(&kind.from_text(text));
+        let parse = |text| kind.parse(&kind.toml_value(text));
         for text in valid.split(' ') {
             assert_eq!(parse(text), Ok(text.into()));
         }

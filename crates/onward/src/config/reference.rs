@@ -24,9 +24,11 @@ pub(crate) fn example(indent: &str) -> String {
             let _ = writeln!(text, "\n{indent}{head:<WIDTH$}  # {}", table.help);
         }
         for key in keys {
-            let assignment = match &key.kind {
-                Kind::ApiKey => format!("# {}=…", key.variable("__")),
-                kind => format!("{} = {}", key.name(), kind.from_text(key.example_text())),
+            let assignment = if let Kind::ApiKey = key.kind {
+                format!("# {}=…", key.variable("__"))
+            } else {
+                let value = key.kind.toml_value(key.example_text());
+                format!("{} = {value}", key.name())
             };
             let more = match (&key.kind, key.default) {
                 (Kind::Choice(choices), _) => format!(": {}", choices().join(", ")),
@@ -100,10 +102,11 @@ unset. Items of a list are separated by spaces.
         if let Some(other) = key.requires {
             let _ = write!(meaning, "; requires `{other}`");
         }
-        match key.kind {
-            Kind::ApiKey => meaning.push_str("; secret; cannot be set in a file"),
-            Kind::Secret(_) => meaning.push_str("; secret"),
-            _ => {}
+        if let Kind::Secret(_) | Kind::ApiKey = key.kind {
+            meaning.push_str("; secret");
+        }
+        if let Kind::ApiKey = key.kind {
+            meaning.push_str("; cannot be set in a file");
         }
         let (name, variable, value) = (key.name(), key.variable("__"), key.kind.expected());
         format!("| `{name}` | `{variable}` | {value} | {default} | {meaning} |\n")

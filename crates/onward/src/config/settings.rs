@@ -99,7 +99,7 @@ impl Settings {
         let mut settings = Self::default();
         for key in KEYS {
             let found = match flag(key) {
-                Some((name, text)) => Some((key.kind.from_text(text), Source::Flag { name })),
+                Some((name, text)) => Some((key.kind.toml_value(text), Source::Flag { name })),
                 None => read_environment(key, &mut settings.warnings)?,
             };
             let found = found.or_else(|| files.iter().find_map(|file| file.get(key)));
@@ -168,7 +168,7 @@ impl Setting {
     /// Validates the value that was found. If there is none, uses the default.
     pub(super) fn new(key: &'static Key, found: Option<(Value, Source)>) -> Result<Self> {
         let default = || match key.default {
-            DefaultValue::Fixed(text) => Some((key.kind.from_text(text), Source::Default)),
+            DefaultValue::Fixed(text) => Some((key.kind.toml_value(text), Source::Default)),
             DefaultValue::Unset(_) => None,
         };
         let (value, source) = match found.or_else(default) {
@@ -199,7 +199,7 @@ fn read_environment(key: &Key, warnings: &mut Vec<String>) -> Result<Option<(Val
     if found.is_none() && matches!(key.kind, Kind::Database) {
         found = read_variable("DATABASE_URL")?;
     }
-    Ok(found.map(|(text, source)| (key.kind.from_text(&text), source)))
+    Ok(found.map(|(text, source)| (key.kind.toml_value(&text), source)))
 }
 
 /// An environment variable that is set and not empty.
