@@ -40,6 +40,8 @@ pub struct Settings {
     pub plan_cache: bool,
     /// PostgreSQL: send transitions of concurrent callers in batches.
     pub batching: bool,
+    /// PostgreSQL: maximum number of connections of this process; the store's default if `None`.
+    pub connections: Option<usize>,
 }
 
 impl Default for Settings {
@@ -52,6 +54,7 @@ impl Default for Settings {
             sync: Sync::default(),
             plan_cache: true,
             batching: true,
+            connections: None,
         }
     }
 }
@@ -80,6 +83,7 @@ impl Engine {
             sync,
             plan_cache,
             batching,
+            connections,
         } = settings;
         let options = Options {
             faults,
@@ -89,6 +93,7 @@ impl Engine {
             sync,
             plan_cache,
             batching,
+            connections,
         };
         let store = Store::open(address, options).await?;
         let knows = store.knows();

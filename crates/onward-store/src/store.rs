@@ -5,13 +5,14 @@
 //! the closure again from the start, so the closure must depend only on what it reads.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::broadcast;
 
-use crate::backend::postgres::{Kind, Postgres};
+use crate::backend::postgres::{Kind, Postgres, displayed};
 use crate::backend::sqlite::{self, Readers, Sync, Work, Writer};
 use crate::change::Changed;
 use crate::error::Error;
@@ -77,6 +78,16 @@ impl Address {
     }
 }
 
+impl fmt::Display for Address {
+    /// The address without its password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::File(path) => path.display().fmt(f),
+            Address::Server(url) => f.write_str(&displayed(url)),
+        }
+    }
+}
+
 /// How to open a database.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -96,6 +107,8 @@ pub struct Options {
     pub plan_cache: bool,
     /// PostgreSQL: send transitions of concurrent callers in batches.
     pub batching: bool,
+    /// PostgreSQL: maximum number of connections of this process; 16 if `None`.
+    pub connections: Option<usize>,
 }
 
 impl Default for Options {
@@ -108,6 +121,7 @@ impl Default for Options {
             sync: Sync::default(),
             plan_cache: true,
             batching: true,
+            connections: None,
         }
     }
 }
@@ -174,6 +188,7 @@ impl Store {
             sync,
             plan_cache,
             batching,
+            connections,
         } = options;
         let (backend, knows) = match address {
             Address::File(path) => {
@@ -195,8 +210,9 @@ impl Store {
                 (backend, knows)
             }
             Address::Server(url) => {
+                let watchers = watchers.clone();
                 let postgres =
-                    Postgres::connect(url, !keep_schema, batching, watchers.clone()).await?;
+                    Postgres::connect(url, connections, !keep_schema, batching, watchers).await?;
                 let backend = Backend::Postgres {
                     postgres,
                     cache: plan_cache.then(PlanCache::default),

@@ -159,7 +159,7 @@ pub(crate) fn run() -> Exit {
 
 fn dispatch(cli: Cli) -> Result {
     let Cli {
-        flags,
+        mut flags,
         output,
         command,
     } = cli;
@@ -167,9 +167,12 @@ fn dispatch(cli: Cli) -> Result {
         print_stderr(&Cli::command().render_long_help().to_string());
         return Ok(Exit::Usage);
     };
+    if let Command::Serve(args) = &command {
+        flags.bind.clone_from(&args.bind);
+    }
     let read = || {
         let config = Config::read(&flags)?;
-        for warning in &config.warnings {
+        for warning in &config.settings.warnings {
             output.warn(warning);
         }
         Ok(Context {
@@ -186,13 +189,9 @@ fn dispatch(cli: Cli) -> Result {
         Command::Demo(args) => run_demo(&args, output),
         Command::Config(_) => config::run(&read()?),
         Command::Mcp(args) => run_async(read(), async |cx| mcp::run(&args, cx).await),
-        Command::Serve(args) => {
-            let mut cx = read()?;
-            args.apply_to(&mut cx.config)?;
-            run_on(Builder::new_multi_thread(), cx, async |cx| {
-                serve::run(&args, cx).await
-            })
-        }
+        Command::Serve(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
+            serve::run(&args, cx).await
+        }),
         Command::Proxy(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
             proxy::run(&args, cx).await
         }),

@@ -1,35 +1,35 @@
 //! Configuration of a run. Precedence, highest first: flags, environment, the project's
 //! `onward.toml`, the user's `config.toml`, defaults.
 //!
-//! Each value keeps its source, for `onward config` and for error messages. `config/lookup.rs`
-//! finds the value of a key and derives its environment variable, `config/file.rs` parses a file,
-//! and the other files check the values of one or two tables. The database is not opened here.
+//! `config/keys.rs` is the table of keys. `kind` validates values, `file` parses a file, `settings`
+//! finds the value and the source of each key, and `reference` describes the keys to readers. The
+//! database is not opened here.
 
 mod file;
-mod lookup;
-pub(crate) mod loop_control;
-mod models;
-mod notify;
-mod serve;
+mod keys;
+mod kind;
+pub(crate) mod reference;
+mod settings;
+mod values;
 
 use std::env;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use onward_engine::Address;
-use onward_engine::caller::LOCAL;
-use onward_engine::retention::Retention;
+use serde::Deserialize;
 
 use crate::failure::{Failure, Result};
 use crate::output::GLOBAL_OPTIONS;
 use file::File;
-use lookup::{Lookup, read_variable};
 
-pub(crate) use models::{Embeddings, Extraction, Key, Provider};
-pub(crate) use notify::Notify;
-pub(crate) use serve::{Issuer, Limits, Serve};
+pub(crate) use keys::{
+    Access, DefaultValue, Embeddings, Extraction, Issuer, Key, Limits, LoopControl, Notify,
+    Retention, Reviews, Serve, TopLevel,
+};
+pub(crate) use kind::Kind;
+pub(crate) use settings::{Setting, Settings, Source};
+pub(crate) use values::{ApiKey, Provider, display_origin};
 
 /// The project's file, in the current directory or its nearest ancestor.
 const PROJECT_FILE: &str = "onward.toml";
@@ -37,8 +37,6 @@ const PROJECT_FILE: &str = "onward.toml";
 const USER_FILE: &str = "onward/config.toml";
 /// The default database, relative to the user's data directory.
 const DATABASE_FILE: &str = "onward/onward.db";
-const MAX_DAYS: u32 = 36_500;
-const MAX_FORM_SECONDS: u32 = 60;
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Flags {
@@ -51,104 +49,54 @@ pub(crate) struct Flags {
     /// Tenant whose plans to use, if several share the database
     #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, value_name = "NAME")]
     tenant: Option<String>,
+    /// `--bind` of `onward serve`.
+    #[arg(skip)]
+    pub(crate) bind: Option<String>,
 }
 
-#[derive(Debug)]
+impl Flags {
+    /// The flag of a key, and its value.
+    fn get(&self, key: &Key) -> Option<(&'static str, &str)> {
+        let (name, value) = match key.path {
+            "database" => ("--database", &self.database),
+            "tenant" => ("--tenant", &self.tenant),
+            "serve.bind" => ("--bind", &self.bind),
+            _ => return None,
+        };
+        Some((name, value.as_deref()?))
+    }
+}
+
+#[derive(Deserialize)]
 pub(crate) struct Config {
-    pub(crate) database: Setting<Address>,
-    pub(crate) tenant: Setting<String>,
-    /// How long to keep completed and failed plans; forever if `None`.
-    pub(crate) finished_plans_days: Setting<Option<u32>>,
-    /// How long to keep the log of tool calls; forever if `None`.
-    pub(crate) tool_calls_days: Setting<Option<u32>>,
-    /// How long to keep inactive agent sessions; forever if `None`.
-    pub(crate) sessions_days: Setting<Option<u32>>,
-    /// Detection of looping turns.
-    pub(crate) loop_control: loop_control::Settings,
-    /// How long a review form stays open in the agent's window; 0 turns forms off.
-    pub(crate) form_seconds: Setting<u32>,
-    pub(crate) embeddings: Embeddings,
-    pub(crate) extraction: Extraction,
+    /// Resolved separately, because a path need not be UTF-8.
+    #[serde(skip, default = "no_database")]
+    pub(crate) database: Address,
+    #[serde(rename = "")]
+    pub(crate) top: TopLevel,
+    pub(crate) retention: Retention,
+    pub(crate) loop_control: LoopControl,
+    pub(crate) reviews: Reviews,
+    /// `None` if search is full-text only.
+    pub(crate) embeddings: Option<Embeddings>,
+    /// `None` if the agent's own model extracts.
+    pub(crate) extraction: Option<Extraction>,
     pub(crate) notify: Notify,
     pub(crate) serve: Serve,
+    pub(crate) access: Access,
+    #[serde(rename = "access.issuer")]
+    pub(crate) issuer: Option<Issuer>,
+    pub(crate) limits: Limits,
+    /// All keys with their sources.
+    #[serde(skip)]
+    pub(crate) settings: Settings,
     /// The files that were read, highest precedence first.
+    #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// Warnings about deprecated environment variables.
-    pub(crate) warnings: Vec<String>,
 }
 
-/// A value and its source.
-#[derive(Debug, Clone)]
-pub(crate) struct Setting<T> {
-    pub(crate) value: T,
-    pub(crate) source: Source,
-}
-
-impl<T> Setting<T> {
-    fn from_default(value: T) -> Self {
-        Self {
-            value,
-            source: Source::Default,
-        }
-    }
-
-    fn or_default(setting: Option<Self>, default: T) -> Self {
-        setting.unwrap_or_else(|| Self::from_default(default))
-    }
-
-    fn optional(setting: Option<Self>) -> Setting<Option<T>> {
-        match setting {
-            Some(Self { value, source }) => Setting {
-                value: Some(value),
-                source,
-            },
-            None => Setting::from_default(None),
-        }
-    }
-}
-
-/// The origin of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
-    Flag(&'static str),
-    Environment(String),
-    File { path: PathBuf, line: usize },
-    Default,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::Flag(name) => write!(f, "flag `{name}`"),
-            Source::Environment(name) => write!(f, "environment variable `{name}`"),
-            Source::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Source::Default => f.write_str("default"),
-        }
-    }
-}
-
-impl Source {
-    /// An error about a value from this source. `why` continues the sentence: "must be …".
-    fn invalid(&self, key: &str, why: impl fmt::Display) -> Failure {
-        match self {
-            Source::Flag(name) => Failure::usage(
-                format!("`{name}` {why}"),
-                "correct the flag, or omit it to use the configured value",
-            ),
-            Source::Environment(name) => Failure::usage(
-                format!("environment variable `{name}` {why}"),
-                "correct the variable, or unset it",
-            ),
-            Source::File { .. } => Failure::usage(
-                format!("{self}: `{key}` {why}"),
-                "correct the file; see the example in `onward config --help`",
-            ),
-            Source::Default => Failure::usage(
-                format!("`{key}` {why}"),
-                "set it; see the example in `onward config --help`",
-            ),
-        }
-    }
+fn no_database() -> Address {
+    Address::File(PathBuf::new())
 }
 
 impl Config {
@@ -162,41 +110,29 @@ impl Config {
             .iter()
             .map(|path| File::read(path))
             .collect::<Result<_>>()?;
-        let lookup = Lookup::new(&files);
-        let days = |key, entry: fn(&file::Retention) -> &file::Entry<u32>| {
-            let days = lookup.number(key, 1..=MAX_DAYS, |tables| entry(&tables.retention));
-            days.map(Setting::optional)
-        };
-        let form_seconds =
-            lookup.number("reviews.form_seconds", 0..=MAX_FORM_SECONDS, |tables| {
-                &tables.reviews.form_seconds
-            })?;
-        Ok(Self {
-            database: database(flags, &lookup)?,
-            tenant: tenant(flags, &lookup)?,
-            finished_plans_days: days("retention.finished_plans_days", |table| {
-                &table.finished_plans_days
-            })?,
-            tool_calls_days: days("retention.tool_calls_days", |table| &table.tool_calls_days)?,
-            sessions_days: days("retention.sessions_days", |table| &table.sessions_days)?,
-            loop_control: loop_control::Settings::read(&lookup)?,
-            form_seconds: Setting::or_default(form_seconds, MAX_FORM_SECONDS),
-            embeddings: Embeddings::read(&lookup)?,
-            extraction: Extraction::read(&lookup)?,
-            notify: Notify::read(&lookup)?,
-            serve: Serve::read(&lookup)?,
-            warnings: lookup.into_warnings(),
-            files: paths,
-        })
+        let settings = Settings::read(|key| flags.get(key), &files)?;
+        Self::new(settings, paths)
     }
 
-    pub(crate) fn retention(&self) -> Retention {
-        let duration = |days: u32| Duration::from_secs(u64::from(days) * 24 * 60 * 60);
-        Retention {
-            finished_plans: self.finished_plans_days.value.map(duration),
-            tool_calls: self.tool_calls_days.value.map(duration),
-            sessions: self.sessions_days.value.map(duration),
+    fn new(mut settings: Settings, files: Vec<PathBuf>) -> Result<Self> {
+        if !settings.is_set("extraction.url") {
+            let url = match settings.text("extraction.provider") {
+                Some("anthropic") => "https://api.anthropic.com/v1",
+                _ => "https://api.openai.com/v1",
+            };
+            settings.set_value("extraction.url", url);
         }
+        let mut config: Self = serde_json::from_value(settings.to_json()).map_err(|error| {
+            Failure::failed(
+                format!("cannot apply the configuration: {error}"),
+                "report this as a bug in Onward",
+            )
+        })?;
+        config.database = database(config.top.database.as_deref(), settings.source("database"))?;
+        settings.set_value("database", config.database.to_string());
+        config.settings = settings;
+        config.files = files;
+        Ok(config)
     }
 }
 
@@ -224,47 +160,25 @@ fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
 }
 
-fn from_flag(flag: &'static str, value: Option<&String>) -> Option<Setting<String>> {
-    value.map(|value| Setting {
-        value: value.clone(),
-        source: Source::Flag(flag),
-    })
-}
-
-fn database(flags: &Flags, lookup: &Lookup<'_>) -> Result<Setting<Address>> {
-    let mut setting = from_flag("--database", flags.database.as_ref());
-    if setting.is_none() {
-        setting = lookup.variable("database")?;
-    }
-    if setting.is_none() {
-        setting = read_variable("DATABASE_URL")?;
-    }
-    let setting = setting.or_else(|| lookup.file(|tables| &tables.database));
-    let Some(Setting {
-        value: text,
-        source,
-    }) = setting
-    else {
+/// The configured database, or the default one. A path in a file is relative to that file.
+fn database(address: Option<&str>, source: &Source) -> Result<Address> {
+    let Some(address) = address else {
         let folder = user_directory("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
             Failure::usage(
                 "no default database: neither `XDG_DATA_HOME` nor `HOME` is set",
                 "set the database with `--database PATH`",
             )
         })?;
-        return Ok(Setting::from_default(Address::File(
-            folder.join(DATABASE_FILE),
-        )));
+        return Ok(Address::File(folder.join(DATABASE_FILE)));
     };
-    // The message does not repeat the address, which may contain a password.
-    let address = Address::parse(&text)
+    let address = Address::parse(address)
         .map_err(|_| source.invalid("database", "must be a file path or a `postgres://` URL"))?;
-    let value = match (address, &source) {
+    Ok(match (address, source) {
         (Address::File(path), Source::File { path: file, .. }) => {
             Address::File(resolve_path(file, path))
         }
         (address, _) => address,
-    };
-    Ok(Setting { value, source })
+    })
 }
 
 /// Resolves a path of a configuration file relative to that file; `~` is the user's home.
@@ -277,78 +191,67 @@ fn resolve_path(file: &Path, path: PathBuf) -> PathBuf {
     }
 }
 
-fn tenant(flags: &Flags, lookup: &Lookup<'_>) -> Result<Setting<String>> {
-    let mut setting = from_flag("--tenant", flags.tenant.as_ref());
-    if setting.is_none() {
-        setting = lookup.variable("tenant")?;
-    }
-    match setting.or_else(|| lookup.file(|tables| &tables.tenant)) {
-        Some(Setting { value, source }) if value.trim().is_empty() => {
-            Err(source.invalid("tenant", "must not be empty"))
-        }
-        setting => Ok(Setting::or_default(setting, LOCAL.to_owned())),
-    }
-}
-
-/// An address for display, without its password.
-pub(crate) fn display_address(address: &Address) -> String {
-    match address {
-        Address::File(path) => path.display().to_string(),
-        Address::Server(url) => without_password(url),
-    }
-}
-
-fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
-    // A password may contain an unencoded `@`; the last one precedes the host.
-    let (user_info, rest) = match rest.rsplit_once('@') {
-        Some((user_info, rest)) => (Some(user_info), rest),
-        None => (None, rest),
-    };
-    let (location, query) = match rest.split_once('?') {
-        Some((location, query)) => (location, Some(query)),
-        None => (rest, None),
-    };
-    let mut text = format!("{scheme}://");
-    if let Some(user_info) = user_info {
-        let user = user_info
-            .split_once(':')
-            .map_or(user_info, |(user, _)| user);
-        text.push_str(user);
-        text.push_str(if user_info.contains(':') {
-            ":…@"
-        } else {
-            "@"
-        });
-    }
-    text.push_str(location);
-    let is_public = |part: &&str| !part.to_lowercase().starts_with("password=");
-    let kept: Vec<&str> = query
-        .iter()
-        .flat_map(|query| query.split('&'))
-        .filter(is_public)
-        .collect();
-    if !kept.is_empty() {
-        text.push('?');
-        text.push_str(&kept.join("&"));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use onward_core::finding;
+    use onward_core::turn;
+
+    use super::keys::{KEYS, Trust};
     use super::*;
 
+    /// A configuration with these values and the defaults of the other keys.
+    fn config(values: &[(&str, &str)]) -> Result<Config> {
+        let setting = |key: &'static Key| {
+            let value = values.iter().find(|(path, _)| *path == key.path);
+            let value = value.map(|(_, text)| (key.kind.toml_value(text), Source::Default));
+            Setting::new(key, value)
+        };
+        let settings = Settings {
+            all: KEYS.iter().map(setting).collect::<Result<_>>()?,
+            warnings: Vec::new(),
+        };
+        Config::new(settings, Vec::new())
+    }
+
     #[test]
-    fn hides_passwords_in_database_urls() {
-        for (url, displayed) in [
-            ("postgres://a@h/d", "postgres://a@h/d"),
-            ("postgres://a:b@h:1/d", "postgres://a:…@h:1/d"),
-            ("postgres://a:b@c@h/d", "postgres://a:…@h/d"),
-            ("postgres://h/d?password=b&x=1", "postgres://h/d?x=1"),
-            ("postgres://a:b?c@h/d", "postgres://a:…@h/d"),
-        ] {
-            assert_eq!(without_password(url), displayed);
+    fn the_defaults_are_those_of_the_core() {
+        let config = config(&[("database", "a.db")]).expect("the defaults are valid");
+        assert_eq!(config.loop_control.control(), turn::LoopControl::default());
+        assert_eq!(config.notify.kinds, finding::Kind::ALL);
+        assert!(config.embeddings.is_none());
+        assert!(config.extraction.is_none());
+        assert!(config.issuer.is_none());
+    }
+
+    #[test]
+    fn examples_and_choices_have_a_field_that_accepts_them() {
+        let examples = KEYS.iter().filter_map(|key| Some((key.path, key.example?)));
+        let mut values: Vec<_> = examples.filter(|(_, text)| !text.contains('…')).collect();
+        assert!(config(&values).is_ok_and(|config| config.extraction.is_some()));
+        for key in KEYS {
+            if let Kind::Choice(choices) = key.kind {
+                for choice in choices() {
+                    values.push((key.path, choice));
+                    assert!(config(&values).is_ok(), "{} = {choice}", key.path);
+                    values.pop();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_and_secrets_require_trust() {
+        for key in KEYS {
+            let kind = if let Kind::List(kind) = key.kind {
+                kind
+            } else {
+                &key.kind
+            };
+            let is_harmless = matches!(
+                kind,
+                Kind::Text | Kind::Number(..) | Kind::Boolean | Kind::Choice(_)
+            );
+            assert!(is_harmless || key.trust == Trust::User, "{}", key.path);
         }
     }
 }

@@ -122,10 +122,9 @@ pub(crate) struct Extractor {
 }
 
 impl Extractor {
-    /// Returns `None` if no model is configured.
-    pub(crate) fn from_config(config: &config::Extraction) -> Option<Self> {
-        let server = CompletionClient::from_config(config)?;
-        Some(Self { server })
+    pub(crate) fn new(config: &config::Extraction) -> Self {
+        let server = CompletionClient::new(config);
+        Self { server }
     }
 
     pub(crate) fn model(&self) -> &str {

@@ -14,7 +14,7 @@ use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use serde_json::Value;
 
-use crate::config::Key;
+use crate::config::ApiKey;
 
 /// The delay before the first retry. It doubles with each retry.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
@@ -80,7 +80,7 @@ impl JsonClient {
         &self,
         url: &str,
         headers: &[(&'static str, String)],
-        key: Option<&Key>,
+        key: Option<&ApiKey>,
         body: &Value,
         policy: RetryPolicy,
     ) -> Result<Value, ModelError> {
@@ -215,7 +215,7 @@ fn root_cause(why: &reqwest::Error) -> String {
 }
 
 /// Removes the key from a text.
-fn redact(text: String, key: Option<&Key>) -> String {
+fn redact(text: String, key: Option<&ApiKey>) -> String {
     match key {
         Some(key) => text.replace(key.as_str(), "…"),
         None => text,

@@ -64,12 +64,12 @@ impl Notifier {
         engine: &Engine,
         base_url: Option<Arc<str>>,
     ) -> Result<Option<Self>, reqwest::Error> {
-        let (Some(url), Some(secret)) = (&notify.webhook.value, &notify.secret.value) else {
+        let (Some(url), Some(secret)) = (&notify.webhook, &notify.secret) else {
             return Ok(None);
         };
         Ok(Some(Self {
             webhook: Webhook::new(url, secret)?,
-            kinds: notify.kinds.value.clone(),
+            kinds: notify.kinds.clone(),
             base_url,
             changes: engine.subscribe(),
             engine: engine.clone(),

@@ -111,9 +111,9 @@ impl Server {
         stop: watch::Receiver<bool>,
     ) -> Result<Self> {
         let serve = &config.serve;
-        let on_loopback = serve.bind.value.ip().is_loopback();
+        let on_loopback = serve.bind.ip().is_loopback();
         let tenant = Arc::clone(&caller.tenant);
-        let issuer = match &serve.issuer {
+        let issuer = match &config.issuer {
             Some(issuer) => Some(Issuer::new(issuer, &tenant).map_err(|error| {
                 let message = format!("cannot create the identity provider client: {error}");
                 Failure::failed(
@@ -123,7 +123,7 @@ impl Server {
             })?),
             None => None,
         };
-        let closed = serve.require_tokens.value || issuer.is_some();
+        let closed = config.access.require_tokens || issuer.is_some();
         if !on_loopback && !closed && !has_token(&engine).await? {
             return Err(missing_authentication(config));
         }
@@ -134,15 +134,15 @@ impl Server {
                 "report this as a bug in Onward",
             )
         })?;
-        let limits = &serve.limits;
-        let body = usize::try_from(limits.body_bytes.value).unwrap_or(usize::MAX);
-        let connections = u64::from(limits.streams.value) + 2 * u64::from(limits.requests.value);
-        let public = serve.public_url.value.clone();
+        let limits = &config.limits;
+        let body = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+        let connections = u64::from(limits.streams) + 2 * u64::from(limits.requests);
+        let public = serve.public_url.clone();
         let key = signing_key(config)?;
         let context = ToolContext {
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
-            extractor: Extractor::from_config(&config.extraction).map(Arc::new),
+            extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),
         };
         let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
         let notifier = notifier.map_err(|error| {
@@ -157,7 +157,7 @@ impl Server {
                 origin_policy: OriginPolicy {
                     loopback_only: on_loopback || public.is_some(),
                     public,
-                    allowed_origins: serve.allowed_origins.value.clone(),
+                    allowed_origins: serve.allowed_origins.clone(),
                 },
                 local_user: (on_loopback && !closed).then_some(caller),
                 issuer,
@@ -179,7 +179,7 @@ impl Server {
             site,
             listener,
             connections: usize::try_from(connections).unwrap_or(usize::MAX),
-            retention: config.retention(),
+            retention: config.retention.policy(),
             notifier,
             stop,
         })
@@ -290,7 +290,7 @@ fn handler_panicked(_: Box<dyn Any + Send + 'static>) -> Response {
 /// sessions and form answers; without a secret the key is random and changes at every start.
 fn signing_key(config: &Config) -> Result<[u8; 32]> {
     let mut key = [0; 32];
-    match &config.serve.secret.value {
+    match &config.serve.secret {
         Some(secret) => key.copy_from_slice(&Sha256::digest(secret.as_bytes())),
         None => getrandom::fill(&mut key).map_err(|error| {
             Failure::failed(
@@ -304,7 +304,7 @@ fn signing_key(config: &Config) -> Result<[u8; 32]> {
 
 /// Settings for MCP elicitation forms.
 fn forms(config: &Config, key: [u8; 32]) -> Forms {
-    let wait = Duration::from_secs(config.form_seconds.value.into());
+    let wait = Duration::from_secs(config.reviews.form_seconds.into());
     Forms::new(key, wait)
 }
 
@@ -337,11 +337,11 @@ async fn has_token(engine: &Engine) -> Result<bool> {
 /// Requires a signing secret when a webhook is configured.
 fn require_webhook_secret(config: &Config) -> Result<()> {
     let notify = &config.notify;
-    match (&notify.webhook.value, &notify.secret.value) {
+    match (&notify.webhook, &notify.secret) {
         (Some(_), None) => Err(Failure::usage(
             format!(
                 "{}: `notify.webhook` requires a signing secret",
-                notify.webhook.source
+                config.settings.source("notify.webhook")
             ),
             "set `ONWARD_NOTIFY__SECRET`, or `secret` in `[notify]`, to at least 32 random characters",
         )),
@@ -355,7 +355,7 @@ fn missing_authentication(config: &Config) -> Failure {
         Code::NotConfigured,
         format!(
             "refusing to listen on `{}` without authentication",
-            config.serve.bind.value
+            config.serve.bind
         ),
         "create a token (`onward token create --name NAME --role ROLE`), configure \
          `[access.issuer]`, or listen on `127.0.0.1`",

@@ -26,6 +26,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use address::displayed;
 pub(crate) use connection::{Connection, Kind};
 use lead::Leadership;
 
@@ -49,7 +50,6 @@ use pool::{Connections, Object, Pool};
 
 /// Default maximum number of connections of a process.
 const CONNECTIONS: usize = 16;
-const VARIABLE: &str = "ONWARD_DATABASE_CONNECTIONS";
 
 /// Limits of the backend.
 #[derive(Debug, Clone, Copy)]
@@ -64,16 +64,13 @@ struct Limits {
 }
 
 impl Limits {
-    fn from_environment() -> Result<Self, Error> {
-        Ok(Self {
-            connections: match std::env::var(VARIABLE) {
-                Ok(number) => connections(&number)?,
-                Err(_) => CONNECTIONS,
-            },
+    fn new(connections: Option<usize>) -> Self {
+        Self {
+            connections: connections.unwrap_or(CONNECTIONS),
             wait: Duration::from_secs(5),
             answer: Duration::from_secs(40),
             company: Duration::from_millis(20),
-        })
+        }
     }
 }
 
@@ -102,11 +99,12 @@ impl Postgres {
     /// Connects to the database, and migrates its schema or rejects it.
     pub(crate) async fn connect(
         url: &str,
+        connections: Option<usize>,
         migrates: bool,
         batching: bool,
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
-        let limits = Limits::from_environment()?;
+        let limits = Limits::new(connections);
         Self::within(limits, url, migrates, batching, watchers).await
     }
 
@@ -183,16 +181,6 @@ impl Postgres {
     /// State of pgvector on the server.
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
         near_index::look(&self.0.address).await
-    }
-}
-
-fn connections(number: &str) -> Result<usize, Error> {
-    match number.trim().parse() {
-        Ok(number) if number > 0 => Ok(number),
-        Ok(_) | Err(_) => Err(error::address(
-            &format!("{VARIABLE}={number}"),
-            "must be a number of connections, at least 1",
-        )),
     }
 }
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::Context;
 use super::database::{must_exist, open};
-use crate::config::display_address;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
@@ -28,13 +27,13 @@ struct BackupJson {
 }
 
 pub(super) async fn run(args: &Backup, cx: &Context) -> Result {
-    let address = &cx.config.database.value;
+    let address = &cx.config.database;
     match address {
         Address::Server(_) => {
             return Err(rejected(
                 format!(
                     "`{}` is a PostgreSQL database; `onward backup` copies SQLite only",
-                    display_address(address)
+                    address
                 ),
                 "use `pg_dump --format=custom --file=FILE URL`, and `pg_restore` to restore",
             ));
@@ -56,7 +55,7 @@ pub(super) async fn run(args: &Backup, cx: &Context) -> Result {
     let bytes = std::fs::metadata(&args.file).map_or(0, |file| file.len());
     cx.output.note(&format!(
         "copied {} to {} ({} KiB)",
-        display_address(address),
+        address,
         args.file.display(),
         bytes.div_ceil(1024)
     ));

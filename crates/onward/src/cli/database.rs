@@ -11,7 +11,6 @@ use onward_engine::engine::Settings;
 use onward_engine::{Address, Caller, Engine};
 
 use super::Context;
-use crate::config::{Setting, display_address};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::model::embeddings::EmbeddingClient;
@@ -35,16 +34,17 @@ impl Database {
     pub(super) async fn open_in_place(cx: &Context) -> Result<Self> {
         let settings = Settings {
             in_place: true,
-            ..Settings::default()
+            ..settings(cx)
         };
         Self::new(cx, open_with(cx, settings).await?).await
     }
 
     async fn new(cx: &Context, engine: Engine) -> Result<Self> {
-        let caller = caller(&engine, &cx.config.tenant).await?;
+        let caller = caller(&engine, &cx.config.top.tenant).await?;
         cx.output.detail(&format!(
             "tenant: {} ({})",
-            caller.tenant, cx.config.tenant.source
+            caller.tenant,
+            cx.config.settings.source("tenant")
         ));
         Ok(Self {
             now: engine.now(),
@@ -56,27 +56,38 @@ impl Database {
 
 /// Opens the database without a tenant, for the operator.
 pub(super) async fn open(cx: &Context) -> Result<Engine> {
-    open_with(cx, Settings::default()).await
+    open_with(cx, settings(cx)).await
+}
+
+/// The configured settings of the engine.
+pub(super) fn settings(cx: &Context) -> Settings {
+    Settings {
+        connections: Some(cx.config.top.database_connections),
+        ..Settings::default()
+    }
 }
 
 async fn open_with(cx: &Context, settings: Settings) -> Result<Engine> {
-    let Setting { value, source } = &cx.config.database;
-    cx.output
-        .detail(&format!("database: {} ({source})", display_address(value)));
-    let mut engine = Engine::open(value, settings).await?;
-    if let Some(endpoint) = EmbeddingClient::from_config(&cx.config.embeddings) {
-        engine = engine.with_embedder(Arc::new(endpoint));
+    let address = &cx.config.database;
+    cx.output.detail(&format!(
+        "database: {} ({})",
+        address,
+        cx.config.settings.source("database")
+    ));
+    let mut engine = Engine::open(address, settings).await?;
+    if let Some(embeddings) = &cx.config.embeddings {
+        engine = engine.with_embedder(Arc::new(EmbeddingClient::new(embeddings)));
     }
     cx.opened.replace(Some(engine.clone()));
     Ok(engine)
 }
 
 /// The caller: the local user, or the operator for another tenant.
-async fn caller(engine: &Engine, tenant: &Setting<String>) -> Result<Caller> {
-    if tenant.value == LOCAL {
+async fn caller(engine: &Engine, tenant: &str) -> Result<Caller> {
+    if tenant == LOCAL {
         return Ok(Caller::local(user()));
     }
-    Ok(engine.operator(&tenant.value, &user()).await?)
+    Ok(engine.operator(tenant, &user()).await?)
 }
 
 /// The name of the local user in the audit trail.
@@ -90,7 +101,7 @@ fn user() -> String {
 
 /// Fails if the SQLite file does not exist.
 pub(super) fn must_exist(cx: &Context) -> Result<()> {
-    match &cx.config.database.value {
+    match &cx.config.database {
         Address::File(path) if !path.exists() => Err(Failure::new(
             Exit::NotFound,
             onward_core::Code::Unavailable,

@@ -18,7 +18,6 @@ use onward_engine::{Address, Caller, Delivery, Engine, Error, Notice, schema, st
 use serde::Serialize;
 
 use super::Context;
-use crate::config::display_address;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::table::{Cell, Table};
@@ -118,12 +117,8 @@ fn configuration(cx: &Context) -> Check {
 
 /// Checks the database. Returns `Done` if it is usable, even if a check failed.
 async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
-    let address = &cx.config.database.value;
-    let name = format!(
-        "{} ({})",
-        display_address(address),
-        cx.config.database.source
-    );
+    let address = &cx.config.database;
+    let name = format!("{} ({})", address, cx.config.settings.source("database"));
     if let Address::File(path) = address
         && !path.exists()
     {
@@ -151,7 +146,7 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     checks.push(Check::passed("schema", format!("version {found}")));
     let settings = Settings {
         keep_schema: true,
-        ..Settings::default()
+        ..super::database::settings(cx)
     };
     let engine = match Engine::open(address, settings).await {
         Ok(engine) => engine,
@@ -239,7 +234,7 @@ async fn check_notifications(
     let Some(webhook) = notify.display_webhook() else {
         return Ok(());
     };
-    if notify.secret.value.is_none() {
+    if notify.secret.is_none() {
         let message = format!("notifications to `{webhook}` are off: no secret to sign them");
         let hint = "set `ONWARD_NOTIFY__SECRET`, or `secret` in `[notify]`";
         checks.push(Check::failed(NOTIFICATIONS, message, hint));

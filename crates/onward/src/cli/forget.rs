@@ -31,11 +31,11 @@ struct Deleted {
 }
 
 pub(super) async fn run(cx: &Context) -> Result {
-    let retention = cx.config.retention();
+    let retention = cx.config.retention.policy();
     let (plans_days, calls_days, sessions_days) = (
-        cx.config.finished_plans_days.value,
-        cx.config.tool_calls_days.value,
-        cx.config.sessions_days.value,
+        cx.config.retention.finished_plans_days,
+        cx.config.retention.tool_calls_days,
+        cx.config.retention.sessions_days,
     );
     let (mut plans, mut tool_calls, mut extractions, mut sessions) = (Vec::new(), 0, 0, 0);
     if retention == Retention::default() {

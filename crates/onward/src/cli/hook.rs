@@ -140,8 +140,8 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     }
     let config = Config::read(flags).map_err(|failure| failure.message)?;
     // One line at most: a message about the event takes precedence.
-    let warnings =
-        (!config.warnings.is_empty()).then(|| format!("warning: {}", config.warnings.join("; ")));
+    let warnings = &config.settings.warnings;
+    let warnings = (!warnings.is_empty()).then(|| format!("warning: {}", warnings.join("; ")));
     let control = config.loop_control.control();
     let cx = Context {
         output,
@@ -163,7 +163,7 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             // If it fails, the next hook tries again.
             drop(engine.checkpoint());
         } else if pending > CHECKPOINT_IN_BACKGROUND {
-            checkpoint_in_background(&cx.config.database.value);
+            checkpoint_in_background(&cx.config.database);
         }
         // The operating system closes the connection.
         std::mem::forget(engine);

@@ -60,7 +60,12 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         tool_context: ToolContext {
             engine: engine.clone(),
             base_url: None,
-            extractor: Extractor::from_config(&cx.config.extraction).map(Arc::new),
+            extractor: cx
+                .config
+                .extraction
+                .as_ref()
+                .map(Extractor::new)
+                .map(Arc::new),
         },
         tool_set: match args.tools {
             Tools::All => ToolSet::All,
@@ -69,16 +74,16 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         resolve_caller: Arc::new(move |_| Some(caller.clone())),
         forms: Forms::new(
             key,
-            Duration::from_secs(cx.config.form_seconds.value.into()),
+            Duration::from_secs(cx.config.reviews.form_seconds.into()),
         ),
         closing: closing.clone(),
     };
     // Notifications are optional here: another process may send them.
-    let public = cx.config.serve.public_url.value.as_deref().map(Arc::from);
+    let public = cx.config.serve.public_url.as_deref().map(Arc::from);
     let notifier = Notifier::new(&cx.config.notify, &engine, public)
         .ok()
         .flatten();
-    let retention = cx.config.retention();
+    let retention = cx.config.retention.policy();
     let sweep = tokio::spawn(async move {
         let forget = engine.run_retention(retention, closing.clone(), |_, _| {});
         let recover = engine.run_recovery(closing.clone());

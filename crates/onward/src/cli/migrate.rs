@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::Context;
 use super::database::open;
-use crate::config::display_address;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -31,7 +30,7 @@ struct Schema {
 }
 
 pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
-    let address = &cx.config.database.value;
+    let address = &cx.config.database;
     let (before, known) = schema(address).await.map_err(Error::Store)?;
     if before > known {
         let found = before;
@@ -51,7 +50,7 @@ pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
     };
     if cx.output.json {
         cx.output.print_json(&Schema {
-            database: display_address(address),
+            database: address.to_string(),
             found,
             known,
             up_to_date: found == known,

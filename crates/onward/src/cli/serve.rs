@@ -14,7 +14,6 @@ use tokio::sync::watch;
 
 use super::database::Database;
 use super::{CHECK_LIMITS, Context};
-use crate::config::Config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::telemetry;
@@ -34,7 +33,7 @@ use crate::web::Server;
 pub(crate) struct Serve {
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:7171]
     #[arg(long, value_name = "ADDRESS:PORT")]
-    bind: Option<String>,
+    pub(super) bind: Option<String>,
     /// Open the dashboard in the browser
     #[arg(long)]
     open: bool,
@@ -45,16 +44,6 @@ pub(super) struct Ready {
     pub(super) url: String,
 }
 
-impl Serve {
-    /// Overrides the configuration with the flags.
-    pub(super) fn apply_to(&self, config: &mut Config) -> Result<()> {
-        match &self.bind {
-            Some(bind) => config.serve.override_bind(bind),
-            None => Ok(()),
-        }
-    }
-}
-
 pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
     install_crypto_provider();
     let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_stderr_coloured())?;
@@ -62,7 +51,7 @@ pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
     // Handle signals from here on, before anything has to be cleaned up.
     let signals = Signals::new()?;
     let Database { engine, caller, .. } = Database::open(cx).await?;
-    let bind = cx.config.serve.bind.value;
+    let bind = cx.config.serve.bind;
     let (listener, address) = bind_listener(bind).await?;
     let server = Server::new(engine, caller, &cx.config, listener, stopped).await?;
     let url = format!("http://{address}");

@@ -1,121 +1,22 @@
-//! One configuration file. Rejects unknown keys and values of the wrong type, with file and line,
-//! because a misspelt key must not be ignored.
+//! One configuration file. Rejects unknown keys, with file and line, because a misspelt key must not
+//! be ignored. Values are validated when they are used.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::Deserialize;
-use toml::Spanned;
+use similar::get_close_matches;
+use toml_edit::{Document, TableLike, Value};
 
-use super::{Setting, Source, loop_control};
+use super::keys::{KEYS, Key};
+use super::kind::Kind;
+use super::settings::Source;
 use crate::failure::{Failure, Result};
 
-/// The value of a key, with its position in the file.
-pub(super) type Entry<T> = Option<Spanned<T>>;
+const SEE_HELP: &str = "see the example in `onward config --help`";
+/// The similarity of a key that is suggested for an unknown one, at most 1.
+const SIMILARITY: f32 = 0.75;
 
-/// A parsed file.
-pub(super) struct File {
-    path: PathBuf,
-    text: String,
-    pub(super) tables: Tables,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Tables {
-    pub(super) database: Entry<String>,
-    pub(super) tenant: Entry<String>,
-    pub(super) retention: Retention,
-    pub(super) loop_control: loop_control::Table,
-    pub(super) reviews: Reviews,
-    pub(super) embeddings: Embeddings,
-    pub(super) extraction: Extraction,
-    pub(super) notify: Notify,
-    pub(super) serve: Serve,
-    pub(super) access: Access,
-    pub(super) limits: Limits,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Retention {
-    pub(super) finished_plans_days: Entry<u32>,
-    pub(super) tool_calls_days: Entry<u32>,
-    pub(super) sessions_days: Entry<u32>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Reviews {
-    pub(super) form_seconds: Entry<u32>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Embeddings {
-    pub(super) url: Entry<String>,
-    pub(super) model: Entry<String>,
-    pub(super) dimensions: Entry<u32>,
-    pub(super) batch_size: Entry<u32>,
-    pub(super) timeout_seconds: Entry<u32>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Extraction {
-    pub(super) provider: Entry<String>,
-    pub(super) url: Entry<String>,
-    pub(super) model: Entry<String>,
-    pub(super) timeout_seconds: Entry<u32>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Notify {
-    pub(super) webhook: Entry<String>,
-    pub(super) secret: Entry<String>,
-    pub(super) kinds: Entry<Vec<String>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Serve {
-    pub(super) bind: Entry<String>,
-    pub(super) public_url: Entry<String>,
-    pub(super) allowed_origins: Entry<Vec<String>>,
-    pub(super) secret: Entry<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Access {
-    pub(super) require_tokens: Entry<bool>,
-    pub(super) issuer: Issuer,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Issuer {
-    pub(super) url: Entry<String>,
-    pub(super) audience: Entry<String>,
-    pub(super) jwks_url: Entry<String>,
-    pub(super) client_id: Entry<String>,
-    pub(super) client_secret: Entry<String>,
-    pub(super) scopes: Entry<Vec<String>>,
-    pub(super) tenant_claim: Entry<String>,
-    pub(super) role_claim: Entry<String>,
-    pub(super) default_role: Entry<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Limits {
-    pub(super) token_calls_per_second: Entry<u32>,
-    pub(super) tenant_calls_per_second: Entry<u32>,
-    pub(super) body_bytes: Entry<u32>,
-    pub(super) request_seconds: Entry<u32>,
-    pub(super) requests: Entry<u32>,
-    pub(super) streams: Entry<u32>,
-}
+/// The values of a file, with their positions.
+pub(super) struct File(Vec<(&'static Key, Value, Source)>);
 
 impl File {
     /// Reads a file, which must exist.
@@ -129,29 +30,78 @@ impl File {
                 "check the path and the file's permissions",
             )
         })?;
-        let tables = toml::from_str(&text).map_err(|error| {
-            let line = line(&text, error.span().map_or(0, |span| span.start));
-            Failure::usage(
-                format!("{}:{line}: {}", path.display(), error.message()),
-                "see the example in `onward config --help`",
-            )
-        })?;
-        Ok(Self {
+        let source = |offset| Source::File {
             path: path.to_owned(),
-            text,
-            tables,
-        })
+            line: line(&text, offset),
+        };
+        let document = Document::parse(&*text).map_err(|error| {
+            let source = source(error.span().map_or(0, |span| span.start));
+            Failure::usage(format!("{source}: {}", error.message()), SEE_HELP)
+        })?;
+        let mut values = Vec::new();
+        collect(document.as_table(), "", &source, &mut values)?;
+        Ok(Self(values))
     }
 
-    /// A value of this file, with its line as the source.
-    pub(super) fn setting<T: Clone>(&self, entry: &Entry<T>) -> Option<Setting<T>> {
-        entry.as_ref().map(|entry| Setting {
-            value: entry.get_ref().clone(),
-            source: Source::File {
-                path: self.path.clone(),
-                line: line(&self.text, entry.span().start),
-            },
-        })
+    pub(super) fn get(&self, key: &Key) -> Option<(Value, Source)> {
+        let (_, value, source) = self.0.iter().find(|(found, ..)| found.path == key.path)?;
+        Some((value.clone(), source.clone()))
+    }
+}
+
+/// Collects the values of a table and the tables in it. `prefix` is the path of the table and a dot.
+fn collect(
+    table: &dyn TableLike,
+    prefix: &str,
+    source: &dyn Fn(usize) -> Source,
+    values: &mut Vec<(&'static Key, Value, Source)>,
+) -> Result<()> {
+    for (name, item) in table.iter() {
+        let path = format!("{prefix}{name}");
+        let source_here = source(item.span().map_or(0, |span| span.start));
+        let is_table = KEYS.iter().any(|key| key.table.name() == path);
+        let key = KEYS.iter().find(|key| key.path == path);
+        match (item.as_table_like(), key) {
+            (Some(table), _) if is_table => collect(table, &format!("{path}."), source, values)?,
+            (None, _) if is_table => return Err(source_here.invalid(&path, "must be a table")),
+            (_, Some(key)) if !matches!(key.kind, Kind::ApiKey) => {
+                let value = item.clone().into_value().unwrap_or_else(|_| "".into());
+                values.push((key, value, source_here));
+            }
+            (_, Some(key)) => {
+                return Err(Failure::usage(
+                    format!("{source_here}: `{path}` cannot be set in a file"),
+                    format!("set the environment variable `{}`", key.variable("__")),
+                ));
+            }
+            (_, None) => {
+                return Err(Failure::usage(
+                    format!("{source_here}: unknown key `{path}`"),
+                    suggestion(&path),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The hint for an unknown key: the most similar path, or the key with the most similar name.
+fn suggestion(path: &str) -> String {
+    let closest = |word: &str, words: Vec<&'static str>| {
+        let closest = get_close_matches(word, &words, 1, SIMILARITY);
+        closest.first().copied()
+    };
+    let paths = KEYS.iter().flat_map(|key| [key.path, key.table.name()]);
+    let meant = closest(path, paths.collect()).or_else(|| {
+        let (_, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let name = closest(name, KEYS.iter().map(Key::name).collect())?;
+        KEYS.iter()
+            .find(|key| key.name() == name)
+            .map(|key| key.path)
+    });
+    match meant {
+        Some(meant) => format!("did you mean `{meant}`? `onward config --help` lists all keys"),
+        None => "`onward config --help` lists all keys".to_owned(),
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{Extractor, Job, NOT_JSON, SYSTEM_PROMPT, SchemaValidator, TRUNCATED};
-use crate::config::{Extraction, Key, Provider};
+use crate::config::{ApiKey, Extraction, Provider};
 use crate::model::ModelError;
 use crate::model::completion::CompletionClient;
-use crate::model::tests::{FakeServer, Reply, setting};
+use crate::model::tests::{FakeServer, Reply};
 
 const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 
@@ -48,13 +48,13 @@ fn reply(provider: Provider, text: &str) -> Reply {
 
 fn extractor(provider: Provider, fake: &FakeServer) -> Extractor {
     let config = Extraction {
-        provider: setting(provider),
-        url: setting(fake.url.clone()),
-        model: setting(Some("m".to_owned())),
-        timeout_seconds: setting(1),
-        key: Some(Key::new("sk-secret")),
+        provider,
+        url: fake.url.clone(),
+        model: "m".to_owned(),
+        timeout_seconds: 1,
+        api_key: Some(ApiKey::new("sk-secret")),
     };
-    let server = CompletionClient::from_config(&config).expect("model is configured");
+    let server = CompletionClient::new(&config);
     Extractor {
         server: server.with_timeout(Duration::from_millis(300)),
     }

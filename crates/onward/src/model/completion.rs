@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::embeddings::endpoint_url;
 use super::{JsonClient, ModelError, RetryPolicy};
-use crate::config::{Extraction, Key, Provider};
+use crate::config::{ApiKey, Extraction, Provider};
 
 /// Tokens of a model's answer.
 pub(crate) const MAX_TOKENS: u32 = 8_192;
@@ -51,28 +51,25 @@ pub(crate) struct CompletionClient {
     provider: Provider,
     url: String,
     model: String,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     policy: RetryPolicy,
 }
 
 impl CompletionClient {
-    /// Returns `None` if no model is configured.
-    pub(crate) fn from_config(config: &Extraction) -> Option<Self> {
-        let model = config.model.value.clone()?;
-        let provider = config.provider.value;
-        let path = match provider {
+    pub(crate) fn new(config: &Extraction) -> Self {
+        let path = match config.provider {
             Provider::OpenAi => "chat/completions",
             Provider::Anthropic => "messages",
         };
-        let timeout = Duration::from_secs(config.timeout_seconds.value.into());
-        Some(Self {
+        let timeout = Duration::from_secs(config.timeout_seconds.into());
+        Self {
             client: JsonClient::default(),
-            provider,
-            url: endpoint_url(&config.url.value, path),
-            model,
-            key: config.key.clone(),
+            provider: config.provider,
+            url: endpoint_url(&config.url, path),
+            model: config.model.clone(),
+            key: config.api_key.clone(),
             policy: RetryPolicy::new(ATTEMPTS, timeout),
-        })
+        }
     }
 
     /// Sets a short timeout and backoff.

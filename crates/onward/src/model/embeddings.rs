@@ -7,7 +7,7 @@ use onward_engine::embed::{Embedder, EmbedderError, Embedding, Purpose};
 use serde_json::{Value, json};
 
 use super::{JsonClient, ModelError, RetryPolicy};
-use crate::config::{Embeddings, Key};
+use crate::config::{ApiKey, Embeddings};
 
 /// Attempts per batch of chunks. A failed batch is retried by the indexer later.
 const ATTEMPTS: u32 = 4;
@@ -21,7 +21,7 @@ pub(crate) struct EmbeddingClient {
     /// The model name on the server.
     name: String,
     dimensions: Option<u32>,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     batch: u32,
     policy: RetryPolicy,
     /// The model name with its dimensions, which identifies compatible vectors.
@@ -29,25 +29,23 @@ pub(crate) struct EmbeddingClient {
 }
 
 impl EmbeddingClient {
-    /// Returns `None` if no endpoint is configured.
-    pub(crate) fn from_config(config: &Embeddings) -> Option<Self> {
-        let (url, name) = (config.url.value.clone()?, config.model.value.clone()?);
-        let dimensions = config.dimensions.value;
+    pub(crate) fn new(config: &Embeddings) -> Self {
+        let (name, dimensions) = (config.model.clone(), config.dimensions);
         let model = match dimensions {
             Some(dimensions) => format!("{name}/{dimensions}"),
             None => name.clone(),
         };
-        let timeout = Duration::from_secs(config.timeout_seconds.value.into());
-        Some(Self {
+        let timeout = Duration::from_secs(config.timeout_seconds.into());
+        Self {
             client: JsonClient::default(),
-            url: endpoint_url(&url, "embeddings"),
+            url: endpoint_url(&config.url, "embeddings"),
             name,
             dimensions,
-            key: config.key.clone(),
-            batch: config.batch_size.value,
+            key: config.api_key.clone(),
+            batch: config.batch_size,
             policy: RetryPolicy::new(ATTEMPTS, timeout),
             model,
-        })
+        }
     }
 
     /// Sets a short timeout and backoff.

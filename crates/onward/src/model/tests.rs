@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 
 use super::embeddings::EmbeddingClient;
-use crate::config::{Embeddings, Key, Setting, Source};
+use crate::config::{ApiKey, Embeddings};
 
 /// The server's reply to one request.
 pub(crate) enum Reply {
@@ -133,24 +133,16 @@ async fn read(connection: &mut BufReader<TcpStream>) -> Option<RecordedRequest> 
     Some(RecordedRequest { head, body })
 }
 
-pub(crate) fn setting<T>(value: T) -> Setting<T> {
-    Setting {
-        value,
-        source: Source::Default,
-    }
-}
-
 fn endpoint(fake: &FakeServer, dimensions: Option<u32>) -> EmbeddingClient {
     let config = Embeddings {
-        url: setting(Some(fake.url.clone())),
-        model: setting(Some("m".to_owned())),
-        dimensions: setting(dimensions),
-        batch_size: setting(8),
-        timeout_seconds: setting(1),
-        key: Some(Key::new("sk-secret")),
+        url: fake.url.clone(),
+        model: "m".to_owned(),
+        dimensions,
+        batch_size: 8,
+        timeout_seconds: 1,
+        api_key: Some(ApiKey::new("sk-secret")),
     };
-    let endpoint = EmbeddingClient::from_config(&config).expect("endpoint is configured");
-    endpoint.with_timeout(Duration::from_millis(300))
+    EmbeddingClient::new(&config).with_timeout(Duration::from_millis(300))
 }
 
 fn vectors(all: &[(usize, [f32; 2])]) -> Value {

@@ -44,15 +44,15 @@ pub(super) struct Issuer {
 impl Issuer {
     /// The configured issuer. `tenant` is the server's own tenant.
     pub(super) fn new(issuer: &config::Issuer, tenant: &str) -> Result<Self, reqwest::Error> {
-        let url = issuer.url.value.clone();
+        let url = issuer.url.clone();
         Ok(Self {
-            keys: Keys::new(&url, issuer.jwks_url.value.as_deref())?,
+            keys: Keys::new(&url, issuer.jwks_url.as_deref())?,
             url,
-            scopes: issuer.scopes.value.clone(),
-            audience: issuer.audience.value.clone(),
-            tenant_claim: issuer.tenant_claim.value.clone(),
-            role_claim: issuer.role_claim.value.clone(),
-            default_role: issuer.default_role.value,
+            scopes: issuer.scopes.clone(),
+            audience: issuer.audience.clone(),
+            tenant_claim: issuer.tenant_claim.clone(),
+            role_claim: issuer.role_claim.clone(),
+            default_role: issuer.default_role,
             tenant: tenant.to_owned(),
             client: Client::from_config(issuer),
         })

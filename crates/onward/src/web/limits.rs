@@ -50,14 +50,14 @@ impl Limits {
             Arc::new(Semaphore::new(number.min(Semaphore::MAX_PERMITS)))
         };
         Self {
-            by_token: RateLimiter::keyed(per_second(limits.token_calls_per_second.value)),
-            by_tenant: RateLimiter::keyed(per_second(limits.tenant_calls_per_second.value)),
+            by_token: RateLimiter::keyed(per_second(limits.token_calls_per_second)),
+            by_tenant: RateLimiter::keyed(per_second(limits.tenant_calls_per_second)),
             clock: DefaultClock::default(),
             checked: AtomicU64::new(0),
-            requests: semaphore(limits.requests.value),
-            streams: semaphore(limits.streams.value),
-            body: usize::try_from(limits.body_bytes.value).unwrap_or(usize::MAX),
-            request_timeout: Duration::from_secs(u64::from(limits.request_seconds.value)),
+            requests: semaphore(limits.requests),
+            streams: semaphore(limits.streams),
+            body: usize::try_from(limits.body_bytes).unwrap_or(usize::MAX),
+            request_timeout: Duration::from_secs(u64::from(limits.request_seconds)),
         }
     }
 

@@ -62,8 +62,8 @@ impl Client {
     /// The configured client, if there is one.
     pub(super) fn from_config(issuer: &config::Issuer) -> Option<Self> {
         Some(Self {
-            id: issuer.client_id.value.clone()?,
-            secret: issuer.client_secret.value.clone(),
+            id: issuer.client_id.clone()?,
+            secret: issuer.client_secret.clone(),
             exchanges: RateLimiter::direct(Quota::per_second(EXCHANGES_PER_SECOND)),
         })
     }

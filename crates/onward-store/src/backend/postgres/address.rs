@@ -58,7 +58,7 @@ pub(super) struct Standing {
 impl Address {
     /// Parses an address.
     pub(super) fn parse(url: &str) -> Result<Self, Error> {
-        let shown = shown(url);
+        let shown = displayed(url);
         let (url, wish) = tls::wish(url);
         let mut config: Config = url
             .parse()
@@ -197,7 +197,7 @@ fn is_local(config: &Config) -> bool {
 }
 
 /// The address without its password and options.
-fn shown(url: &str) -> String {
+pub(crate) fn displayed(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
     // A password may contain `/`, `?` or `@` without percent-encoding: everything before the last
     // `@` may be part of it, and so may everything after a `:` that is not a port.
@@ -255,7 +255,7 @@ mod tests {
                 "postgres://%2Frun%2Fpostgresql/onward",
             ),
         ] {
-            assert_eq!(shown(url), expected);
+            assert_eq!(displayed(url), expected);
         }
     }
 

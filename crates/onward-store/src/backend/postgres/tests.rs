@@ -34,7 +34,9 @@ const RENAME: Query = Query::Text(
 async fn open(url: &str) -> (Postgres, Receiver<Changed>) {
     let (watchers, watching) = broadcast::channel(64);
     (
-        Postgres::connect(url, true, true, watchers).await.unwrap(),
+        Postgres::connect(url, None, true, true, watchers)
+            .await
+            .unwrap(),
         watching,
     )
 }

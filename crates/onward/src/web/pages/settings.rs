@@ -16,7 +16,7 @@ use onward_engine::{Delivery, Member, Notice, SignInMethod, Token};
 use super::format::{RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
 use super::{FormPost, PageResult, Visit, redirect, run_to_completion};
-use crate::config::{Config, loop_control};
+use crate::config::{Config, LoopControl};
 use crate::output::format;
 use crate::web::problem::Problem;
 
@@ -47,13 +47,13 @@ impl ConfigView {
         };
         Self {
             stall_threshold: format::duration(DEFAULT_STALL_THRESHOLD),
-            finished_plans: retention(config.finished_plans_days.value),
-            tool_calls: retention(config.tool_calls_days.value),
-            sessions: retention(config.sessions_days.value),
+            finished_plans: retention(config.retention.finished_plans_days),
+            tool_calls: retention(config.retention.tool_calls_days),
+            sessions: retention(config.retention.sessions_days),
             turns: turns(&config.loop_control),
             calls: format::duration(DEFAULT_CALL_TIMEOUT + STALE_GRACE),
             webhook: config.notify.display_webhook().map(|url| {
-                let kinds = config.notify.kinds.value.iter();
+                let kinds = config.notify.kinds.iter();
                 let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
                 (url, kinds.join(", "))
             }),
@@ -61,17 +61,14 @@ impl ConfigView {
     }
 }
 
-fn turns(control: &loop_control::Settings) -> String {
-    let (threshold, max_steps) = (
-        control.progress_stall_threshold.value,
-        control.max_steps_per_turn.value,
-    );
+fn turns(control: &LoopControl) -> String {
+    let (threshold, max_steps) = (control.progress_stall_threshold, control.max_steps_per_turn);
     let idle = format::count(
         threshold,
         "response without progress",
         "responses in a row without progress",
     );
-    let action = match control.on_stall.value {
+    let action = match control.on_stall {
         OnStall::TextOnly => "reminder, then text answers only",
         OnStall::Nudge => "reminder",
         OnStall::Warn => "warning to the user",

@@ -43,7 +43,7 @@ async fn rejects_a_schema_of_another_version() {
         let url = url.clone();
         async move {
             let (watchers, _) = broadcast::channel(1);
-            Postgres::connect(&url, allowed, true, watchers)
+            Postgres::connect(&url, None, allowed, true, watchers)
                 .await
                 .err()
                 .unwrap()
@@ -130,7 +130,7 @@ async fn names_the_role_that_a_login_may_not_assume() {
     )
     .unwrap();
     let (watchers, _) = broadcast::channel(1);
-    let why = Postgres::connect(&as_role(&url, &weak), true, true, watchers)
+    let why = Postgres::connect(&as_role(&url, &weak), None, true, true, watchers)
         .await
         .err()
         .unwrap();
