@@ -63,6 +63,7 @@ pub(super) async fn open(cx: &Context) -> Result<Engine> {
 pub(super) fn settings(cx: &Context) -> Settings {
     Settings {
         connections: Some(cx.config.top.database_connections),
+        sync: cx.config.top.database_sync,
         ..Settings::default()
     }
 }

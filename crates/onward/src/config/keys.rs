@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use onward_core::Role;
 use onward_core::finding;
 use onward_core::turn::OnStall;
+use onward_engine::Sync;
 
 use super::kind::Kind::{self, *};
 use super::values::{ApiKey as ApiKeyValue, ProgressRule, Provider, from_str, list_from_str};
@@ -84,6 +85,7 @@ const COUNT: Kind = Number(0, 100_000);
 const SECONDS: Kind = Number(1, 600);
 const ON_STALL: Kind = Choice(|| OnStall::ALL.map(OnStall::as_str).to_vec());
 const PROGRESS_RULE: Kind = Choice(|| vec!["default", "plain"]);
+const SYNC: Kind = Choice(|| Sync::ALL.map(Sync::as_str).to_vec());
 const PROVIDER: Kind = Choice(|| vec!["openai", "anthropic"]);
 const FINDING: Kind = Choice(|| finding::Kind::ALL.map(finding::Kind::as_str).to_vec());
 const ROLE: Kind = Choice(|| Role::ALL.map(Role::as_str).to_vec());
@@ -95,6 +97,9 @@ tables! {
             "a file, or `postgres://…`; also DATABASE_URL").example("onward.db");
         database_connections: usize = key(Number(1, 10_000), Fixed("16"), Project,
             "PostgreSQL: maximum number of connections of a process");
+        #[serde(deserialize_with = "from_str")]
+        database_sync: Sync = key(SYNC, Fixed("response"), User,
+            "SQLite: sync a change to disk before its response, or inside its commit");
         tenant: String = key(Text, Fixed("local"), Project, "tenant whose plans to use");
     }
     Retention("retention.", "how long data is kept", None) {

@@ -36,6 +36,28 @@ pub enum Sync {
     BeforeCommit,
 }
 
+impl Sync {
+    /// All values.
+    pub const ALL: [Sync; 2] = [Sync::BeforeResponse, Sync::BeforeCommit];
+
+    /// The value of the configuration key `database_sync`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Sync::BeforeResponse => "response",
+            Sync::BeforeCommit => "commit",
+        }
+    }
+}
+
+impl std::str::FromStr for Sync {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Sync::ALL.into_iter().find(|sync| sync.as_str() == word);
+        found.ok_or_else(|| format!("unknown value `{word}`"))
+    }
+}
+
 /// A unit of work for the writer.
 pub(crate) trait Job: Send {
     /// Runs the job, and keeps its result. May be called again.
