@@ -1,4 +1,4 @@
-//! A release build contains nothing of the conformance suite.
+//! The binary contains nothing of the conformance suite.
 
 use serde_json::{Value, json};
 
