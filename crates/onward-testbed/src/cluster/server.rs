@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use crate::programs::{Programs, set_server_user};
+use super::programs::{Programs, set_server_user};
 
 /// Below the range for outgoing connections, so that no other process is assigned the port of a
 /// stopped server.
