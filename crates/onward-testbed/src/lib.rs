@@ -1,5 +1,5 @@
-//! The harness of all tests and benchmarks: databases, temporary directories, seeded randomness and
-//! golden files.
+//! The harness of all tests and benchmarks: databases, temporary directories, seeded randomness,
+//! golden files and, with the feature `binary`, the processes and servers around the real binary.
 //!
 //! All functions panic if something fails, because a test without its setup must fail. The crate
 //! does not depend on the crates under test. They use it as a development dependency;
@@ -18,7 +18,34 @@ mod dir;
 pub mod golden;
 mod random;
 
+#[cfg(feature = "binary")]
+mod connection;
+#[cfg(feature = "binary")]
+pub mod mcp_client;
+#[cfg(feature = "binary")]
+pub mod mock_server;
+#[cfg(feature = "binary")]
+pub mod model_api;
+#[cfg(feature = "binary")]
+mod process;
+#[cfg(feature = "binary")]
+mod program;
+#[cfg(feature = "binary")]
+mod server;
+
 pub use cluster::{Cluster, OLD_PGVECTOR, PGVECTOR, URL_VARIABLE, psql};
 pub use database::{Backend, Database};
 pub use dir::TestDir;
 pub use random::{Rng, seed};
+
+#[cfg(feature = "binary")]
+pub use connection::Connection;
+#[cfg(feature = "binary")]
+pub use process::ToolProcess;
+#[cfg(feature = "binary")]
+pub use program::{Program, Run};
+#[cfg(feature = "binary")]
+pub use server::{Response, Server, client, send};
+
+/// The deadline of every wait in a test.
+pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);

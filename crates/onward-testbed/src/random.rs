@@ -3,13 +3,14 @@
 use std::hash::{BuildHasher, RandomState};
 
 /// A splitmix64 generator.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rng(u64);
 
 impl Rng {
     /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        // Adjacent seeds must not start with similar numbers.
+        Self(Self(seed).next_u64())
     }
 
     /// 64 random bits.
