@@ -1,198 +1,51 @@
-//! Real PostgreSQL servers for tests: a private cluster in a temporary directory that is removed
-//! when the process that started it ends, even if it is killed.
+//! The harness of all tests and benchmarks: databases, temporary directories, seeded randomness,
+//! golden files and, with the feature `binary`, the processes and servers around the real binary.
 //!
-//! It uses PostgreSQL's programs (`initdb`, `pg_ctl`, `psql`) and no driver, because the crates
-//! under test bring their own. They use this crate as a development dependency;
-//! `tests/dependencies.rs` in `onward` checks that no release build depends on it.
-//!
-//! `supervisor.sh` is the process that outlives a killed test and removes its cluster. Run
-//! `cargo run -p onward-testbed` to get a server for experiments.
+//! All functions panic if something fails, because a test without its setup must fail. The crate
+//! does not depend on the crates under test. They use it as a development dependency;
+//! `tests/dependencies.rs` in `onward` checks that no release build depends on it. Run `cargo run
+//! -p onward-testbed` to get a PostgreSQL server for experiments.
 
 #![allow(
+    clippy::expect_used,
     clippy::panic,
-    reason = "a test without a database must fail with the reason"
+    reason = "a test whose setup fails must fail with the reason"
 )]
 
-mod address;
-mod programs;
+mod cluster;
+mod database;
+mod dir;
+pub mod golden;
+mod random;
+
+#[cfg(feature = "binary")]
+mod connection;
+#[cfg(feature = "binary")]
+pub mod mcp_client;
+#[cfg(feature = "binary")]
+pub mod mock_server;
+#[cfg(feature = "binary")]
+pub mod model_api;
+#[cfg(feature = "binary")]
+mod process;
+#[cfg(feature = "binary")]
+mod program;
+#[cfg(feature = "binary")]
 mod server;
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+pub use cluster::{Cluster, OLD_PGVECTOR, PGVECTOR, URL_VARIABLE, psql};
+pub use database::{Backend, Database};
+pub use dir::TestDir;
+pub use random::{Rng, seed};
 
-use address::Address;
-use server::Server;
+#[cfg(feature = "binary")]
+pub use connection::Connection;
+#[cfg(feature = "binary")]
+pub use process::ToolProcess;
+#[cfg(feature = "binary")]
+pub use program::{Program, Run};
+#[cfg(feature = "binary")]
+pub use server::{Response, Server, client, send};
 
-/// The variable with the URL of a running server for [`Cluster::shared`]: `postgres://…`. The user
-/// must be allowed to create databases. `script/test` sets it.
-pub const URL_VARIABLE: &str = "ONWARD_TEST_POSTGRES";
-
-/// The variable with the directory of the programs of a PostgreSQL with pgvector. `script/test`
-/// sets it if such a server is available.
-pub const PGVECTOR: &str = "ONWARD_TEST_PGVECTOR";
-/// Like [`PGVECTOR`], for a pgvector version that is too old.
-pub const OLD_PGVECTOR: &str = "ONWARD_TEST_OLD_PGVECTOR";
-
-/// A running PostgreSQL server, with `fsync` on as in production.
-#[derive(Debug)]
-pub struct Cluster {
-    address: Address,
-    /// `None` for the shared cluster, which must not be stopped.
-    own: Option<Server>,
-}
-
-impl Cluster {
-    /// The cluster shared by all tests of this process: the server in [`URL_VARIABLE`], or one that
-    /// is started at the first call and ends with this process.
-    ///
-    /// # Panics
-    ///
-    /// If PostgreSQL is not installed or does not start.
-    #[must_use]
-    pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<(Cluster, Option<Server>)> = OnceLock::new();
-        let (cluster, _) = SHARED.get_or_init(|| {
-            let configured = std::env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty());
-            let (address, server) = if let Some(url) = configured {
-                let address = Address::parse(&url).unwrap_or_else(|| {
-                    panic!("invalid `{URL_VARIABLE}`: `{url}`, expected `postgres://user@host:port/name`")
-                });
-                (address, None)
-            } else {
-                let server = start_server();
-                (Address::local(server.port()), Some(server))
-            };
-            (Self { address, own: None }, server)
-        });
-        cluster
-    }
-
-    /// A private cluster, for tests that stop and restart it. Dropping it stops and removes it.
-    ///
-    /// # Panics
-    ///
-    /// If PostgreSQL is not installed or does not start.
-    #[must_use]
-    pub fn start() -> Self {
-        let server = start_server();
-        Self {
-            address: Address::local(server.port()),
-            own: Some(server),
-        }
-    }
-
-    /// A private cluster that uses the programs in the directory given by a variable. Prints a
-    /// message and returns `None` if the variable is not set.
-    ///
-    /// # Panics
-    ///
-    /// If the server does not start.
-    #[must_use]
-    #[allow(
-        clippy::print_stdout,
-        reason = "skipped tests must be visible in the output"
-    )]
-    pub fn start_from_env(variable: &str) -> Option<Self> {
-        let Some(bin) = std::env::var_os(variable).filter(|bin| !bin.is_empty()) else {
-            println!(
-                "skipped: `{variable}` is not set; run `script/pgvector` to install such a server"
-            );
-            return None;
-        };
-        let server = unwrap_or_panic(programs::at(bin.into()).and_then(Server::start));
-        Some(Self {
-            address: Address::local(server.port()),
-            own: Some(server),
-        })
-    }
-
-    /// Creates an empty database with a unique name and returns its URL.
-    ///
-    /// # Panics
-    ///
-    /// If it cannot be created.
-    #[must_use]
-    pub fn database(&self) -> String {
-        static CREATED: AtomicU32 = AtomicU32::new(0);
-        static FIRST_AT: OnceLock<u128> = OnceLock::new();
-        // Process ids are reused, and the configured server may contain databases of earlier runs.
-        let first_at = FIRST_AT.get_or_init(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            since.unwrap_or_default().as_millis()
-        });
-        let process = std::process::id();
-        let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let name = format!("onward_{first_at}_{process}_{number}");
-        // `template0` allows no connections, which would make the copy fail.
-        let create = format!("create database {name} template template0 encoding 'UTF8'");
-        if let Err(error) = psql(&self.url("postgres"), &create) {
-            panic!("cannot create database `{name}`: {error}");
-        }
-        self.url(&name)
-    }
-
-    /// The URL of a database of this cluster, which need not exist.
-    #[must_use]
-    pub fn url(&self, database: &str) -> String {
-        self.address.database_url(database)
-    }
-
-    /// Crashes the server: connections break, and uncommitted data is lost.
-    ///
-    /// # Panics
-    ///
-    /// On the shared cluster, or if the server does not stop.
-    pub fn stop(&self) {
-        unwrap_or_panic(self.own().stop());
-    }
-
-    /// Restarts the server on the same port and returns when it accepts connections. A running
-    /// server is crashed first, as by [`stop`](Self::stop).
-    ///
-    /// # Panics
-    ///
-    /// On the shared cluster, or if the server does not start.
-    pub fn restart(&self) {
-        unwrap_or_panic(self.own().restart());
-    }
-
-    fn own(&self) -> &Server {
-        self.own
-            .as_ref()
-            .unwrap_or_else(|| panic!("cannot stop the shared cluster: use `Cluster::start()`"))
-    }
-}
-
-/// The output of `psql` for one or more statements: one row per line, columns separated by `|`.
-///
-/// # Errors
-///
-/// The error output of `psql`.
-///
-/// # Panics
-///
-/// If `psql` is not installed.
-pub fn psql(url: &str, sql: &str) -> Result<String, String> {
-    unwrap_or_panic(programs::run(
-        unwrap_or_panic(programs::find()).command("psql").args([
-            "--no-psqlrc",
-            "--no-password",
-            "--quiet",
-            "--tuples-only",
-            "--no-align",
-            "--set=ON_ERROR_STOP=1",
-            "--command",
-            sql,
-            url,
-        ]),
-    ))
-}
-
-fn start_server() -> Server {
-    unwrap_or_panic(programs::find().and_then(Server::start))
-}
-
-fn unwrap_or_panic<T>(result: Result<T, String>) -> T {
-    result.unwrap_or_else(|error| panic!("{error}"))
-}
+/// The deadline of every wait in a test.
+pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);

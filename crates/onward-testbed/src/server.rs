@@ -1,191 +1,264 @@
-//! One server in a temporary directory, controlled through a separate process: `supervisor.sh`.
-//!
-//! The supervisor runs as long as its input pipe is open. Closing the pipe is the only way to end a
-//! server, so dropping it, a panic and `kill -9` of the test have the same effect. The standard
-//! library's pipes are not inherited, so no child process of a test keeps the pipe open.
+//! A running HTTP server of the binary, and responses to requests.
 
-use std::fmt::Write as _;
-use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::programs::{Programs, set_server_user};
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde_json::Value;
 
-/// Below the range for outgoing connections, so that no other process is assigned the port of a
-/// stopped server.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
+use crate::program::LOG;
+use crate::{Program, TIMEOUT};
 
-/// The number of ports to try if another process takes the port first.
-const MAX_PORTS: usize = 5;
-
-const MAX_LOG_LINES: usize = 20;
+/// A running `onward serve` or `onward proxy`. It is killed on drop.
+#[derive(Debug)]
+pub struct Server {
+    /// `http://address:port`.
+    pub url: String,
+    /// The line on standard output that reports the address.
+    pub ready_line: String,
+    /// A client that follows no redirects.
+    pub client: Client,
+    process: Process,
+    program: Option<Program>,
+}
 
 #[derive(Debug)]
-pub(crate) struct Server {
-    supervisor: Mutex<Supervisor>,
-    port: u16,
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Program {
+    /// Starts a command that serves HTTP, and waits until it prints its address.
+    pub fn start(self, arguments: &[&str]) -> Server {
+        Server::start(self, arguments)
+    }
+
+    /// Starts `onward serve` on a free port.
+    pub fn serve(self) -> Server {
+        self.start(&["serve", "--bind", "127.0.0.1:0"])
+    }
+
+    /// Starts `onward proxy` on a free port.
+    pub fn proxy(self, upstream: &str) -> Server {
+        self.start(&["proxy", "--bind", "127.0.0.1:0", "--upstream", upstream])
+    }
 }
 
 impl Server {
-    /// Starts a new cluster and waits until it accepts connections. Removes everything on failure.
-    pub(crate) fn start(programs: Programs) -> Result<Self, String> {
-        let mut supervisor = Supervisor::start(&programs)?;
-        supervisor.send("create")?;
-        let mut attempt = 1;
-        loop {
-            let port = free_port()?;
-            match supervisor.send(&format!("start {port}")) {
-                Ok(()) => {
-                    let supervisor = Mutex::new(supervisor);
-                    return Ok(Self { supervisor, port });
-                }
-                Err(error) if attempt == MAX_PORTS || !error.contains("could not bind") => {
-                    return Err(error);
-                }
-                Err(_) => attempt += 1,
-            }
-        }
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub(crate) fn stop(&self) -> Result<(), String> {
-        self.send("stop")
-    }
-
-    pub(crate) fn restart(&self) -> Result<(), String> {
-        self.send("stop")?;
-        self.send(&format!("start {}", self.port))
-    }
-
-    fn send(&self, command: &str) -> Result<(), String> {
-        let mut supervisor = self
-            .supervisor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        supervisor.send(command)
-    }
-}
-
-/// A port that is not in use.
-fn free_port() -> Result<u16, String> {
-    // A random start, so that concurrent tests try different ports.
-    let random = RandomState::new().hash_one(0);
-    let begin = u16::try_from(random % PORTS.len() as u64).unwrap_or_default();
-    let (before, after) = (
-        PORTS.start..PORTS.start + begin,
-        PORTS.start + begin..PORTS.end,
-    );
-    after
-        .chain(before)
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .ok_or_else(|| format!("no free port in {PORTS:?}"))
-}
-
-#[derive(Debug)]
-struct Supervisor {
-    process: Child,
-    /// `None` after the pipe is closed.
-    commands: Option<ChildStdin>,
-    responses: BufReader<ChildStdout>,
-    directory: PathBuf,
-}
-
-impl Supervisor {
-    fn start(programs: &Programs) -> Result<Self, String> {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", include_str!("supervisor.sh"), "supervisor"])
-            .arg(programs.directory())
-            .arg(match std::env::var_os("ONWARD_TESTBED_AS_SHIPPED") {
-                Some(_) => "default",
-                None => "small",
-            })
-            // `start` parses the server's messages about ports, which must be in English.
-            .env("LC_ALL", "C")
-            // The server's user may not have access to the current directory.
-            .current_dir("/")
-            // Signals from the terminal must not reach the supervisor.
-            .process_group(0)
-            .stdin(Stdio::piped())
+    fn start(program: Program, arguments: &[&str]) -> Self {
+        let stderr = File::options()
+            .create(true)
+            .append(true)
+            .open(program.dir.join(LOG));
+        let mut child = program
+            .command(arguments)
             .stdout(Stdio::piped())
-            // With an inherited stderr, readers of the test's stderr would wait for the supervisor.
-            .stderr(Stdio::null());
-        set_server_user(&mut command)?;
-        let mut process = command
+            .stderr(stderr.expect("log file opened"))
             .spawn()
-            .map_err(|error| format!("cannot start the PostgreSQL supervisor: {error}"))?;
-        let commands = process.stdin.take();
-        let responses = process
-            .stdout
-            .take()
-            .ok_or("the PostgreSQL supervisor has no stdout")?;
-        let mut supervisor = Self {
-            process,
-            commands,
-            responses: BufReader::new(responses),
-            directory: PathBuf::new(),
+            .expect("binary started");
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut ready_line = String::new();
+        lines.read_line(&mut ready_line).expect("stdout read");
+        let Some(address) = ready_line.trim_end().split("http://").nth(1) else {
+            let status = child.wait();
+            panic!("server did not start ({status:?}): {}", program.log());
         };
-        let directory = supervisor.read_response()?;
-        if directory.is_empty() {
-            return Err("cannot create a temporary directory for PostgreSQL".to_owned());
-        }
-        supervisor.directory = PathBuf::from(directory);
-        Ok(supervisor)
-    }
-
-    /// Sends a command and waits for its response. The error contains the end of the log.
-    fn send(&mut self, command: &str) -> Result<(), String> {
-        // If the supervisor has exited, writing fails and the response is empty.
-        if let Some(commands) = &mut self.commands {
-            let _ = writeln!(commands, "{command}");
-        }
-        match self.read_response()?.as_str() {
-            "0" => Ok(()),
-            status => Err(self.failure(command, status)),
+        Self {
+            url: format!("http://{}", address.trim_end_matches(['"', '}'])),
+            ready_line,
+            client: client(),
+            process: Process(child),
+            program: Some(program),
         }
     }
 
-    /// The next line of the supervisor; empty after it has exited.
-    fn read_response(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        match self.responses.read_line(&mut line) {
-            Ok(_) => Ok(line.trim_end().to_owned()),
-            Err(error) => Err(format!(
-                "cannot read from the PostgreSQL supervisor: {error}"
-            )),
-        }
+    /// The program that runs, to run other commands on the same database.
+    pub fn program(&self) -> &Program {
+        self.program.as_ref().expect("server is running")
     }
 
-    fn failure(&self, command: &str, status: &str) -> String {
-        let log = self.directory.join("log");
-        let mut text = format!("PostgreSQL: `{command}` failed with status `{status}`");
-        match std::fs::read(&log) {
-            Ok(bytes) => {
-                let log = String::from_utf8_lossy(&bytes);
-                let lines: Vec<_> = log.lines().collect();
-                let tail = &lines[lines.len().saturating_sub(MAX_LOG_LINES)..];
-                let _ = write!(text, "; end of the log:\n{}", tail.join("\n"));
+    /// The standard error output so far.
+    pub fn log(&self) -> String {
+        self.program().log()
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// A request to this server.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Sends a `GET` request without a token.
+    pub async fn get(&self, path: &str) -> Response {
+        send(self.request(Method::GET, path)).await
+    }
+
+    /// Sends a `POST` request without a token.
+    pub async fn post(&self, path: &str, body: Value) -> Response {
+        send(self.request(Method::POST, path).json(&body)).await
+    }
+
+    /// Sends a `GET` request with a token.
+    pub async fn get_as(&self, token: &str, path: &str) -> Response {
+        send(self.request(Method::GET, path).bearer_auth(token)).await
+    }
+
+    /// Sends a `POST` request with a token.
+    pub async fn post_as(&self, token: &str, path: &str, body: Value) -> Response {
+        let request = self.request(Method::POST, path).bearer_auth(token);
+        send(request.json(&body)).await
+    }
+
+    /// Sends a `POST` request with a raw JSON body.
+    pub async fn send(&self, path: &str, body: impl Into<reqwest::Body>) -> Response {
+        self.send_with(path, &[], body).await
+    }
+
+    /// Like [`send`](Self::send), with further headers.
+    pub async fn send_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Response {
+        let request = self.request(Method::POST, path).body(body);
+        let request = request.header("content-type", "application/json");
+        let add =
+            |request: RequestBuilder, (name, value): &(&str, &str)| request.header(*name, *value);
+        send(headers.iter().fold(request, add)).await
+    }
+
+    /// Sends a signal such as `-TERM`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([name, &self.id().to_string()])
+            .status();
+        assert!(sent.expect("`kill` started").success());
+    }
+
+    /// Waits until the server exits.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            if let Some(status) = self.process.0.try_wait().expect("process is a child") {
+                return status;
             }
-            Err(error) => {
-                let _ = write!(text, "; cannot read `{}`: {error}", log.display());
-            }
+            assert!(
+                Instant::now() < deadline,
+                "server still runs: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
         }
-        text.push_str("\nhint: on Debian, run `script/test` to install PostgreSQL");
-        text
+    }
+
+    /// Stops the server with SIGTERM, so that it writes everything that is queued. Returns the
+    /// program, to inspect its database or to start it again.
+    pub fn stop(mut self) -> Program {
+        self.signal("-TERM");
+        let status = self.wait();
+        assert!(status.success(), "{status:?}: {}", self.log());
+        self.program.take().expect("server is running")
+    }
+
+    /// Kills the server and returns the program, to start another server.
+    pub fn kill(mut self) -> Program {
+        self.program.take().expect("server is running")
     }
 }
 
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        drop(self.commands.take());
-        // The supervisor exits after it has removed everything; tests rely on that.
-        let _ = self.process.wait();
+/// An HTTP client that follows no redirects.
+pub fn client() -> Client {
+    // Fails if another test has installed it.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let client = Client::builder()
+        .timeout(TIMEOUT)
+        .no_proxy()
+        .redirect(Policy::none())
+        .build();
+    client.expect("HTTP client created")
+}
+
+/// Sends a request and reads the response.
+pub async fn send(request: RequestBuilder) -> Response {
+    Response::read(request.send().await.expect("response received")).await
+}
+
+/// A complete response.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// Reads the body.
+    pub async fn read(response: reqwest::Response) -> Self {
+        Self {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: response.bytes().await.expect("body received").to_vec(),
+        }
+    }
+
+    /// A header; empty if it is missing.
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().expect("header is text"))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("body is UTF-8")
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text()))
+    }
+
+    /// Asserts success. Returns the JSON body.
+    #[track_caller]
+    pub fn expect_success(&self) -> Value {
+        assert!(self.status.is_success(), "{}: {}", self.status, self.text());
+        self.json()
+    }
+
+    /// Asserts that this is a complete problem document with this status and code.
+    #[track_caller]
+    pub fn expect_problem(&self, status: u16, code: &str) -> Value {
+        let json = self.json();
+        assert_eq!(self.status.as_u16(), status, "{json}");
+        assert_eq!(
+            self.header("content-type"),
+            "application/problem+json",
+            "{json}"
+        );
+        assert_eq!(json["code"], code, "{json}");
+        assert_eq!(json["status"], status, "{json}");
+        assert_eq!(json["type"], format!("urn:onward:problem:{code}"));
+        for field in ["title", "detail", "hint"] {
+            assert!(json[field].as_str().is_some_and(|text| !text.is_empty()));
+        }
+        json
     }
 }

@@ -47,6 +47,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, print_failure, print_stderr};
 use crate::tools::in_flight;
+use crate::web::NewMcpEndpoint;
 
 /// How long to wait for running tool calls before the database is closed.
 const CALLS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -125,11 +126,11 @@ struct Context {
 }
 
 /// Runs the command of the process's arguments.
-pub(crate) fn run() -> Exit {
+pub(crate) fn run(mcp_endpoint: NewMcpEndpoint) -> Exit {
     match Cli::try_parse() {
         Ok(cli) => {
             let json = cli.output.json;
-            dispatch(cli).unwrap_or_else(|failure| {
+            dispatch(cli, mcp_endpoint).unwrap_or_else(|failure| {
                 print_failure(&failure, json);
                 failure.exit
             })
@@ -157,7 +158,7 @@ pub(crate) fn run() -> Exit {
     }
 }
 
-fn dispatch(cli: Cli) -> Result {
+fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
     let Cli {
         mut flags,
         output,
@@ -190,7 +191,7 @@ fn dispatch(cli: Cli) -> Result {
         Command::Config(_) => config::run(&read()?),
         Command::Mcp(args) => run_async(read(), async |cx| mcp::run(&args, cx).await),
         Command::Serve(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
-            serve::run(&args, cx).await
+            serve::run(&args, cx, mcp_endpoint).await
         }),
         Command::Proxy(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
             proxy::run(&args, cx).await

@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn finds_no_checkout_above_a_ceiling_directory() {
-        let checkout = std::env::temp_dir().join(format!("onward-ceiling-{}", std::process::id()));
+        let dir = onward_testbed::TestDir::new("ceiling");
+        let checkout = dir.path().to_owned();
         let inside = checkout.join("a").join("b");
         std::fs::create_dir_all(checkout.join(".git")).unwrap();
         std::fs::create_dir_all(&inside).unwrap();
@@ -287,7 +288,6 @@ mod tests {
             root(&inside, ceiling),
             root(&checkout, ceiling),
         ];
-        std::fs::remove_dir_all(&checkout).unwrap();
         assert_eq!(found, [Some(checkout.clone()), None, Some(checkout)]);
     }
 }

@@ -1,34 +1,7 @@
-//! The `onward` binary: command line, MCP server, HTTP server with dashboard, agent hooks and model
-//! proxy.
-//!
-//! Plan rules and detectors are in `onward-core`, execution is in `onward-engine`, and SQL is in
-//! `onward-store`, which this crate does not depend on. This crate decides only what concerns an
-//! interface: the effective configuration (`config`), sign-in, rate limits and origins (`web`), the
-//! response of an agent's hook (`hooks`), and the texts that the proxy adds to a request (`proxy`).
-//! `tools` is the API that MCP and HTTP share; `exit` maps errors to exit codes.
-
-mod cli;
-mod config;
-mod exit;
-mod extraction;
-mod failure;
-mod fingerprint;
-mod hooks;
-mod install;
-mod markdown;
-mod mcp;
-mod model;
-mod notify;
-mod output;
-mod proxy;
-mod telemetry;
-mod tools;
-mod transcript;
-mod web;
-mod wire;
+//! The `onward` binary. The program is in `lib.rs`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run().into()
+    onward::run()
 }

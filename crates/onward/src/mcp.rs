@@ -8,8 +8,6 @@
 //! resolves the caller of each request.
 
 mod complete;
-#[cfg(feature = "conformance")]
-mod conformance;
 mod form;
 mod prompts;
 mod resources;
@@ -110,8 +108,8 @@ fn boxed<T>(future: impl Future<Output = T>) -> std::pin::Pin<Box<impl Future<Ou
     Box::pin(future)
 }
 
-/// One connection, or one request of 2026-07-28 over HTTP.
-pub(crate) struct Server {
+/// The handler of one connection, or of one request of 2026-07-28 over HTTP.
+pub struct Server {
     setup: Setup,
     subscribed: subscriptions::Subscriptions,
 }
@@ -145,11 +143,8 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
-            .enable_completions();
-        #[cfg(feature = "conformance")]
-        #[allow(deprecated, reason = "the conformance suite requires it")]
-        let capabilities = capabilities.enable_logging();
-        let capabilities = capabilities.build();
+            .enable_completions()
+            .build();
         let server = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(server.with_title("Onward"))
@@ -177,8 +172,6 @@ impl ServerHandler for Server {
         let offered = tools::all().iter();
         let offered = offered.filter(|tool| self.setup.tool_set.contains(tool));
         let offered = offered.map(|tool| self.setup.tool_set.list_entry(tool));
-        #[cfg(feature = "conformance")]
-        let offered = offered.chain(conformance::tools());
         Ok(ListToolsResult::with_all_items(offered.collect()))
     }
 
@@ -188,10 +181,6 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        #[cfg(feature = "conformance")]
-        if let Some(response) = conformance::call(&self.setup, &request, &context).await {
-            return response;
-        }
         let tool = self.find(&request.name)?;
         if tool.name == request_user_review::NAME {
             return Ok(boxed(form::call(&self.setup, &caller, tool, request, &context)).await);
@@ -245,10 +234,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        let list = boxed(resources::list(&self.setup.tool_context.engine, &caller)).await?;
-        #[cfg(feature = "conformance")]
-        let list = conformance::with_resources(list);
-        Ok(list)
+        boxed(resources::list(&self.setup.tool_context.engine, &caller)).await
     }
 
     async fn list_resource_templates(
@@ -256,10 +242,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let templates = resources::templates();
-        #[cfg(feature = "conformance")]
-        let templates = conformance::with_template(templates);
-        Ok(templates)
+        Ok(resources::templates())
     }
 
     async fn read_resource(
@@ -268,10 +251,6 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        #[cfg(feature = "conformance")]
-        if let Some(read) = conformance::read(&request.uri) {
-            return Ok(read?.into());
-        }
         let read = resources::read(&self.setup.tool_context.engine, &caller, &request.uri);
         let read = boxed(read).await;
         let read = read.map_err(resources::with_uri(&request.uri))?;
@@ -285,10 +264,6 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        #[cfg(feature = "conformance")]
-        if conformance::is_subscribable(&request.uri) {
-            return Ok(());
-        }
         boxed(resources::check_exists(
             &self.setup.tool_context.engine,
             &caller,
@@ -335,10 +310,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let list = prompts::list();
-        #[cfg(feature = "conformance")]
-        let list = conformance::with_prompts(list);
-        Ok(list)
+        Ok(prompts::list())
     }
 
     async fn get_prompt(
@@ -347,10 +319,6 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        #[cfg(feature = "conformance")]
-        if let Some(response) = conformance::prompt(&self.setup, &request) {
-            return response;
-        }
         let prompt = prompts::get(&self.setup.tool_context.engine, &caller, &request);
         Ok(boxed(prompt).await?.into())
     }
@@ -364,24 +332,6 @@ impl ServerHandler for Server {
         let completed =
             complete::complete(&self.setup.tool_context.engine, &caller, &request.argument);
         boxed(completed).await
-    }
-
-    /// The SDK checks request headers against this schema. Only the suite's tools declare headers.
-    #[cfg(feature = "conformance")]
-    fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
-        conformance::tools()
-            .into_iter()
-            .find(|tool| tool.name == name)
-    }
-
-    #[cfg(feature = "conformance")]
-    #[allow(deprecated, reason = "the conformance suite requires it")]
-    async fn set_level(
-        &self,
-        _: rmcp::model::SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Ok(())
     }
 }
 

@@ -59,6 +59,8 @@ use mcp::McpService;
 use origin::OriginPolicy;
 use problem::Problem;
 
+pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
+
 /// Time limit for requests that are still running when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Delay before streams are closed, so that finished responses reach the network.
@@ -109,6 +111,7 @@ impl Server {
         config: &Config,
         listener: TcpListener,
         stop: watch::Receiver<bool>,
+        mcp_endpoint: NewMcpEndpoint,
     ) -> Result<Self> {
         let serve = &config.serve;
         let on_loopback = serve.bind.ip().is_loopback();
@@ -164,7 +167,13 @@ impl Server {
                 cookie_signer: CookieSigner::new(&key),
                 hasher: std::hash::RandomState::new(),
             },
-            mcp: McpService::new(context.clone(), forms(config, key), body, stop.clone()),
+            mcp: McpService::new(
+                context.clone(),
+                forms(config, key),
+                body,
+                stop.clone(),
+                mcp_endpoint,
+            ),
             limits: Limits::new(limits),
             feeds: Feeds::default(),
             metrics,

@@ -1,14 +1,11 @@
 //! Messages about interrupted calls. `messages.txt` contains the expected texts; `ONWARD_BLESS=1`
 //! rewrites it.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "reads and writes the golden file"
-)]
 
 use std::time::Duration;
 
 use onward_core::call::message::{for_model, for_operator};
 use onward_core::call::{Call, CallPolicy, CallTransition, Cause, Limit, Owner, OwnerExit};
+use onward_testbed::golden;
 
 use crate::transitions::at;
 
@@ -57,10 +54,7 @@ fn messages() -> String {
 #[test]
 fn messages_match_the_golden_file() {
     let messages = messages();
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(GOLDEN, &messages).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(GOLDEN).unwrap(), messages);
+    golden::assert_matches(GOLDEN, &messages);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Tests of branch conditions: the language, errors, limits and the cost of evaluation.
 //!
 //! `golden/` contains the expected error messages. `ONWARD_BLESS=1` rewrites them.
+
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    reason = "small-stack threads, hash maps for the `cel` crate, and golden files"
+    reason = "small-stack threads, and hash maps for the `cel` crate"
 )]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -25,6 +26,7 @@ use onward_core::condition::{
     MAX_NESTING, MAX_NODES, MAX_SEARCHED_BYTES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope, Scope,
     StepScope,
 };
+use onward_testbed::golden;
 use serde_json::{Value as Json, json};
 
 fn scope(result: Option<&Json>) -> Scope<'_> {
@@ -107,8 +109,5 @@ fn assert_golden<'s>(name: &str, errors: impl IntoIterator<Item = (&'s str, impl
         "{}/tests/conditions/golden/{name}.txt",
         env!("CARGO_MANIFEST_DIR")
     );
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{path}");
+    golden::assert_matches(path, &text);
 }

@@ -2,10 +2,6 @@
 //!
 //! The tests compare the code with a second copy of the tables and with `docs/state-machine.md`,
 //! which is generated here. `ONWARD_BLESS=1` rewrites the document.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "reads and writes the generated document"
-)]
 
 use std::fmt::Write as _;
 
@@ -16,6 +12,7 @@ use onward_core::plan::PlanCause;
 use onward_core::policy::OnStall;
 use onward_core::step::StepCause;
 use onward_core::{Command, Event, PlanStatus, StepStatus, decide};
+use onward_testbed::golden;
 
 use crate::harness::{Harness, MINUTE, abandon, branch, decision, id, modify, spec, sweep};
 
@@ -454,12 +451,5 @@ fn document() -> String {
 #[test]
 fn the_generated_document_is_up_to_date() {
     let document = document();
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(DOCUMENT, &document).unwrap();
-    }
-    let written = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
-    assert!(
-        written == document,
-        "docs/state-machine.md is stale: run the test with ONWARD_BLESS=1 and review the diff"
-    );
+    golden::assert_matches(DOCUMENT, &document);
 }

@@ -1,9 +1,5 @@
 //! Escalation levels, rejected calls and messages. `escalation.txt` contains the expected texts;
 //! `ONWARD_BLESS=1` rewrites it.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "reads and writes the golden file"
-)]
 
 use std::fmt::Write as _;
 
@@ -14,6 +10,7 @@ use onward_core::turn::escalation::{final_message, for_user, nudge, rejection, r
 use onward_core::turn::{
     Evidence, ExternalChange, IdleReason, LoopControl, OnStall, Progress, TurnPolicy, Verdict,
 };
+use onward_testbed::golden;
 
 fn control(on_stall: OnStall) -> LoopControl {
     LoopControl {
@@ -215,10 +212,7 @@ fn messages_match_the_golden_file() {
         writeln!(text, "user, {reason}: {}", for_user(state)).unwrap();
         writeln!(text, "final message, {reason}: {}", final_message(state)).unwrap();
     }
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(GOLDEN, &text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(GOLDEN).unwrap(), text);
+    golden::assert_matches(GOLDEN, &text);
 }
 
 #[test]

@@ -23,6 +23,7 @@ use onward_engine::engine::Settings;
 use onward_engine::research::NewArtifact;
 use onward_engine::search::SearchRequest;
 use onward_engine::{Address, Caller, Engine, Source};
+use onward_testbed::TestDir;
 use tokio::task::JoinSet;
 
 use hash_embedder::HashEmbedder;
@@ -71,16 +72,11 @@ fn main() {
         .enable_all()
         .build();
     runtime.expect("runtime started").block_on(async {
-        let name = format!("onward-search-{}.db", std::process::id());
-        let file = args.folder.join(name);
+        let dir = TestDir::create_in(&args.folder, "search");
         println!(
             "query                   chunks    store s     p50 ms     p99 ms     cpu ms   found"
         );
-        measure("SQLite", &Address::File(file.clone()), &args).await;
-        for suffix in ["", "-wal", "-shm"] {
-            // No other process uses the file.
-            drop(std::fs::remove_file(format!("{}{suffix}", file.display())));
-        }
+        measure("SQLite", &Address::File(dir.join("onward.db")), &args).await;
         if let Some(url) = &args.postgres {
             measure("PostgreSQL", &Address::Server(url.clone()), &args).await;
         }

@@ -1,5 +1,7 @@
 //! Deterministic words and texts, with word frequencies similar to a natural language.
 
+use onward_testbed::Rng;
+
 /// Size of the vocabulary.
 const VOCABULARY_SIZE: usize = 30_000;
 
@@ -45,28 +47,10 @@ pub(crate) struct Words {
     cumulative: Vec<f64>,
 }
 
-/// The `splitmix64` generator; sufficient for test data.
-struct Rng(u64);
-
-impl Rng {
-    fn new(seed: usize) -> Self {
-        Self(u64::try_from(seed).unwrap_or(0).wrapping_mul(0x9e37_79b9))
-    }
-
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut next = self.0;
-        next = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        next = (next ^ (next >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let bits = u32::try_from((next ^ (next >> 31)) >> 32).unwrap_or(0);
-        f64::from(bits) / f64::from(u32::MAX)
-    }
-
-    fn below(&mut self, from: usize, to: usize) -> usize {
-        let span = u32::try_from(to - from).unwrap_or(1);
-        let place = (self.next() * f64::from(span)).floor();
-        (from..to).nth(place as usize).unwrap_or(from)
-    }
+/// A number from 0 to 1.
+fn fraction(rng: &mut Rng) -> f64 {
+    let bits = u32::try_from(rng.next_u64() >> 32).unwrap_or(0);
+    f64::from(bits) / f64::from(u32::MAX)
 }
 
 impl Words {
@@ -99,22 +83,22 @@ impl Words {
     }
 
     fn random_word(&self, rng: &mut Rng) -> String {
-        let next = rng.next();
+        let next = fraction(rng);
         Self::spell(self.cumulative.partition_point(|value| *value < next))
     }
 
     pub(crate) fn title(&self, number: usize) -> String {
-        let mut rng = Rng::new(number + 1);
+        let mut rng = Rng::new(number as u64);
         let words: Vec<String> = (0..5).map(|_| self.random_word(&mut rng)).collect();
         words.join(" ")
     }
 
     pub(crate) fn text(&self, number: usize, characters: usize) -> String {
-        let mut rng = Rng::new(number + 1_000_003);
+        let mut rng = Rng::new(number as u64 + 1_000_003);
         let mut text = String::with_capacity(characters + 16);
         while text.len() < characters {
             text.push_str(&self.random_word(&mut rng));
-            text.push_str(match rng.below(0, 60) {
+            text.push_str(match rng.below(60) {
                 0 => ".\n\n",
                 1..5 => ". ",
                 _ => " ",
@@ -124,8 +108,8 @@ impl Words {
     }
 
     pub(crate) fn query(&self, kind: Kind, number: usize) -> String {
-        let mut rng = Rng::new(number + 7_000_001);
-        let mut between = |from, to| Self::spell(rng.below(from, to));
+        let mut rng = Rng::new(number as u64 + 7_000_001);
+        let mut between = |from, to| Self::spell(from + rng.index(to - from));
         match kind {
             Kind::Rare => between(5_000, VOCABULARY_SIZE),
             Kind::TwoWords => format!("{} {}", between(200, 3_000), between(200, 3_000)),

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use drive::Workload;
 use onward_engine::{Address, Engine};
+use onward_testbed::TestDir;
 use report::{Row, print_heading, print_row};
 
 /// Command-line arguments.
@@ -81,33 +82,30 @@ fn main() {
         .enable_all()
         .build()
         .expect("runtime started");
-    let folder = args
-        .folder
-        .join(format!("onward-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("directory created");
+    let dir = TestDir::create_in(&args.folder, "bench");
+    let folder = dir.path();
     let selected = |what: &str| args.only.as_deref().is_none_or(|only| only == what);
     let duration = Duration::from_secs_f64(args.seconds);
-    println!("{}", floor::sync_time(&folder));
+    println!("{}", floor::sync_time(folder));
     print_heading();
     if selected("sqlite") {
-        sqlite(&runtime, &folder, &args.callers, duration);
+        sqlite(&runtime, folder, &args.callers, duration);
     }
     if let Some(url) = args.postgres.as_deref().filter(|_| selected("postgres")) {
         postgres(&runtime, url, &args.callers, args.peers, duration);
     }
     if selected("processes") {
-        processes::measure(&folder, duration);
+        processes::measure(folder, duration);
     }
     if selected("growth") {
         growth::measure(
             &runtime,
-            &folder,
+            folder,
             args.postgres.as_deref(),
             args.grown,
             duration,
         );
     }
-    drop(std::fs::remove_dir_all(&folder));
 }
 
 fn sqlite(

@@ -11,7 +11,7 @@ use onward_core::event::{Change, Decision, ReviewAction};
 use onward_core::{Event, Plan, PlanStatus, StepId, StepStatus};
 use onward_store::Entry;
 
-use crate::audit_trails::commits;
+use crate::agents::audit_trails::commits;
 
 /// Violations in an audit trail.
 pub fn violations(entries: &[Entry]) -> Vec<String> {

@@ -10,9 +10,9 @@ use onward_core::{Event, PlanId, StepStatus};
 use onward_engine::{Caller, Engine};
 use onward_store::Entry;
 
-use crate::audit_trails::{self, AuditTrails};
-use crate::commits;
-use crate::history::{Call, Claim, FailureKind, Record, RecordKind, Response, digest};
+use crate::agents::audit_trails::{self, AuditTrails};
+use crate::agents::commits;
+use crate::agents::history::{Call, Claim, FailureKind, Record, RecordKind, Response, digest};
 
 /// Counts of a check.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,51 +1,27 @@
-//! Test databases: a new file, or a new database on a PostgreSQL server.
-
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+//! A test database that is opened in this process and in worker processes.
 
 use onward_engine::{Address, Engine, engine};
-use onward_testbed::Cluster;
+use onward_testbed::{Backend, Cluster, Database};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    Sqlite,
-    Postgres,
-}
-
-/// A database for one test. A file is removed on drop.
+/// A database for one test.
 #[derive(Debug)]
 pub struct TestDatabase {
     pub address: Address,
-    _dir: Option<TestDir>,
+    database: Database,
 }
 
 impl TestDatabase {
     pub fn create(backend: Backend) -> Self {
-        match backend {
-            Backend::Sqlite => {
-                let dir = TestDir::new();
-                Self {
-                    address: Address::File(dir.0.join("onward.db")),
-                    _dir: Some(dir),
-                }
-            }
-            Backend::Postgres => Self::create_on(Cluster::shared()),
-        }
+        Database::create(backend).into()
     }
 
     pub fn create_on(cluster: &Cluster) -> Self {
-        Self {
-            address: Address::Server(cluster.database()),
-            _dir: None,
-        }
+        Database::create_on(cluster).into()
     }
 
     /// The address as text, for worker processes and `psql`.
     pub fn address_text(&self) -> String {
-        match &self.address {
-            Address::File(path) => path.display().to_string(),
-            Address::Server(url) => url.clone(),
-        }
+        self.database.address()
     }
 
     /// Opens an engine in this process.
@@ -58,27 +34,12 @@ impl TestDatabase {
     }
 }
 
-/// An empty directory. It is removed on drop, unless the test failed.
-#[derive(Debug)]
-pub struct TestDir(pub PathBuf);
-
-impl TestDir {
-    pub fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // A failed test of an earlier process with the same id may have left files.
-        drop(std::fs::remove_dir_all(&path));
-        std::fs::create_dir_all(&path).expect("temporary directory was created");
-        Self(path)
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            drop(std::fs::remove_dir_all(&self.0));
-        }
+impl From<Database> for TestDatabase {
+    fn from(database: Database) -> Self {
+        let address = match &database {
+            Database::File(_) => Address::File(database.address().into()),
+            Database::Server(url) => Address::Server(url.clone()),
+        };
+        Self { address, database }
     }
 }

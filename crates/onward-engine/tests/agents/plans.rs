@@ -6,9 +6,9 @@ use onward_core::StepType;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::policy::OnStall;
 use onward_engine::Engine;
+use onward_testbed::Rng;
 use serde_json::json;
 
-use crate::rng::Rng;
 use onward_core::step::StepResult;
 
 pub fn step(engine: &Engine, instructions: &str) -> StepSpec {
@@ -66,8 +66,8 @@ pub fn stalling(engine: &Engine, rng: &mut Rng, name: &str) -> CreatePlan {
         action: ActionSpec::Fail { reason: None },
     });
     let thresholds = [5, 50, 1000].map(Duration::from_millis);
-    plan.stall_threshold = rng.choose(&thresholds);
-    plan.on_stall = rng.choose(&OnStall::ALL).unwrap_or_default();
+    plan.stall_threshold = rng.pick(&thresholds).copied();
+    plan.on_stall = rng.pick(&OnStall::ALL).copied().unwrap_or_default();
     plan
 }
 

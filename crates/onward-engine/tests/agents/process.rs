@@ -9,7 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::history::Record;
+use onward_engine::engine::Settings;
+use onward_engine::{Address, Engine};
+
+use crate::agents::history::Record;
 
 /// Environment variable with the worker's configuration.
 const VARIABLE: &str = "ONWARD_WORKER";
@@ -41,6 +44,13 @@ impl WorkerConfig {
             agents: agents.parse().ok()?,
             task,
         })
+    }
+
+    /// Opens the database of a worker.
+    pub async fn open(&self, settings: Settings) -> Engine {
+        let address = Address::parse(&self.database).unwrap();
+        let engine = Engine::open(&address, settings).await;
+        engine.unwrap_or_else(|error| panic!("{error} ({})", error.hint()))
     }
 
     fn to_json(&self) -> String {
@@ -191,10 +201,18 @@ impl Drop for Process {
     }
 }
 
-/// Exits this worker process when its stdin closes.
-pub fn exit_when_stdin_closes() {
+/// Runs `work` if this process is a worker. The process exits when its stdin closes.
+pub fn run_as_worker(work: impl AsyncFnOnce(WorkerConfig)) {
+    let Some(config) = WorkerConfig::from_env() else {
+        return;
+    };
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(work(config));
 }

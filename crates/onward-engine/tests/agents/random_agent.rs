@@ -15,12 +15,12 @@ use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::submit::{Submission, SubmitResponse};
 use onward_engine::{Caller, Engine};
+use onward_testbed::Rng;
 
-use crate::history::{Call, Claim, RecordSink, Response, digest};
-use crate::plans;
-use crate::recorder::Recorder;
-use crate::responses::{assigned_step, claim_response, repeated_response};
-use crate::rng::Rng;
+use crate::agents::history::{Call, Claim, RecordSink, Response, digest};
+use crate::agents::plans;
+use crate::agents::recorder::Recorder;
+use crate::agents::responses::{assigned_step, claim_response, repeated_response};
 
 /// Plans in progress, shared by the agents of one process.
 pub type OpenPlans = Arc<Mutex<Vec<PlanId>>>;
@@ -118,7 +118,7 @@ impl RandomAgent {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         if open.len() >= OPEN_PLANS && !self.rng.percent(2) {
-            return self.rng.choose(&open);
+            return self.rng.pick(&open).copied();
         }
         let query = PlanQuery {
             limit: 20,
@@ -129,7 +129,7 @@ impl RandomAgent {
         let enough = listed.len() >= OPEN_PLANS;
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = listed.clone();
         if enough {
-            return self.rng.choose(&listed);
+            return self.rng.pick(&listed).copied();
         }
         let name = self.text("plan");
         let command = plans::stalling(&self.engine, &mut self.rng, &name);
@@ -335,7 +335,7 @@ impl RandomAgent {
             .await;
         let Ok(page) = page else { return };
         let ids: Vec<_> = page.steps.iter().map(|step| step.id).collect();
-        let Some(step) = self.rng.choose(&ids) else {
+        let Some(step) = self.rng.pick(&ids).copied() else {
             return;
         };
         let modification = match self.rng.below(6) {

@@ -6,8 +6,8 @@ use std::time::Instant;
 use onward_core::PlanId;
 use onward_engine::Error;
 
-use crate::history::{Call, Record, RecordKind, RecordSink, Response};
-use crate::responses::error_response;
+use crate::agents::history::{Call, Record, RecordKind, RecordSink, Response};
+use crate::agents::responses::error_response;
 
 pub struct Recorder {
     pub agent: String,

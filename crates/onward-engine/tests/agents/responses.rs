@@ -7,7 +7,7 @@ use onward_engine::Error;
 use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_store as store;
 
-use crate::history::{Claim, FailureKind, Response};
+use crate::agents::history::{Claim, FailureKind, Response};
 
 /// The assigned step, if any.
 pub fn assigned_step(next: &NextStep) -> Option<&AssignedStep> {

@@ -9,10 +9,10 @@ use onward_engine::Engine;
 use onward_engine::engine::Settings;
 use onward_engine::session::HookSource;
 use onward_store::{Changed, Subject};
+use onward_testbed::{Backend, TestDir};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::timeout;
 
-use crate::database::{Backend, TestDir};
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{code, document};
@@ -112,8 +112,8 @@ async fn reports_changes_of_other_servers(harness: &Harness) {
 }
 
 async fn a_backup_of_a_file_in_use_is_consistent(harness: &Harness) {
-    let dir = TestDir::new();
-    let copy = dir.database_path();
+    let dir = TestDir::new("conformance");
+    let copy = dir.join("onward.db");
     let plan = harness.plan(3).await;
     harness.complete_steps(plan.id, 1).await;
     let copied = harness.engine.back_up(copy.clone()).await;

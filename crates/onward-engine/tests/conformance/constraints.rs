@@ -4,8 +4,8 @@
 use onward_core::turn::LoopControl;
 use onward_engine::session::{Fingerprint, HookSource};
 use onward_engine::tool_calls::{InitialState, NewCall};
+use onward_testbed::Backend;
 
-use crate::database::Backend;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{error, submission_without_token};

@@ -6,8 +6,8 @@ use onward_engine::list::PlanQuery;
 use onward_engine::step::ReviewRequest;
 use onward_engine::{Engine, Error};
 use onward_store::Corrupt;
+use onward_testbed::Backend;
 
-use crate::database::Backend;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{CreatedPlan, error, submission_without_token};

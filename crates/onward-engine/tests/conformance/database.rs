@@ -3,21 +3,14 @@
 //! reused.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use onward_engine::Address;
-use onward_testbed::{Cluster, psql};
+use onward_testbed::{Backend, Cluster, TestDir, psql};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::ValueRef;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Backend {
-    Sqlite,
-    Postgres,
-}
 
 /// Whether other tests may use the same database concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +32,7 @@ impl TestDatabase {
     pub(crate) fn acquire(backend: Backend, isolation: Isolation) -> Self {
         static SHARED: OnceLock<String> = OnceLock::new();
         match (backend, isolation) {
-            (Backend::Sqlite, _) => TestDatabase::File(TestDir::new()),
+            (Backend::Sqlite, _) => TestDatabase::File(TestDir::new("conformance")),
             (Backend::Postgres, Isolation::Shared) => {
                 let url = SHARED.get_or_init(create_without_sync);
                 TestDatabase::Server(url.clone())
@@ -54,7 +47,7 @@ impl TestDatabase {
     /// Creates an empty database without a schema.
     pub(crate) fn create(backend: Backend) -> Self {
         match backend {
-            Backend::Sqlite => TestDatabase::File(TestDir::new()),
+            Backend::Sqlite => TestDatabase::File(TestDir::new("conformance")),
             Backend::Postgres => TestDatabase::Server(Cluster::shared().database()),
         }
     }
@@ -75,7 +68,7 @@ impl TestDatabase {
 
     pub(crate) fn address(&self) -> Address {
         match self {
-            TestDatabase::File(dir) => Address::File(dir.database_path()),
+            TestDatabase::File(dir) => Address::File(dir.join("onward.db")),
             TestDatabase::Server(url) => Address::Server(url.clone()),
         }
     }
@@ -85,12 +78,12 @@ impl TestDatabase {
     /// `ConstraintViolation`.
     pub(crate) fn sql(&self, statements: &str) -> Result<String, String> {
         match self {
-            TestDatabase::File(dir) => {
-                run(&dir.database_path(), statements).map_err(|error| match error.sqlite_error() {
+            TestDatabase::File(dir) => run(&dir.join("onward.db"), statements).map_err(|error| {
+                match error.sqlite_error() {
                     Some(code) => format!("{:?}: {error}", code.code),
                     None => error.to_string(),
-                })
-            }
+                }
+            }),
             TestDatabase::Server(url) => psql(url, statements),
         }
     }
@@ -141,34 +134,5 @@ fn cell_text(value: ValueRef<'_>) -> String {
             write!(text, "{byte:02x}").expect("writing to a String cannot fail");
             text
         }),
-    }
-}
-
-/// A temporary directory, removed on drop.
-pub(crate) struct TestDir(PathBuf);
-
-impl TestDir {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("onward-conformance-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("temporary directory was created");
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub(crate) fn database_path(&self) -> PathBuf {
-        self.0.join("onward.db")
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        // A failure leaves files in the system's temporary directory, which is harmless.
-        drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -2,7 +2,7 @@
 //! generator, and a host with processes that start and exit.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use onward_core::Timestamp;
 use onward_core::call::Owner;
 use onward_core::call::owner::{ProcessObservation, ProcessState};
 use onward_engine::environment::Environment;
+use onward_testbed::Rng;
 
 /// Start time of every test: 2026-09-21.
 const START_MILLIS: i64 = 1_790_000_000_000;
 
 pub(crate) struct SimulatedEnvironment {
     now: AtomicI64,
-    rng_state: AtomicU64,
+    rng: Mutex<Rng>,
     machine: Mutex<Machine>,
 }
 
@@ -43,7 +44,7 @@ impl SimulatedEnvironment {
     pub(crate) fn new(seed: &str) -> Self {
         Self {
             now: AtomicI64::new(START_MILLIS),
-            rng_state: AtomicU64::new(fnv1a(seed)),
+            rng: Mutex::new(Rng::new(fnv1a(seed))),
             machine: Mutex::new(Machine::new(seed)),
         }
     }
@@ -67,7 +68,7 @@ impl SimulatedEnvironment {
     /// Restores the initial state.
     pub(crate) fn reset(&self, seed: &str) {
         self.now.store(START_MILLIS, Ordering::SeqCst);
-        self.rng_state.store(fnv1a(seed), Ordering::SeqCst);
+        *self.rng() = Rng::new(fnv1a(seed));
         *self.machine() = Machine::new(seed);
     }
 
@@ -84,17 +85,11 @@ impl SimulatedEnvironment {
 
     /// A random number below `bound`.
     pub(crate) fn random_below(&self, bound: u64) -> u64 {
-        self.next_u64() % bound
+        self.rng().below(bound)
     }
 
-    /// One step of splitmix64.
-    fn next_u64(&self) -> u64 {
-        let state = self
-            .rng_state
-            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.rng.lock().expect("rng lock is not poisoned")
     }
 }
 
@@ -110,10 +105,7 @@ impl Environment for SimulatedEnvironment {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let random = self.next_u64().to_le_bytes();
-            chunk.copy_from_slice(&random[..chunk.len()]);
-        }
+        self.rng().fill(bytes);
     }
 
     fn process_state(&self, process: u32) -> ProcessObservation {

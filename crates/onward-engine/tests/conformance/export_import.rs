@@ -9,9 +9,10 @@ use onward_core::skill::SkillStatus;
 use onward_engine::feedback::NewFeedback;
 use onward_engine::next_step::NextStep;
 use onward_engine::submit::Submission;
+use onward_testbed::Backend;
 use serde_json::{Map, Value};
 
-use crate::database::{Backend, Isolation};
+use crate::database::Isolation;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{code, document, error, invalid_path, submission_for};

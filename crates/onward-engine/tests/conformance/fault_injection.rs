@@ -9,8 +9,8 @@ use onward_engine::next_step::NextStep;
 use onward_engine::session::HookSource;
 use onward_engine::submit::Submission;
 use onward_engine::tool_calls::InitialState;
+use onward_testbed::Backend;
 
-use crate::database::Backend;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{claimed_step, document, error, submission_for};

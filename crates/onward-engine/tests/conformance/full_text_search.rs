@@ -6,8 +6,9 @@ use onward_core::PlanId;
 use onward_core::policy::MAX_SEARCH;
 use onward_engine::Source;
 use onward_engine::search::{MAX_LIMIT, SearchRequest};
+use onward_testbed::Backend;
 
-use crate::database::{Backend, TestDatabase};
+use crate::database::TestDatabase;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{code, invalid_path};

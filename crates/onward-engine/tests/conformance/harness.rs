@@ -10,9 +10,10 @@ use onward_engine::engine::Settings;
 use onward_engine::list::PlanQuery;
 use onward_engine::session::HookSource;
 use onward_engine::{Caller, Engine, Faults, Sync};
+use onward_testbed::Backend;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::database::{Backend, Isolation, TestDatabase};
+use crate::database::{Isolation, TestDatabase};
 use crate::environment::{SimulatedEnvironment, fnv1a};
 
 /// Shared by all tests: pooled connections must not outlive the runtime that created them.

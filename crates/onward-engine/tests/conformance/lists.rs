@@ -9,9 +9,10 @@ use onward_core::{PlanId, StepType};
 use onward_engine::list::PlanQuery;
 use onward_engine::skill::{SkillQuery, SkillStats};
 use onward_engine::{Caller, Engine, Error};
+use onward_testbed::Backend;
 use serde_json::Map;
 
-use crate::database::{Backend, TestDatabase};
+use crate::database::TestDatabase;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::code;

@@ -104,7 +104,8 @@ macro_rules! tests {
         mod $module {
             $(#[test]
             fn $name() {
-                use crate::database::{Backend, Isolation};
+                use crate::database::Isolation;
+                use onward_testbed::Backend;
                 let name = concat!(module_path!(), "::", stringify!($name));
                 crate::harness::run(Backend::$backend, Isolation::$isolation, name, super::$name);
             })*

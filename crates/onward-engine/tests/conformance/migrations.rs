@@ -10,8 +10,9 @@ use onward_engine::engine::Settings;
 use onward_engine::session::{Fingerprint, HookSource};
 use onward_engine::{Address, Caller, Engine, Error};
 use onward_store::schema;
+use onward_testbed::{Backend, TestDir};
 
-use crate::database::{Backend, TestDatabase};
+use crate::database::TestDatabase;
 use crate::environment::SimulatedEnvironment;
 use crate::harness::{Harness, RUNTIME};
 use crate::on_both_databases;
@@ -238,7 +239,7 @@ async fn data_persists_after_the_last_engine_is_closed(harness: &Harness) {
 }
 
 async fn rejects_an_address_that_is_not_a_database(harness: &Harness) {
-    let dir = crate::database::TestDir::new();
+    let dir = TestDir::new("conformance");
     let address = match harness.database.backend() {
         Backend::Sqlite => {
             let file = dir.path().join("letter.txt");

@@ -8,8 +8,9 @@ use onward_core::policy::OnStall;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::Engine;
 use onward_store::{Due, DueChecks, Options, Store, Transitions};
+use onward_testbed::Backend;
 
-use crate::database::{Backend, Isolation};
+use crate::database::Isolation;
 use crate::harness::{Harness, RUNTIME};
 use crate::on_both_databases;
 use crate::operations::document;

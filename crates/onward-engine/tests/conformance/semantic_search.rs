@@ -10,9 +10,10 @@ use onward_engine::embed::{EmbedError, EmbedRound, Embedder, SearchHealth};
 use onward_engine::engine::Settings;
 use onward_engine::search::{Mode, SearchRequest, SearchResults};
 use onward_engine::{Caller, Engine, Source};
+use onward_testbed::Backend;
 use tokio::sync::watch;
 
-use crate::database::{Backend, TestDatabase};
+use crate::database::TestDatabase;
 use crate::embedder::{EXHAUSTED, REJECTED, TestEmbedder, UNAVAILABLE};
 use crate::harness::Harness;
 use crate::on_both_databases;

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::database::Backend;
+use onward_testbed::Backend;
+
 use crate::harness::Harness;
 use crate::on_both_databases;
 

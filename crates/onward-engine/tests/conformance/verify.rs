@@ -6,10 +6,10 @@ use std::time::Duration;
 use onward_core::command::ActionSpec;
 use onward_core::policy::OnStall;
 use onward_engine::embed::Embedder;
+use onward_testbed::Backend;
 use serde_json::json;
 
 use crate::corrupt::corrupt_cell;
-use crate::database::Backend;
 use crate::embedder::TestEmbedder;
 use crate::extractions::extracted;
 use crate::harness::Harness;

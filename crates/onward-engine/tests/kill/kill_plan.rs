@@ -12,8 +12,7 @@ use onward_engine::Faults;
 use onward_engine::engine::Settings;
 use onward_engine::environment::Environment;
 use onward_engine::machine::SystemEnvironment;
-
-use crate::rng::Rng;
+use onward_testbed::Rng;
 
 /// How a worker is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,36 +13,16 @@
     missing_docs,
     unreachable_pub,
     reason = "tests report failures by panicking and have no documented API; each test crate uses \
-              only a part of the shared modules"
+              only a part of `agents`"
 )]
 
-#[path = "../agents/audit_trails.rs"]
-mod audit_trails;
-#[path = "../agents/commits.rs"]
-mod commits;
-#[path = "../agents/consistency.rs"]
-mod consistency;
-#[path = "../agents/database.rs"]
-mod database;
-#[path = "../agents/history.rs"]
-mod history;
+#[path = "../agents/agents.rs"]
+mod agents;
 mod kill_plan;
-#[path = "../agents/plans.rs"]
-mod plans;
-#[path = "../agents/process.rs"]
-mod process;
-#[path = "../agents/random_agent.rs"]
-mod random_agent;
-#[path = "../agents/recorder.rs"]
-mod recorder;
-#[path = "../agents/responses.rs"]
-mod responses;
-#[path = "../agents/rng.rs"]
-mod rng;
 mod series;
 mod worker;
 
-use database::Backend;
+use onward_testbed::Backend;
 
 #[test]
 fn acknowledged_changes_survive_a_kill_on_sqlite() {

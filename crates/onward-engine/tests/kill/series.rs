@@ -5,13 +5,13 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use onward_engine::Caller;
+use onward_testbed::{Backend, Rng, seed};
 
-use crate::consistency::{self, Summary};
-use crate::database::{Backend, TestDatabase};
-use crate::history::Record;
+use crate::agents::consistency::{self, Summary};
+use crate::agents::database::TestDatabase;
+use crate::agents::history::Record;
+use crate::agents::process::{Process, WorkerConfig, WorkerOutput};
 use crate::kill_plan::KillPlan;
-use crate::process::{Process, WorkerConfig, WorkerOutput};
-use crate::rng::{Rng, seed};
 
 /// Default number of kills, on both databases together.
 const DEFAULT_KILLS: u32 = 50;

@@ -3,26 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_engine::{Address, Engine, Faults};
+use onward_engine::Faults;
+use onward_testbed::Rng;
 
-use crate::history::{Record, RecordKind, RecordSink, stdout_sink};
+use crate::agents::history::{Record, RecordKind, RecordSink, stdout_sink};
+use crate::agents::process::{WorkerConfig, run_as_worker};
+use crate::agents::random_agent::{OpenPlans, RandomAgent};
 use crate::kill_plan::{self, KillPlan};
-use crate::process::{WorkerConfig, exit_when_stdin_closes};
-use crate::random_agent::{OpenPlans, RandomAgent};
-use crate::rng::Rng;
 
 #[test]
 #[ignore = "worker process, started by other tests"]
 fn runs_as_a_worker_process() {
-    let Some(config) = WorkerConfig::from_env() else {
-        return;
-    };
-    exit_when_stdin_closes();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.unwrap().block_on(work(config));
+    run_as_worker(work);
 }
 
 /// Aborts after the fault, also if it occurs in a caller that records nothing, such as the sweeper.
@@ -37,9 +29,7 @@ async fn work(config: WorkerConfig) {
     let kill_plan = KillPlan::from_task(&config.task);
     let settings = kill_plan.settings();
     let faults = settings.faults.clone();
-    let address = Address::parse(&config.database).unwrap();
-    let engine = Engine::open(&address, settings).await;
-    let engine = engine.unwrap_or_else(|error| panic!("{error} ({})", error.hint()));
+    let engine = config.open(settings).await;
     let stdout = stdout_sink();
     let recorded_faults = faults.clone();
     let sink: RecordSink = Arc::new(move |record: Record| {

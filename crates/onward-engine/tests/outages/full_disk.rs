@@ -5,12 +5,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use onward_engine::Caller;
+use onward_testbed::{Backend, Rng, seed};
 
-use crate::database::{Backend, TestDatabase};
-use crate::history::{Record, RecordKind, Response};
-use crate::process::{Process, WorkerConfig};
-use crate::rng::{Rng, seed};
-use crate::{assert_failures_are_unavailable, consistency, plans, within_limit};
+use crate::agents::database::TestDatabase;
+use crate::agents::history::{Record, RecordKind, Response};
+use crate::agents::process::{Process, WorkerConfig};
+use crate::agents::{consistency, plans};
+use crate::{assert_failures_are_unavailable, within_limit};
 
 /// File size limit in KiB: enough for the schema and some work.
 const FILE_SIZE_LIMIT: &str = "1500";

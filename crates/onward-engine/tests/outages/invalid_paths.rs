@@ -7,8 +7,9 @@ use std::path::Path;
 use onward_engine::{Address, Caller, Engine, Error};
 use onward_store as store;
 use onward_testbed::psql;
+use onward_testbed::{Backend, TestDir};
 
-use crate::database::{Backend, TestDatabase, TestDir};
+use crate::agents::database::TestDatabase;
 use crate::{assert_unavailable, within_limit};
 
 async fn open(path: &Path) -> Result<Engine, Error> {
@@ -24,8 +25,8 @@ async fn open_error(path: &Path) -> Error {
 
 #[tokio::test]
 async fn rejects_a_file_that_is_not_a_database_without_changing_it() {
-    let dir = TestDir::new();
-    let path = dir.0.join("letter.txt");
+    let dir = TestDir::new("outages");
+    let path = dir.join("letter.txt");
     let text = "This is a text file.\n".repeat(200);
     fs::write(&path, &text).unwrap();
     match open_error(&path).await {
@@ -39,8 +40,8 @@ async fn rejects_a_file_that_is_not_a_database_without_changing_it() {
 
 #[tokio::test]
 async fn rejects_a_directory_as_database() {
-    let dir = TestDir::new();
-    let path = dir.0.join("onward.db");
+    let dir = TestDir::new("outages");
+    let path = dir.join("onward.db");
     fs::create_dir(&path).unwrap();
     let error = open_error(&path).await;
     assert_unavailable(&error);
@@ -49,8 +50,8 @@ async fn rejects_a_directory_as_database() {
 
 #[tokio::test]
 async fn creates_the_schema_in_an_empty_file() {
-    let dir = TestDir::new();
-    let path = dir.0.join("empty.db");
+    let dir = TestDir::new("outages");
+    let path = dir.join("empty.db");
     fs::write(&path, "").unwrap();
     let engine = open(&path).await.unwrap();
     let checked = engine.verify(&Caller::local("me")).await.unwrap();
@@ -61,8 +62,8 @@ async fn creates_the_schema_in_an_empty_file() {
 #[tokio::test]
 async fn the_error_for_a_read_only_directory_names_it() {
     use std::os::unix::fs::PermissionsExt as _;
-    let parent = TestDir::new();
-    let dir = parent.0.join("closed");
+    let parent = TestDir::new("outages");
+    let dir = parent.join("closed");
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o500)).unwrap();
     if fs::write(dir.join("probe"), "").is_ok() {
@@ -76,8 +77,8 @@ async fn the_error_for_a_read_only_directory_names_it() {
 
 #[tokio::test]
 async fn rejects_a_newer_schema_on_sqlite() {
-    let dir = TestDir::new();
-    let path = dir.0.join("newer.db");
+    let dir = TestDir::new("outages");
+    let path = dir.join("newer.db");
     drop(open(&path).await.unwrap());
     let file = rusqlite::Connection::open(&path).unwrap();
     file.pragma_update(None, "user_version", 999).unwrap();

@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use onward_engine::next_step::NextStep;
 use onward_engine::{Address, Caller, Engine};
+use onward_testbed::{Backend, Rng};
 
-use crate::database::{Backend, TestDatabase};
-use crate::rng::Rng;
-use crate::{assert_unavailable, plans, within_limit};
+use crate::agents::database::TestDatabase;
+use crate::agents::plans;
+use crate::{assert_unavailable, within_limit};
 
 /// Another connection with an open write transaction.
 struct WriteLock(rusqlite::Connection);

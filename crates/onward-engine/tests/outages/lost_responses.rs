@@ -11,10 +11,10 @@ use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine, Error, Faults};
+use onward_testbed::{Backend, Rng};
 
-use crate::database::{Backend, TestDatabase};
-use crate::plans;
-use crate::rng::Rng;
+use crate::agents::database::TestDatabase;
+use crate::agents::plans;
 
 /// All calls that change a plan.
 const CALLS: [&str; 9] = [

@@ -12,31 +12,11 @@
     missing_docs,
     unreachable_pub,
     reason = "tests report failures by panicking and have no documented API; each test crate uses \
-              only a part of the shared modules"
+              only a part of `agents`"
 )]
 
-#[path = "../agents/audit_trails.rs"]
-mod audit_trails;
-#[path = "../agents/commits.rs"]
-mod commits;
-#[path = "../agents/consistency.rs"]
-mod consistency;
-#[path = "../agents/database.rs"]
-mod database;
-#[path = "../agents/history.rs"]
-mod history;
-#[path = "../agents/plans.rs"]
-mod plans;
-#[path = "../agents/process.rs"]
-mod process;
-#[path = "../agents/random_agent.rs"]
-mod random_agent;
-#[path = "../agents/recorder.rs"]
-mod recorder;
-#[path = "../agents/responses.rs"]
-mod responses;
-#[path = "../agents/rng.rs"]
-mod rng;
+#[path = "../agents/agents.rs"]
+mod agents;
 mod worker;
 
 mod full_disk;
@@ -52,7 +32,7 @@ use onward_core::Code;
 use onward_engine::Error;
 use onward_store as store;
 
-use history::{FailureKind, Record, RecordKind, Response};
+use agents::history::{FailureKind, Record, RecordKind, Response};
 
 /// Time limit of every call. The timeouts of the store are shorter.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -7,15 +7,14 @@ use onward_core::PlanStatus;
 use onward_core::policy::OnStall;
 use onward_engine::{Caller, Engine};
 use onward_testbed::{Cluster, psql};
+use onward_testbed::{Rng, seed};
 use tokio::task::JoinSet;
 
-use crate::database::TestDatabase;
-use crate::history::{Record, RecordKind, RecordSink, Response};
-use crate::random_agent::{OpenPlans, RandomAgent};
-use crate::rng::{Rng, seed};
-use crate::{
-    LIMIT, assert_failures_are_unavailable, assert_unavailable, consistency, plans, within_limit,
-};
+use crate::agents::database::TestDatabase;
+use crate::agents::history::{Record, RecordKind, RecordSink, Response};
+use crate::agents::random_agent::{OpenPlans, RandomAgent};
+use crate::agents::{consistency, plans};
+use crate::{LIMIT, assert_failures_are_unavailable, assert_unavailable, within_limit};
 
 /// The records of all agents of this process.
 #[derive(Clone, Default)]

@@ -1,30 +1,19 @@
 //! The worker process with a full disk: an engine, and agents that use every operation.
 
-use onward_engine::{Address, Engine};
+use onward_testbed::Rng;
 
-use crate::history::stdout_sink;
-use crate::process::{WorkerConfig, exit_when_stdin_closes};
-use crate::random_agent::{OpenPlans, RandomAgent};
-use crate::rng::Rng;
+use crate::agents::history::stdout_sink;
+use crate::agents::process::{WorkerConfig, run_as_worker};
+use crate::agents::random_agent::{OpenPlans, RandomAgent};
 
 #[test]
 #[ignore = "worker process, started by other tests"]
 fn runs_as_a_worker_process() {
-    let Some(config) = WorkerConfig::from_env() else {
-        return;
-    };
-    exit_when_stdin_closes();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.unwrap().block_on(work(config));
+    run_as_worker(work);
 }
 
 async fn work(config: WorkerConfig) {
-    let address = Address::parse(&config.database).unwrap();
-    let engine = Engine::open(&address, Default::default()).await;
-    let engine = engine.unwrap_or_else(|error| panic!("{error} ({})", error.hint()));
+    let engine = config.open(Default::default()).await;
     let (sink, open) = (stdout_sink(), OpenPlans::default());
     let mut rng = Rng::new(config.seed);
     let mut agents = tokio::task::JoinSet::new();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{Event, StepId};
 use onward_store::Entry;
 
-use crate::history::{Claim, Record, RecordKind, Response, digest};
+use crate::agents::history::{Claim, Record, RecordKind, Response, digest};
 
 pub fn has_failure(records: &[Record]) -> bool {
     records.iter().any(Record::is_failure)

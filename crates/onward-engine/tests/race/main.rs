@@ -13,42 +13,25 @@
     missing_docs,
     unreachable_pub,
     reason = "tests report failures by panicking and have no documented API; each test crate uses \
-              only a part of the shared modules"
+              only a part of `agents`"
 )]
 
-#[path = "../agents/audit_trails.rs"]
-mod audit_trails;
-#[path = "../agents/commits.rs"]
-mod commits;
-#[path = "../agents/consistency.rs"]
-mod consistency;
-#[path = "../agents/database.rs"]
-mod database;
-#[path = "../agents/history.rs"]
-mod history;
+#[path = "../agents/agents.rs"]
+mod agents;
 mod history_checks;
-#[path = "../agents/plans.rs"]
-mod plans;
-#[path = "../agents/process.rs"]
-mod process;
 mod racer;
-#[path = "../agents/recorder.rs"]
-mod recorder;
-#[path = "../agents/responses.rs"]
-mod responses;
-#[path = "../agents/rng.rs"]
-mod rng;
 mod worker;
 
 use std::time::{Duration, Instant};
 
 use onward_core::{PlanId, PlanStatus};
 use onward_engine::{Caller, Engine};
+use onward_testbed::{Backend, Rng, seed};
 
-use database::{Backend, TestDatabase};
-use history::Record;
-use process::{Process, WorkerConfig};
-use rng::{Rng, seed};
+use agents::database::TestDatabase;
+use agents::history::Record;
+use agents::process::{Process, WorkerConfig};
+use agents::{audit_trails, consistency, plans};
 
 /// Time limit of a race.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -7,12 +7,12 @@ use onward_core::PlanId;
 use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::submit::{Submission, SubmitResponse};
 use onward_engine::{Caller, Engine};
+use onward_testbed::Rng;
 
-use crate::history::{Call, Claim, RecordSink, Response, digest};
-use crate::plans;
-use crate::recorder::Recorder;
-use crate::responses::{assigned_step, claim_response, repeated_response};
-use crate::rng::Rng;
+use crate::agents::history::{Call, Claim, RecordSink, Response, digest};
+use crate::agents::plans;
+use crate::agents::recorder::Recorder;
+use crate::agents::responses::{assigned_step, claim_response, repeated_response};
 
 /// Delay before the next request when no step is ready.
 const PAUSE: Duration = Duration::from_millis(3);

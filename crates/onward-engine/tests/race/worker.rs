@@ -1,34 +1,24 @@
 //! A worker process: an engine, and agents that work on the plan in the configuration or on a new
 //! plan of this process.
 
+use onward_engine::Caller;
 use onward_engine::create::NewPlan;
-use onward_engine::{Address, Caller, Engine};
+use onward_testbed::Rng;
 
-use crate::history::{Call, Record, RecordKind, Response, digest, stdout_sink};
-use crate::plans;
-use crate::process::{WorkerConfig, exit_when_stdin_closes};
+use crate::agents::history::{Call, Record, RecordKind, Response, digest, stdout_sink};
+use crate::agents::plans;
+use crate::agents::process::{WorkerConfig, run_as_worker};
+use crate::agents::recorder::Recorder;
 use crate::racer::Racer;
-use crate::recorder::Recorder;
-use crate::rng::Rng;
 
 #[test]
 #[ignore = "worker process, started by other tests"]
 fn runs_as_a_worker_process() {
-    let Some(config) = WorkerConfig::from_env() else {
-        return;
-    };
-    exit_when_stdin_closes();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.unwrap().block_on(work(config));
+    run_as_worker(work);
 }
 
 async fn work(config: WorkerConfig) {
-    let address = Address::parse(&config.database).unwrap();
-    let engine = Engine::open(&address, Default::default()).await;
-    let engine = engine.unwrap_or_else(|error| panic!("{error} ({})", error.hint()));
+    let engine = config.open(Default::default()).await;
     let sink = stdout_sink();
     sink(Record {
         agent: config.name.clone(),

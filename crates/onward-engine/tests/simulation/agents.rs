@@ -15,11 +15,11 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::{PlanId, PlanStatus, StepId, StepStatus};
 use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::submit::Submission;
+use onward_testbed::Rng;
 
 use crate::model::{Model, Plan, Step};
 use crate::request::{Operation, Request};
 use crate::response::{PlanKey, Response};
-use crate::rng::Rng;
 
 /// Maximum number of plans per seed.
 const MAX_PLANS: usize = 4;

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_engine::environment::Environment;
-
-use crate::rng::Rng;
+use onward_testbed::Rng;
 
 /// Start time of every run: 2026-07-28 08:00 UTC.
 const START_MILLIS: i64 = 1_785_225_600_000;
@@ -59,12 +58,6 @@ impl Environment for SimulatedEnvironment {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        self.with(|state| {
-            for chunk in bytes.chunks_mut(8) {
-                let random = state.rng.next_u64().to_le_bytes();
-                let length = chunk.len();
-                chunk.copy_from_slice(&random[..length]);
-            }
-        });
+        self.with(|state| state.rng.fill(bytes));
     }
 }

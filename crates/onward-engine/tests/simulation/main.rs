@@ -33,12 +33,12 @@ mod races;
 mod reads;
 mod request;
 mod response;
-mod rng;
 mod rows;
 mod scenario;
 
 use coverage::Coverage;
-use harness::{Backend, Harness};
+use harness::Harness;
+use onward_testbed::Backend;
 use scenario::Scenario;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use onward_core::watcher::Watcher;
 use onward_core::{StepStatus, Timestamp};
 use onward_engine::environment::Environment;
+use onward_testbed::Rng;
 
 use crate::agents::Agents;
 use crate::coverage::Coverage;
@@ -14,7 +15,6 @@ use crate::model::{Model, Plan};
 use crate::reads;
 use crate::request::{Operation, Request, caller};
 use crate::response::Response;
-use crate::rng::Rng;
 use crate::rows::Rows;
 
 /// Number of recent requests in a failure message.

@@ -12,30 +12,29 @@
 )]
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use onward_testbed::TestDir;
 
 /// Number of runs of each process.
 const ROUNDS: usize = 300;
 
 /// A temporary directory with a database and two working directories.
-struct TestDir(PathBuf);
+struct Directories(TestDir);
 
-impl TestDir {
+impl Directories {
     fn create() -> Self {
-        let name = format!("onward-bench-hook-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        for dir in ["plain", "checkout"] {
-            std::fs::create_dir_all(folder.join(dir)).expect("directory created");
-        }
-        std::fs::write(folder.join("checkout/a.txt"), "a").expect("file written");
+        let dir = TestDir::new("bench-hook");
+        std::fs::create_dir(dir.join("plain")).expect("directory created");
+        dir.write("checkout/a.txt", "a");
         let git = Command::new("git")
             .args(["init", "-q"])
-            .current_dir(folder.join("checkout"))
+            .current_dir(dir.join("checkout"))
             .status();
         assert!(git.expect("git is installed").success(), "git init failed");
-        Self(folder)
+        Self(dir)
     }
 
     fn hook(&self, event: &str, folder: &str, number: usize) -> Duration {
@@ -52,13 +51,6 @@ impl TestDir {
             .current_dir(self.0.join(folder))
             .env("ONWARD_DATABASE", self.0.join("onward.db"));
         timed(&mut command, &payload)
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        // Errors are ignored: everything is in the system's temporary directory.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -83,7 +75,7 @@ fn timed(command: &mut Command, input: &str) -> Duration {
 fn main() {
     let bench = std::env::args().any(|argument| argument == "--bench");
     let rounds = if bench { ROUNDS } else { 1 };
-    let dir = TestDir::create();
+    let dir = Directories::create();
     let no_op = Path::new("/bin/true");
     let mut rows: Vec<(&str, Vec<Duration>)> = [
         "a process that does nothing",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::floor::Floor;
-use crate::http::Server;
+use crate::http::{self, HttpClient};
 use crate::report::print_row;
 use crate::samples::{Samples, cpu};
 use crate::stdio::{Client, StdioClient};
@@ -30,8 +30,14 @@ pub(crate) fn stdio(folder: &Path, duration: Duration, floor: Option<Floor>) {
 }
 
 pub(crate) fn http(folder: &Path, duration: Duration, floor: Option<Floor>) {
-    let server = Server::start(&folder.join("http.db"));
-    measure("HTTP", &mut server.connect(), server.id(), duration, floor);
+    let server = http::start(&folder.join("http.db"));
+    measure(
+        "HTTP",
+        &mut HttpClient::connect(&server),
+        server.id(),
+        duration,
+        floor,
+    );
 }
 
 fn measure(

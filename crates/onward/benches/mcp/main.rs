@@ -24,9 +24,10 @@ mod samples;
 mod start;
 mod stdio;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
+
+use onward_testbed::{Program, TestDir};
 
 /// Command-line arguments.
 struct Args {
@@ -53,21 +54,18 @@ fn parse_args() -> Args {
     args
 }
 
-/// A command for the measured binary with this database file.
-fn onward(file: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
-    command.arg("--database").arg(file);
-    command
+/// The measured binary with this database file.
+fn onward(file: &Path) -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_onward"), "bench");
+    program.with_database(file.display().to_string())
 }
 
 fn main() {
     let args = parse_args();
-    let folder = std::env::temp_dir().join(format!("onward-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("directory created");
-    let dir = TempDir(folder);
+    let dir = TestDir::new("bench");
     let selected = |what: &str| args.only.as_deref().is_none_or(|only| only == what);
     let duration = Duration::from_secs_f64(args.seconds);
-    println!("{}", floor::sync_time(&dir.0));
+    println!("{}", floor::sync_time(dir.path()));
     report::print_heading();
     let floor = if selected("calls") {
         floor::measure(args.seconds)
@@ -75,26 +73,16 @@ fn main() {
         None
     };
     if selected("calls") {
-        drive::stdio(&dir.0, duration, floor);
-        drive::http(&dir.0, duration, floor);
+        drive::stdio(dir.path(), duration, floor);
+        drive::http(dir.path(), duration, floor);
     }
     if selected("processes") {
-        processes::measure(&dir.0, duration);
+        processes::measure(dir.path(), duration);
     }
     if selected("start") {
-        start::measure(&dir.0);
+        start::measure(dir.path());
     }
     if selected("memory") {
-        memory::measure(&dir.0);
-    }
-}
-
-/// The temporary directory of this run, deleted on drop.
-struct TempDir(PathBuf);
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        // Errors are ignored: everything is in the system's temporary directory.
-        drop(std::fs::remove_dir_all(&self.0));
+        memory::measure(dir.path());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::drive::{self, Mode};
-use crate::http::Server;
+use crate::http::{self, HttpClient};
 use crate::stdio::{Client, StdioClient};
 
 const STREAMS: usize = 1_000;
@@ -22,13 +22,13 @@ pub(crate) fn measure(folder: &Path) {
         resident(stdio.id())
     );
     drop(stdio);
-    let server = Server::start(&file);
-    let mut client = server.connect();
+    let server = http::start(&file);
+    let mut client = HttpClient::connect(&server);
     client.call("ping", json!({}));
     println!("onward serve, idle: {:.1} MB", resident(server.id()));
     let mut streams = Vec::with_capacity(STREAMS);
     for _ in 0..STREAMS {
-        let mut stream = server.connect();
+        let mut stream = HttpClient::connect(&server);
         stream.subscribe();
         streams.push(stream);
     }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use onward_testbed::Program;
 use serde_json::{Value, json};
 
 /// An MCP client.
@@ -21,6 +22,7 @@ pub(crate) fn structured_result(mut response: Value) -> Value {
 
 /// A running `onward mcp`.
 pub(crate) struct StdioClient {
+    _program: Program,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -30,14 +32,15 @@ pub(crate) struct StdioClient {
 
 impl StdioClient {
     pub(crate) fn start(file: &Path) -> Self {
-        let mut command = crate::onward(file);
-        let mut child = command
-            .arg("mcp")
+        let program = crate::onward(file);
+        let mut child = program
+            .command(&["mcp"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("server started");
         let mut client = Self {
+            _program: program,
             input: child.stdin.take().expect("stdin is piped"),
             output: BufReader::new(child.stdout.take().expect("stdout is piped")),
             child,

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use onward_engine::Address;
+use onward_testbed::{Connection, TestDir};
 
 /// Command-line arguments.
 struct Args {
@@ -57,13 +58,8 @@ fn parse_args() -> Args {
 fn main() {
     let args = parse_args();
     println!("page                                        p50 ms     p99 ms     max ms      bytes");
-    let name = format!("onward-pages-{}.db", std::process::id());
-    let file = args.folder.join(name);
-    measure("SQLite", &Address::File(file.clone()), &args);
-    for suffix in ["", "-wal", "-shm"] {
-        // No other process uses the file.
-        drop(std::fs::remove_file(format!("{}{suffix}", file.display())));
-    }
+    let dir = TestDir::create_in(&args.folder, "pages");
+    measure("SQLite", &Address::File(dir.join("onward.db")), &args);
     if let Some(url) = &args.postgres {
         measure("PostgreSQL", &Address::Server(url.clone()), &args);
     }
@@ -78,8 +74,8 @@ fn measure(database: &str, address: &Address, args: &Args) {
         args.steps,
         began.elapsed().as_secs_f64()
     );
-    let server = http::Server::start(address);
-    let mut client = server.connect();
+    let server = http::start(address);
+    let mut client = Connection::open(&server.url);
     let plan = format!("/plans/{long_plan}");
     let middle = args.steps / 2;
     let pages = [
@@ -108,13 +104,13 @@ fn measure(database: &str, address: &Address, args: &Args) {
         (format!("{plan}?tab=audit"), "long plan, audit trail"),
     ];
     // The first request after the start, with cold caches.
-    let (took, bytes) = client.get("/plans");
+    let (took, bytes) = http::get(&mut client, "/plans");
     report("all plans, first request", &mut [took], bytes);
     let mut durations: Vec<Vec<Duration>> = vec![Vec::new(); pages.len()];
     let mut sizes = vec![0; pages.len()];
     for _ in 0..args.rounds {
         for (index, (page, _)) in pages.iter().enumerate() {
-            let (took, bytes) = client.get(page);
+            let (took, bytes) = http::get(&mut client, page);
             durations[index].push(took);
             sizes[index] = bytes;
         }

@@ -16,70 +16,24 @@
 mod api;
 mod conversation;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use conversation::Conversation;
+use onward_testbed::Program;
 
 /// Number of requests of each kind.
 const ROUNDS: usize = 400;
 /// Length of a conversation, in bytes.
 const CONVERSATION_BYTES: usize = 200_000;
 
-/// A running proxy with a temporary database.
-struct Proxy {
-    child: Child,
-    address: String,
-    folder: PathBuf,
-}
-
-impl Proxy {
-    fn start(upstream: &str) -> Self {
-        let name = format!("onward-bench-proxy-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).expect("directory created");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_onward"))
-            .args(["proxy", "--bind", "127.0.0.1:0", "--upstream", upstream])
-            .current_dir(&folder)
-            .env("ONWARD_DATABASE", folder.join("onward.db"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("proxy started");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout is piped"))
-            .read_line(&mut line)
-            .expect("proxy printed its address");
-        let address = line.trim_end().rsplit("http://").next();
-        let address = address.expect("line contains an address").to_owned();
-        Self {
-            child,
-            address,
-            folder,
-        }
-    }
-}
-
-impl Proxy {
-    /// CPU time used so far, in system ticks of 10 ms.
-    fn ticks(&self) -> u64 {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let stat = std::fs::read_to_string(path).unwrap_or_default();
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        let spent = fields.split_whitespace().skip(11).take(2);
-        spent.filter_map(|field| field.parse::<u64>().ok()).sum()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        // Errors are ignored: everything is in the system's temporary directory.
-        drop(self.child.kill());
-        drop(self.child.wait());
-        drop(std::fs::remove_dir_all(&self.folder));
-    }
+/// CPU time of a process so far, in system ticks of 10 ms.
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let spent = fields.split_whitespace().skip(11).take(2);
+    spent.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 /// A persistent connection, as agents use.
@@ -141,9 +95,10 @@ fn main() {
     let bench = std::env::args().any(|argument| argument == "--bench");
     let rounds = if bench { ROUNDS } else { 1 };
     let upstream = api::start();
-    let proxy = Proxy::start(&format!("http://{upstream}"));
+    let proxy = Program::new(env!("CARGO_BIN_EXE_onward"), "bench-proxy");
+    let proxy = proxy.proxy(&format!("http://{upstream}"));
     let mut direct = Connection::open(&upstream);
-    let mut proxied = Connection::open(&proxy.address);
+    let mut proxied = Connection::open(proxy.url.trim_start_matches("http://"));
     if bench {
         println!(
             "{:<34} {:>8} {:>8} {:>8} {:>8} {:>8}",
@@ -155,7 +110,7 @@ fn main() {
             let mut conversation = Conversation::new(api, streams, CONVERSATION_BYTES);
             let session = format!("{api}-{streams}");
             let mut latencies: [Vec<Latency>; 2] = Default::default();
-            let before = proxy.ticks();
+            let before = ticks(proxy.id());
             for round in 0..rounds {
                 let body = conversation.next();
                 // The order alternates as well.
@@ -168,7 +123,7 @@ fn main() {
                 }
             }
             if bench {
-                let ticks = proxy.ticks() - before;
+                let ticks = ticks(proxy.id()) - before;
                 report(api, streams, &latencies, ticks);
             }
         }

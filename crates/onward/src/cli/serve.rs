@@ -17,7 +17,7 @@ use super::{CHECK_LIMITS, Context};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::telemetry;
-use crate::web::Server;
+use crate::web::{NewMcpEndpoint, Server};
 
 /// Run the server: dashboard, MCP and API over HTTP
 ///
@@ -44,7 +44,7 @@ pub(super) struct Ready {
     pub(super) url: String,
 }
 
-pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
+pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint) -> Result {
     install_crypto_provider();
     let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_stderr_coloured())?;
     let (stop, stopped) = watch::channel(false);
@@ -53,7 +53,8 @@ pub(super) async fn run(args: &Serve, cx: &Context) -> Result {
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let bind = cx.config.serve.bind;
     let (listener, address) = bind_listener(bind).await?;
-    let server = Server::new(engine, caller, &cx.config, listener, stopped).await?;
+    let config = &cx.config;
+    let server = Server::new(engine, caller, config, listener, stopped, mcp_endpoint).await?;
     let url = format!("http://{address}");
     if cx.output.json {
         cx.output.print_json(&Ready { url: url.clone() })?;

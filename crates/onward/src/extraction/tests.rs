@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use onward_testbed::mock_server::{MockServer, Reply};
 use serde_json::{Map, Value, json};
 
 use super::{Extractor, Job, NOT_JSON, SYSTEM_PROMPT, SchemaValidator, TRUNCATED};
 use crate::config::{ApiKey, Extraction, Provider};
 use crate::model::ModelError;
 use crate::model::completion::CompletionClient;
-use crate::model::tests::{FakeServer, Reply};
+use crate::model::tests::{base_url, failure, rate_limited, serve};
 
 const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 
@@ -43,13 +44,13 @@ fn response(provider: Provider, text: &str) -> Value {
 }
 
 fn reply(provider: Provider, text: &str) -> Reply {
-    Reply::ok(&response(provider, text))
+    Reply::json(&response(provider, text))
 }
 
-fn extractor(provider: Provider, fake: &FakeServer) -> Extractor {
+fn extractor(provider: Provider, fake: &MockServer) -> Extractor {
     let config = Extraction {
         provider,
-        url: fake.url.clone(),
+        url: base_url(fake),
         model: "m".to_owned(),
         timeout_seconds: 1,
         api_key: Some(ApiKey::new("sk-secret")),
@@ -67,7 +68,7 @@ async fn accepts_a_valid_answer() {
     for provider in BOTH {
         let fenced = format!("Here you are:\n```json\n{VALID}\n```");
         for text in [VALID, &fenced] {
-            let fake = FakeServer::start(vec![reply(provider, text)]).await;
+            let fake = serve(vec![reply(provider, text)]);
             let done = extractor(provider, &fake).extract(&job()).await;
             let (evaluation, model) = done.expect("model answers");
             assert_eq!(evaluation.data, json!({ "moons": ["Io", "Europa"] }));
@@ -76,22 +77,21 @@ async fn accepts_a_valid_answer() {
                 (0, "server-model")
             );
             let request = &fake.requests()[0];
-            let head = request.head.to_ascii_lowercase();
+            let body = request.json();
             let (path, key, system) = match provider {
                 Provider::OpenAi => (
                     "/v1/chat/completions",
-                    "authorization: bearer sk-secret",
-                    &request.body["messages"][0]["content"],
+                    ("authorization", "Bearer sk-secret"),
+                    &body["messages"][0]["content"],
                 ),
-                Provider::Anthropic => (
-                    "/v1/messages",
-                    "x-api-key: sk-secret",
-                    &request.body["system"],
-                ),
+                Provider::Anthropic => {
+                    ("/v1/messages", ("x-api-key", "sk-secret"), &body["system"])
+                }
             };
-            assert!(head.contains(path) && head.contains(key), "{head}");
+            assert_eq!(request.path, path);
+            assert_eq!(request.header(key.0), key.1);
             assert_eq!(system.as_str(), Some(SYSTEM_PROMPT));
-            let messages = request.body["messages"].as_array().expect("messages");
+            let messages = body["messages"].as_array().expect("messages");
             let prompt = messages.last().and_then(|last| last["content"].as_str());
             let prompt = prompt.expect("prompt is a text");
             assert!(prompt.contains("only moons"), "{prompt}");
@@ -110,11 +110,12 @@ async fn retries_an_invalid_answer_once() {
             "",
             r#"{"moons": ["I"#,
         ] {
-            let fake = FakeServer::start(vec![reply(provider, bad), reply(provider, VALID)]).await;
+            let fake = serve(vec![reply(provider, bad), reply(provider, VALID)]);
             let done = extractor(provider, &fake).extract(&job()).await;
             assert_eq!(done.expect("model answers").0.issues, [], "{bad}");
             let requests = fake.requests();
-            let messages = requests[1].body["messages"].as_array().expect("messages");
+            let body = requests[1].json();
+            let messages = body["messages"].as_array().expect("messages");
             let [.., answer, repair] = messages.as_slice() else {
                 panic!("{messages:?}");
             };
@@ -134,7 +135,7 @@ async fn retries_an_invalid_answer_once() {
 async fn returns_an_invalid_answer_with_its_issues() {
     for provider in BOTH {
         let wrong = r#"{"moons": "none"}"#;
-        let fake = FakeServer::start(vec![reply(provider, "{}"), reply(provider, wrong)]).await;
+        let fake = serve(vec![reply(provider, "{}"), reply(provider, wrong)]);
         let done = extractor(provider, &fake).extract(&job()).await;
         let (evaluation, _) = done.expect("model answers");
         assert_eq!(
@@ -146,12 +147,12 @@ async fn returns_an_invalid_answer_with_its_issues() {
         assert_eq!(fake.requests().len(), 2, "there is only one retry");
         // The retry fails: the first answer counts.
         let mut replies = vec![reply(provider, wrong)];
-        replies.extend((0..3).map(|_| Reply::status(500)));
-        let fake = FakeServer::start(replies).await;
+        replies.extend((0..3).map(|_| failure(500)));
+        let fake = serve(replies);
         let done = extractor(provider, &fake).extract(&job()).await;
         assert_eq!(done.expect("model answers").0.issues[0].path, "/moons");
         let text = reply(provider, "no JSON at all");
-        let fake = FakeServer::start(vec![text, reply(provider, "still none")]).await;
+        let fake = serve(vec![text, reply(provider, "still none")]);
         let done = extractor(provider, &fake).extract(&job()).await;
         let (evaluation, _) = done.expect("model answers");
         assert_eq!(evaluation.data, Value::Null);
@@ -168,7 +169,7 @@ async fn reports_a_truncated_answer() {
             Provider::OpenAi => cut["choices"][0]["finish_reason"] = json!("length"),
             Provider::Anthropic => cut["stop_reason"] = json!("max_tokens"),
         }
-        let fake = FakeServer::start(vec![Reply::ok(&cut), Reply::ok(&cut)]).await;
+        let fake = serve(vec![Reply::json(&cut), Reply::json(&cut)]);
         let done = extractor(provider, &fake).extract(&job()).await;
         let (evaluation, _) = done.expect("model answers");
         assert_eq!(evaluation.issues[0].message, TRUNCATED);
@@ -179,29 +180,29 @@ async fn reports_a_truncated_answer() {
 async fn retries_temporary_failures_and_then_reports_them() {
     for provider in BOTH {
         for failure in [
-            Reply::With(429, "retry-after: 0\r\n", "{}".to_owned()),
-            Reply::Silence,
-            Reply::Half(response(provider, VALID).to_string()),
-            Reply::status(529),
+            rate_limited(),
+            Reply::never(),
+            Reply::truncated(&response(provider, VALID).to_string()),
+            failure(529),
         ] {
-            let fake = FakeServer::start(vec![failure, reply(provider, VALID)]).await;
+            let fake = serve(vec![failure, reply(provider, VALID)]);
             let done = extractor(provider, &fake).extract(&job()).await;
             assert_eq!(done.expect("model answers").0.issues, []);
         }
-        let fake = FakeServer::start((0..9).map(|_| Reply::status(500)).collect()).await;
+        let fake = serve((0..9).map(|_| failure(500)).collect());
         let error = extractor(provider, &fake).extract(&job()).await;
         assert!(
             matches!(error, Err(ModelError::Unavailable(_))),
             "{error:?}"
         );
         assert_eq!(fake.requests().len(), 3);
-        let fake = FakeServer::start(vec![Reply::status(413)]).await;
+        let fake = serve(vec![failure(413)]);
         let rejected = extractor(provider, &fake).extract(&job()).await;
         assert!(
             matches!(rejected, Err(ModelError::Rejected(_))),
             "{rejected:?}"
         );
-        let invalid = FakeServer::start(vec![Reply::ok(&json!({ "choices": [] }))]).await;
+        let invalid = serve(vec![Reply::json(&json!({ "choices": [] }))]);
         let error = extractor(provider, &invalid).extract(&job()).await;
         assert!(
             matches!(error, Err(ModelError::Unavailable(_))),

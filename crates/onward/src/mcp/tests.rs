@@ -18,6 +18,7 @@ use onward_core::Role;
 use onward_core::role::TenantPolicy;
 use onward_engine::engine::Settings;
 use onward_engine::{Address, Caller, Engine};
+use onward_testbed::TestDir;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
     ElicitResult, ElicitationAction, ErrorData, Implementation, ProtocolVersion,
@@ -88,7 +89,7 @@ impl ClientHandler for SamplingClient {
 #[tokio::test]
 async fn extracts_with_the_clients_model_if_none_is_configured() {
     let dir = TestDir::new("sampling");
-    let engine = dir.engine().await;
+    let engine = open(&dir).await;
     for lifecycle in eras() {
         for (answers, valid, count) in [
             (vec![r#"{"moons": COUNT}"#], true, Some(1)),
@@ -139,28 +140,10 @@ async fn extracts_with_the_clients_model_if_none_is_configured() {
     engine.close().await;
 }
 
-/// A temporary directory, deleted when the test ends.
-struct TestDir(std::path::PathBuf);
-
-impl TestDir {
-    fn new(test: &str) -> Self {
-        let name = format!("onward-mcp-{test}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        drop(std::fs::remove_dir_all(&path));
-        Self(path)
-    }
-
-    async fn engine(&self) -> Engine {
-        let address = Address::File(self.0.join("a.db"));
-        let engine = Engine::open(&address, Settings::default()).await;
-        engine.expect("database opens")
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
+async fn open(dir: &TestDir) -> Engine {
+    let address = Address::File(dir.join("a.db"));
+    let engine = Engine::open(&address, Settings::default()).await;
+    engine.expect("database opens")
 }
 
 fn viewer() -> Caller {
@@ -271,7 +254,7 @@ fn eras() -> [ClientLifecycleMode; 2] {
 #[tokio::test]
 async fn shows_no_form_to_an_agent_unless_its_tenant_allows_it() {
     let dir = TestDir::new("forms");
-    let engine = dir.engine().await;
+    let engine = open(&dir).await;
     for lifecycle in eras() {
         for (role, allowed, expected) in [
             (Role::Owner, false, 1),
@@ -301,7 +284,7 @@ async fn shows_no_form_to_an_agent_unless_its_tenant_allows_it() {
 #[tokio::test]
 async fn rejects_unauthenticated_requests() {
     let dir = TestDir::new("unauthenticated");
-    let engine = dir.engine().await;
+    let engine = open(&dir).await;
     let [lifecycle, _] = eras();
     let client = connect(&engine, None, FormClient::default(), lifecycle).await;
     let call = client.call_tool(CallToolRequestParams::new("ping")).await;
@@ -313,7 +296,7 @@ async fn rejects_unauthenticated_requests() {
 #[tokio::test]
 async fn a_viewer_may_only_read() {
     let dir = TestDir::new("viewer");
-    let engine = dir.engine().await;
+    let engine = open(&dir).await;
     let [lifecycle, _] = eras();
     let client = connect(&engine, Some(viewer()), FormClient::default(), lifecycle).await;
     call(&client, "list_active_plans", json!({})).await;

@@ -10,6 +10,7 @@
 use onward_core::Code;
 use onward_engine::engine::Settings;
 use onward_engine::{Address, Caller, Engine};
+use onward_testbed::TestDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,8 +44,8 @@ static PANICS: Tool = Tool::from_spec::<Panics>();
 
 #[tokio::test]
 async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
-    let file = format!("onward-panics-{}.db", std::process::id());
-    let file = std::env::temp_dir().join(file);
+    let dir = TestDir::new("panics");
+    let file = dir.join("onward.db");
     let engine = Engine::open(&Address::File(file.clone()), Settings::default()).await;
     let engine = engine.expect("database opens");
     let context = ToolContext {
@@ -61,7 +62,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
     }
     in_flight::wait_until_idle().await;
     engine.clone().close().await;
-    let reopened = Engine::open(&Address::File(file.clone()), Settings::default()).await;
+    let reopened = Engine::open(&Address::File(file), Settings::default()).await;
     let reopened = reopened.expect("database opens");
     let calls = reopened
         .logged_requests(&caller, 10)
@@ -73,10 +74,4 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
         .collect();
     assert_eq!(logged, [("panics", true), ("panics", true)]);
     reopened.close().await;
-    for suffix in ["", "-wal", "-shm"] {
-        let mut path = file.clone().into_os_string();
-        path.push(suffix);
-        // Not every file exists.
-        drop(std::fs::remove_file(path));
-    }
 }

@@ -16,8 +16,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use onward_core::Code;
 use onward_engine::{Caller, Error};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -36,9 +38,30 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(8 * 60 * 60);
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_SESSIONS: usize = 5_000;
 
-/// The MCP endpoint.
+/// Responds to a request with the SDK's transport.
+pub(crate) type Endpoint = Box<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// Creates an [`Endpoint`]: [`endpoint`] for one type of handler.
+pub(crate) type NewEndpoint =
+    fn(Setup, Arc<LocalSessionManager>, StreamableHttpServerConfig) -> Endpoint;
+
+/// An endpoint with a handler that extends or replaces [`Server`].
+pub(crate) fn endpoint<H: ServerHandler + From<Server>>(
+    setup: Setup,
+    sessions: Arc<LocalSessionManager>,
+    config: StreamableHttpServerConfig,
+) -> Endpoint {
+    let handler = move || Ok(H::from(Server::new(setup.clone())));
+    let service = StreamableHttpService::new(handler, sessions, config);
+    Box::new(move |request| {
+        let service = service.clone();
+        Box::pin(async move { service.handle(request).await.map(Body::new) })
+    })
+}
+
+/// MCP over HTTP: the endpoint and its sessions.
 pub(super) struct McpService {
-    service: StreamableHttpService<Server, LocalSessionManager>,
+    endpoint: Endpoint,
     sessions: Arc<LocalSessionManager>,
     owners: Mutex<HashMap<String, Owner>>,
     cancel: Box<dyn Fn() + Send + Sync>,
@@ -66,6 +89,7 @@ impl McpService {
         forms: Forms,
         body: usize,
         closing: tokio::sync::watch::Receiver<bool>,
+        new_endpoint: NewEndpoint,
     ) -> Self {
         let setup = Setup {
             tool_context: context,
@@ -86,11 +110,7 @@ impl McpService {
             .with_max_request_body_bytes(body);
         let cancel = config.cancellation_token.clone();
         Self {
-            service: StreamableHttpService::new(
-                move || Ok(Server::new(setup.clone())),
-                Arc::clone(&sessions),
-                config,
-            ),
+            endpoint: new_endpoint(setup, Arc::clone(&sessions), config),
             sessions,
             owners: Mutex::default(),
             cancel: Box::new(move || cancel.cancel()),
@@ -190,8 +210,7 @@ pub(super) async fn handle(State(site): State<Arc<Site>>, request: Request) -> R
     }
     let has_session = request.headers().contains_key(SESSION);
     let headers = request.headers().clone();
-    let response = site.mcp.service.handle(request).await;
-    let mut response = response.map(Body::new);
+    let mut response = (site.mcp.endpoint)(request).await;
     if is_stream(response.headers()) {
         let revoked = access_revoked(Arc::clone(&site), headers, owner.clone());
         response =

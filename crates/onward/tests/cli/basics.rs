@@ -1,22 +1,8 @@
 //! Help, version, and usage errors.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-struct Run {
-    stdout: String,
-    stderr: String,
-    code: Option<i32>,
-}
-
-impl From<Output> for Run {
-    fn from(output: Output) -> Self {
-        Self {
-            stdout: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
-            code: output.status.code(),
-        }
-    }
-}
+use onward_testbed::Run;
 
 fn binary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_onward"))

@@ -42,7 +42,7 @@ fn failed_checks(fixture: &Fixture, command: &str) -> (Vec<[String; 3]>, Option<
 fn with_changed_copy(test: &str, change: impl FnOnce(&mut Vec<u8>)) -> Fixture {
     let fixture = Fixture::empty(test).with_plans();
     assert_eq!(exit_code(&fixture, "onward backup copy.db"), Some(0));
-    let path = fixture.folder.join("copy.db");
+    let path = fixture.dir.join("copy.db");
     let mut bytes = std::fs::read(&path).expect("the copy exists");
     change(&mut bytes);
     std::fs::write(&path, bytes).expect("the copy is writable");
@@ -92,7 +92,7 @@ fn doctor_finds_a_damaged_search_index_and_reindex_repairs_it() {
         failed_checks(&fixture, "onward doctor"),
         (Vec::new(), Some(0))
     );
-    let database = rusqlite::Connection::open(fixture.folder.join("onward.db"));
+    let database = rusqlite::Connection::open(fixture.dir.join("onward.db"));
     let deleted = database
         .expect("the database opens")
         .execute(DAMAGE, [])

@@ -5,9 +5,8 @@
 //! the same in every run. Plan ids come from the seeded generator and are always the same. Step ids
 //! contain the time, so the scripts refer to them by name.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
@@ -22,14 +21,15 @@ use onward_engine::research::{NewArtifact, NewOutput};
 use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::submit::Submission;
 use onward_engine::{Address, Caller, Engine};
+use onward_testbed::{Rng, TestDir};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// The directory and database of one test, removed at its end, and the names of its ids.
+/// The directory and database of one test, and the names of its ids.
 pub(crate) struct Fixture {
-    pub(crate) folder: PathBuf,
+    pub(crate) dir: TestDir,
     /// The value of `ONWARD_DATABASE`.
     pub(crate) database: String,
     /// Names in scripts, and the ids that they stand for.
@@ -39,12 +39,10 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// An empty directory; the SQLite file does not exist yet.
     pub(crate) fn empty(test: &str) -> Self {
-        let name = format!("cli-{test}-{}", std::process::id());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(folder.join("home")).expect("the directory is created");
+        let dir = TestDir::new(&format!("cli-{test}"));
+        std::fs::create_dir(dir.join("home")).expect("the directory is created");
         Self {
-            folder,
+            dir,
             database: "onward.db".to_owned(),
             names: Vec::new(),
         }
@@ -65,7 +63,7 @@ impl Fixture {
         let address = if self.is_server() {
             Address::Server(self.database.clone())
         } else {
-            Address::File(self.folder.join(&self.database))
+            Address::File(self.dir.join(&self.database))
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -76,17 +74,10 @@ impl Fixture {
     }
 }
 
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        // A directory that cannot be removed stays in the build directory.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// A clock that the test sets, and a seeded random generator.
 struct FixedEnvironment {
     clock: AtomicI64,
-    counter: AtomicU64,
+    rng: Mutex<Rng>,
 }
 
 impl Environment for FixedEnvironment {
@@ -95,14 +86,9 @@ impl Environment for FixedEnvironment {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        for byte in bytes {
-            // SplitMix64.
-            let mut value = self.counter.fetch_add(1, Ordering::SeqCst);
-            value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            *byte = u8::try_from((value ^ (value >> 31)) & 0xff).unwrap_or(0);
-        }
+        let mut rng = self.rng.lock().unwrap();
+        // One number per byte, as in the ids of the golden files.
+        bytes.fill_with(|| rng.next_u64().to_le_bytes()[0]);
     }
 }
 
@@ -120,7 +106,7 @@ impl Builder {
         let start = SystemEnvironment.now().as_millis();
         let world = Arc::new(FixedEnvironment {
             clock: AtomicI64::new(start),
-            counter: AtomicU64::new(1),
+            rng: Mutex::default(),
         });
         let settings = Settings {
             environment: Arc::clone(&world) as Arc<dyn Environment>,

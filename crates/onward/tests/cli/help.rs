@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
+use onward_testbed::golden;
+
 /// The help of a command.
 fn help(path: &[String]) -> String {
     let run = Command::new(env!("CARGO_BIN_EXE_onward"))
@@ -77,15 +79,7 @@ fn the_help_of_every_command_matches_the_golden_file() {
     let mut text = String::new();
     collect(&mut Vec::new(), &mut text);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/help.txt");
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(path, text).expect("`help.txt` is writable");
-        return;
-    }
-    let golden = std::fs::read_to_string(path).expect("`help.txt` exists");
-    assert!(
-        text == golden,
-        "`help.txt` differs. To update it: ONWARD_BLESS=1 cargo test -p onward --test cli\n\n{text}"
-    );
+    golden::assert_matches(path, &text);
 }
 
 #[test]

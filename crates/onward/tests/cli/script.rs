@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use onward_testbed::Cluster;
+use onward_testbed::{Cluster, golden};
 
 use crate::fixture::Fixture;
 use crate::redact::redact;
@@ -31,10 +31,10 @@ pub(crate) fn shell(fixture: &Fixture, command: &str) -> Command {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", command])
-        .current_dir(&fixture.folder)
+        .current_dir(fixture.dir.path())
         .env_clear()
         .env("PATH", path)
-        .env("HOME", fixture.folder.join("home"))
+        .env("HOME", fixture.dir.join("home"))
         .env("USER", "alice")
         .env("ONWARD_DATABASE", &fixture.database)
         .stdin(Stdio::null());
@@ -79,7 +79,7 @@ fn normalize(fixture: &Fixture, bytes: &[u8], margin: &str) -> String {
     for (name, id) in &fixture.names {
         text = text.replace(id.as_str(), &format!("{{{name}}}"));
     }
-    let folder = fixture.folder.to_str().expect("the path is UTF-8");
+    let folder = fixture.dir.path().to_str().expect("the path is UTF-8");
     text = text.replace(folder, "{folder}");
     if fixture.is_server() {
         text = text.replace(&fixture.database, "{database}");
@@ -93,28 +93,8 @@ fn normalize(fixture: &Fixture, bytes: &[u8], margin: &str) -> String {
 
 #[track_caller]
 fn compare(name: &str, fixture: &Fixture) {
-    let bless = std::env::var_os("ONWARD_BLESS").is_some();
-    // SQLite writes the golden file; PostgreSQL must produce the same output.
-    compare_or(name, fixture, bless && !fixture.is_server());
-}
-
-#[track_caller]
-fn compare_or(name: &str, fixture: &Fixture, bless: bool) {
     let script = std::fs::read_to_string(path(name)).expect("the script exists");
-    let output = transcript(fixture, &script);
-    if bless {
-        std::fs::write(path(name), &output).expect("the script is writable");
-        return;
-    }
-    let difference = (1..)
-        .zip(output.lines())
-        .zip(script.lines().map(Some).chain(std::iter::repeat(None)))
-        .find(|((_, output), script)| Some(*output) != *script);
-    assert!(
-        output == script,
-        "`{name}.txt` differs; first line: {difference:#?}\n\
-         To update it: ONWARD_BLESS=1 cargo test -p onward --test cli\n\n{output}"
-    );
+    golden::assert_matches(path(name), &transcript(fixture, &script));
 }
 
 #[track_caller]
@@ -124,6 +104,10 @@ fn on_sqlite(name: &str) {
 
 #[track_caller]
 fn on_postgres(name: &str) {
+    // SQLite writes the golden file; PostgreSQL must produce the same output.
+    if golden::is_blessing() {
+        return;
+    }
     let fixture = Fixture::empty(&format!("{name}-postgres"));
     compare(name, &fixture.on(Cluster::shared().database()).with_plans());
 }
@@ -241,8 +225,7 @@ fn reports_unusable_databases() {
 #[test]
 fn maintains_a_postgres_database() {
     let fixture = Fixture::empty("postgres").on(Cluster::shared().database());
-    let bless = std::env::var_os("ONWARD_BLESS").is_some();
-    compare_or("postgres", &fixture.with_plans(), bless);
+    compare("postgres", &fixture.with_plans());
 }
 
 #[test]

@@ -12,10 +12,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 fn command(fixture: &Fixture, program: &str) -> Command {
     let mut command = Command::new(program);
     command
-        .current_dir(&fixture.folder)
+        .current_dir(fixture.dir.path())
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", fixture.folder.join("home"))
+        .env("HOME", fixture.dir.join("home"))
         .env("TERM", "xterm-256color")
         .env("ONWARD_DATABASE", &fixture.database)
         .env("ONWARD", env!("CARGO_BIN_EXE_onward"));
@@ -196,7 +196,7 @@ impl Screen {
         self.wait_for("\u{1b}[?1049l");
         self.wait_for("over");
         let read = |name: &str| {
-            std::fs::read_to_string(fixture.folder.join(name)).expect("the shell wrote the file")
+            std::fs::read_to_string(fixture.dir.join(name)).expect("the shell wrote the file")
         };
         assert_eq!(read("code").trim(), format!("code {code}"));
         assert_eq!(
@@ -236,7 +236,7 @@ fn restores_the_terminal_after_every_kind_of_exit() {
         match *end {
             "ctrl-c" => screen.press("\u{3}"),
             name => {
-                let pid = std::fs::read_to_string(fixture.folder.join("pid"))
+                let pid = std::fs::read_to_string(fixture.dir.join("pid"))
                     .expect("the shell wrote the file");
                 signal(&pid, name);
             }

@@ -3,7 +3,7 @@
 use onward_testbed::Cluster;
 use serde_json::{Value, json};
 
-use crate::harness::Harness;
+use crate::harness::{Harness, is_denied};
 
 fn turns(harness: &Harness) -> usize {
     harness.session()["turns"].as_array().unwrap().len()
@@ -35,7 +35,7 @@ fn claude_code_task_notification_enables_tools_in_the_same_turn() {
     let harness = Harness::new("notification", "claude-code");
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    assert!(harness.send("before_tool").is_denied());
+    assert!(is_denied(&harness.send("before_tool")));
     harness.send("task_notification").assert_empty();
     harness.send("before_tool").assert_empty();
     assert_eq!(turns(&harness), 1);
@@ -61,7 +61,7 @@ fn polls_a_background_task(harness: &Harness, started: &str, task: &str) {
         harness.send("sleep_command");
     }
     assert_eq!(idle_steps(harness), 8, "the task has ended");
-    assert!(harness.send("before_tool").is_denied());
+    assert!(is_denied(&harness.send("before_tool")));
 }
 
 #[test]
@@ -235,12 +235,12 @@ fn cursor_call_without_reported_output_counts_as_idle_only_if_repeated() {
     }
     let call = last_call(&harness);
     assert_eq!(call["output"], onward_core::turn::OUTPUT_NOT_REPORTED);
-    assert!(!harness.send("before_tool").is_denied());
+    assert!(!is_denied(&harness.send("before_tool")));
     let is_denied = (0..20).any(|_| {
         let mut again: Value = serde_json::from_str(&harness.payload("read_file")).unwrap();
         again["tool_input"] = json!({ "file_path": "the same" });
         harness.send_payload(&again.to_string());
-        harness.send("before_tool").is_denied()
+        is_denied(&harness.send("before_tool"))
     });
     assert!(is_denied, "the same file is read again and again");
 }

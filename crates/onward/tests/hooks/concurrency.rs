@@ -3,7 +3,9 @@
 
 use std::process::Child;
 
-use crate::harness::{Harness, HookOutput};
+use onward_testbed::Run;
+
+use crate::harness::{Harness, is_denied};
 
 fn start_all(harness: &Harness, name: &str, count: usize) -> Vec<Child> {
     (0..count).map(|_| harness.start(name)).collect()
@@ -15,7 +17,7 @@ fn counts_all_concurrent_steps() {
     harness.send("prompt").assert_empty();
     let mut messages = 0;
     for hook in start_all(&harness, "idle", 16) {
-        let output = HookOutput::from(hook.wait_with_output().unwrap());
+        let output = Run::from(hook.wait_with_output().unwrap());
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
         messages += usize::from(!output.stdout.is_empty());
     }
@@ -34,12 +36,12 @@ fn rejects_all_concurrent_calls() {
     let harness = Harness::new("concurrent-calls", "claude-code");
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    let outputs: Vec<HookOutput> = start_all(&harness, "before_tool", 8)
+    let outputs: Vec<Run> = start_all(&harness, "before_tool", 8)
         .into_iter()
-        .map(|hook| HookOutput::from(hook.wait_with_output().unwrap()))
+        .map(|hook| Run::from(hook.wait_with_output().unwrap()))
         .collect();
-    assert!(outputs.iter().all(HookOutput::is_denied));
-    let is_stopped = |output: &&HookOutput| output.stdout.contains("\"continue\":false");
+    assert!(outputs.iter().all(is_denied));
+    let is_stopped = |output: &&Run| output.stdout.contains("\"continue\":false");
     assert_eq!(
         outputs.iter().filter(is_stopped).count(),
         6,
@@ -49,7 +51,7 @@ fn rejects_all_concurrent_calls() {
 
 /// The size of the write-ahead log.
 fn wal_size(harness: &Harness) -> u64 {
-    let wal = harness.folder.join("onward.db-wal");
+    let wal = harness.program.dir.join("onward.db-wal");
     std::fs::metadata(wal).map_or(0, |metadata| metadata.len())
 }
 

@@ -2,8 +2,9 @@
 
 use onward_core::turn::Progress;
 use onward_core::turn::escalation::{self, EscalationState, TextOnlyReason};
+use onward_testbed::Run;
 
-use crate::harness::{Harness, HookOutput};
+use crate::harness::{Harness, is_denied};
 
 #[test]
 fn never_escalates_while_outputs_are_new() {
@@ -20,7 +21,7 @@ fn ignores_echoed_rejections_and_enables_tools_after_an_answer() {
     let harness = Harness::new("echo", "claude-code");
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    assert!(harness.send("before_tool").is_denied());
+    assert!(is_denied(&harness.send("before_tool")));
     for _ in 0..3 {
         harness.send("denied_batch").assert_empty();
     }
@@ -36,7 +37,7 @@ fn judges_subagents_separately() {
     for _ in 0..8 {
         harness.send("subagent_idle");
     }
-    assert!(harness.send("subagent_before_tool").is_denied());
+    assert!(is_denied(&harness.send("subagent_before_tool")));
     harness.send("before_tool").assert_empty();
     harness.send("subagent_stop").assert_empty();
     harness.send("subagent_before_tool").assert_empty();
@@ -49,7 +50,7 @@ fn counts_single_calls_if_no_batch_is_reported() {
     for _ in 0..8 {
         harness.send("idle_single_call");
     }
-    assert!(harness.send("before_tool").is_denied());
+    assert!(is_denied(&harness.send("before_tool")));
 }
 
 #[test]
@@ -108,19 +109,19 @@ fn rejects_calls_after_the_step_limit() {
         harness.session()["turns"][0]["held"],
         TextOnlyReason::MaxSteps.as_str()
     );
-    assert!(harness.send("before_tool").is_denied());
+    assert!(is_denied(&harness.send("before_tool")));
 }
 
 #[test]
 fn skips_claude_code_hooks_that_cursor_runs() {
     let harness = Harness::new("run-by-cursor", "claude-code");
     harness.send("run_by_cursor").assert_empty();
-    assert!(!harness.folder.join("onward.db").exists());
+    assert!(!harness.program.dir.join("onward.db").exists());
 }
 
 /// Asserts that the hook printed nothing, or text for the model.
 #[track_caller]
-fn assert_empty_or_context(output: &HookOutput) {
+fn assert_empty_or_context(output: &Run) {
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     assert!(output.stdout.is_empty() || output.stdout.contains("additionalContext"));
 }

@@ -1,13 +1,15 @@
 //! Faults never block the agent: the hook exits with code 0, prints nothing on standard output and
 //! one line on standard error.
 
-use onward_testbed::Cluster;
+use std::process::Stdio;
 
-use crate::harness::{Harness, HookOutput, compare_golden};
+use onward_testbed::{Cluster, Run};
+
+use crate::harness::{Harness, compare_golden, is_denied};
 
 /// Asserts that the output reports a fault, and returns its line.
 #[track_caller]
-fn fault(output: &HookOutput) -> &str {
+fn fault(output: &Run) -> &str {
     assert_eq!(
         (output.code, output.stdout.as_str()),
         (Some(0), ""),
@@ -79,12 +81,17 @@ fn reports_an_invalid_configuration() {
 #[test]
 fn reports_an_unusable_database() {
     let harness = Harness::new("no-folder", "codex");
-    std::fs::write(harness.folder.join("file"), "not a directory").unwrap();
-    let inside = harness.folder.join("file/onward.db").display().to_string();
+    std::fs::write(harness.program.dir.join("file"), "not a directory").unwrap();
+    let inside = harness
+        .program
+        .dir
+        .join("file/onward.db")
+        .display()
+        .to_string();
     fault(&harness.with_database(inside).send("prompt"));
 
     let harness = Harness::new("no-database", "codex");
-    let letter = harness.folder.join("letter.txt");
+    let letter = harness.program.dir.join("letter.txt");
     std::fs::write(&letter, "Dear Sir or Madam, ".repeat(100)).unwrap();
     let letter = letter.display().to_string();
     let output = harness.with_database(letter.clone()).send("prompt");
@@ -99,7 +106,7 @@ fn reports_an_unusable_database() {
 fn times_out_on_a_locked_database() {
     let harness = Harness::new("locked", "codex");
     harness.send("prompt").assert_empty();
-    let lock = rusqlite::Connection::open(harness.folder.join("onward.db")).unwrap();
+    let lock = rusqlite::Connection::open(harness.program.dir.join("onward.db")).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     compare_golden("faults/timeout", fault(&harness.send("idle")));
     // A call that cannot be recorded is allowed.
@@ -111,9 +118,16 @@ fn times_out_on_a_locked_database() {
 #[test]
 fn times_out_if_standard_input_is_not_closed() {
     let harness = Harness::new("endless", "codex");
-    let mut child = harness.onward(&["hook", "codex"]).spawn().unwrap();
+    let mut child = harness
+        .program
+        .command(&["hook", "codex"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let stdin = child.stdin.take();
-    let output = HookOutput::from(child.wait_with_output().unwrap());
+    let output = Run::from(child.wait_with_output().unwrap());
     compare_golden("faults/timeout", fault(&output));
     drop(stdin);
 }
@@ -123,7 +137,7 @@ fn starts_over_if_the_stored_state_is_unreadable() {
     let harness = Harness::new("unreadable", "codex");
     harness.send("prompt").assert_empty();
     harness.send("idle").assert_empty();
-    let file = rusqlite::Connection::open(harness.folder.join("onward.db")).unwrap();
+    let file = rusqlite::Connection::open(harness.program.dir.join("onward.db")).unwrap();
     file.execute_batch("UPDATE session_agents SET state = 'x'")
         .unwrap();
     compare_golden("faults/unreadable_state", fault(&harness.send("idle")));
@@ -135,5 +149,5 @@ fn escalates_on_postgresql_as_on_sqlite() {
     let harness = Harness::new("server", "claude-code").with_database(Cluster::shared().database());
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
-    assert!(harness.send("before_tool").is_denied());
+    assert!(is_denied(&harness.send("before_tool")));
 }

@@ -1,113 +1,53 @@
 //! Test harness: a temporary directory with a database, and an agent that runs the hook there.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use onward_testbed::{Program, Run, golden};
 use serde_json::Value;
 
-/// A temporary directory for one test, deleted on drop.
+/// The binary, and an agent that runs its hook.
 pub(crate) struct Harness {
-    pub(crate) folder: PathBuf,
+    pub(crate) program: Program,
     agent: &'static str,
-    database: String,
-    /// Environment variables of the binary.
-    environment: Vec<(&'static str, String)>,
     payloads: AtomicU32,
     turn: AtomicU32,
 }
 
-/// The output of a process.
-#[derive(Debug)]
-pub(crate) struct HookOutput {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl From<Output> for HookOutput {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
-        Self {
-            code: output.status.code(),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        }
-    }
-}
-
-impl HookOutput {
-    /// Parses standard output, which must be one line of JSON.
-    pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
-        serde_json::from_str(&self.stdout).expect("the output is JSON")
-    }
-
-    /// Asserts success without output.
-    #[track_caller]
-    pub(crate) fn assert_empty(&self) {
-        assert_eq!(
-            (self.code, self.stdout.as_str(), self.stderr.as_str()),
-            (Some(0), "", "")
-        );
-    }
-
-    /// Whether the reply rejects the call.
-    pub(crate) fn is_denied(&self) -> bool {
-        self.stdout.contains("\"deny\"")
-    }
+/// Whether the reply rejects the call.
+pub(crate) fn is_denied(reply: &Run) -> bool {
+    reply.stdout.contains("\"deny\"")
 }
 
 impl Harness {
     pub(crate) fn new(test: &str, agent: &'static str) -> Self {
-        // Not in the build directory, which may be inside a checkout.
-        let name = format!("onward-hooks-{test}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(folder.join("home")).expect("create the home directory");
-        std::fs::create_dir_all(folder.join("work")).expect("create the work directory");
-        let database = folder.join("onward.db").display().to_string();
+        let program = Program::new(env!("CARGO_BIN_EXE_onward"), test).with_current_dir("work");
+        let home = program.dir.join("home");
+        std::fs::create_dir(&home).expect("create the home directory");
         Self {
-            folder,
+            program: program
+                .with_env("HOME", home.display())
+                .with_env("PATH", std::env::var("PATH").unwrap_or_default()),
             agent,
-            database,
-            environment: Vec::new(),
             payloads: AtomicU32::new(0),
             turn: AtomicU32::new(0),
         }
     }
 
     pub(crate) fn with_env(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.environment.push((name, value.to_string()));
+        self.program = self.program.with_env(name, value);
         self
     }
 
     pub(crate) fn with_database(mut self, database: String) -> Self {
-        self.database = database;
+        self.program = self.program.with_database(database);
         self
     }
 
     /// The agent's working directory.
-    pub(crate) fn work_dir(&self) -> PathBuf {
-        self.folder.join("work")
-    }
-
-    /// The binary, in the agent's working directory.
-    pub(crate) fn onward(&self, arguments: &[&str]) -> Command {
-        let mut onward = Command::new(env!("CARGO_BIN_EXE_onward"));
-        onward
-            .args(arguments)
-            .current_dir(self.work_dir())
-            .env_clear()
-            .env("PATH", std::env::var("PATH").unwrap_or_default())
-            .env("HOME", self.folder.join("home"))
-            .env("ONWARD_DATABASE", &self.database)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        onward
+    pub(crate) fn work_dir(&self) -> &Path {
+        self.program.current_dir()
     }
 
     /// Reads a fixture and fills in its placeholders.
@@ -136,40 +76,31 @@ impl Harness {
     }
 
     /// Sends the payload of a fixture to the hook.
-    pub(crate) fn send(&self, name: &str) -> HookOutput {
+    pub(crate) fn send(&self, name: &str) -> Run {
         let payload = self.payload(name);
         self.send_payload(&payload)
     }
 
     /// Sends a payload to the hook.
-    pub(crate) fn send_payload(&self, payload: &str) -> HookOutput {
+    pub(crate) fn send_payload(&self, payload: &str) -> Run {
         self.run(&["hook", self.agent], payload.as_bytes())
     }
 
     /// Starts the hook and writes the payload of a fixture, without waiting for the output.
     pub(crate) fn start(&self, name: &str) -> Child {
         let payload = self.payload(name);
-        let mut child = self.onward(&["hook", self.agent]).spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(payload.as_bytes()).unwrap();
-        child
+        self.program
+            .spawn(&["hook", self.agent], payload.as_bytes())
     }
 
     /// Runs the binary with the given standard input.
-    pub(crate) fn run(&self, arguments: &[&str], input: &[u8]) -> HookOutput {
-        let mut child = self.onward(arguments).spawn().expect("start the binary");
-        let mut stdin = child.stdin.take().expect("standard input is piped");
-        // The process may exit without reading its input.
-        let _ = stdin.write_all(input);
-        drop(stdin);
-        HookOutput::from(child.wait_with_output().expect("wait for the binary"))
+    pub(crate) fn run(&self, arguments: &[&str], input: &[u8]) -> Run {
+        self.program.run_with_input(arguments, input)
     }
 
     /// Runs the binary and parses its JSON output.
     pub(crate) fn run_json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(arguments, b"");
-        assert_eq!(output.code, Some(0), "{output:?}");
-        output.json()
+        self.program.run_json(arguments)
     }
 
     /// The first session, with its turns and calls.
@@ -180,34 +111,16 @@ impl Harness {
     }
 
     /// Sends idle steps, and returns the last output.
-    pub(crate) fn send_idle_steps(&self, steps: u32) -> HookOutput {
+    pub(crate) fn send_idle_steps(&self, steps: u32) -> Run {
         let outputs = (0..steps).map(|_| self.send("idle"));
         outputs.last().expect("at least one step")
     }
 }
 
-impl Drop for Harness {
-    fn drop(&mut self) {
-        // On failure, the directory remains in the system's temporary directory.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// Compares a text with `scripts/NAME.txt`, or writes the file if `ONWARD_BLESS` is set.
+/// Compares a text with `scripts/NAME.txt`.
 #[track_caller]
 pub(crate) fn compare_golden(name: &str, text: &str) {
-    let path = golden_path(name);
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).expect("create the golden directory");
-        std::fs::write(&path, text).expect("write the golden file");
-        return;
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == golden,
-        "`{name}.txt` differs; to update it: \
-         ONWARD_BLESS=1 cargo test -p onward --test hooks\n\n{text}"
-    );
+    golden::assert_matches(golden_path(name), text);
 }
 
 pub(crate) fn golden_path(name: &str) -> PathBuf {

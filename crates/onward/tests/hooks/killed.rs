@@ -40,7 +40,7 @@ struct Agent(Child);
 
 impl Agent {
     fn start(harness: &Harness) -> Self {
-        let hook = harness.onward(&[]);
+        let hook = harness.program.command(&[]);
         let mut agent = Command::new(std::env::current_exe().unwrap());
         agent
             .args(["--exact", "killed::agent_process"])

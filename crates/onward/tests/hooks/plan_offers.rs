@@ -12,7 +12,7 @@ fn create_plan(harness: &Harness) -> String {
     runtime.block_on(async {
         use onward_core::command::{CreatePlan, StepSpec};
         use onward_engine::{Address, Caller, Engine, engine::Settings};
-        let address = Address::File(harness.folder.join("onward.db"));
+        let address = Address::File(harness.program.dir.join("onward.db"));
         let engine = Engine::open(&address, Settings::default()).await.unwrap();
         let steps = vec![StepSpec::new(
             engine.new_step_id(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use onward_testbed::TestDir;
+
 pub(crate) const AGENTS: [&str; 6] = [
     "claude-code",
     "codex",
@@ -13,16 +15,14 @@ pub(crate) const AGENTS: [&str; 6] = [
     "opencode",
 ];
 
-/// A temporary home directory, deleted on drop.
-pub(crate) struct Home(PathBuf);
+/// A temporary home directory.
+pub(crate) struct Home(TestDir);
 
 impl Home {
     pub(crate) fn new(test: &str) -> Self {
-        let name = format!("onward-install-{test}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(folder.join("project")).expect("create the project directory");
-        Self(folder)
+        let dir = TestDir::new(test);
+        std::fs::create_dir(dir.join("project")).expect("create the project directory");
+        Self(dir)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -30,13 +30,11 @@ impl Home {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        self.0.write(name, text);
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        self.0.read(name)
     }
 
     pub(crate) fn json(&self, name: &str) -> serde_json::Value {
@@ -46,7 +44,7 @@ impl Home {
     /// All files, with their content.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
-        let mut folders = vec![self.0.clone()];
+        let mut folders = vec![self.0.path().to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
@@ -84,7 +82,7 @@ impl Home {
             .args(arguments)
             .current_dir(self.path("project"))
             .env_clear()
-            .env("HOME", &self.0)
+            .env("HOME", self.0.path())
             .output()
             .expect("start the binary")
     }
@@ -95,12 +93,5 @@ impl Home {
         let run = self.run(arguments);
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         run
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        // On failure, the directory remains in the system's temporary directory.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

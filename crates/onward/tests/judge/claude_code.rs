@@ -1,15 +1,16 @@
 //! Claude Code logs: steps, turns, subagents and background tasks.
 
+use onward_testbed::TestDir;
 use serde_json::{Value, json};
 
-use crate::harness::{Row, TestDir, fixture, judge, row};
+use crate::harness::{Row, file, fixture, judge, row, rows};
 
 const NAME: &str = "claude-code.jsonl";
 
 fn judged(args: &[&str]) -> Vec<Row> {
     let run = judge(&[args, &["--json", NAME]].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    run.rows()
+    rows(&run)
 }
 
 fn find(turn: &str, rows: &[Row]) -> Row {
@@ -67,10 +68,10 @@ fn skips_a_truncated_last_line_with_a_warning() {
     let whole = fixture(NAME);
     let last = whole.lines().next_back().expect("last line");
     let truncated = format!("{whole}{}", &last[..last.len() / 2]);
-    let path = dir.file("truncated.jsonl", truncated);
+    let path = file(&dir, "truncated.jsonl", truncated);
     let run = judge(&["--json", &path]);
     assert_eq!(run.code, Some(0));
-    assert_eq!(run.rows().len(), 6);
+    assert_eq!(rows(&run).len(), 6);
     let number = whole.lines().count() + 1;
     assert!(
         run.stderr
@@ -85,7 +86,7 @@ fn rejects_an_invalid_line_before_the_last() {
     let dir = TestDir::new("broken");
     let mut lines: Vec<_> = fixture(NAME).lines().map(str::to_owned).collect();
     lines[4].truncate(20);
-    let path = dir.file("broken.jsonl", lines.join("\n"));
+    let path = file(&dir, "broken.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
     assert_eq!(run.code, Some(1));
     assert!(
@@ -126,10 +127,10 @@ fn result(number: usize, content: &str) -> Value {
 
 fn judged_log(test: &str, text: &str) -> Vec<(u64, Option<u64>)> {
     let dir = TestDir::new(test);
-    let path = dir.file("session.jsonl", text);
+    let path = file(&dir, "session.jsonl", text);
     let run = judge(&["--json", "--rule", "plain", &path]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let rows = run.rows().into_iter();
+    let rows = rows(&run).into_iter();
     rows.map(|(_, steps, stalled_at)| (steps, stalled_at))
         .collect()
 }
@@ -187,8 +188,8 @@ fn waiting(notification: Option<&str>) -> String {
 fn waits_for_a_background_command_by_the_clock_until_it_ends() {
     let judged = |test: &str, text: &str| {
         let dir = TestDir::new(test);
-        let path = dir.file("session.jsonl", text);
-        judge(&["--json", &path]).rows()[0].2
+        let path = file(&dir, "session.jsonl", text);
+        rows(&judge(&["--json", &path]))[0].2
     };
     assert_eq!(judged("waits", &waiting(None)), None);
     let ended = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n\
@@ -217,8 +218,8 @@ fn detects_a_loop_despite_an_old_background_server() {
         // The first call returns immediately.
         lines[1]["timestamp"] = lines[0]["timestamp"].clone();
         let dir = TestDir::new(test);
-        let path = dir.file("session.jsonl", log(&lines));
-        judge(&["--json", &path]).rows()[0].2
+        let path = file(&dir, "session.jsonl", log(&lines));
+        rows(&judge(&["--json", &path]))[0].2
     };
     assert_eq!(judged("soon", 5), None, "the agent may be waiting for it");
     // The first result, short and new, counts half.
@@ -238,8 +239,8 @@ fn detects_a_background_command_that_is_started_repeatedly() {
         })
         .collect();
     let dir = TestDir::new("restarts");
-    let path = dir.file("session.jsonl", log(&lines));
-    assert_eq!(judge(&["--json", &path]).rows()[0].2, Some(8));
+    let path = file(&dir, "session.jsonl", log(&lines));
+    assert_eq!(rows(&judge(&["--json", &path]))[0].2, Some(8));
 }
 
 #[test]

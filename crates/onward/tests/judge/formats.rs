@@ -4,8 +4,9 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use onward_testbed::TestDir;
 
-use crate::harness::{Row, TestDir, fixture, judge, row};
+use crate::harness::{Row, file, fixture, judge, row, rows};
 
 const FORMATS: [(&str, &str); 5] = [
     ("turns", "turns.jsonl"),
@@ -18,24 +19,24 @@ const FORMATS: [(&str, &str); 5] = [
 /// The turns of a file with a neutral name; the ids without that name.
 fn anonymous(test: &str, bytes: &[u8], args: &[&str]) -> Vec<Row> {
     let dir = TestDir::new(test);
-    let path = dir.file("session", bytes);
+    let path = file(&dir, "session", bytes);
     let run = judge(&[args, &["--json", path.as_str()]].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let cut = |(id, steps, at): Row| (id.replace(&path, ""), steps, at);
-    run.rows().into_iter().map(cut).collect()
+    rows(&run).into_iter().map(cut).collect()
 }
 
 fn named(name: &str) -> Vec<Row> {
     let run = judge(&["--json", name]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let cut = |(id, steps, at): Row| (id.replace(name, ""), steps, at);
-    run.rows().into_iter().map(cut).collect()
+    rows(&run).into_iter().map(cut).collect()
 }
 
 #[test]
 fn reads_turns_with_their_ids() {
     assert_eq!(
-        judge(&["--json", "turns.jsonl"]).rows(),
+        rows(&judge(&["--json", "turns.jsonl"])),
         [
             row("harbour/true", 12, Some(7)),
             row("harbour/reading", 10, None),
@@ -75,12 +76,12 @@ fn counts_waiting_for_a_background_task_half_without_timestamps() {
 #[test]
 fn reads_a_swe_agent_run_as_one_turn() {
     assert_eq!(
-        judge(&["--json", "swe-agent.traj"]).rows(),
+        rows(&judge(&["--json", "swe-agent.traj"])),
         [row("swe-agent.traj", 13, Some(9))]
     );
     // Rejected edits fail, so even the first one is idle under the plain rule.
     assert_eq!(
-        judge(&["--json", "--rule", "plain", "swe-agent.traj"]).rows(),
+        rows(&judge(&["--json", "--rule", "plain", "swe-agent.traj"])),
         [row("swe-agent.traj", 13, Some(8))]
     );
 }
@@ -89,7 +90,7 @@ fn reads_a_swe_agent_run_as_one_turn() {
 fn reads_messages_as_turns_between_prompts() {
     for name in ["openai.json", "anthropic.json"] {
         assert_eq!(
-            judge(&["--json", name]).rows(),
+            rows(&judge(&["--json", name])),
             [
                 row(&format!("{name}#0"), 11, None),
                 row(&format!("{name}#1"), 10, Some(8)),
@@ -102,7 +103,7 @@ fn reads_messages_as_turns_between_prompts() {
 fn reads_errors_in_messages_as_failures() {
     for name in ["openai.json", "anthropic.json"] {
         let run = judge(&["--json", "--rule", "plain", name]);
-        assert_eq!(run.rows()[1], row(&format!("{name}#1"), 10, Some(7)));
+        assert_eq!(rows(&run)[1], row(&format!("{name}#1"), 10, Some(7)));
     }
 }
 

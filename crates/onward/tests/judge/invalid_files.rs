@@ -1,6 +1,8 @@
 //! Missing, empty and invalid files: messages and exit codes.
 
-use crate::harness::{TestDir, fixture, judge};
+use onward_testbed::TestDir;
+
+use crate::harness::{file, fixture, judge, rows};
 
 #[test]
 fn reports_a_missing_file() {
@@ -17,7 +19,7 @@ fn reports_a_missing_file() {
 #[test]
 fn judges_the_other_files() {
     let run = judge(&["--json", "missing.jsonl", "swe-agent.traj"]);
-    assert_eq!(run.rows().len(), 1);
+    assert_eq!(rows(&run).len(), 1);
     assert_eq!(run.code, Some(3));
 }
 
@@ -33,7 +35,7 @@ fn rejects_a_directory() {
 fn warns_about_an_empty_file() {
     let dir = TestDir::new("empty");
     for (name, text) in [("empty.jsonl", ""), ("blank.jsonl", "\n  \n")] {
-        let path = dir.file(name, text);
+        let path = file(&dir, name, text);
         let run = judge(&[&path]);
         assert_eq!(run.stdout, "");
         let warning = format!("warning: `{path}`");
@@ -57,7 +59,7 @@ fn lists_the_supported_formats_for_an_unknown_one() {
 #[test]
 fn reports_the_line_that_is_not_json() {
     let dir = TestDir::new("prose");
-    let path = dir.file("prose.md", "\n# The harbour\n");
+    let path = file(&dir, "prose.md", "\n# The harbour\n");
     let run = judge(&[&path]);
     assert!(
         run.stderr
@@ -74,9 +76,9 @@ fn judges_the_turns_before_an_invalid_line_and_reports_it() {
     let dir = TestDir::new("turns");
     let mut lines: Vec<_> = fixture("turns.jsonl").lines().map(str::to_owned).collect();
     lines[2] = "{\"id\": \"half".to_owned();
-    let path = dir.file("half.jsonl", lines.join("\n"));
+    let path = file(&dir, "half.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
-    assert_eq!(run.rows().len(), 2);
+    assert_eq!(rows(&run).len(), 2);
     assert!(
         run.stderr
             .starts_with(&format!("error: `{path}`, line 3: ")),
@@ -86,7 +88,7 @@ fn judges_the_turns_before_an_invalid_line_and_reports_it() {
     assert_eq!(run.code, Some(1));
 
     lines[2] = "{\"id\": \"no steps\"}".to_owned();
-    let path = dir.file("no-steps.jsonl", lines.join("\n"));
+    let path = file(&dir, "no-steps.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
     assert!(
         run.stderr
@@ -101,7 +103,7 @@ fn judges_the_turns_before_an_invalid_line_and_reports_it() {
 #[test]
 fn rejects_a_truncated_gzip_file() {
     let dir = TestDir::new("truncated-gzip");
-    let path = dir.file("cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]);
+    let path = file(&dir, "cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]);
     let run = judge(&[&path]);
     assert!(
         run.stderr.starts_with("error: ") && run.stderr.contains(&path),
@@ -133,7 +135,7 @@ fn does_not_panic_on_unexpected_values() {
     ];
     for format in ["turns", "claude-code", "swe-agent", "openai", "anthropic"] {
         for (number, document) in documents.iter().enumerate() {
-            let path = dir.file(&format!("{number}.json"), document);
+            let path = file(&dir, &format!("{number}.json"), document);
             for args in [&["--format", format, &path] as &[&str], &[&path]] {
                 let run = judge(args);
                 assert!(

@@ -11,7 +11,9 @@
 //! | lagoon/refused | stuck 0 to 9 | 8: caught, saves 1 | 7: caught, saves 2 |
 //! | lagoon/gone | stuck | not in the file | not in the file |
 
-use crate::harness::{TestDir, judge};
+use onward_testbed::TestDir;
+
+use crate::harness::{file, judge};
 
 const HEAD: &str = "source   stuck caught outside healthy disturbed  precision recall    F1  \
                     per 1,000  delay  saved  share  unclear\n";
@@ -47,7 +49,7 @@ fn prints_a_table_instead_of_lines() {
 fn with_json_adds_the_outcome_and_prints_the_table_on_standard_error() {
     let run = judge(&["--json", "turns.jsonl", "--labels", "labels.jsonl"]);
     let outcomes: Vec<_> = run
-        .values()
+        .json_lines()
         .iter()
         .map(|row| row["outcome"].as_str().map(str::to_owned))
         .collect();
@@ -82,7 +84,7 @@ fn tolerates_two_steps_outside_the_label() {
         let label = format!(
             "{{\"id\":\"harbour/true\",\"label\":\"stuck\",\"stuck_from\":{from},\"stuck_to\":{to}}}\n"
         );
-        let labels = dir.file("labels.jsonl", label);
+        let labels = file(&dir, "labels.jsonl", label);
         let run = judge(&["turns.jsonl", "--labels", &labels]);
         let all = run.stdout.lines().last().expect("table row");
         let columns: Vec<_> = all.split_whitespace().collect();
@@ -121,7 +123,7 @@ fn rejects_unreadable_labels_before_judging() {
     assert_eq!(run.code, Some(3));
 
     let dir = TestDir::new("labels");
-    let labels = dir.file("labels.jsonl", "{\"id\":\"a\",\"label\":\"stuck\"}\n");
+    let labels = file(&dir, "labels.jsonl", "{\"id\":\"a\",\"label\":\"stuck\"}\n");
     let run = judge(&["turns.jsonl", "--labels", &labels]);
     assert!(
         run.stderr

@@ -2,7 +2,9 @@
 
 use std::process::Stdio;
 
-use crate::harness::{command, judge, row};
+use onward_testbed::TestDir;
+
+use crate::harness::{command, file, fixture, judge, row, rows};
 
 #[test]
 fn prints_an_aligned_line_per_turn() {
@@ -28,7 +30,7 @@ fn prints_an_aligned_line_per_turn() {
 #[test]
 fn prints_a_json_object_per_turn() {
     let run = judge(&["--json", "turns.jsonl"]);
-    for value in run.values() {
+    for value in run.json_lines() {
         let object = value.as_object().expect("JSON object");
         let keys: Vec<_> = object.keys().map(String::as_str).collect();
         assert_eq!(keys, ["id", "stalled_at", "steps", "why"]);
@@ -58,7 +60,7 @@ fn accepts_global_flags_before_the_command() {
 
 #[test]
 fn selects_the_rule_by_name() {
-    let stalled = |args: &[&str]| judge(args).rows()[2].clone();
+    let stalled = |args: &[&str]| rows(&judge(args))[2].clone();
     assert_eq!(
         stalled(&["--json", "--rule", "plain", "turns.jsonl"]),
         row("harbour/edits", 10, Some(8))
@@ -75,7 +77,7 @@ fn selects_the_rule_by_name() {
 
 #[test]
 fn applies_a_lower_threshold() {
-    let rows = judge(&["--json", "--threshold", "3", "turns.jsonl"]).rows();
+    let rows = rows(&judge(&["--json", "--threshold", "3", "turns.jsonl"]));
     assert_eq!(rows[0], row("harbour/true", 12, Some(2)));
     assert_eq!(rows[3], row("lagoon/four", 6, Some(3)));
     assert_eq!(rows[5], row("lagoon/again", 20, Some(3)));
@@ -106,12 +108,12 @@ fn rejects_invalid_flag_values() {
 
 #[test]
 fn truncates_the_start_of_a_long_id_in_text_output() {
-    let dir = crate::harness::TestDir::new("a-directory-with-a-name-that-is-rather-long");
-    let path = dir.file("session.traj", crate::harness::fixture("swe-agent.traj"));
+    let dir = TestDir::new("a-directory-with-a-name-that-is-rather-long");
+    let path = file(&dir, "session.traj", fixture("swe-agent.traj"));
     let run = judge(&[&path]);
     let id: String = run.stdout.chars().take(44).collect();
     assert!(id.starts_with('…') && id.ends_with("session.traj"), "{id}");
-    assert_eq!(judge(&["--json", &path]).rows()[0].0, path);
+    assert_eq!(rows(&judge(&["--json", &path]))[0].0, path);
 }
 
 #[test]

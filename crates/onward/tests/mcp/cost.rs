@@ -1,10 +1,10 @@
 //! The token cost of the tool list, the server instructions and the responses of the loop.
 
+use onward_testbed::mcp_client::{Client, Era};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Client, Era};
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 /// Tokens (o200k) of all tools.
 const MAX_TOKENS: usize = 5_500;
@@ -29,7 +29,7 @@ fn tokens(tools: &[Map<String, Value>]) -> usize {
 
 #[test]
 fn the_tool_list_stays_within_the_token_budget() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut all = Client::start(&dir, Era::Stateless);
     let all = all.tools();
     for tool in &all {
@@ -46,7 +46,7 @@ fn the_tool_list_stays_within_the_token_budget() {
 
 #[test]
 fn core_offers_exactly_the_tools_of_the_loop() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::with_options(&dir, Era::Handshake, &["--tools", "core"], json!({}));
     let tools = client.tools();
     let names: Vec<&str> = tools
@@ -73,7 +73,7 @@ const CORE: [&str; 10] = [
 
 #[test]
 fn the_server_instructions_have_fewer_than_150_words() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Stateless);
     let server = client.request("server/discover", json!({}));
     let instructions = server["result"]["instructions"].as_str();
@@ -85,7 +85,7 @@ fn the_server_instructions_have_fewer_than_150_words() {
 
 #[test]
 fn the_responses_of_the_loop_are_short() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Stateless);
     let plan = fixtures::create_plan(&mut client, 3);
     let step = client.call("get_next_step", json!({ "planId": plan }));
@@ -105,7 +105,7 @@ fn the_responses_of_the_loop_are_short() {
 
 #[test]
 fn every_tool_is_complete_and_has_no_unsupported_keywords() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Stateless);
     for tool in client.tools() {
         let name = tool["name"].to_string();

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use onward_testbed::mcp_client::{Client, Era};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Client, Era};
-use crate::test_dir::TestDir;
+use crate::program;
 
 /// Ids of plans, steps and other items. They are opaque; an id that does not exist is not found.
 const IDS: [&str; 7] = [
@@ -54,13 +54,13 @@ fn fields_of(tools: &[Map<String, Value>]) -> Vec<Field> {
 
 /// All input fields of all tools.
 fn all_fields() -> Vec<Field> {
-    let dir = TestDir::sqlite();
+    let dir = program();
     fields_of(&Client::start(&dir, Era::Stateless).tools())
 }
 
 /// The tools of `--tools core`.
 fn core_tools() -> Vec<Map<String, Value>> {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let args = ["--tools", "core"];
     Client::with_options(&dir, Era::Stateless, &args, json!({})).tools()
 }
@@ -187,7 +187,7 @@ fn the_core_list_omits_only_repeated_fields() {
 
 #[test]
 fn the_list_contains_the_words_that_agents_search_for() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     for args in [&[][..], &["--tools", "core"]] {
         let mut client = Client::with_options(&dir, Era::Stateless, args, json!({}));
         let texts: Vec<String> = client

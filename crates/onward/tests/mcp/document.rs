@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
+use onward_testbed::golden;
+use onward_testbed::mcp_client::{Client, Era};
 use serde_json::{Map, Value};
 
-use crate::client::{Client, Era};
-use crate::test_dir::TestDir;
+use crate::program;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md");
 
@@ -136,7 +137,7 @@ fn section(tool: &Map<String, Value>, is_core: bool) -> String {
 
 #[test]
 fn the_document_is_up_to_date() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let tools = Client::start(&dir, Era::Handshake).tools();
     let core = ["--tools", "core"];
     let core = Client::with_options(&dir, Era::Handshake, &core, serde_json::json!({})).tools();
@@ -145,12 +146,5 @@ fn the_document_is_up_to_date() {
         let is_core = core.iter().any(|core| core["name"] == tool["name"]);
         text.push_str(&section(tool, is_core));
     }
-    if std::env::var_os("ONWARD_BLESS").is_some() {
-        std::fs::write(DOCUMENT, &text).expect("document is written");
-    }
-    let written = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
-    assert!(
-        written == text,
-        "docs/tools.md is out of date: run ONWARD_BLESS=1 cargo test -p onward --test mcp document"
-    );
+    golden::assert_matches(DOCUMENT, &text);
 }

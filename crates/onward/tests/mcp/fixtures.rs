@@ -1,8 +1,7 @@
 //! Plans for the tests.
 
+use onward_testbed::mcp_client::Client;
 use serde_json::{Value, json};
-
-use crate::client::Client;
 
 /// The arguments of a plan with this many steps.
 pub(crate) fn plan(steps: usize) -> Value {

@@ -1,10 +1,10 @@
 //! Invalid input is rejected with all issues and their paths, and never closes the connection.
 
+use onward_testbed::mcp_client::{Client, ERAS, Era, Rejection, rejection, success};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Client, ERAS, Era, Rejection, rejection, success};
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 /// A value of the wrong type.
 fn wrong_type(schema: &Value) -> Value {
@@ -42,7 +42,7 @@ fn required_fields(schema: &Value) -> Map<String, Value> {
 #[test]
 fn every_tool_rejects_an_unknown_field() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         for tool in client.tools() {
             let name = tool["name"].as_str().unwrap();
@@ -57,7 +57,7 @@ fn every_tool_rejects_an_unknown_field() {
 
 #[test]
 fn every_field_rejects_a_wrong_type() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     for tool in client.tools() {
         let (name, schema) = (tool["name"].as_str().unwrap(), &tool["inputSchema"]);
@@ -73,7 +73,7 @@ fn every_field_rejects_a_wrong_type() {
 
 #[test]
 fn every_required_field_is_reported_if_missing() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Stateless);
     for tool in client.tools() {
         let (name, schema) = (tool["name"].as_str().unwrap(), &tool["inputSchema"]);
@@ -96,7 +96,7 @@ fn every_required_field_is_reported_if_missing() {
 
 #[test]
 fn null_in_an_optional_field_counts_as_omitted() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let mut plan = fixtures::plan(1);
     for field in [
@@ -126,7 +126,7 @@ fn null_in_an_optional_field_counts_as_omitted() {
 
 #[test]
 fn suggests_the_correct_spelling_of_a_field() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     for spelling in ["plan_id", "PlanID", "plan"] {
         let rejected =
@@ -139,7 +139,7 @@ fn suggests_the_correct_spelling_of_a_field() {
 
 #[test]
 fn reports_all_issues_of_a_plan_with_their_paths() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let rejected = client.call_rejected(
         "create_research_plan",
@@ -185,7 +185,7 @@ fn reports_all_issues_of_a_plan_with_their_paths() {
 
 #[test]
 fn rejects_values_outside_the_limits() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let with = |field: &str, value: Value| {
         let mut plan = fixtures::plan(1);
@@ -247,7 +247,7 @@ fn rejects_values_outside_the_limits() {
 /// Also in tools that do not list the field.
 #[test]
 fn rejects_empty_and_long_session_ids_and_claim_tokens() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let unlisted = ["modify_plan", "submit_user_decision", "get_step_context"];
     let mut calls = 0;
@@ -273,7 +273,7 @@ fn rejects_empty_and_long_session_ids_and_claim_tokens() {
 
 #[test]
 fn accepts_an_integer_written_as_a_float() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     fixtures::create_plan(&mut client, 1);
     let listed = client.call("list_active_plans", json!({ "limit": 5.0 }));
@@ -285,7 +285,7 @@ fn accepts_an_integer_written_as_a_float() {
 #[test]
 fn rejects_arguments_that_are_not_an_object() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         for arguments in [json!("text"), json!([1]), json!(3)] {
             let id = client.send(
@@ -306,7 +306,7 @@ fn rejects_arguments_that_are_not_an_object() {
 #[test]
 fn an_unknown_tool_is_a_protocol_error() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         for name in ["store_researches", "get_next_steps", ""] {
             let response = client.request("tools/call", json!({ "name": name, "arguments": {} }));
@@ -317,7 +317,7 @@ fn an_unknown_tool_is_a_protocol_error() {
 
 #[test]
 fn a_malformed_id_is_reported_like_an_unknown_one() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let mut errors = Vec::new();
     for id in ["malformed", "00000000-0000-4000-8000-000000000000"] {
@@ -340,7 +340,7 @@ fn a_malformed_id_is_reported_like_an_unknown_one() {
 
 #[test]
 fn stores_the_work_of_a_rejected_call() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 1);
     let (step, token) = fixtures::claim_step(&mut client, &plan);
@@ -357,7 +357,7 @@ fn stores_the_work_of_a_rejected_call() {
     // Stored once per content, without the claim token.
     let again = client.call_rejected("submit_step_result", work);
     assert_eq!(again.error, rejected.error);
-    let exported = dir.json(&["export", &plan]);
+    let exported = dir.run_json(&["--json", "export", &plan]);
     let artifacts = exported["artifacts"].as_array().unwrap();
     assert_eq!(artifacts.len(), 1, "{exported}");
     assert_eq!(artifacts[0]["artifactId"], kept, "{exported}");
@@ -375,12 +375,12 @@ fn stores_the_work_of_a_rejected_call() {
         assert!(kept.is_string(), "{tool}: {}", rejected.error);
     }
     // The audit trail is still consistent.
-    dir.run(&["doctor"]);
+    dir.run_ok(&["doctor"]);
 }
 
 #[test]
 fn rejects_fields_of_another_action() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 2);
     let modify = |fields: Value| {
@@ -419,7 +419,7 @@ fn rejects_fields_of_another_action() {
 /// The limits in the schema are not stricter or looser than those of the engine.
 #[test]
 fn accepts_values_at_the_limits() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let text = |length: usize| "x".repeat(length);
     let mut plan = fixtures::plan(1);

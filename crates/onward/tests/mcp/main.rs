@@ -1,6 +1,6 @@
 //! `onward mcp` end to end: the real binary over standard input and output.
 //!
-//! `client.rs` is a low-level client for both protocol eras; `whole_plan.rs` uses the official one.
+//! The testbed has a low-level client for both protocol eras; `whole_plan.rs` uses the official one.
 //! `ONWARD_BLESS=1 cargo test -p onward --test mcp document` regenerates `docs/tools.md`.
 
 #![allow(
@@ -11,11 +11,10 @@
     reason = "a broken precondition fails the test"
 )]
 
-mod client;
 mod cost;
 mod descriptions;
 mod document;
-mod fake_model;
+mod engine;
 mod fixtures;
 mod inputs;
 mod model_tools;
@@ -25,5 +24,10 @@ mod responses;
 mod reviews;
 mod stdio;
 mod subscriptions;
-mod test_dir;
 mod whole_plan;
+
+use onward_testbed::Program;
+
+fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_onward"), "mcp")
+}

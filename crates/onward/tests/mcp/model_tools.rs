@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use onward_testbed::mcp_client::{Client, ERAS, Era};
+use onward_testbed::{Program, model_api};
 use serde_json::{Value, json};
 
-use crate::client::{Client, ERAS, Era};
-use crate::fake_model;
-use crate::test_dir::TestDir;
+use crate::program;
 
-fn with_models(dir: &TestDir, era: Era) -> Client {
-    let url = fake_model::start();
-    let mut command = dir.onward();
+fn with_models(dir: &Program, era: Era) -> Client {
+    let url = model_api::start();
+    let mut command = dir.command(&[]);
     command.arg("mcp");
     for name in ["EMBEDDINGS", "EXTRACTION"] {
         command.env(format!("ONWARD_{name}__URL"), &url);
@@ -29,10 +29,7 @@ fn schema() -> Value {
 
 #[test]
 fn finds_stored_research_by_embeddings() {
-    for (dir, era) in [TestDir::sqlite(), TestDir::postgres()]
-        .into_iter()
-        .zip(ERAS)
-    {
+    for (dir, era) in [program(), program().on_postgres()].into_iter().zip(ERAS) {
         let mut client = with_models(&dir, era);
         for (title, content) in [("Sea", "An orca hunts."), ("Land", "A loaf of bread.")] {
             client.call(
@@ -67,7 +64,7 @@ fn finds_stored_research_by_embeddings() {
 
 #[test]
 fn extracts_data_from_a_text_or_an_artifact() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_models(&dir, Era::Handshake);
     let extracted = client.call(
         "extract_data",
@@ -93,7 +90,7 @@ fn extracts_data_from_a_text_or_an_artifact() {
 
 #[test]
 fn reports_a_missing_model() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     for era in ERAS {
         let mut client = Client::start(&dir, era);
         let arguments = json!({ "schema": schema(), "sourceText": "Io" });
@@ -108,7 +105,7 @@ fn reports_a_missing_model() {
 
 #[test]
 fn rejects_invalid_extractions_with_the_path() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_models(&dir, Era::Stateless);
     for (arguments, path) in [
         (json!({ "schema": schema() }), "sourceText"),

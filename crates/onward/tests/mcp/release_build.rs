@@ -1,9 +1,9 @@
-//! A release build contains nothing of the conformance suite.
+//! The binary contains nothing of the conformance suite.
 
+use onward_testbed::mcp_client::{Client, ERAS};
 use serde_json::{Value, json};
 
-use crate::client::{Client, ERAS};
-use crate::test_dir::TestDir;
+use crate::program;
 
 /// All lists of the server as one text.
 fn all_lists(client: &mut Client) -> String {
@@ -21,7 +21,7 @@ fn all_lists(client: &mut Client) -> String {
 #[test]
 fn the_conformance_suite_is_not_offered() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         let all = all_lists(&mut client);
         for name in ["test_", "test://", "json_schema_2020_12_tool"] {

@@ -1,10 +1,10 @@
 //! Resources, prompts and completion.
 
+use onward_testbed::mcp_client::{Client, ERAS, Era};
 use serde_json::{Value, json};
 
-use crate::client::{Client, ERAS, Era};
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 fn read(client: &mut Client, uri: &str) -> (String, String) {
     let response = client.request("resources/read", json!({ "uri": uri }));
@@ -17,7 +17,7 @@ fn read(client: &mut Client, uri: &str) -> (String, String) {
 #[test]
 fn reads_plans_audit_trail_and_profile() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         let plan = fixtures::create_plan(&mut client, 1);
         let (step, token) = fixtures::claim_step(&mut client, &plan);
@@ -47,18 +47,18 @@ fn reads_plans_audit_trail_and_profile() {
         assert_eq!(events[0]["eventType"], "plan_modified");
         assert_eq!(events[1]["eventType"], "step_started");
         assert_eq!(events[1]["stepId"], step);
-        assert_eq!(events[1]["actor"], "user:ada");
+        assert_eq!(events[1]["actor"], "user:ann");
         assert!(!text.contains(&token), "the audit trail contains no token");
         let (_, text) = read(&mut client, "onward://user/profile");
         let profile: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(profile["user"], "user:ada");
+        assert_eq!(profile["user"], "user:ann");
         assert_eq!(profile["tenant"], "local");
     }
 }
 
 #[test]
 fn returns_a_long_audit_trail_completely() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 1);
     let (step, _) = fixtures::claim_step(&mut client, &plan);
@@ -82,7 +82,7 @@ fn returns_a_long_audit_trail_completely() {
 #[test]
 fn reports_unknown_resources_as_not_found() {
     for (era, code) in [(Era::Handshake, -32002), (Era::Stateless, -32602)] {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         for uri in [
             "onward://plan/00000000-0000-4000-8000-000000000000",
@@ -102,7 +102,7 @@ fn reports_unknown_resources_as_not_found() {
 
 #[test]
 fn lists_templates_and_prompts_with_their_arguments() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let templates = client.request("resources/templates/list", json!({}));
     let templates = templates["result"]["resourceTemplates"].as_array().unwrap();
@@ -135,7 +135,7 @@ fn lists_templates_and_prompts_with_their_arguments() {
 
 #[test]
 fn prompts_name_existing_tools() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Stateless);
     let plan = fixtures::create_plan(&mut client, 1);
     let tools = client.tools();
@@ -185,7 +185,7 @@ fn prompts_name_existing_tools() {
 
 #[test]
 fn completes_plan_ids() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 1);
     let mut complete = |value: &str, name: &str| {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use onward_engine::session::HookSource;
+use onward_testbed::mcp_client::{Client, Era};
+use onward_testbed::{Program, model_api};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Era};
-use crate::fake_model;
+use crate::engine::with_engine;
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 /// Every kind of response, with the name of its tool.
 fn responses(client: &mut Client) -> Vec<(&'static str, Value)> {
@@ -203,10 +204,10 @@ fn failed_plan(client: &mut Client, all: &mut Vec<(&'static str, Value)>) {
 
 #[test]
 fn responses_match_the_output_schemas() {
-    let dir = TestDir::sqlite();
-    let mut command = dir.onward();
+    let dir = program();
+    let mut command = dir.command(&[]);
     command.arg("mcp").env("ONWARD_EXTRACTION__MODEL", "m");
-    command.env("ONWARD_EXTRACTION__URL", fake_model::start());
+    command.env("ONWARD_EXTRACTION__URL", model_api::start());
     let mut client = Client::from_command(&mut command, Era::Handshake, json!({}));
     let tools = client.tools();
     let mut called: BTreeMap<&str, usize> = BTreeMap::new();
@@ -229,7 +230,7 @@ fn responses_match_the_output_schemas() {
 /// A schema that accepts everything would make the other tests meaningless.
 #[test]
 fn schemas_reject_wrong_values() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     for tool in client.tools() {
         let schema = jsonschema::validator_for(&tool["outputSchema"]).expect("schema compiles");
@@ -262,7 +263,7 @@ fn every_field_schema_is_an_object() {
             }
         }
     }
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     for tool in client.tools() {
         let name = tool["name"].as_str().unwrap();
@@ -272,8 +273,8 @@ fn every_field_schema_is_an_object() {
 }
 
 /// All stored rows of a plan.
-fn rows(dir: &TestDir, plan: &str) -> Value {
-    let mut rows = dir.json(&["export", plan]);
+fn rows(dir: &Program, plan: &str) -> Value {
+    let mut rows = dir.run_json(&["--json", "export", plan]);
     let exported = rows
         .as_object_mut()
         .and_then(|rows| rows.remove("exportedAt"));
@@ -283,11 +284,11 @@ fn rows(dir: &TestDir, plan: &str) -> Value {
 
 #[test]
 fn read_only_tools_change_no_rows() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 3);
     let (step, _) = fixtures::claim_step(&mut client, &plan);
-    dir.engine(async |engine, caller| {
+    with_engine(&dir, async |engine, caller| {
         let source = HookSource {
             session: "another".to_owned(),
             agent: "codex".to_owned(),
@@ -325,7 +326,7 @@ fn read_only_tools_change_no_rows() {
 
 #[test]
 fn idempotent_tools_change_no_rows_when_repeated() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 3);
     let (step, token) = fixtures::claim_step(&mut client, &plan);
@@ -365,7 +366,7 @@ fn idempotent_tools_change_no_rows_when_repeated() {
 
 #[test]
 fn cursors_lead_through_all_pages() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plans: Vec<String> = (0..5)
         .map(|_| fixtures::create_plan(&mut client, 5))
@@ -423,7 +424,7 @@ fn cursors_lead_through_all_pages() {
 
 #[test]
 fn reordering_reports_missing_and_unknown_steps() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let created = client.call("create_research_plan", fixtures::plan(2));
     let (first, second) = (
@@ -453,7 +454,7 @@ fn reordering_reports_missing_and_unknown_steps() {
 
 #[test]
 fn invalid_references_conditions_and_dependencies_have_separate_codes() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let branch = |after: u32, condition: &str| {
         json!([{

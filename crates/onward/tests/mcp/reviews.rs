@@ -1,14 +1,15 @@
 //! Reviews in elicitation forms: accepted, declined, cancelled and timed out, with both protocol
 //! eras.
 
+use onward_testbed::Program;
+use onward_testbed::mcp_client::{Client, Era, rejection, success};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Era, rejection, success};
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 /// A client that supports forms.
-fn with_forms(dir: &TestDir, era: Era) -> Client {
+fn with_forms(dir: &Program, era: Era) -> Client {
     Client::with_options(dir, era, &[], json!({ "elicitation": {} }))
 }
 
@@ -56,7 +57,7 @@ const STATUSES: [(&str, &str, &str); 4] = [
 #[test]
 fn a_decision_in_a_form_decides_the_review() {
     for (decision, step_status, plan_status) in STATUSES {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = with_forms(&dir, Era::Handshake);
         let (plan, step) = claimed_step(&mut client);
         let response = review(&mut client, &step, accepted(decision, "Louder"));
@@ -67,7 +68,7 @@ fn a_decision_in_a_form_decides_the_review() {
         let instructions = response["instructions"].as_str().unwrap_or_default();
         assert_eq!(instructions.contains("Louder"), decision == "modify");
         // The request is recorded before the decision.
-        let audit = dir.json(&["plan", "log", &plan]);
+        let audit = dir.run_json(&["--json", "plan", "log", &plan]);
         let events = audit["events"].as_array().unwrap();
         let actions: Vec<&str> = events
             .iter()
@@ -86,7 +87,7 @@ fn a_form_without_a_decision_leaves_the_review_open() {
         json!({ "action": "accept", "content": { "decision": "maybe" } }),
         json!({ "action": "accept" }),
     ] {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = with_forms(&dir, Era::Handshake);
         let (plan, step) = claimed_step(&mut client);
         let response = review(&mut client, &step, answer);
@@ -100,7 +101,7 @@ fn a_form_without_a_decision_leaves_the_review_open() {
 
 #[test]
 fn a_failed_form_leaves_the_review_open() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_forms(&dir, Era::Handshake);
     let (_, step) = claimed_step(&mut client);
     let id = client.send_call("request_user_review", review_arguments(&step));
@@ -116,7 +117,7 @@ fn a_failed_form_leaves_the_review_open() {
 
 #[test]
 fn a_form_with_modify_requires_feedback() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_forms(&dir, Era::Handshake);
     let (plan, step) = claimed_step(&mut client);
     let response = review(&mut client, &step, accepted("modify", " "));
@@ -131,8 +132,8 @@ fn a_form_with_modify_requires_feedback() {
 /// Uses the shortest configurable timeout.
 #[test]
 fn a_form_timeout_leaves_the_review_open() {
-    let dir = TestDir::sqlite();
-    let mut command = dir.onward();
+    let dir = program();
+    let mut command = dir.command(&[]);
     command.arg("mcp").env("ONWARD_REVIEWS__FORM_SECONDS", "1");
     let mut client =
         Client::from_command(&mut command, Era::Handshake, json!({ "elicitation": {} }));
@@ -160,8 +161,8 @@ fn a_form_timeout_leaves_the_review_open() {
 
 #[test]
 fn sends_no_form_if_forms_are_disabled_or_unsupported() {
-    let dir = TestDir::sqlite();
-    let mut command = dir.onward();
+    let dir = program();
+    let mut command = dir.command(&[]);
     command.arg("mcp").env("ONWARD_REVIEWS__FORM_SECONDS", "0");
     let disabled = Client::from_command(&mut command, Era::Handshake, json!({ "elicitation": {} }));
     let unsupported = Client::start(&dir, Era::Handshake);
@@ -186,7 +187,7 @@ fn sends_no_form_if_forms_are_disabled_or_unsupported() {
 
 #[test]
 fn an_open_form_does_not_delay_shutdown() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_forms(&dir, Era::Handshake);
     let (plan, step) = claimed_step(&mut client);
     client.send_call("request_user_review", review_arguments(&step));
@@ -198,7 +199,7 @@ fn an_open_form_does_not_delay_shutdown() {
     let response = success("request_user_review", response.expect("response"));
     assert_eq!(response["planStatus"], "awaiting_review");
     assert_eq!(
-        dir.json(&["plan", "show", &plan])["status"],
+        dir.run_json(&["--json", "plan", "show", &plan])["status"],
         "awaiting_review"
     );
 }
@@ -230,7 +231,7 @@ fn retry(client: &mut Client, step: &str, state: &str, answer: &Value) -> Value 
 #[test]
 fn a_retry_with_a_decision_decides_the_review_idempotently() {
     for (decision, step_status, plan_status) in STATUSES {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = with_forms(&dir, Era::Stateless);
         let (plan, step) = claimed_step(&mut client);
         let (_, state) = input_required(&mut client, &step);
@@ -243,7 +244,8 @@ fn a_retry_with_a_decision_decides_the_review_idempotently() {
         assert_eq!(once["decision"], decision);
         assert_eq!(once["stepStatus"], step_status);
         assert_eq!(once["planStatus"], plan_status);
-        let events = |dir: &TestDir| dir.json(&["plan", "log", &plan])["events"].clone();
+        let events =
+            |dir: &Program| dir.run_json(&["--json", "plan", "log", &plan])["events"].clone();
         let before = events(&dir);
         let twice = retry(&mut client, &step, &state, &accepted);
         assert_eq!(success("request_user_review", &twice), once);
@@ -253,7 +255,7 @@ fn a_retry_with_a_decision_decides_the_review_idempotently() {
 
 #[test]
 fn a_retry_without_a_decision_leaves_the_review_open() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_forms(&dir, Era::Stateless);
     let (plan, step) = claimed_step(&mut client);
     let (_, state) = input_required(&mut client, &step);
@@ -268,7 +270,7 @@ fn a_retry_without_a_decision_leaves_the_review_open() {
         assert!(response.get("decision").is_none());
     }
     // After a decision elsewhere, a late answer returns the current state.
-    dir.run(&["review", "decide", &step, "skip"]);
+    dir.run_ok(&["review", "decide", &step, "skip"]);
     let response = retry(&mut client, &step, &state, &accepted("reject", ""));
     let response = success("request_user_review", &response);
     assert_eq!(response["stepStatus"], "skipped");
@@ -279,7 +281,7 @@ fn a_retry_without_a_decision_leaves_the_review_open() {
 
 #[test]
 fn rejects_a_tampered_or_foreign_request_state() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = with_forms(&dir, Era::Stateless);
     let (_, step_one) = claimed_step(&mut client);
     let (plan, step_two) = claimed_step(&mut client);

@@ -6,16 +6,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
+use onward_testbed::mcp_client::{Client, ERAS, Era, Rejection, success};
 use serde_json::json;
 
-use crate::client::{Client, ERAS, Era, Rejection, success};
+use crate::engine::logged_requests;
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 #[test]
 fn rejects_invalid_messages_and_continues() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         for line in [
             &b"garbage"[..],
@@ -42,8 +43,8 @@ fn rejects_invalid_messages_and_continues() {
 
 #[test]
 fn ignores_messages_before_the_handshake() {
-    let dir = TestDir::sqlite();
-    let mut command = dir.onward();
+    let dir = program();
+    let mut command = dir.command(&[]);
     let mut client = Client::from_command(command.arg("mcp"), Era::Stateless, json!({}));
     for line in [
         json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
@@ -57,7 +58,7 @@ fn ignores_messages_before_the_handshake() {
 
 #[test]
 fn an_unparsable_request_gets_an_error_with_its_id() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     // Nested deeper than the JSON parser allows, with the id first and last.
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
@@ -77,7 +78,7 @@ fn an_unparsable_request_gets_an_error_with_its_id() {
 
 #[test]
 fn rejects_an_oversized_message_and_continues() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 1);
     let (step, _) = fixtures::claim_step(&mut client, &plan);
@@ -102,7 +103,7 @@ fn rejects_an_oversized_message_and_continues() {
 #[test]
 fn responds_to_all_concurrent_calls() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         let plan = fixtures::create_plan(&mut client, 40);
         let ids: Vec<u64> = (0..40)
@@ -126,7 +127,7 @@ fn responds_to_all_concurrent_calls() {
 #[test]
 fn sends_all_responses_after_the_input_is_closed() {
     for era in ERAS {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, era);
         let plan = fixtures::create_plan(&mut client, 20);
         for _ in 0..20 {
@@ -136,9 +137,9 @@ fn sends_all_responses_after_the_input_is_closed() {
         let rest = client.remaining();
         assert_eq!(rest.len(), 20);
         assert!(client.wait().success());
-        let status = dir.json(&["plan", "show", &plan]);
+        let status = dir.run_json(&["--json", "plan", "show", &plan]);
         assert_eq!(status["counts"]["inProgress"], 20);
-        let logged = dir.calls();
+        let logged = logged_requests(&dir);
         let calls = logged.iter().filter(|call| call.tool == "get_next_step");
         assert_eq!(calls.count(), 20, "every call is logged");
     }
@@ -146,7 +147,7 @@ fn sends_all_responses_after_the_input_is_closed() {
 
 #[test]
 fn accepts_a_last_line_without_a_newline() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     client.send_call("ping", json!({}));
     drop(client.receive());
@@ -161,7 +162,7 @@ fn accepts_a_last_line_without_a_newline() {
 
 #[test]
 fn logs_every_call_except_ping() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 1);
     let (step, token) = fixtures::claim_step(&mut client, &plan);
@@ -172,7 +173,7 @@ fn logs_every_call_except_ping() {
         json!({ "stepId": step, "claimToken": token, "resultSummary": "x".repeat(501), "sessionId": "s1" }),
     );
     assert!(client.close().success());
-    let calls = dir.calls();
+    let calls = logged_requests(&dir);
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(
         tools,
@@ -189,13 +190,13 @@ fn logs_every_call_except_ping() {
     assert_eq!(calls[0].response["stepStatus"], "completed");
     assert!(!calls[0].is_error && calls[1].is_error);
     assert_eq!(calls[1].response["error"]["code"], "invalid_input");
-    assert_eq!(calls[0].actor, "user:ada");
+    assert_eq!(calls[0].actor, "user:ann");
 }
 
 #[test]
 fn completes_running_calls_on_a_termination_signal() {
     for signal in ["TERM", "INT"] {
-        let dir = TestDir::sqlite();
+        let dir = program();
         let mut client = Client::start(&dir, Era::Handshake);
         let plan = fixtures::create_plan(&mut client, 5);
         client.request("resources/subscribe", json!({ "uri": "onward://plans" }));
@@ -211,7 +212,7 @@ fn completes_running_calls_on_a_termination_signal() {
         // It exits although its input is open.
         assert!(client.wait().success(), "{signal}");
         assert_eq!(
-            dir.json(&["plan", "show", &plan])["counts"]["inProgress"],
+            dir.run_json(&["--json", "plan", "show", &plan])["counts"]["inProgress"],
             5
         );
     }
@@ -219,7 +220,7 @@ fn completes_running_calls_on_a_termination_signal() {
 
 #[test]
 fn sends_no_response_to_a_cancelled_call() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::with_options(&dir, Era::Handshake, &[], json!({ "elicitation": {} }));
     let plan = fixtures::create_plan(&mut client, 1);
     let (step, _) = fixtures::claim_step(&mut client, &plan);
@@ -253,7 +254,7 @@ fn sends_no_response_to_a_cancelled_call() {
 
 #[test]
 fn two_servers_share_a_sqlite_file() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut one = Client::start(&dir, Era::Handshake);
     let mut other = Client::start(&dir, Era::Stateless);
     let plan = fixtures::create_plan(&mut one, 20);
@@ -273,8 +274,8 @@ fn two_servers_share_a_sqlite_file() {
 
 #[test]
 fn exits_if_the_output_is_closed() {
-    let dir = TestDir::sqlite();
-    let mut command = dir.onward();
+    let dir = program();
+    let mut command = dir.command(&[]);
     let mut child = command
         .arg("mcp")
         .stdin(Stdio::piped())
@@ -295,11 +296,11 @@ fn exits_if_the_output_is_closed() {
 fn accepts_sockets_and_files_instead_of_pipes() {
     const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     const PONG: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
-    let dir = TestDir::sqlite();
+    let dir = program();
     let (mut ours, theirs) = UnixStream::pair().expect("socket pair");
     let theirs = OwnedFd::from(theirs);
     let mut child = dir
-        .onward()
+        .command(&[])
         .arg("mcp")
         .stdin(theirs.try_clone().expect("socket clones"))
         .stdout(theirs)
@@ -314,10 +315,10 @@ fn accepts_sockets_and_files_instead_of_pipes() {
     drop(ours);
     assert!(child.wait().expect("server exits").success());
 
-    let (input, output) = (dir.file("input"), dir.file("output"));
+    let (input, output) = (dir.dir.join("input"), dir.dir.join("output"));
     std::fs::write(&input, PING).expect("file is written");
     let status = dir
-        .onward()
+        .command(&[])
         .arg("mcp")
         .stdin(File::open(&input).expect("file opens"))
         .stdout(File::create(&output).expect("file is created"))
@@ -329,12 +330,12 @@ fn accepts_sockets_and_files_instead_of_pipes() {
 
 #[test]
 fn stderr_and_stdout_may_share_a_socket() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let (mut ours, theirs) = UnixStream::pair().expect("socket pair");
     let theirs = OwnedFd::from(theirs);
     let again = || theirs.try_clone().expect("socket clones");
     let mut child = dir
-        .onward()
+        .command(&[])
         .arg("mcp")
         .stdin(Stdio::piped())
         .stdout(again())
@@ -356,11 +357,11 @@ fn stderr_and_stdout_may_share_a_socket() {
 
 #[test]
 fn serves_only_the_selected_tenant() {
-    let dir = TestDir::sqlite();
-    dir.run(&["tenant", "create", "acme"]);
+    let dir = program();
+    dir.run_ok(&["tenant", "create", "acme"]);
     let mut local = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut local, 1);
-    let mut command = dir.onward();
+    let mut command = dir.command(&[]);
     command.args(["--tenant", "acme", "mcp"]);
     let mut acme = Client::from_command(&mut command, Era::Handshake, json!({}));
     assert_eq!(acme.call("ping", json!({}))["tenant"], "acme");
@@ -380,8 +381,8 @@ fn serves_only_the_selected_tenant() {
 
 #[test]
 fn a_failed_start_writes_nothing_to_stdout() {
-    let dir = TestDir::sqlite();
-    let mut command = dir.onward();
+    let dir = program();
+    let mut command = dir.command(&[]);
     let output = command
         .args(["--tenant", "unknown", "mcp"])
         .output()

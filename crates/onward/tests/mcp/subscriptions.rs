@@ -1,15 +1,15 @@
 //! Resource subscriptions: changes by this and other processes notify exactly the subscribers.
 
-use std::process::{Child, Command};
-
 use onward_engine::machine;
 use onward_engine::session::HookSource;
 use onward_engine::tool_calls::{InitialState, NewCall};
+use onward_testbed::mcp_client::{Client, Era};
+use onward_testbed::{Program, ToolProcess};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Era};
+use crate::engine::with_engine;
 use crate::fixtures;
-use crate::test_dir::TestDir;
+use crate::program;
 
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -28,7 +28,7 @@ fn discard_updates(client: &mut Client, uri: &str) {
 
 #[test]
 fn a_handshake_client_is_notified_of_its_subscriptions() {
-    for dir in [TestDir::sqlite(), TestDir::postgres()] {
+    for dir in [program(), program().on_postgres()] {
         let mut client = Client::start(&dir, Era::Handshake);
         let (one, other) = (
             fixtures::create_plan(&mut client, 9),
@@ -61,7 +61,7 @@ fn a_handshake_client_is_notified_of_its_subscriptions() {
 
 #[test]
 fn a_stateless_client_listens() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Stateless);
     let plan = fixtures::create_plan(&mut client, 9);
     let audit = format!("onward://plan/{plan}/audit");
@@ -102,14 +102,14 @@ fn a_stateless_client_listens() {
 
 #[test]
 fn notifies_of_changes_by_another_process() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 1);
     let uri = format!("onward://plan/{plan}");
     client.request("resources/subscribe", json!({ "uri": uri }));
     // The first poll reports the creation, which precedes the subscription.
     next_update(&mut client);
-    dir.run(&["plan", "abandon", &plan, "--reason", "enough"]);
+    dir.run_ok(&["plan", "abandon", &plan, "--reason", "enough"]);
     loop {
         assert_eq!(next_update(&mut client), uri);
         let status = client.call("get_plan_status", json!({ "planId": plan }));
@@ -121,7 +121,7 @@ fn notifies_of_changes_by_another_process() {
 
 #[test]
 fn rejects_subscriptions_to_unknown_resources() {
-    let dir = TestDir::sqlite();
+    let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
     for uri in [
         "onward://plan/00000000-0000-4000-8000-000000000000",
@@ -138,31 +138,19 @@ fn rejects_subscriptions_to_unknown_resources() {
     assert_eq!(response["error"]["code"], -32601);
 }
 
-/// A long-running process, killed when dropped.
-struct ToolProcess(Child);
-
-impl Drop for ToolProcess {
-    fn drop(&mut self) {
-        // It may have exited already.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 /// Records a running call of a real process, in a session whose id needs percent-encoding.
-fn recorded_tool(dir: &TestDir) -> ToolProcess {
-    let tool = Command::new("sleep").arg("600").spawn();
-    let tool = ToolProcess(tool.expect("process starts"));
+fn recorded_tool(dir: &Program) -> ToolProcess {
+    let tool = ToolProcess::start();
     let source = HookSource {
         session: "a b/1".to_owned(),
         agent: "harness".to_owned(),
         ..HookSource::default()
     };
     let input = json!({ "command": "deploy" });
-    let owner = machine::owner(tool.0.id());
+    let owner = machine::owner(tool.id());
     assert!(owner.is_some(), "the platform identifies processes");
     let call = NewCall::from_hook(Some("c1".to_owned()), "Bash".to_owned(), input, owner);
-    dir.engine(async |engine, caller| {
+    with_engine(dir, async |engine, caller| {
         let recorded = engine.record_call(caller, source, None, call, InitialState::Running);
         recorded.await.expect("call is recorded");
     });
@@ -182,10 +170,10 @@ fn only_call(client: &mut Client, uri: &str) -> Value {
 fn notifies_of_an_interrupted_call_in_a_session() {
     let uri = "onward://session/a%20b%2F1";
     for (dir, era) in [
-        (TestDir::sqlite(), Era::Handshake),
-        (TestDir::sqlite(), Era::Stateless),
-        (TestDir::postgres(), Era::Handshake),
-        (TestDir::postgres(), Era::Stateless),
+        (program(), Era::Handshake),
+        (program(), Era::Stateless),
+        (program().on_postgres(), Era::Handshake),
+        (program().on_postgres(), Era::Stateless),
     ] {
         let mut tool = recorded_tool(&dir);
         let mut client = Client::start(&dir, era);
@@ -204,8 +192,7 @@ fn notifies_of_an_interrupted_call_in_a_session() {
         assert_eq!(only_call(&mut client, uri)["status"], "running");
         // There is no subscription to plans.
         fixtures::claim_step(&mut client, &plan);
-        tool.0.kill().expect("process is killed");
-        tool.0.wait().expect("process has exited");
+        tool.kill();
         let call = loop {
             assert_eq!(next_update(&mut client), uri);
             let call = only_call(&mut client, uri);

@@ -1,19 +1,20 @@
 //! The official client completes a whole plan in both eras on both databases, with branches, a
 //! review, a takeover and a late result.
 
+use onward_testbed::Program;
+use onward_testbed::mcp_client::{ERAS, Era};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 
-use crate::client::{ERAS, Era};
-use crate::test_dir::TestDir;
+use crate::program;
 
 struct Client(RunningService<RoleClient, ClientConfig>);
 
 impl Client {
-    async fn start(dir: &TestDir, era: Era) -> Self {
-        let mut command = tokio::process::Command::from(dir.onward());
+    async fn start(dir: &Program, era: Era) -> Self {
+        let mut command = tokio::process::Command::from(dir.command(&[]));
         command.arg("mcp");
         let process = TokioChildProcess::new(command).expect("binary starts");
         let lifecycle = match era {
@@ -92,7 +93,7 @@ fn plan() -> Value {
     })
 }
 
-async fn complete(dir: &TestDir, era: Era) {
+async fn complete(dir: &Program, era: Era) {
     let client = Client::start(dir, era).await;
     let skill = client
         .call(
@@ -117,7 +118,7 @@ async fn complete(dir: &TestDir, era: Era) {
     finish(&client, plan, &late).await;
 
     client.0.cancel().await.expect("connection closes");
-    let audit = dir.json(&["plan", "log", plan.as_str().expect("plan id")]);
+    let audit = dir.run_json(&["--json", "plan", "log", plan.as_str().expect("plan id")]);
     let events = audit["events"].as_array().expect("events");
     let names: Vec<&str> = events
         .iter()
@@ -131,7 +132,7 @@ async fn complete(dir: &TestDir, era: Era) {
     ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
-    dir.run(&["doctor"]);
+    dir.run_ok(&["doctor"]);
 }
 
 /// Steps 1 and 3: one branch skips step 2, the other adds a step.
@@ -286,7 +287,7 @@ async fn finish(client: &Client, plan: &Value, late: &Value) {
     assert_eq!(active["plans"], json!([]));
 }
 
-fn run(dir: &TestDir, era: Era) {
+fn run(dir: &Program, era: Era) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -297,22 +298,22 @@ fn run(dir: &TestDir, era: Era) {
 #[test]
 fn completes_a_plan_on_sqlite() {
     for era in ERAS {
-        run(&TestDir::sqlite(), era);
+        run(&program(), era);
     }
 }
 
 #[test]
 fn completes_a_plan_on_postgres() {
     for era in ERAS {
-        run(&TestDir::postgres(), era);
+        run(&program().on_postgres(), era);
     }
 }
 
 /// The sweep of `onward mcp` marks the plan as stalled; `includeStalled` then takes the step over.
 #[test]
 fn a_stalled_step_is_detected_and_taken_over() {
-    let dir = TestDir::sqlite();
-    let mut client = crate::client::Client::start(&dir, Era::Handshake);
+    let dir = program();
+    let mut client = onward_testbed::mcp_client::Client::start(&dir, Era::Handshake);
     let mut plan = crate::fixtures::plan(1);
     plan["stallThresholdMs"] = json!(1);
     let plan = client.call("create_research_plan", plan)["planId"].clone();

@@ -1,16 +1,17 @@
 //! Access control: sign-in and sign-out, revoked tokens, roles, CSRF, and tenant isolation.
 
+use onward_testbed::{Program, Server};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
-fn token_server(test: &str) -> TestServer {
-    TestServer::new(test).with_config("[access]\nrequire_tokens = true")
+fn token_server(test: &str) -> Program {
+    program(test).with_config("[access]\nrequire_tokens = true")
 }
 
-async fn create_plan(server: &RunningServer, token: &str, name: &str) -> String {
+async fn create_plan(server: &Server, token: &str, name: &str) -> String {
     let created = server
         .post_as(token, "/api/v1/plans", plan(name, &["a"]))
         .await;
@@ -19,7 +20,7 @@ async fn create_plan(server: &RunningServer, token: &str, name: &str) -> String 
 
 #[tokio::test]
 async fn loopback_needs_no_sign_in() {
-    let server = TestServer::new("pages-open").serve();
+    let server = program("pages-open").serve();
     let browser = Browser::new(&server);
     assert_eq!(browser.get("/plans").await.status, StatusCode::OK);
     assert_eq!(browser.get("/login").await.location, "/plans");

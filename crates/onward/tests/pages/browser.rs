@@ -3,11 +3,10 @@
 
 use std::sync::Mutex;
 
+use onward_testbed::Server;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
-
-use crate::test_server::RunningServer;
 
 pub(crate) struct Browser {
     base: String,
@@ -47,7 +46,7 @@ impl PageResponse {
 }
 
 impl Browser {
-    pub(crate) fn new(server: &RunningServer) -> Self {
+    pub(crate) fn new(server: &Server) -> Self {
         let client = Client::builder().redirect(Policy::none()).build();
         Self {
             base: server.url.clone(),
@@ -57,7 +56,7 @@ impl Browser {
     }
 
     /// A browser with a session.
-    pub(crate) async fn signed_in(server: &RunningServer, token: &str) -> Self {
+    pub(crate) async fn signed_in(server: &Server, token: &str) -> Self {
         let browser = Self::new(server);
         let csrf_token = browser.get("/login").await.csrf_token();
         let fields = [("token", token), ("csrf_token", &csrf_token)];

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use onward_testbed::Server;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, plan, text};
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
-async fn start(server: &RunningServer, plan: &str) -> String {
+async fn start(server: &Server, plan: &str) -> String {
     let next = format!("/api/v1/plans/{plan}/next");
     let started = server
         .post(&next, json!({ "sessionId": "s" }))
@@ -17,7 +18,7 @@ async fn start(server: &RunningServer, plan: &str) -> String {
     text(&started, "stepId")
 }
 
-async fn status(server: &RunningServer, plan: &str) -> Value {
+async fn status(server: &Server, plan: &str) -> Value {
     server
         .get(&format!("/api/v1/plans/{plan}"))
         .await
@@ -28,7 +29,7 @@ async fn status(server: &RunningServer, plan: &str) -> Value {
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates a plan with a stalled step.
-async fn stalled_plan(server: &RunningServer) -> (String, String) {
+async fn stalled_plan(server: &Server) -> (String, String) {
     let mut created = plan("Boats", &["Offers", "Write"]);
     created["stallThresholdMs"] = json!(1);
     let created = server.post("/api/v1/plans", created).await.expect_success();
@@ -46,7 +47,7 @@ async fn stalled_plan(server: &RunningServer) -> (String, String) {
 
 #[tokio::test]
 async fn a_stall_is_at_the_top_and_its_step_can_be_released() {
-    let server = TestServer::new("pages-stall").serve();
+    let server = program("pages-stall").serve();
     let (plan, step) = stalled_plan(&server).await;
     let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
@@ -71,7 +72,7 @@ async fn a_stall_is_at_the_top_and_its_step_can_be_released() {
 
 #[tokio::test]
 async fn fails_a_stalled_step_with_a_reason() {
-    let server = TestServer::new("pages-fail").serve();
+    let server = program("pages-fail").serve();
     let (plan, step) = stalled_plan(&server).await;
     let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
@@ -87,7 +88,7 @@ async fn fails_a_stalled_step_with_a_reason() {
 
 #[tokio::test]
 async fn resumes_and_cancels_a_stalled_plan() {
-    let server = TestServer::new("pages-resume").serve();
+    let server = program("pages-resume").serve();
     let (plan, _) = stalled_plan(&server).await;
     let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
@@ -110,7 +111,7 @@ async fn resumes_and_cancels_a_stalled_plan() {
 
 #[tokio::test]
 async fn instructions_are_saved_verbatim() {
-    let server = TestServer::new("pages-instruct").serve();
+    let server = program("pages-instruct").serve();
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await
@@ -129,7 +130,7 @@ async fn instructions_are_saved_verbatim() {
     browser.get(&page).await.assert_contains("One\n  two");
 }
 
-async fn plan_in_review(server: &RunningServer) -> (String, String, Value) {
+async fn plan_in_review(server: &Server) -> (String, String, Value) {
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers", "Write"]))
         .await;
@@ -143,7 +144,7 @@ async fn plan_in_review(server: &RunningServer) -> (String, String, Value) {
 
 #[tokio::test]
 async fn the_link_of_a_review_works_until_it_is_decided() {
-    let server = TestServer::new("pages-review").serve();
+    let server = program("pages-review").serve();
     let (plan, step, review) = plan_in_review(&server).await;
     let link = text(&review, "url");
     let path = link
@@ -174,7 +175,7 @@ async fn the_link_of_a_review_works_until_it_is_decided() {
 
 #[tokio::test]
 async fn a_rejected_decision_keeps_the_form() {
-    let server = TestServer::new("pages-modify").serve();
+    let server = program("pages-modify").serve();
     let (plan, step, _) = plan_in_review(&server).await;
     let browser = Browser::new(&server);
     let to = format!("/reviews/{step}/decide");
@@ -194,7 +195,7 @@ async fn a_rejected_decision_keeps_the_form() {
 
 #[tokio::test]
 async fn a_rejected_review_fails_the_plan_and_a_skipped_one_does_not() {
-    let server = TestServer::new("pages-reject").serve();
+    let server = program("pages-reject").serve();
     let browser = Browser::new(&server);
     for (decision, expected) in [("reject", "failed"), ("skip", "executing")] {
         let (plan, step, _) = plan_in_review(&server).await;
@@ -214,7 +215,7 @@ async fn a_rejected_review_fails_the_plan_and_a_skipped_one_does_not() {
 
 #[tokio::test]
 async fn the_audit_trail_is_filtered_and_paginated() {
-    let server = TestServer::new("pages-audit").serve();
+    let server = program("pages-audit").serve();
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await

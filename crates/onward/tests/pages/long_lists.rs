@@ -1,15 +1,16 @@
 //! Long lists are collapsed, long plans paginated; error pages and the sign-in page.
 
 use onward_core::Timestamp;
+use onward_testbed::Server;
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
 /// Marks the synthetic result of an interrupted call.
 const SYNTHETIC: &str = "class=\"sub unclamped synthetic\"";
 
-async fn create_plan(server: &RunningServer, steps: usize, more: serde_json::Value) -> String {
+async fn create_plan(server: &Server, steps: usize, more: serde_json::Value) -> String {
     let titles: Vec<String> = (1..=steps).map(|step| format!("Check {step}")).collect();
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     let mut created = plan("Boats", &titles);
@@ -24,7 +25,7 @@ async fn create_plan(server: &RunningServer, steps: usize, more: serde_json::Val
 
 #[tokio::test]
 async fn collapses_all_but_three_stuck_steps() {
-    let server = TestServer::new("pages-stuck").serve();
+    let server = program("pages-stuck").serve();
     let id = create_plan(&server, 5, json!({ "stallThresholdMs": 1 })).await;
     for session in 0..5 {
         let next = json!({ "sessionId": format!("s{session}") });
@@ -44,7 +45,7 @@ async fn collapses_all_but_three_stuck_steps() {
 
 #[tokio::test]
 async fn collapses_all_but_three_interrupted_calls() {
-    let server = TestServer::new("pages-lost").serve();
+    let server = program("pages-lost").serve();
     for call in 1..=5 {
         let running = json!({ "tool": "Bash", "status": "running" });
         server
@@ -65,7 +66,7 @@ async fn collapses_all_but_three_interrupted_calls() {
 
 #[tokio::test]
 async fn a_long_plan_opens_at_the_current_step() {
-    let server = TestServer::new("pages-long").serve();
+    let server = program("pages-long").serve();
     let id = create_plan(&server, 80, json!({})).await;
     for _ in 0..30 {
         let next = format!("/api/v1/plans/{id}/next");
@@ -93,7 +94,7 @@ async fn a_long_plan_opens_at_the_current_step() {
 
 #[tokio::test]
 async fn the_timeline_ends_when_the_plan_ends() {
-    let server = TestServer::new("pages-ended").serve();
+    let server = program("pages-ended").serve();
     let id = create_plan(&server, 3, json!({})).await;
     let next = format!("/api/v1/plans/{id}/next");
     server.post(&next, json!({})).await.expect_success();
@@ -126,7 +127,7 @@ async fn the_timeline_ends_when_the_plan_ends() {
 
 #[tokio::test]
 async fn error_pages_have_the_code_of_the_problem() {
-    let server = TestServer::new("pages-nowhere").serve();
+    let server = program("pages-nowhere").serve();
     let browser = Browser::new(&server);
     let response = browser.get("/nowhere").await;
     assert_eq!(response.status.as_u16(), 404);
@@ -147,7 +148,7 @@ async fn error_pages_have_the_code_of_the_problem() {
 
 #[tokio::test]
 async fn the_sign_in_page_has_no_navigation() {
-    let setup = TestServer::new("pages-stranger").with_config("[access]\nrequire_tokens = true");
+    let setup = program("pages-stranger").with_config("[access]\nrequire_tokens = true");
     let server = setup.serve();
     let response = Browser::new(&server).get("/login").await;
     response.assert_contains("action=\"/login\"");

@@ -13,13 +13,14 @@ mod browser;
 mod forms;
 mod long_lists;
 mod markdown;
-#[path = "../mcp/fake_model.rs"]
-mod model;
 mod rendering;
 mod reorder;
 mod search;
 mod sessions;
 mod skills;
-#[path = "../serve/test_server.rs"]
-#[allow(dead_code, reason = "shared with the API tests")]
-mod test_server;
+
+use onward_testbed::Program;
+
+fn program(test: &str) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_onward"), test)
+}

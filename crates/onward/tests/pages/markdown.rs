@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
-use crate::test_server::TestServer;
+use crate::program;
 
 const MARKDOWN: &str = "## Two remain\n\n|boat|price|\n|---|---:|\n|**A**|1|\n\n\
                     [test](https://example.org) [no](javascript:alert(1))\n\
@@ -17,7 +17,7 @@ const REMOVED: [&str; 4] = ["<img src=x", "javascript:", "x.png", " style="];
 
 #[tokio::test]
 async fn summaries_results_and_outputs_are_rendered_as_markdown() {
-    let server = TestServer::new("pages-prose").serve();
+    let server = program("pages-prose").serve();
     let created = plan("Boats", &["Offers", "Compare"]);
     let id = text(
         &server.post("/api/v1/plans", created).await.expect_success(),

@@ -4,11 +4,11 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
-use crate::test_server::TestServer;
+use crate::program;
 
 #[tokio::test]
 async fn an_empty_database_shows_setup_instructions() {
-    let server = TestServer::new("pages-empty").serve();
+    let server = program("pages-empty").serve();
     let browser = Browser::new(&server);
     assert_eq!(browser.get("/").await.location, "/plans");
     let response = browser.get("/plans").await;
@@ -25,7 +25,7 @@ async fn an_empty_database_shows_setup_instructions() {
 
 #[tokio::test]
 async fn pages_have_security_headers_and_no_inline_code() {
-    let server = TestServer::new("pages-guarded").serve();
+    let server = program("pages-guarded").serve();
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await
@@ -78,7 +78,7 @@ async fn pages_have_security_headers_and_no_inline_code() {
 
 #[tokio::test]
 async fn assets_are_cached_by_etag() {
-    let server = TestServer::new("pages-assets").serve();
+    let server = program("pages-assets").serve();
     for name in ["onward.css", "onward.js", "onward.svg"] {
         let path = format!("/assets/{name}");
         let response = Browser::new(&server).get(&path).await;
@@ -94,7 +94,7 @@ async fn assets_are_cached_by_etag() {
 
 #[tokio::test]
 async fn hostile_text_is_escaped() {
-    let server = TestServer::new("pages-hostile").serve();
+    let server = program("pages-hostile").serve();
     let hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}</textarea>";
     let created = json!({
         "name": hostile,
@@ -162,7 +162,7 @@ async fn hostile_text_is_escaped() {
 
 #[tokio::test]
 async fn plans_are_filtered_searched_and_paginated() {
-    let server = TestServer::new("pages-list").serve();
+    let server = program("pages-list").serve();
     for number in 0..25 {
         let name = format!("Boat {number}");
         server
@@ -198,7 +198,7 @@ async fn plans_are_filtered_searched_and_paginated() {
 
 #[tokio::test]
 async fn a_plan_with_ten_thousand_steps_is_paginated() {
-    let server = TestServer::new("pages-long").serve();
+    let server = program("pages-long").serve();
     let steps: Vec<String> = (1..=10_000)
         .map(|number| format!("Page {number}"))
         .collect();
@@ -217,7 +217,7 @@ async fn a_plan_with_ten_thousand_steps_is_paginated() {
 
 #[tokio::test]
 async fn exports_are_downloads() {
-    let server = TestServer::new("pages-export").serve();
+    let server = program("pages-export").serve();
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await

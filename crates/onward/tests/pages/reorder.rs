@@ -1,12 +1,13 @@
 //! Adding and moving steps, and the permissions for it.
 
+use onward_testbed::Server;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, plan, text};
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
-async fn create_plan(server: &RunningServer) -> (String, Vec<String>) {
+async fn create_plan(server: &Server) -> (String, Vec<String>) {
     let created = plan("Boats", &["Offers", "Compare", "Write"]);
     let created = server.post("/api/v1/plans", created).await.expect_success();
     let steps = created["steps"].as_array().unwrap().iter();
@@ -14,7 +15,7 @@ async fn create_plan(server: &RunningServer) -> (String, Vec<String>) {
     (text(&created, "planId"), steps)
 }
 
-async fn titles(server: &RunningServer, plan: &str) -> Vec<String> {
+async fn titles(server: &Server, plan: &str) -> Vec<String> {
     let listed = server.get(&format!("/api/v1/plans/{plan}/steps")).await;
     let listed = listed.expect_success();
     let steps = listed["steps"].as_array().unwrap().iter();
@@ -24,7 +25,7 @@ async fn titles(server: &RunningServer, plan: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn adds_a_step_at_the_given_position() {
-    let server = TestServer::new("pages-add").serve();
+    let server = program("pages-add").serve();
     let (id, _) = create_plan(&server).await;
     let browser = Browser::new(&server);
     let (page, to) = (format!("/plans/{id}"), format!("/plans/{id}/steps"));
@@ -63,7 +64,7 @@ async fn adds_a_step_at_the_given_position() {
 
 #[tokio::test]
 async fn moves_steps_by_one_or_to_any_position() {
-    let server = TestServer::new("pages-move").serve();
+    let server = program("pages-move").serve();
     let (id, steps) = create_plan(&server).await;
     let browser = Browser::new(&server);
     browser
@@ -92,8 +93,7 @@ async fn moves_steps_by_one_or_to_any_position() {
 
 #[tokio::test]
 async fn viewers_see_no_buttons_and_blocked_buttons_have_a_reason() {
-    let setup =
-        TestServer::new("pages-arrange-roles").with_config("[access]\nrequire_tokens = true");
+    let setup = program("pages-arrange-roles").with_config("[access]\nrequire_tokens = true");
     let owner = setup.token("local", "boss", "owner");
     let viewer = setup.token("local", "eve", "viewer");
     let server = setup.serve();

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use onward_testbed::model_api;
 use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
-use crate::model;
-use crate::test_server::TestServer;
+use crate::program;
 
 /// Text that breaks a page without escaping.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}";
@@ -17,8 +17,8 @@ const NOTHING_PENDING: &str = "id=\"index-pending\">0<";
 
 #[tokio::test]
 async fn displays_text_semantic_and_combined_results() {
-    let url = model::start();
-    let setup = TestServer::new("pages-search")
+    let url = model_api::start();
+    let setup = program("pages-search")
         .with_config(&format!("[embeddings]\nurl = \"{url}\"\nmodel = \"small\""));
     let server = setup.serve();
     for (title, content) in [("Sea", "An orca hunts."), ("Land", "A loaf of bread.")] {
@@ -74,7 +74,7 @@ async fn displays_text_semantic_and_combined_results() {
 
 #[tokio::test]
 async fn text_search_works_without_the_model() {
-    let setup = TestServer::new("pages-search-away")
+    let setup = program("pages-search-away")
         .with_config("[embeddings]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"gone\"");
     let server = setup.serve();
     let body = json!({ "title": "Sea", "content": "An orca hunts." });
@@ -91,7 +91,7 @@ async fn text_search_works_without_the_model() {
 
 #[tokio::test]
 async fn results_link_to_escaped_text() {
-    let server = TestServer::new("pages-texts").serve();
+    let server = program("pages-texts").serve();
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers"]))
         .await
@@ -153,8 +153,8 @@ async fn results_link_to_escaped_text() {
 
 #[tokio::test]
 async fn extractions_are_on_their_tab() {
-    let url = model::start();
-    let setup = TestServer::new("pages-extractions")
+    let url = model_api::start();
+    let setup = program("pages-extractions")
         .with_config(&format!("[extraction]\nurl = \"{url}\"\nmodel = \"small\""));
     let server = setup.serve();
     let created = server

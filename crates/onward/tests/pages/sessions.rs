@@ -4,11 +4,11 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::test_server::TestServer;
+use crate::program;
 
 #[tokio::test]
 async fn displays_calls_and_marks_one_as_dead() {
-    let server = TestServer::new("pages-sessions").serve();
+    let server = program("pages-sessions").serve();
     let browser = Browser::new(&server);
     let empty = browser.get("/sessions").await;
     empty.assert_contains("id=\"no-sessions\"");
@@ -47,7 +47,7 @@ async fn displays_calls_and_marks_one_as_dead() {
 
 #[tokio::test]
 async fn viewers_and_other_tenants_cannot_close_a_call() {
-    let setup = TestServer::new("pages-closes").with_config("[access]\nrequire_tokens = true");
+    let setup = program("pages-closes").with_config("[access]\nrequire_tokens = true");
     let owner = setup.token("local", "owner", "owner");
     let viewer = setup.token("local", "viewer", "viewer");
     let stranger = setup.token("other", "stranger", "owner");

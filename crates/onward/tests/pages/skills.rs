@@ -1,12 +1,13 @@
 //! Skill pages: statistics, list, filters, pagination, and one run.
 
+use onward_testbed::Server;
 use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::browser::{Browser, text};
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
-async fn log(server: &RunningServer, skill: &str, end: Option<&str>) -> String {
+async fn log(server: &Server, skill: &str, end: Option<&str>) -> String {
     let start = json!({ "skillName": skill, "status": "started", "sessionId": "desk" });
     let started = server.post("/api/v1/skills", start).await.expect_success();
     let id = text(&started, "executionId");
@@ -27,7 +28,7 @@ async fn log(server: &RunningServer, skill: &str, end: Option<&str>) -> String {
 
 #[tokio::test]
 async fn skill_runs_are_counted_listed_and_filtered() {
-    let server = TestServer::new("pages-skills").serve();
+    let server = program("pages-skills").serve();
     let browser = Browser::new(&server);
     browser
         .get("/skills")
@@ -66,7 +67,7 @@ async fn skill_runs_are_counted_listed_and_filtered() {
 
 #[tokio::test]
 async fn skill_runs_are_paginated() {
-    let server = TestServer::new("pages-skills-paged").serve();
+    let server = program("pages-skills-paged").serve();
     for _ in 0..25 {
         log(&server, "survey", None).await;
     }

@@ -1,9 +1,8 @@
 //! Requests and replies of a conversation, in the format of each API.
 
+use onward_testbed::mock_server::{MockServer, Reply};
+use onward_testbed::{Response, Server};
 use serde_json::{Value, json};
-
-use crate::test_server::{ClientResponse, TestServer};
-use crate::upstream::{Reply, Upstream};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
@@ -132,7 +131,7 @@ impl Conversation {
     }
 
     /// Sends the conversation so far.
-    pub(crate) async fn send(&self, proxy: &TestServer) -> ClientResponse {
+    pub(crate) async fn send(&self, proxy: &Server) -> Response {
         let headers = [("x-session-id", self.session.as_str())];
         let body = self.request().to_string();
         proxy.send_with(self.path(), &headers, body).await
@@ -141,8 +140,8 @@ impl Conversation {
     /// Sends the conversation, receives a tool call, and adds the step.
     pub(crate) async fn run_step(
         &mut self,
-        proxy: &TestServer,
-        upstream: &Upstream,
+        proxy: &Server,
+        upstream: &MockServer,
         command: &str,
         output: &str,
     ) {
@@ -155,8 +154,8 @@ impl Conversation {
     /// Runs steps without progress.
     pub(crate) async fn run_idle_steps(
         &mut self,
-        proxy: &TestServer,
-        upstream: &Upstream,
+        proxy: &Server,
+        upstream: &MockServer,
         steps: usize,
     ) {
         for _ in 0..steps {
@@ -373,7 +372,7 @@ impl Conversation {
 
     /// The text of a response, which must be complete, valid and text only.
     #[track_caller]
-    pub(crate) fn response_text(&self, response: &ClientResponse) -> String {
+    pub(crate) fn response_text(&self, response: &Response) -> String {
         assert!(response.status.is_success(), "{response:?}");
         match (self.streaming, self.api) {
             (false, _) => self.body_text(&response.json()),
@@ -492,7 +491,7 @@ impl Conversation {
 }
 
 /// The data of the events of a stream.
-fn events(response: &ClientResponse) -> Vec<Value> {
+fn events(response: &Response) -> Vec<Value> {
     let text = std::str::from_utf8(&response.body).expect("UTF-8 body");
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     let done = data.clone().any(|data| data == "[DONE]");

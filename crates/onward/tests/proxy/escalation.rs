@@ -1,16 +1,16 @@
 //! Escalation of a looping turn: nudge, reminder and text only.
 
+use onward_testbed::mock_server::{MockServer, Reply, ReplyBody};
 use serde_json::json;
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
 use crate::messages::{is_reminder, max_steps_reminder, nudge, user_warning};
-use crate::test_server::TestDir;
-use crate::upstream::{Reply, ReplyBody, Upstream};
+use crate::program;
 
 #[tokio::test]
 async fn nudges_a_looping_turn_and_then_requires_a_text_answer() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("escalation").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("escalation").proxy(&upstream.url);
     for api in ALL_APIS {
         for streaming in [false, true] {
             let mut conversation =
@@ -55,8 +55,8 @@ async fn nudges_a_looping_turn_and_then_requires_a_text_answer() {
 
 #[tokio::test]
 async fn changes_only_the_reminder_and_the_tool_choice() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("kept").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("kept").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         conversation.run_idle_steps(&proxy, &upstream, 8).await;
@@ -90,8 +90,8 @@ async fn changes_only_the_reminder_and_the_tool_choice() {
 
 #[tokio::test]
 async fn sends_the_same_bytes_for_a_retried_request() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("again").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("again").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "s");
     for steps in [4, 4] {
         conversation.run_idle_steps(&proxy, &upstream, steps).await;
@@ -108,8 +108,8 @@ async fn sends_the_same_bytes_for_a_retried_request() {
 
 #[tokio::test]
 async fn a_text_answer_resets_the_escalation() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("after").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("after").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
         conversation.run_idle_steps(&proxy, &upstream, 8).await;
@@ -131,8 +131,8 @@ async fn a_text_answer_resets_the_escalation() {
 
 #[tokio::test]
 async fn detects_a_loop_in_the_first_request_of_a_turn() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("first-request").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("first-request").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         for _ in 0..9 {
@@ -149,8 +149,8 @@ async fn detects_a_loop_in_the_first_request_of_a_turn() {
 
 #[tokio::test]
 async fn a_restarted_conversation_is_a_new_turn() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("restarted").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("restarted").proxy(&upstream.url);
     for api in ALL_APIS {
         // The user abandons the first conversation while it is stuck.
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
@@ -173,8 +173,8 @@ async fn a_restarted_conversation_is_a_new_turn() {
 
 #[tokio::test]
 async fn progress_resets_the_idle_count() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("progress").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("progress").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Chat, false, "s");
     conversation.run_idle_steps(&proxy, &upstream, 7).await;
     let output = "High tide at Dover is at 11:04 and again at 23:27 on that day.";
@@ -199,10 +199,10 @@ async fn on_stall_limits_the_escalation() {
         ("warn", false, false),
         ("off", false, false),
     ] {
-        let upstream = Upstream::start().await;
-        let dir = TestDir::new(&format!("on-{on_stall}"))
+        let upstream = MockServer::start();
+        let dir = program(&format!("on-{on_stall}"))
             .with_config(&format!("[loop_control]\non_stall = \"{on_stall}\""));
-        let proxy = dir.start_proxy(&upstream);
+        let proxy = dir.proxy(&upstream.url);
         let mut conversation = Conversation::new(Api::Responses, false, "s");
         for idle in 0..=9 {
             upstream.enqueue(conversation.call_reply());
@@ -217,16 +217,16 @@ async fn on_stall_limits_the_escalation() {
         let dir = proxy.stop();
         let log = dir.log();
         assert_eq!(log.contains(&user_warning(8)), on_stall == "warn", "{log}");
-        let is_recorded = dir.run(&["session", "show", "s"]).status.success();
+        let is_recorded = dir.run(&["session", "show", "s"]).code == Some(0);
         assert_eq!(is_recorded, on_stall != "off");
     }
 }
 
 #[tokio::test]
 async fn applies_the_configured_step_limit() {
-    let upstream = Upstream::start().await;
-    let dir = TestDir::new("step-limit").with_config("[loop_control]\nmax_steps_per_turn = 3");
-    let proxy = dir.start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let dir = program("step-limit").with_config("[loop_control]\nmax_steps_per_turn = 3");
+    let proxy = dir.proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "s");
     for step in 0..3 {
         let output = format!(
@@ -246,8 +246,8 @@ async fn applies_the_configured_step_limit() {
 
 #[tokio::test]
 async fn forwards_a_request_without_tools_unchanged() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("no-tools").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("no-tools").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         conversation.run_idle_steps(&proxy, &upstream, 8).await;
@@ -271,8 +271,8 @@ async fn forwards_a_request_without_tools_unchanged() {
 
 #[tokio::test]
 async fn detects_a_loop_in_a_conversation_stored_by_the_server() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("stored").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("stored").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Responses, true, "unused");
     let mut previous = None;
     let mut last = json!(null);

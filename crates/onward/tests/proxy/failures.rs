@@ -1,12 +1,13 @@
 //! Failures of the API, of the database and of the command line.
 
+use onward_testbed::mock_server::{MockServer, Reply};
+
 use crate::conversation::{ALL_APIS, Api, Conversation};
-use crate::test_server::TestDir;
-use crate::upstream::{Reply, Upstream};
+use crate::program;
 
 #[tokio::test]
 async fn reports_an_unreachable_api_in_the_error_format_of_the_api() {
-    let proxy = TestDir::new("unreachable").start_proxy_to("http://127.0.0.1:1");
+    let proxy = program("unreachable").proxy("http://127.0.0.1:1");
     for api in ALL_APIS {
         let response = Conversation::new(api, true, "s").send(&proxy).await;
         assert_eq!(response.status.as_u16(), 502);
@@ -30,8 +31,8 @@ async fn reports_an_unreachable_api_in_the_error_format_of_the_api() {
 
 #[tokio::test]
 async fn relays_an_invalid_response_unchanged() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("invalid").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("invalid").proxy(&upstream.url);
     for api in ALL_APIS {
         for (number, (kind, invalid)) in [
             ("application/json", "not JSON"),
@@ -60,14 +61,12 @@ async fn relays_an_invalid_response_unchanged() {
 
 #[tokio::test]
 async fn forwards_requests_without_a_database_and_warns_once() {
-    let upstream = Upstream::start().await;
+    let upstream = MockServer::start();
     for (name, database) in [
         ("no-directory", "/dev/null/onward.db".to_owned()),
         ("no-server", "postgres://user@127.0.0.1:1/none".to_owned()),
     ] {
-        let proxy = TestDir::new(name)
-            .with_database(database)
-            .start_proxy(&upstream);
+        let proxy = program(name).with_database(database).proxy(&upstream.url);
         let mut conversation = Conversation::new(Api::Anthropic, true, "s");
         for _ in 0..10 {
             upstream.enqueue(conversation.call_reply());
@@ -94,11 +93,11 @@ async fn forwards_requests_without_a_database_and_warns_once() {
 
 #[tokio::test]
 async fn forwards_requests_after_the_database_fails() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("database-fails").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("database-fails").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Chat, false, "s");
     conversation.run_idle_steps(&proxy, &upstream, 3).await;
-    let file = proxy.dir().path.join("onward.db");
+    let file = proxy.program().dir.join("onward.db");
     let database = rusqlite::Connection::open(&file).expect("database opened");
     database
         .execute_batch("DROP TABLE turn_steps; DROP TABLE session_agents;")
@@ -119,7 +118,7 @@ async fn forwards_requests_after_the_database_fails() {
 
 #[tokio::test]
 async fn rejects_invalid_flags_with_a_hint() {
-    let dir = TestDir::new("usage");
+    let dir = program("usage");
     for (arguments, code) in [
         (["proxy", "--bind", "7172"], 2),
         (["proxy", "--bind", "0.0.0.0:0"], 4),
@@ -127,10 +126,10 @@ async fn rejects_invalid_flags_with_a_hint() {
         (["proxy", "--upstream", "ftp://a"], 2),
         (["proxy", "--upstream", "http://me:secret@a"], 2),
     ] {
-        let output = dir.run(&arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let run = dir.run(&arguments);
+        assert_eq!(run.code, Some(code), "{arguments:?}");
+        let stderr = run.stderr;
         assert!(stderr.contains("hint: "), "{stderr}");
-        assert!(output.stdout.is_empty());
+        assert!(run.stdout.is_empty());
     }
 }

@@ -4,12 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use onward_testbed::Cluster;
+use onward_testbed::mock_server::{MockServer, Reply};
+use onward_testbed::{Cluster, Program};
 use serde_json::{Value, json};
 
 use crate::conversation::{Api, Conversation};
-use crate::test_server::TestDir;
-use crate::upstream::{Reply, Upstream};
+use crate::{program, session_calls};
 
 /// The deadline for the interruption, longer than the grace period.
 const TIMEOUT: Duration = Duration::from_secs(180);
@@ -34,12 +34,12 @@ fn two_calls(timeouts: [u64; 2]) -> Reply {
 
 /// Waits until all calls of the session `s` are interrupted. `onward session show` only reads, so
 /// it does not interrupt calls itself.
-async fn wait_until_interrupted(dir: &TestDir, count: usize) -> Vec<Value> {
+async fn wait_until_interrupted(dir: &Program, count: usize) -> Vec<Value> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         // The session does not exist until the proxy has written its first event.
-        let output = dir.run(&["--json", "session", "show", "s"]);
-        let view: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let run = dir.run(&["--json", "session", "show", "s"]);
+        let view: Value = serde_json::from_str(&run.stdout).unwrap_or_default();
         let calls = view["calls"].as_array().cloned().unwrap_or_default();
         if calls.len() == count && calls.iter().all(|call| call["status"] == "interrupted") {
             return calls;
@@ -49,13 +49,13 @@ async fn wait_until_interrupted(dir: &TestDir, count: usize) -> Vec<Value> {
     }
 }
 
-async fn interrupts_calls_and_accepts_late_results(dir: TestDir) {
-    let upstream = Upstream::start().await;
-    let proxy = dir.start_proxy(&upstream);
+async fn interrupts_calls_and_accepts_late_results(dir: Program) {
+    let upstream = MockServer::start();
+    let proxy = dir.proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "s");
     upstream.enqueue(two_calls([1, 2]));
     conversation.send(&proxy).await;
-    let calls = wait_until_interrupted(proxy.dir(), 2).await;
+    let calls = wait_until_interrupted(proxy.program(), 2).await;
     for call in &calls {
         assert_eq!(
             (&call["cause"], &call["synthetic"]),
@@ -63,8 +63,7 @@ async fn interrupts_calls_and_accepts_late_results(dir: TestDir) {
         );
     }
     let model_message = calls[0]["toldModel"].clone();
-    let shown = proxy.dir().run(&["session", "show", "s"]);
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let shown = proxy.program().run_ok(&["session", "show", "s"]);
     assert!(
         shown.contains("deploy one") && shown.contains("deploy two"),
         "{shown}"
@@ -88,7 +87,7 @@ async fn interrupts_calls_and_accepts_late_results(dir: TestDir) {
         upstream.last_request().body,
         conversation.request().to_string().as_bytes()
     );
-    let calls = proxy.stop().calls("s");
+    let calls = session_calls(&proxy.stop(), "s");
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert_eq!(calls[0]["result"], "deployed");
     assert_eq!(calls[1]["result"], "deployed as well");
@@ -103,24 +102,24 @@ async fn interrupts_calls_and_accepts_late_results(dir: TestDir) {
 
 #[tokio::test]
 async fn parallel_calls_get_the_longest_timeout_of_their_batch() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("parallel").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("parallel").proxy(&upstream.url);
     let conversation = Conversation::new(Api::Anthropic, false, "s");
     upstream.enqueue(two_calls([1, 600_000]));
     conversation.send(&proxy).await;
-    let calls = proxy.stop().calls("s");
+    let calls = session_calls(&proxy.stop(), "s");
     let timeouts: Vec<&Value> = calls.iter().map(|call| &call["timeoutMs"]).collect();
     assert_eq!(timeouts, [600_000, 600_000], "{calls:?}");
 }
 
 #[tokio::test]
 async fn interrupts_calls_after_their_timeout_on_sqlite() {
-    interrupts_calls_and_accepts_late_results(TestDir::new("interrupted")).await;
+    interrupts_calls_and_accepts_late_results(program("interrupted")).await;
 }
 
 #[tokio::test]
 async fn interrupts_calls_after_their_timeout_on_postgresql() {
     let database = Cluster::shared().database();
-    let dir = TestDir::new("interrupted-postgres").with_database(database);
+    let dir = program("interrupted-postgres").with_database(database);
     interrupts_calls_and_accepts_late_results(dir).await;
 }

@@ -1,8 +1,7 @@
 //! Tests of `onward proxy` with the real binary, between a test client and a test API.
 //!
-//! `test_server.rs` starts the proxy, `upstream.rs` is an API that sends queued replies and records
-//! requests, and `conversation.rs` writes requests and replies for the three APIs. All connections
-//! stay on this machine.
+//! The test API is a mock server of the testbed; `conversation.rs` writes requests and replies for
+//! the three APIs. All connections stay on this machine.
 
 #![allow(
     clippy::expect_used,
@@ -21,6 +20,24 @@ mod passthrough;
 mod repairs;
 mod sessions;
 mod streams;
-mod test_server;
 mod text_only;
-mod upstream;
+
+use onward_testbed::Program;
+use serde_json::Value;
+
+fn program(test: &str) -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_onward"), test);
+    program.with_env("ONWARD_LOG", "debug")
+}
+
+/// The turns of a session, from `onward session show`.
+fn session_turns(program: &Program, session: &str) -> Vec<Value> {
+    let view = program.run_json(&["--json", "session", "show", session]);
+    view["turns"].as_array().expect("turns is a list").clone()
+}
+
+/// The calls of a session, from `onward session show`.
+fn session_calls(program: &Program, session: &str) -> Vec<Value> {
+    let view = program.run_json(&["--json", "session", "show", session]);
+    view["calls"].as_array().expect("calls is a list").clone()
+}

@@ -1,15 +1,16 @@
 //! Requests and responses that the proxy does not change.
 
+use onward_testbed::Response;
+use onward_testbed::mock_server::{MockServer, Reply};
 use reqwest::Method;
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
-use crate::test_server::{ClientResponse, TestDir};
-use crate::upstream::{Reply, Upstream};
+use crate::program;
 
 #[tokio::test]
 async fn forwards_a_request_and_its_response_byte_for_byte() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("bytes").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("bytes").proxy(&upstream.url);
     for (path, list) in [
         ("/v1/messages?beta=true", "messages"),
         ("/v1/chat/completions", "messages"),
@@ -62,8 +63,8 @@ async fn forwards_a_request_and_its_response_byte_for_byte() {
 
 #[tokio::test]
 async fn does_not_change_a_turn_with_progress() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("healthy").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("healthy").proxy(&upstream.url);
     for api in ALL_APIS {
         for streaming in [false, true] {
             let mut conversation =
@@ -87,8 +88,8 @@ async fn does_not_change_a_turn_with_progress() {
 
 #[tokio::test]
 async fn forwards_other_paths_and_methods() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("paths").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("paths").proxy(&upstream.url);
     for (method, path, body) in [
         (Method::GET, "/v1/models?limit=1000", ""),
         (
@@ -103,7 +104,7 @@ async fn forwards_other_paths_and_methods() {
         upstream.enqueue(Reply::new("text/plain", format!("{method} is done")));
         let url = format!("{}{path}", proxy.url);
         let sent = proxy.client.request(method.clone(), url).body(body).send();
-        let response = ClientResponse::read(sent.await.expect("response received")).await;
+        let response = Response::read(sent.await.expect("response received")).await;
         let received = upstream.last_request();
         assert_eq!(
             (received.method.as_str(), received.path.as_str()),
@@ -122,8 +123,8 @@ async fn forwards_other_paths_and_methods() {
 
 #[tokio::test]
 async fn forwards_bodies_that_cannot_be_parsed() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("unparsed").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("unparsed").proxy(&upstream.url);
     let bodies: [&[u8]; 7] = [
         b"",
         b"not JSON",
@@ -154,8 +155,8 @@ async fn forwards_bodies_that_cannot_be_parsed() {
 
 #[tokio::test]
 async fn streams_a_request_that_is_too_long_to_parse() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("too-long").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("too-long").proxy(&upstream.url);
     let body = format!(
         r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#,
         "x".repeat(40 << 20)
@@ -169,8 +170,8 @@ async fn streams_a_request_that_is_too_long_to_parse() {
 
 #[tokio::test]
 async fn relays_a_compressed_response_unchanged() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("compressed").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("compressed").proxy(&upstream.url);
     let conversation = Conversation::new(Api::Anthropic, true, "s");
     let compressed = gzip(b"data: {\"type\":\"message_stop\"}\n\n");
     upstream.enqueue(
@@ -194,8 +195,8 @@ async fn relays_a_compressed_response_unchanged() {
 
 #[tokio::test]
 async fn relays_api_errors_without_retrying() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("errors").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("errors").proxy(&upstream.url);
     let conversation = Conversation::new(Api::Anthropic, true, "s");
     for status in [400, 401, 404, 429, 500, 529] {
         let before = upstream.request_count();

@@ -1,11 +1,11 @@
 //! Repair of conversations that the API would reject.
 
+use onward_testbed::mock_server::MockServer;
 use serde_json::{Value, json};
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
 use crate::messages::is_reminder;
-use crate::test_server::TestDir;
-use crate::upstream::Upstream;
+use crate::program;
 
 /// The rows of a request without system messages.
 fn rows(api: Api, request: &Value) -> Vec<Value> {
@@ -21,8 +21,8 @@ fn rows(api: Api, request: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn adds_a_result_for_a_call_without_one() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("dangling").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("dangling").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         conversation.add_step("make", "ok");
@@ -56,8 +56,8 @@ async fn adds_a_result_for_a_call_without_one() {
 
 #[tokio::test]
 async fn converts_a_result_without_a_call_to_text() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("orphan").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("orphan").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         conversation.add_step("make", "it is done");
@@ -78,8 +78,8 @@ async fn converts_a_result_without_a_call_to_text() {
 
 #[tokio::test]
 async fn leaves_cosmetic_defects_unchanged() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("cosmetic").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("cosmetic").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "s");
     conversation.add_user_message("Are you there?");
     conversation.add_assistant_message("Yes.");
@@ -105,8 +105,8 @@ async fn leaves_cosmetic_defects_unchanged() {
 
 #[tokio::test]
 async fn does_not_repair_results_of_calls_stored_by_the_server() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("continued").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("continued").proxy(&upstream.url);
     let request = json!({
         "model": "m", "previous_response_id": "resp_0", "tools": [{ "type": "function", "name": "Bash" }],
         "input": [{ "type": "function_call_output", "call_id": "call_1", "output": "ok" }],
@@ -117,8 +117,8 @@ async fn does_not_repair_results_of_calls_stored_by_the_server() {
 
 #[tokio::test]
 async fn combines_a_repair_with_a_reminder() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("both").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("both").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         // A call without a result before this turn.

@@ -3,22 +3,23 @@
 use std::path::Path;
 use std::time::Instant;
 
+use onward_testbed::TIMEOUT;
+use onward_testbed::mock_server::MockServer;
 use serde_json::json;
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
-use crate::test_server::{TIMEOUT, TestDir};
-use crate::upstream::Upstream;
+use crate::{program, session_calls, session_turns};
 
 #[tokio::test]
 async fn records_sessions_like_those_of_hooks() {
     for database in [None, Some(onward_testbed::Cluster::shared().database())] {
-        let upstream = Upstream::start().await;
+        let upstream = MockServer::start();
         let name = format!("recorded-{}", database.is_some());
-        let mut dir = TestDir::new(&name);
+        let mut dir = program(&name);
         if let Some(database) = database {
             dir = dir.with_database(database);
         }
-        let proxy = dir.start_proxy(&upstream);
+        let proxy = dir.proxy(&upstream.url);
         for api in ALL_APIS {
             let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
             conversation.run_idle_steps(&proxy, &upstream, 8).await;
@@ -39,7 +40,7 @@ async fn records_sessions_like_those_of_hooks() {
             3
         );
         for api in ALL_APIS {
-            let turns = dir.turns(&format!("{api:?}"));
+            let turns = session_turns(&dir, &format!("{api:?}"));
             assert_eq!(turns.len(), 2, "{turns:?}");
             assert_eq!(turns[0]["whyEnded"], "answered", "{api:?}");
             assert_eq!(turns[0]["held"], "stalled");
@@ -59,28 +60,28 @@ async fn records_sessions_like_those_of_hooks() {
 async fn records_a_call_and_completes_it_with_its_result() {
     for api in ALL_APIS {
         for streaming in [false, true] {
-            let upstream = Upstream::start().await;
-            let dir = TestDir::new(&format!("call-{api:?}-{streaming}"));
-            let proxy = dir.start_proxy(&upstream);
+            let upstream = MockServer::start();
+            let dir = program(&format!("call-{api:?}-{streaming}"));
+            let proxy = dir.proxy(&upstream.url);
             let mut conversation = Conversation::new(api, streaming, "s");
             upstream.enqueue(conversation.call_reply());
             conversation.send(&proxy).await;
             // Stopping the proxy writes all queued events.
             let dir = proxy.stop();
-            let calls = dir.calls("s");
+            let calls = session_calls(&dir, "s");
             assert_eq!(calls.len(), 1, "{calls:?}");
             assert_eq!(calls[0]["callId"], "call_x");
             assert_eq!(calls[0]["tool"], "Bash");
             assert_eq!(calls[0]["status"], "running", "{api:?}, {streaming}");
             assert!(calls[0]["staleAt"].is_string(), "{calls:?}");
 
-            let proxy = dir.start_proxy(&upstream);
+            let proxy = dir.proxy(&upstream.url);
             let (call, result) = conversation.call_and_result("call_x", "true", "It is noon.");
             conversation.rows.extend([call, result]);
             upstream.enqueue(conversation.text_reply("Noon."));
             conversation.send(&proxy).await;
             let dir = proxy.stop();
-            let calls = dir.calls("s");
+            let calls = session_calls(&dir, "s");
             assert_eq!(calls.len(), 1, "{calls:?}");
             assert_eq!(calls[0]["status"], "completed", "{api:?}, {streaming}");
             assert_eq!(calls[0]["result"], "It is noon.");
@@ -90,8 +91,8 @@ async fn records_a_call_and_completes_it_with_its_result() {
 
 #[tokio::test]
 async fn a_text_answer_ends_the_turn() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("ends").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("ends").proxy(&upstream.url);
     for api in ALL_APIS {
         for streaming in [false, true] {
             let mut conversation =
@@ -104,7 +105,7 @@ async fn a_text_answer_ends_the_turn() {
     let dir = proxy.stop();
     for api in ALL_APIS {
         for streaming in [false, true] {
-            let turns = dir.turns(&format!("{api:?}-{streaming}"));
+            let turns = session_turns(&dir, &format!("{api:?}-{streaming}"));
             assert_eq!(turns.len(), 1);
             assert_eq!(turns[0]["whyEnded"], "answered", "{api:?}, {streaming}");
             assert_eq!(turns[0]["stepCount"], 5);
@@ -114,18 +115,13 @@ async fn a_text_answer_ends_the_turn() {
 
 #[tokio::test]
 async fn does_not_intervene_in_a_session_with_loop_control_off() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("off").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("off").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "quiet");
     conversation.run_idle_steps(&proxy, &upstream, 3).await;
     // The command fails until the proxy has written the session.
     let deadline = Instant::now() + TIMEOUT;
-    while !proxy
-        .dir()
-        .run(&["session", "off", "quiet"])
-        .status
-        .success()
-    {
+    while proxy.program().run(&["session", "off", "quiet"]).code != Some(0) {
         assert!(Instant::now() < deadline, "the session was not written");
     }
     for _ in 0..7 {
@@ -137,13 +133,7 @@ async fn does_not_intervene_in_a_session_with_loop_control_off() {
         );
         conversation.add_step("true", "");
     }
-    assert!(
-        proxy
-            .dir()
-            .run(&["session", "on", "quiet"])
-            .status
-            .success()
-    );
+    proxy.program().run_ok(&["session", "on", "quiet"]);
     upstream.enqueue(conversation.text_reply("Noon."));
     conversation.send(&proxy).await;
     assert!(conversation.forbids_tools(&upstream.last_request().json()));
@@ -151,8 +141,8 @@ async fn does_not_intervene_in_a_session_with_loop_control_off() {
 
 #[tokio::test]
 async fn separates_concurrent_sessions() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("concurrent").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("concurrent").proxy(&upstream.url);
     let mut stuck = Conversation::new(Api::Anthropic, false, "stuck");
     let mut other = Conversation::new(Api::Anthropic, false, "other");
     for _ in 0..8 {
@@ -183,8 +173,8 @@ async fn separates_concurrent_sessions() {
 
 #[tokio::test]
 async fn judges_parallel_conversations_of_a_session_separately() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("subagents").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("subagents").proxy(&upstream.url);
     let mut main = Conversation::new(Api::Anthropic, false, "one");
     let mut subagent = Conversation::new(Api::Anthropic, false, "one");
     subagent.rows.clear();
@@ -194,7 +184,7 @@ async fn judges_parallel_conversations_of_a_session_separately() {
         subagent.run_idle_steps(&proxy, &upstream, 1).await;
     }
     let dir = proxy.stop();
-    let turns = dir.turns("one");
+    let turns = session_turns(&dir, "one");
     assert_eq!(turns.len(), 2, "{turns:?}");
     for turn in &turns {
         assert_eq!(turn["idleSteps"], 4, "{turn}");
@@ -205,25 +195,25 @@ async fn judges_parallel_conversations_of_a_session_separately() {
 
 #[tokio::test]
 async fn restores_the_state_after_a_restart() {
-    let upstream = Upstream::start().await;
-    let mut dir = TestDir::new("restart");
+    let upstream = MockServer::start();
+    let mut dir = program("restart");
     let mut conversation = Conversation::new(Api::Chat, false, "s");
     for _ in 0..4 {
-        let proxy = dir.start_proxy(&upstream);
+        let proxy = dir.proxy(&upstream.url);
         conversation.run_idle_steps(&proxy, &upstream, 2).await;
         dir = proxy.stop();
     }
-    let proxy = dir.start_proxy(&upstream);
+    let proxy = dir.proxy(&upstream.url);
     upstream.enqueue(conversation.text_reply("Noon."));
     conversation.send(&proxy).await;
     assert!(conversation.forbids_tools(&upstream.last_request().json()));
-    assert_eq!(proxy.stop().turns("s").len(), 1);
+    assert_eq!(session_turns(&proxy.stop(), "s").len(), 1);
 }
 
 #[tokio::test]
 async fn continues_a_turn_after_compaction() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("compacted").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("compacted").proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "s");
     conversation.run_idle_steps(&proxy, &upstream, 6).await;
     upstream.enqueue(conversation.call_reply());
@@ -245,13 +235,13 @@ async fn continues_a_turn_after_compaction() {
     conversation.send(&proxy).await;
     let received = upstream.last_request().json();
     assert!(conversation.forbids_tools(&received), "{received}");
-    assert_eq!(proxy.stop().turns("s").len(), 1);
+    assert_eq!(session_turns(&proxy.stop(), "s").len(), 1);
 }
 
 #[tokio::test]
 async fn treats_reused_call_ids_as_different_calls() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("same-ids").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("same-ids").proxy(&upstream.url);
     for api in [Api::Chat, Api::Anthropic] {
         let mut conversation = Conversation::new(api, false, &format!("{api:?}"));
         for _ in 0..8 {
@@ -269,26 +259,20 @@ async fn treats_reused_call_ids_as_different_calls() {
         );
     }
     let dir = proxy.stop();
-    assert_eq!(dir.turns("Chat")[0]["idleSteps"], 8);
+    assert_eq!(session_turns(&dir, "Chat")[0]["idleSteps"], 8);
 }
 
 #[tokio::test]
 async fn ignores_a_session_reported_by_hooks() {
-    let upstream = Upstream::start().await;
-    let dir = TestDir::new("hooks");
+    let upstream = MockServer::start();
+    let dir = program("hooks");
     let payload = json!({
-        "session_id": "hooked", "cwd": dir.path, "hook_event_name": "UserPromptSubmit",
+        "session_id": "hooked", "cwd": dir.dir.path(), "hook_event_name": "UserPromptSubmit",
         "prompt": "When is high tide?",
     });
-    let file = dir.path.join("payload.json");
-    std::fs::write(&file, payload.to_string()).expect("payload written");
-    let hook = std::process::Command::new(env!("CARGO_BIN_EXE_onward"))
-        .args(["hook", "claude-code"])
-        .env("ONWARD_DATABASE", dir.path.join("onward.db"))
-        .stdin(std::fs::File::open(file).expect("payload opened"))
-        .status();
-    assert!(hook.expect("binary started").success());
-    let proxy = dir.start_proxy(&upstream);
+    let hook = dir.run_with_input(&["hook", "claude-code"], payload.to_string().as_bytes());
+    assert_eq!(hook.code, Some(0), "{hook:?}");
+    let proxy = dir.proxy(&upstream.url);
     let mut conversation = Conversation::new(Api::Anthropic, false, "hooked");
     for _ in 0..10 {
         upstream.enqueue(conversation.call_reply());
@@ -299,7 +283,7 @@ async fn ignores_a_session_reported_by_hooks() {
         );
         conversation.add_step("true", "");
     }
-    let turns = proxy.stop().turns("hooked");
+    let turns = session_turns(&proxy.stop(), "hooked");
     assert_eq!(turns.len(), 1);
     assert_eq!(turns[0]["stepCount"], 0);
 }
@@ -307,8 +291,8 @@ async fn ignores_a_session_reported_by_hooks() {
 #[tokio::test]
 async fn neither_stores_nor_logs_api_keys() {
     let key = "sk-ant-VerySecret0123456789";
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("keys").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("keys").proxy(&upstream.url);
     let bearer = format!("Bearer {key}");
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
@@ -340,7 +324,7 @@ async fn neither_stores_nor_logs_api_keys() {
     }
     // An unreachable API is logged as well.
     let dir = proxy.stop();
-    let proxy = dir.start_proxy_to("http://127.0.0.1:1");
+    let proxy = dir.proxy("http://127.0.0.1:1");
     let conversation = Conversation::new(Api::Chat, true, "unreachable");
     let headers = [("x-api-key", key)];
     let path = format!("{}?key={key}", conversation.path());
@@ -351,7 +335,7 @@ async fn neither_stores_nor_logs_api_keys() {
     assert!(!String::from_utf8_lossy(&response.body).contains(key));
     let dir = proxy.stop();
     assert!(!dir.log().is_empty(), "the log is empty");
-    for entry in std::fs::read_dir(&dir.path).expect("directory read") {
+    for entry in std::fs::read_dir(dir.dir.path()).expect("directory read") {
         let path = entry.expect("directory entry").path();
         if path.is_file() {
             assert!(!contains(&path, key), "{}", path.display());

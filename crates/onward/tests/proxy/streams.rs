@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
+use onward_testbed::TIMEOUT;
+use onward_testbed::mock_server::{MockServer, Reply, ReplyBody};
 use tokio::sync::mpsc;
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
-use crate::test_server::{TIMEOUT, TestDir};
-use crate::upstream::{Reply, ReplyBody, Upstream};
+use crate::program;
 
 type Sender = mpsc::Sender<Result<Bytes, std::io::Error>>;
 
@@ -27,8 +28,8 @@ fn first_event(conversation: &Conversation) -> String {
 
 #[tokio::test]
 async fn relays_each_event_immediately() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("first-byte").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("first-byte").proxy(&upstream.url);
     for api in ALL_APIS {
         for idle in [0, 8] {
             let mut conversation = Conversation::new(api, true, &format!("{api:?}-{idle}"));
@@ -65,8 +66,8 @@ async fn relays_each_event_immediately() {
 
 #[tokio::test]
 async fn relays_an_aborted_stream_as_aborted() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("aborted").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("aborted").proxy(&upstream.url);
     for idle in [0, 8] {
         let mut conversation = Conversation::new(Api::Anthropic, true, &format!("{idle}"));
         conversation.run_idle_steps(&proxy, &upstream, idle).await;
@@ -105,8 +106,8 @@ async fn relays_an_aborted_stream_as_aborted() {
 
 #[tokio::test]
 async fn cancels_the_upstream_request_when_the_agent_disconnects() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("disconnected").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("disconnected").proxy(&upstream.url);
     for idle in [0, 8] {
         let mut conversation = Conversation::new(Api::Chat, true, &format!("{idle}"));
         conversation.run_idle_steps(&proxy, &upstream, idle).await;
@@ -131,8 +132,8 @@ async fn cancels_the_upstream_request_when_the_agent_disconnects() {
 
 #[tokio::test]
 async fn waits_for_the_api_until_the_agent_disconnects() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("hangs").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("hangs").proxy(&upstream.url);
     let conversation = Conversation::new(Api::Responses, true, "s");
     let mut reply = Reply::new("text/event-stream", "");
     reply.body = ReplyBody::Never;
@@ -145,7 +146,7 @@ async fn waits_for_the_api_until_the_agent_disconnects() {
     // The API must have taken the first reply before the agent disconnects.
     tokio::select! {
         response = &mut sending => panic!("unexpected response: {response:?}"),
-        () = upstream.wait_for_requests(1) => {}
+        _ = upstream.wait_for_requests(1) => {}
     }
     let early = tokio::time::timeout(Duration::from_millis(300), &mut sending).await;
     assert!(early.is_err(), "unexpected response: {early:?}");
@@ -160,8 +161,8 @@ async fn waits_for_the_api_until_the_agent_disconnects() {
 
 #[tokio::test]
 async fn reads_events_that_arrive_byte_by_byte() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("byte-by-byte").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("byte-by-byte").proxy(&upstream.url);
     for api in ALL_APIS {
         let mut conversation = Conversation::new(api, true, &format!("{api:?}"));
         conversation.run_idle_steps(&proxy, &upstream, 8).await;

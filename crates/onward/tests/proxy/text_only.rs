@@ -1,16 +1,17 @@
 //! Servers that call tools although the request forbids them.
 
+use onward_testbed::Server;
+use onward_testbed::mock_server::{MockServer, Reply};
 use serde_json::Value;
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
 use crate::messages::{final_message, is_reminder};
-use crate::test_server::{TestDir, TestServer};
-use crate::upstream::{Reply, Upstream};
+use crate::program;
 
 /// A conversation whose next response must be text.
 async fn stuck(
-    proxy: &TestServer,
-    upstream: &Upstream,
+    proxy: &Server,
+    upstream: &MockServer,
     api: Api,
     streaming: bool,
     name: &str,
@@ -58,8 +59,8 @@ fn assert_no_tools(conversation: &Conversation, request: &Value) {
 
 #[tokio::test]
 async fn repeats_the_request_without_tools_after_a_forbidden_call() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("ignored").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("ignored").proxy(&upstream.url);
     for api in ALL_APIS {
         for streaming in [false, true] {
             let conversation = stuck(&proxy, &upstream, api, streaming, "once").await;
@@ -91,8 +92,8 @@ async fn repeats_the_request_without_tools_after_a_forbidden_call() {
 
 #[tokio::test]
 async fn ends_the_turn_with_a_final_message_after_a_second_forbidden_call() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("twice").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("twice").proxy(&upstream.url);
     for api in ALL_APIS {
         for streaming in [false, true] {
             let mut conversation = stuck(&proxy, &upstream, api, streaming, "twice").await;
@@ -118,8 +119,8 @@ async fn ends_the_turn_with_a_final_message_after_a_second_forbidden_call() {
 
 #[tokio::test]
 async fn appends_the_second_response_to_the_text_before_the_call() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("text").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("text").proxy(&upstream.url);
     for api in ALL_APIS {
         let conversation = stuck(&proxy, &upstream, api, true, "text").await;
         upstream.enqueue(conversation.reply(Some("Let me look. "), true));
@@ -146,8 +147,8 @@ async fn appends_the_second_response_to_the_text_before_the_call() {
 
 #[tokio::test]
 async fn appends_the_final_message_to_the_text_before_the_second_call() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("text-twice").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("text-twice").proxy(&upstream.url);
     for api in ALL_APIS {
         let conversation = stuck(&proxy, &upstream, api, true, "both").await;
         upstream.enqueue(conversation.call_reply());
@@ -160,8 +161,8 @@ async fn appends_the_final_message_to_the_text_before_the_second_call() {
 
 #[tokio::test]
 async fn ends_the_turn_with_a_final_message_if_the_second_request_fails() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("second-fails").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("second-fails").proxy(&upstream.url);
     for (number, second) in [
         Reply::new("application/json", "{\"error\":{}}").with_status(500),
         Reply::new("application/json", "not JSON"),
@@ -185,8 +186,8 @@ async fn ends_the_turn_with_a_final_message_if_the_second_request_fails() {
 
 #[tokio::test]
 async fn sends_the_original_request_if_the_api_rejects_the_modified_one() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("rejected").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("rejected").proxy(&upstream.url);
     for api in ALL_APIS {
         let conversation = stuck(&proxy, &upstream, api, false, "rejected").await;
         let error = Reply::new("application/json", "{\"error\":\"tool_choice\"}").with_status(400);
@@ -207,8 +208,8 @@ async fn sends_the_original_request_if_the_api_rejects_the_modified_one() {
 
 #[tokio::test]
 async fn stays_text_only_after_an_api_error() {
-    let upstream = Upstream::start().await;
-    let proxy = TestDir::new("overloaded").start_proxy(&upstream);
+    let upstream = MockServer::start();
+    let proxy = program("overloaded").proxy(&upstream.url);
     let conversation = stuck(&proxy, &upstream, Api::Anthropic, true, "529").await;
     let error = "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}";
     upstream.enqueue(Reply::new("application/json", error).with_status(529));

@@ -5,13 +5,13 @@ use onward_core::call::message::for_model;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    TestDir, call_line, line, log, parse_lines, path_to_root, result_ids, result_line, text_line,
+    Harness, call_line, line, log, parse_lines, path_to_root, result_ids, result_line, text_line,
     user_line,
 };
 
 #[test]
 fn adds_a_result_line_for_a_dangling_call() {
-    let dir = TestDir::new("dangling");
+    let dir = Harness::new("dangling");
     let before = [
         user_line("u1", "", "Go."),
         call_line("u2", "u1", "m1", &["t1"]),
@@ -46,7 +46,7 @@ fn adds_a_result_line_for_a_dangling_call() {
 
 #[test]
 fn adds_results_for_all_calls_of_a_row() {
-    let dir = TestDir::new("batch");
+    let dir = Harness::new("batch");
     let after = dir.repaired(&[
         user_line("u1", "", "Go."),
         call_line("u2", "u1", "m1", &["t1"]),
@@ -67,7 +67,7 @@ fn adds_results_for_all_calls_of_a_row() {
 
 #[test]
 fn accepts_results_between_the_lines_of_a_row() {
-    let dir = TestDir::new("between");
+    let dir = Harness::new("between");
     dir.write(
         "a.jsonl",
         log(&[
@@ -83,7 +83,7 @@ fn accepts_results_between_the_lines_of_a_row() {
 
 #[test]
 fn accepts_lines_before_their_parents() {
-    let dir = TestDir::new("order");
+    let dir = Harness::new("order");
     dir.write(
         "a.jsonl",
         log(&[
@@ -98,7 +98,7 @@ fn accepts_lines_before_their_parents() {
 
 #[test]
 fn checks_the_last_row_against_the_timeout() {
-    let dir = TestDir::new("clock");
+    let dir = Harness::new("clock");
     let mut call = call_line("u2", "u1", "m1", &["t1"]);
     let lines = |call: &Value| log(&[user_line("u1", "", "Go."), call.clone()]);
     dir.write("a.jsonl", lines(&call));
@@ -123,7 +123,7 @@ fn checks_the_last_row_against_the_timeout() {
 
 #[test]
 fn adds_results_for_all_calls_of_an_ended_session() {
-    let dir = TestDir::new("ended");
+    let dir = Harness::new("ended");
     let mut call = call_line("u2", "u1", "m1", &["t1", "t2"]);
     call["timestamp"] = "2999-01-01T00:00:00.000Z".into();
     dir.write("a.jsonl", log(&[user_line("u1", "", "Go."), call]));
@@ -141,7 +141,7 @@ fn adds_results_for_all_calls_of_an_ended_session() {
 
 #[test]
 fn counts_progress_as_activity_of_a_call() {
-    let dir = TestDir::new("progress");
+    let dir = Harness::new("progress");
     let mut progress = line("u3", "u2", "progress", Value::Null);
     progress["parentToolUseID"] = "t1".into();
     progress["timestamp"] = "2999-01-01T00:00:00.000Z".into();
@@ -158,7 +158,7 @@ fn counts_progress_as_activity_of_a_call() {
 
 #[test]
 fn converts_an_orphaned_result_to_text() {
-    let dir = TestDir::new("orphan");
+    let dir = Harness::new("orphan");
     let after = dir.repaired(&[
         result_line("u1", "", "missing", "lost"),
         text_line("u2", "u1", "Then."),
@@ -177,7 +177,7 @@ fn converts_an_orphaned_result_to_text() {
 
 #[test]
 fn removes_a_duplicate_result_and_keeps_the_first_on_the_path() {
-    let dir = TestDir::new("duplicate");
+    let dir = Harness::new("duplicate");
     let after = dir.repaired(&[
         call_line("u1", "", "m1", &["t1"]),
         result_line("u2", "u1", "t1", "first"),
@@ -206,7 +206,7 @@ fn removes_a_duplicate_result_and_keeps_the_first_on_the_path() {
 
 #[test]
 fn ignores_repeated_lines() {
-    let dir = TestDir::new("twice");
+    let dir = Harness::new("twice");
     let lines = [
         call_line("u1", "", "m1", &["t1"]),
         result_line("u2", "u1", "t1", "ok"),
@@ -218,7 +218,7 @@ fn ignores_repeated_lines() {
 
 #[test]
 fn repairs_side_chains_separately() {
-    let dir = TestDir::new("side");
+    let dir = Harness::new("side");
     let sidechain = |mut line: Value| {
         line["isSidechain"] = true.into();
         line["agentId"] = "a1".into();
@@ -258,7 +258,7 @@ fn repairs_side_chains_separately() {
 
 #[test]
 fn removes_blank_user_rows_and_a_duplicate_tail() {
-    let dir = TestDir::new("blank");
+    let dir = Harness::new("blank");
     let mut mirror = text_line("u5", "u4", "Then.");
     mirror["message"]["id"] = "other".into();
     let after = dir.repaired(&[
@@ -278,7 +278,7 @@ fn removes_blank_user_rows_and_a_duplicate_tail() {
 
 #[test]
 fn copies_other_lines_byte_for_byte() {
-    let dir = TestDir::new("bytes");
+    let dir = Harness::new("bytes");
     let unusual = "{ \"type\":\"summary\" , \"n\":1.0e2 }\n\n{\"uuid\":\"u0\",  \"z\":1, \"a\":\"\\u0041\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Go.\"}}\r\n";
     let call = call_line("u1", "u0", "m1", &["t1"]);
     let then = text_line("u2", "u1", "Then.");

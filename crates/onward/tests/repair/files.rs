@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::harness::{TestDir, call_line, log, parse_lines, text_line};
+use crate::harness::{Harness, call_line, log, parse_lines, text_line};
 
 fn broken() -> String {
     log(&[
@@ -18,7 +18,7 @@ fn broken() -> String {
 
 #[test]
 fn writes_a_new_file_without_overwriting_another() {
-    let dir = TestDir::new("new-file");
+    let dir = Harness::new("new-file");
     dir.write("a.jsonl", broken());
     let run = dir.run(&["repair", "a.jsonl"]);
     assert!(run.stderr.contains("`a.repaired.jsonl`"), "{run:?}");
@@ -37,7 +37,7 @@ fn writes_a_new_file_without_overwriting_another() {
 
 #[test]
 fn keeps_the_original_and_earlier_backups_in_place() {
-    let dir = TestDir::new("backup");
+    let dir = Harness::new("backup");
     dir.write("a.jsonl", broken());
     dir.write("a.jsonl.bak", "an earlier backup");
     let run = dir.run(&["repair", "--in-place", "a.jsonl"]);
@@ -54,16 +54,16 @@ fn keeps_the_original_and_earlier_backups_in_place() {
 
 #[test]
 fn keeps_the_permissions() {
-    let dir = TestDir::new("permissions");
+    let dir = Harness::new("permissions");
     dir.write("a.jsonl", broken());
-    let path = dir.path.join("a.jsonl");
+    let path = dir.join("a.jsonl");
     let before = std::fs::metadata(&path).expect("file exists").ino();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
         .expect("permissions set");
     dir.run(&["repair", "--in-place", "a.jsonl"]);
     dir.run(&["repair", "a.jsonl.bak"]);
     for name in ["a.jsonl", "a.jsonl.bak", "a.jsonl.repaired.bak"] {
-        let metadata = std::fs::metadata(dir.path.join(name)).expect("file exists");
+        let metadata = std::fs::metadata(dir.join(name)).expect("file exists");
         assert_eq!(metadata.mode() & 0o777, 0o600, "{name}");
         // The backup is the original file itself.
         assert_eq!(metadata.ino() == before, name == "a.jsonl.bak", "{name}");
@@ -72,11 +72,11 @@ fn keeps_the_permissions() {
 
 #[test]
 fn follows_a_symbolic_link() {
-    let dir = TestDir::new("link");
+    let dir = Harness::new("link");
     dir.write("a.jsonl", broken());
-    symlink("a.jsonl", dir.path.join("l.jsonl")).expect("link created");
+    symlink("a.jsonl", dir.join("l.jsonl")).expect("link created");
     assert_eq!(dir.run(&["repair", "--in-place", "l.jsonl"]).code, Some(0));
-    let link = dir.path.join("l.jsonl");
+    let link = dir.join("l.jsonl");
     assert!(
         std::fs::symlink_metadata(link)
             .expect("file exists")
@@ -88,7 +88,7 @@ fn follows_a_symbolic_link() {
 
 #[test]
 fn writes_a_gzip_file_for_a_gzip_file() {
-    let dir = TestDir::new("gzip");
+    let dir = Harness::new("gzip");
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder
         .write_all(broken().as_bytes())
@@ -97,7 +97,7 @@ fn writes_a_gzip_file_for_a_gzip_file() {
     assert_eq!(dir.findings("a.jsonl.gz"), [(1, "dangling".to_owned())]);
     assert_eq!(dir.run(&["repair", "a.jsonl.gz"]).code, Some(0));
     assert_eq!(dir.names(), ["a.jsonl.gz", "a.repaired.jsonl.gz"]);
-    let bytes = std::fs::read(dir.path.join("a.repaired.jsonl.gz")).expect("file exists");
+    let bytes = std::fs::read(dir.join("a.repaired.jsonl.gz")).expect("file exists");
     let mut text = String::new();
     GzDecoder::new(&bytes[..])
         .read_to_string(&mut text)
@@ -107,7 +107,7 @@ fn writes_a_gzip_file_for_a_gzip_file() {
 
 #[test]
 fn reports_and_keeps_a_truncated_last_line() {
-    let dir = TestDir::new("truncated");
+    let dir = Harness::new("truncated");
     let truncated = r#"{"parentUuid":"u2","type":"assis"#;
     dir.write("a.jsonl", format!("{}{truncated}", broken()));
     let run = dir.run(&["check", "a.jsonl"]);
@@ -121,7 +121,7 @@ fn reports_and_keeps_a_truncated_last_line() {
 
 #[test]
 fn accepts_an_empty_file() {
-    let dir = TestDir::new("empty");
+    let dir = Harness::new("empty");
     dir.write("a.jsonl", "");
     let run = dir.run(&["check", "a.jsonl"]);
     assert_eq!(run.code, Some(0));
@@ -132,7 +132,7 @@ fn accepts_an_empty_file() {
 
 #[test]
 fn rejects_a_file_that_is_not_a_session_with_a_hint() {
-    let dir = TestDir::new("none");
+    let dir = Harness::new("none");
     for text in [
         "not JSON\n",
         "{\"a\":1}\n",
@@ -155,7 +155,7 @@ fn rejects_a_file_that_is_not_a_session_with_a_hint() {
 
 #[test]
 fn keeps_the_original_if_no_new_file_can_be_created() {
-    let dir = TestDir::new("long-name");
+    let dir = Harness::new("long-name");
     // Longer names exceed the limit of the file system, so no new file can be created.
     let name = format!("{}.jsonl", "a".repeat(245));
     dir.write(&name, broken());

@@ -1,42 +1,30 @@
 //! Runs the commands, and writes log lines.
 
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
 use std::process::Command;
 
+use onward_testbed::{Run, TestDir};
 use serde_json::{Value, json};
 
-/// The result of a run.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) code: Option<i32>,
+/// A directory with saved sessions.
+pub(crate) struct Harness(TestDir);
+
+impl Deref for Harness {
+    type Target = TestDir;
+
+    fn deref(&self) -> &TestDir {
+        &self.0
+    }
 }
 
-/// A directory for one test, removed at its end.
-pub(crate) struct TestDir {
-    pub(crate) path: PathBuf,
-}
-
-impl TestDir {
+impl Harness {
     pub(crate) fn new(test: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repair-{test}"));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("directory created");
-        Self { path }
-    }
-
-    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        std::fs::write(self.path.join(name), bytes).expect("file written");
-    }
-
-    pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path.join(name)).expect("file read")
+        Self(TestDir::new(test))
     }
 
     /// The sorted file names in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.path).expect("directory read");
+        let entries = std::fs::read_dir(self.path()).expect("directory read");
         let name = |entry: std::io::Result<std::fs::DirEntry>| {
             let name = entry.expect("directory entry").file_name();
             name.into_string().expect("UTF-8")
@@ -50,20 +38,15 @@ impl TestDir {
         let output = Command::new(env!("CARGO_BIN_EXE_onward"))
             .arg("transcript")
             .args(args)
-            .current_dir(&self.path)
-            .output()
-            .expect("binary started");
-        Run {
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-            code: output.status.code(),
-        }
+            .current_dir(self.path())
+            .output();
+        output.expect("binary started").into()
     }
 
     /// The findings of `check`: the line or row, and the kind.
     pub(crate) fn findings(&self, name: &str) -> Vec<(u64, String)> {
         let run = self.run(&["check", name, "--json"]);
-        let rows: Vec<Value> = parse_lines(&run.stdout);
+        let rows = run.json_lines();
         let has_errors = rows.iter().any(|row| row["wrong"] == true);
         assert_eq!(run.code, Some(if has_errors { 10 } else { 0 }), "{run:?}");
         rows.iter()
@@ -82,13 +65,6 @@ impl TestDir {
         assert_eq!(run.code, Some(0), "{run:?}");
         assert_eq!(self.findings("a.jsonl"), []);
         parse_lines(&self.read("a.jsonl"))
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        // Anything left over is in the target directory.
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

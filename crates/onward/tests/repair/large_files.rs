@@ -4,7 +4,7 @@
 use std::io::{BufWriter, Write};
 use std::process::Command;
 
-use crate::harness::{TestDir, call_line, result_line, text_line, user_line};
+use crate::harness::{Harness, call_line, result_line, text_line, user_line};
 
 /// The maximum virtual memory of the process, with the binary and its libraries, in KiB.
 const MAX_MEMORY_KIB: u64 = 400 * 1024;
@@ -13,8 +13,8 @@ const BYTES: usize = 200_000_000;
 #[test]
 #[ignore = "writes 200 MB"]
 fn repairs_200_mb_in_bounded_memory() {
-    let dir = TestDir::new("long");
-    let file = std::fs::File::create(dir.path.join("a.jsonl")).expect("file created");
+    let dir = Harness::new("long");
+    let file = std::fs::File::create(dir.join("a.jsonl")).expect("file created");
     let mut file = BufWriter::new(file);
     let mut written = 0;
     let mut number = 0;
@@ -50,7 +50,7 @@ fn repairs_200_mb_in_bounded_memory() {
         format!("ulimit -v {MAX_MEMORY_KIB} && exec \"$0\" transcript repair --in-place a.jsonl");
     let run = Command::new("sh")
         .args(["-c", &command, env!("CARGO_BIN_EXE_onward")])
-        .current_dir(&dir.path)
+        .current_dir(dir.path())
         .output()
         .expect("shell started");
     let stderr = String::from_utf8_lossy(&run.stderr);

@@ -1,6 +1,6 @@
 //! API messages: one document, one document per line, one message per line.
 
-use crate::harness::TestDir;
+use crate::harness::Harness;
 
 const CALL: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"tides","arguments":"{}"}}]}"#;
 const USE: &str =
@@ -9,7 +9,7 @@ const USER: &str = r#"{"role":"user","content":"Well?"}"#;
 
 #[test]
 fn detects_and_repairs_an_openai_list() {
-    let dir = TestDir::new("openai");
+    let dir = Harness::new("openai");
     dir.write("a.json", format!("[{CALL},{USER}]"));
     let run = dir.run(&["check", "a.json"]);
     assert!(
@@ -27,7 +27,7 @@ fn detects_and_repairs_an_openai_list() {
 
 #[test]
 fn changes_only_the_messages_of_an_anthropic_request() {
-    let dir = TestDir::new("anthropic");
+    let dir = Harness::new("anthropic");
     let request = format!(
         "{{\n \"max_tokens\": 1e3,\n \"messages\": [{USE},\n{USER}],\n \"system\":\"s\"}}\n"
     );
@@ -43,7 +43,7 @@ fn changes_only_the_messages_of_an_anthropic_request() {
 
 #[test]
 fn detects_responses_items() {
-    let dir = TestDir::new("responses");
+    let dir = Harness::new("responses");
     let call = r#"{"type":"function_call","call_id":"c","name":"t","arguments":"{}"}"#;
     dir.write("a.json", format!(r#"{{"input":[{USER},{call}]}}"#));
     assert_eq!(dir.findings("a.json"), [(1, "dangling".to_owned())]);
@@ -58,7 +58,7 @@ fn detects_responses_items() {
 
 #[test]
 fn reads_messages_on_lines_as_one_conversation() {
-    let dir = TestDir::new("lines");
+    let dir = Harness::new("lines");
     dir.write("a.jsonl", format!("{USER}\n{CALL}\n\n{USER}\n"));
     assert_eq!(dir.findings("a.jsonl"), [(2, "dangling".to_owned())]);
     dir.run(&["repair", "--in-place", "a.jsonl"]);
@@ -73,7 +73,7 @@ fn reads_messages_on_lines_as_one_conversation() {
 
 #[test]
 fn reads_documents_on_lines_as_separate_conversations() {
-    let dir = TestDir::new("documents");
+    let dir = Harness::new("documents");
     let clean = format!("[{USER}]");
     let tool = r#"{"role":"tool","tool_call_id":"a","content":"two"}"#;
     dir.write("a.jsonl", format!("{clean}\n[{CALL}]\n[{tool}]"));
@@ -90,7 +90,7 @@ fn reads_documents_on_lines_as_separate_conversations() {
 
 #[test]
 fn reports_cosmetic_defects_without_failing() {
-    let dir = TestDir::new("cosmetic");
+    let dir = Harness::new("cosmetic");
     let text = format!(
         "[{{\"role\":\"assistant\",\"content\":[{{\"type\":\"thinking\",\"thinking\":\"\"}}]}},{USER},{USER}]"
     );
@@ -105,7 +105,7 @@ fn reports_cosmetic_defects_without_failing() {
 
 #[test]
 fn uses_the_format_of_the_flag() {
-    let dir = TestDir::new("named");
+    let dir = Harness::new("named");
     dir.write(
         "a.json",
         r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"z"}]}]"#,

@@ -3,22 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onward_testbed::Rng;
 use serde_json::{Value, json};
 
-use crate::harness::{TestDir, log, parse_lines};
-
-/// A deterministic random number generator.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
+use crate::harness::{Harness, log, parse_lines};
 
 fn session(rng: &mut Rng) -> Vec<Value> {
     let count = 2 + rng.below(14);
@@ -77,10 +65,10 @@ fn assert_valid_parents(before: &[Value], after: &[Value]) {
 
 #[test]
 fn repairs_random_logs_in_one_run() {
-    let dir = TestDir::new("random");
+    let dir = Harness::new("random");
     let mut repaired = 0;
     for seed in 0..150 {
-        let before = session(&mut Rng(seed * 7919 + 1));
+        let before = session(&mut Rng::new(seed));
         dir.write("a.jsonl", log(&before));
         let found = dir.run(&["check", "--ended", "--json", "a.jsonl"]);
         let duplicates = found.stdout.matches("\"what\":\"doubled\"").count();

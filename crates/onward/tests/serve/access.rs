@@ -1,27 +1,36 @@
 //! Authentication and roles: only loopback works without a token, and every role can do no more
 //! than it is allowed to.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_core::{Role, Timestamp};
+use onward_engine::engine::Settings;
+use onward_engine::environment::Environment;
+use onward_engine::machine::SystemEnvironment;
+use onward_engine::{Address, Engine};
+use onward_testbed::{Program, Server, send};
 use reqwest::Method;
 use reqwest::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
 use crate::basics::plan;
+use crate::program;
 use crate::routes::{ROLES, is_allowed, samples};
-use crate::test_server::{RunningServer, TestServer, send};
 
 const TOKENS_REQUIRED: &str = "[access]\nrequire_tokens = true";
 
 #[tokio::test]
 async fn listening_beyond_loopback_requires_authentication() {
-    let setup = TestServer::new("no-auth");
+    let setup = program("no-auth");
     let output = setup.run(&["--json", "serve", "--bind", "0.0.0.0:0"]);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    let stderr = output.stderr;
+    assert_eq!(output.code, Some(4), "{stderr}");
     let error: Value = serde_json::from_str(&stderr).expect("valid JSON");
     assert_eq!(error["error"]["code"], "not_configured", "{stderr}");
 
     let token = setup.token("local", "ci", "agent");
-    let mut server = setup.serve_with(&["serve", "--bind", "0.0.0.0:0"]);
+    let mut server = setup.start(&["serve", "--bind", "0.0.0.0:0"]);
     server.url = server.url.replace("0.0.0.0", "127.0.0.1");
     server
         .get("/api/v1/ping")
@@ -32,22 +41,18 @@ async fn listening_beyond_loopback_requires_authentication() {
         "token:ci"
     );
 
-    let revoked = TestServer::new("no-auth-revoked");
+    let revoked = program("no-auth-revoked");
     let _ = revoked.token("local", "ci", "agent");
     revoked.run_ok(&["token", "revoke", "ci"]);
     let output = revoked.run(&["serve", "--bind", "0.0.0.0:0"]);
-    assert_eq!(
-        output.status.code(),
-        Some(4),
-        "a revoked token does not count"
-    );
+    assert_eq!(output.code, Some(4), "a revoked token does not count");
 
     for config in [
         TOKENS_REQUIRED,
         "[access.issuer]\nurl = \"https://id.example.org\"\naudience = \"onward\"",
     ] {
-        let setup = TestServer::new("auth").with_config(config);
-        let mut server = setup.serve_with(&["serve", "--bind", "0.0.0.0:0"]);
+        let setup = program("auth").with_config(config);
+        let mut server = setup.start(&["serve", "--bind", "0.0.0.0:0"]);
         server.url = server.url.replace("0.0.0.0", "127.0.0.1");
         server
             .get("/api/v1/ping")
@@ -57,7 +62,7 @@ async fn listening_beyond_loopback_requires_authentication() {
 }
 
 /// Creates a plan and a token. Returns the ids of the plan, its first step and the token.
-async fn create_plan_and_token(server: &RunningServer, token: &str) -> (String, String, String) {
+async fn create_plan_and_token(server: &Server, token: &str) -> (String, String, String) {
     let created = server
         .post_as(token, "/api/v1/plans", plan())
         .await
@@ -77,11 +82,11 @@ async fn create_plan_and_token(server: &RunningServer, token: &str) -> (String, 
 
 #[tokio::test]
 async fn rejects_invalid_tokens_on_every_route() {
-    let setup = TestServer::new("closed").with_config(TOKENS_REQUIRED);
+    let setup = program("closed").with_config(TOKENS_REQUIRED);
     let owner = setup.token("local", "owner", "owner");
     let revoked = setup.token("local", "revoked", "owner");
     setup.run_ok(&["token", "revoke", "revoked"]);
-    let expired = setup.expired_token().await;
+    let expired = expired_token(&setup).await;
     let server = setup.serve();
     let (plan, step, token) = create_plan_and_token(&server, &owner).await;
     let samples = samples(&server, Some(&owner), (&plan, &step, &token)).await;
@@ -128,10 +133,18 @@ async fn rejects_invalid_tokens_on_every_route() {
                 _ => "/.well-known/oauth-protected-resource",
             };
             let expected = format!("resource_metadata=\"{}{metadata}\"", server.url);
-            assert!(response.challenge.starts_with("Bearer "), "{response:?}");
-            assert!(response.challenge.ends_with(&expected), "{response:?}");
+            assert!(
+                response.header("www-authenticate").starts_with("Bearer "),
+                "{response:?}"
+            );
+            assert!(
+                response.header("www-authenticate").ends_with(&expected),
+                "{response:?}"
+            );
             assert_eq!(
-                response.challenge.contains("invalid_token"),
+                response
+                    .header("www-authenticate")
+                    .contains("invalid_token"),
                 header.is_some()
             );
         }
@@ -151,7 +164,7 @@ async fn rejects_invalid_tokens_on_every_route() {
 
 #[tokio::test]
 async fn rejects_an_invalid_token_even_if_none_is_required() {
-    let server = TestServer::new("invalid-token").serve();
+    let server = program("invalid-token").serve();
     assert_eq!(
         server.get("/api/v1/ping").await.expect_success()["user"],
         "user:ann"
@@ -159,7 +172,7 @@ async fn rejects_an_invalid_token_even_if_none_is_required() {
     let invalid = format!("onw_{}", "0".repeat(40));
     let response = server.get_as(&invalid, "/api/v1/ping").await;
     response.expect_problem(401, "unauthorized");
-    let token = server.setup.token("local", "mine", "viewer");
+    let token = server.program().token("local", "mine", "viewer");
     assert_eq!(
         server.get_as(&token, "/api/v1/ping").await.expect_success()["user"],
         "token:mine"
@@ -169,7 +182,7 @@ async fn rejects_an_invalid_token_even_if_none_is_required() {
         .await
         .expect_problem(403, "forbidden");
     // A revoked token is rejected immediately.
-    server.setup.run_ok(&["token", "revoke", "mine"]);
+    server.program().run_ok(&["token", "revoke", "mine"]);
     server
         .get_as(&token, "/api/v1/ping")
         .await
@@ -178,7 +191,7 @@ async fn rejects_an_invalid_token_even_if_none_is_required() {
 
 #[tokio::test]
 async fn the_hint_depends_on_the_authorization_header() {
-    let setup = TestServer::new("hint").with_config(TOKENS_REQUIRED);
+    let setup = program("hint").with_config(TOKENS_REQUIRED);
     let server = setup.serve();
     let no_token = server.get("/api/v1/ping").await;
     let no_token = no_token.expect_problem(401, "unauthorized");
@@ -196,7 +209,7 @@ async fn the_hint_depends_on_the_authorization_header() {
 
 #[tokio::test]
 async fn every_role_is_limited_to_its_permissions() {
-    let setup = TestServer::new("roles").with_config(TOKENS_REQUIRED);
+    let setup = program("roles").with_config(TOKENS_REQUIRED);
     let tokens: Vec<(&str, String)> = ROLES
         .iter()
         .map(|role| (*role, setup.token("acme", role, role)))
@@ -232,4 +245,34 @@ async fn every_role_is_limited_to_its_permissions() {
         }
     }
     assert!(forbidden >= 25, "{forbidden}");
+}
+
+/// Creates a token that has expired.
+async fn expired_token(program: &Program) -> String {
+    struct Yesterday;
+    impl Environment for Yesterday {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(SystemEnvironment.now().as_millis() - 24 * 60 * 60 * 1000)
+        }
+        fn fill_random(&self, bytes: &mut [u8]) {
+            SystemEnvironment.fill_random(bytes);
+        }
+    }
+    let address = Address::parse(&program.database).expect("address is valid");
+    let settings = Settings {
+        environment: Arc::new(Yesterday),
+        ..Settings::default()
+    };
+    let engine = Engine::open(&address, settings)
+        .await
+        .expect("database opened");
+    let owner = engine
+        .operator("local", "test")
+        .await
+        .expect("tenant exists");
+    let until = engine.now().checked_add(Duration::from_secs(60));
+    let created = engine.create_token(&owner, "old", Role::Owner, until).await;
+    let (secret, _) = created.expect("token created");
+    engine.close().await;
+    secret
 }

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use onward_testbed::{Program, TIMEOUT, send};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::test_server::{TIMEOUT, TestServer, send};
+use crate::program;
 
 #[tokio::test]
 async fn prints_its_address_when_ready() {
-    let server = TestServer::new("ready").serve();
+    let server = program("ready").serve();
     assert_eq!(
         server.ready_line,
         format!("onward is listening on {}\n", server.url)
@@ -21,42 +22,41 @@ async fn prints_its_address_when_ready() {
         json!({ "status": "ok" })
     );
 
-    let server =
-        TestServer::new("ready-json").serve_with(&["--json", "serve", "--bind", "127.0.0.1:0"]);
+    let server = program("ready-json").start(&["--json", "serve", "--bind", "127.0.0.1:0"]);
     let line: serde_json::Value = serde_json::from_str(&server.ready_line).expect("valid JSON");
     assert_eq!(line, json!({ "url": server.url }));
 }
 
 #[tokio::test]
 async fn the_bind_flag_overrides_the_configuration() {
-    let server = TestServer::new("bind")
+    let server = program("bind")
         .with_config("[serve]\nbind = \"192.0.2.1:1\"")
         .serve();
     assert!(server.get("/readyz").await.status.is_success());
-    let server = TestServer::new("bind-configured")
+    let server = program("bind-configured")
         .with_config("[serve]\nbind = \"127.0.0.1:0\"")
-        .serve_with(&["serve"]);
+        .start(&["serve"]);
     assert!(server.get("/readyz").await.status.is_success());
 }
 
 #[tokio::test]
 async fn rejects_addresses_that_are_in_use_or_invalid() {
-    let server = TestServer::new("in-use").serve();
+    let server = program("in-use").serve();
     let in_use = server.url.trim_start_matches("http://");
-    let output = server.setup.run(&["serve", "--bind", in_use]);
-    assert_eq!(output.status.code(), Some(1));
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let output = server.program().run(&["serve", "--bind", in_use]);
+    assert_eq!(output.code, Some(1));
+    let stderr = output.stderr;
     let (_, port) = in_use.split_once(':').expect("address has a port");
     assert!(stderr.contains(port), "{stderr}");
     for invalid in ["7171", "localhost", "host:1", "127.0.0.1:99999"] {
-        let output = server.setup.run(&["serve", "--bind", invalid]);
-        assert_eq!(output.status.code(), Some(2), "{invalid}");
+        let output = server.program().run(&["serve", "--bind", invalid]);
+        assert_eq!(output.code, Some(2), "{invalid}");
     }
 }
 
 #[tokio::test]
 async fn unknown_paths_return_the_available_prefixes() {
-    let server = TestServer::new("unknown-paths").serve();
+    let server = program("unknown-paths").serve();
     for path in [
         "/nowhere",
         "/api",
@@ -83,16 +83,16 @@ async fn unknown_paths_return_the_available_prefixes() {
 #[tokio::test]
 async fn exits_cleanly_on_sigterm_and_sigint() {
     for signal in ["-TERM", "-INT"] {
-        let mut server = TestServer::new(&format!("signal{signal}")).serve();
+        let mut server = program(&format!("signal{signal}")).serve();
         let created = server.post("/api/v1/plans", plan()).await.expect_success();
         server.signal(signal);
-        assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
-        assert_eq!(server.setup.stderr(), "", "a clean shutdown logs nothing");
+        assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+        assert_eq!(server.log(), "", "a clean shutdown logs nothing");
         let id = created["planId"].as_str().expect("id is a string");
-        let plan = server.setup.run_ok(&["--json", "plan", "show", id]);
+        let plan = server.program().run_ok(&["--json", "plan", "show", id]);
         assert!(plan.contains(id));
         // The request log is written after the response, and flushed on shutdown.
-        let requests = logged_requests(&server.setup);
+        let requests = logged_requests(server.program());
         let tools: Vec<&str> = requests.iter().map(|(tool, _)| tool.as_str()).collect();
         assert_eq!(tools, ["create_research_plan"]);
     }
@@ -100,7 +100,7 @@ async fn exits_cleanly_on_sigterm_and_sigint() {
 
 #[tokio::test]
 async fn a_created_token_is_not_in_the_request_log() {
-    let mut server = TestServer::new("request-log").serve();
+    let mut server = program("request-log").serve();
     let request = json!({ "name": "ci", "role": "agent" });
     let created = server
         .post("/api/v1/tokens", request)
@@ -114,7 +114,7 @@ async fn a_created_token_is_not_in_the_request_log() {
     server.get("/api/v1/tokens").await.expect_success();
     server.signal("-TERM");
     assert_eq!(server.wait().code(), Some(0));
-    let requests = logged_requests(&server.setup);
+    let requests = logged_requests(server.program());
     assert_eq!(requests.len(), 2, "{requests:?}");
     assert!(
         requests.iter().all(|(_, content)| !content.contains(token)),
@@ -123,14 +123,14 @@ async fn a_created_token_is_not_in_the_request_log() {
 }
 
 /// The tool name and content of each logged request.
-fn logged_requests(setup: &TestServer) -> Vec<(String, String)> {
+fn logged_requests(setup: &Program) -> Vec<(String, String)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let dir = setup.dir.clone();
+    let file = setup.dir.join("onward.db");
     let read = std::thread::spawn(move || {
         runtime.expect("runtime started").block_on(async {
-            let address = onward_engine::Address::File(dir.join("onward.db"));
+            let address = onward_engine::Address::File(file);
             let engine = onward_engine::Engine::open(&address, Default::default());
             let engine = engine.await.expect("database opened");
             let caller = onward_engine::Caller::local("test");
@@ -163,7 +163,7 @@ pub(crate) fn plan() -> serde_json::Value {
 #[tokio::test]
 async fn readiness_follows_the_database() {
     let cluster = onward_testbed::Cluster::start();
-    let server = TestServer::new("database-outage")
+    let server = program("database-outage")
         .with_database(cluster.database())
         .serve();
     assert_eq!(

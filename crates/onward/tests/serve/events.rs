@@ -1,10 +1,11 @@
 //! `/api/v1/events`: events are sent for every change of the tenant, and for no other.
 
 use futures_util::StreamExt;
+use onward_testbed::{Program, Server};
 use reqwest::Response;
 
 use crate::basics::plan;
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
 /// An open stream of server-sent events.
 pub(crate) struct EventStream {
@@ -13,7 +14,7 @@ pub(crate) struct EventStream {
 }
 
 impl EventStream {
-    pub(crate) async fn open(server: &RunningServer, token: Option<&str>) -> Self {
+    pub(crate) async fn open(server: &Server, token: Option<&str>) -> Self {
         let mut request = server.client.get(format!("{}/api/v1/events", server.url));
         if let Some(token) = token {
             request = request.bearer_auth(token);
@@ -63,16 +64,16 @@ fn plan_changed(id: &serde_json::Value) -> Option<String> {
 
 #[tokio::test]
 async fn streams_changes_of_the_callers_tenant_only() {
-    streams_own_changes(TestServer::new("events")).await;
+    streams_own_changes(program("events")).await;
 }
 
 #[tokio::test]
 async fn streams_changes_of_the_callers_tenant_only_on_postgresql() {
     let database = onward_testbed::Cluster::shared().database();
-    streams_own_changes(TestServer::new("events-postgres").with_database(database)).await;
+    streams_own_changes(program("events-postgres").with_database(database)).await;
 }
 
-async fn streams_own_changes(setup: TestServer) {
+async fn streams_own_changes(setup: Program) {
     let setup = setup.with_config("[access]\nrequire_tokens = true");
     let ours = setup.token("acme", "ours", "viewer");
     let agent = setup.token("acme", "agent", "agent");
@@ -105,19 +106,19 @@ async fn streams_own_changes(setup: TestServer) {
 
 #[tokio::test]
 async fn streams_changes_that_another_process_makes_to_the_file() {
-    let server = TestServer::new("events-file").serve();
+    let server = program("events-file").serve();
     let mut streams = [
         EventStream::open(&server, None).await,
         EventStream::open(&server, None).await,
     ];
     // Imports a plan of another database, so that this process has no cached state of it.
-    let source = TestServer::new("events-source").serve();
+    let source = program("events-source").serve();
     let created = source.post("/api/v1/plans", plan()).await.expect_success();
     let id = created["planId"].as_str().expect("id is a string");
     let document = source.get(&format!("/api/v1/plans/{id}/export")).await;
-    let file = server.setup.dir.join("plan.json");
-    std::fs::write(file, document.text).expect("file written");
-    server.setup.run_ok(&["import", "plan.json"]);
+    let file = server.program().dir.join("plan.json");
+    std::fs::write(file, document.text()).expect("file written");
+    server.program().run_ok(&["import", "plan.json"]);
     for events in &mut streams {
         assert_eq!(events.next().await, plan_changed(&created["planId"]));
     }

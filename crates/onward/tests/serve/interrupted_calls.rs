@@ -1,18 +1,17 @@
 //! Interrupted calls are reported as interrupted everywhere (API, health, CLI, pages, events), with
 //! the cause and a synthetic result, and never as a success.
 
-use onward_testbed::Cluster;
+use onward_testbed::{Cluster, Program, Server, ToolProcess};
 use serde_json::{Value, json};
 
 use crate::events::EventStream;
-use crate::sessions::ToolProcess;
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
 /// Texts that report a success.
 const SUCCESS_TEXTS: [&str; 4] = ["completed", "succeeded", "success", "✓"];
 
 /// Records one running and one requested call of a live process.
-async fn start_calls(setup: TestServer) -> (RunningServer, ToolProcess) {
+async fn start_calls(setup: Program) -> (Server, ToolProcess) {
     let tool = ToolProcess::start();
     let server = setup.serve();
     for (command, status) in [("deploy", "running"), ("notify", "requested")] {
@@ -27,8 +26,8 @@ async fn start_calls(setup: TestServer) -> (RunningServer, ToolProcess) {
 }
 
 /// Records both calls, kills their process and interrupts them.
-async fn interrupt_calls(test: &str) -> RunningServer {
-    let (server, mut tool) = start_calls(TestServer::new(test)).await;
+async fn interrupt_calls(test: &str) -> Server {
+    let (server, mut tool) = start_calls(program(test)).await;
     tool.kill();
     let recover = server.post("/api/v1/sessions/h-1/recover", json!({}));
     recover.await.expect_success();
@@ -83,11 +82,13 @@ async fn the_command_line_reports_interrupted_calls() {
         vec!["session", "show", "h-1"],
         vec!["session", "show", "h-1", "--calls"],
     ] {
-        let text = server.setup.run_ok(&arguments);
+        let text = server.program().run_ok(&arguments);
         assert!(text.matches("interrupted").count() >= 2, "{text}");
         assert_no_success(&text);
     }
-    let json = server.setup.run_ok(&["--json", "session", "show", "h-1"]);
+    let json = server
+        .program()
+        .run_ok(&["--json", "session", "show", "h-1"]);
     let session: Value = serde_json::from_str(&json).expect("valid JSON");
     assert_interrupted(&session["calls"][0], "outcome_unknown");
     assert_interrupted(&session["calls"][1], "not_started");
@@ -106,7 +107,7 @@ fn escape(text: &str) -> String {
 #[tokio::test]
 async fn the_session_page_reports_interrupted_calls() {
     let server = interrupt_calls("lost-page").await;
-    let page = server.get("/sessions/h-1").await.text;
+    let page = server.get("/sessions/h-1").await.text().to_owned();
     let session = server.get("/api/v1/sessions/h-1").await.expect_success();
     for call in session["calls"].as_array().expect("list of calls") {
         for field in ["toldModel", "grounds"] {
@@ -120,7 +121,7 @@ async fn the_session_page_reports_interrupted_calls() {
 }
 
 /// The server finds the dead process and sends an event.
-async fn streams_interruptions(setup: TestServer) {
+async fn streams_interruptions(setup: Program) {
     let (server, mut tool) = start_calls(setup).await;
     let mut events = EventStream::open(&server, None).await;
     tool.kill();
@@ -143,13 +144,13 @@ async fn streams_interruptions(setup: TestServer) {
 
 #[tokio::test]
 async fn streams_an_event_when_calls_are_interrupted() {
-    streams_interruptions(TestServer::new("lost-events")).await;
+    streams_interruptions(program("lost-events")).await;
 }
 
 #[tokio::test]
 async fn streams_an_event_when_calls_are_interrupted_on_postgresql() {
     streams_interruptions(
-        TestServer::new("lost-events-postgres").with_database(Cluster::shared().database()),
+        program("lost-events-postgres").with_database(Cluster::shared().database()),
     )
     .await;
 }

@@ -1,14 +1,11 @@
 //! A local identity provider with generated keys. It signs any claims, including invalid ones.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use onward_testbed::mock_server::{MockServer, Reply};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use rsa::pkcs1::EncodeRsaPrivateKey;
@@ -77,47 +74,27 @@ impl Key {
 pub(crate) struct Issuer {
     pub(crate) url: String,
     pub(crate) audience: String,
-    state: Arc<IssuerState>,
-}
-
-#[derive(Default)]
-struct IssuerState {
-    url: Mutex<String>,
-    keys: Mutex<Vec<Value>>,
-    fetch_count: AtomicUsize,
-}
-
-async fn keys(State(state): State<Arc<IssuerState>>) -> Json<Value> {
-    state.fetch_count.fetch_add(1, Ordering::SeqCst);
-    Json(json!({ "keys": *state.keys.lock().unwrap() }))
-}
-
-async fn discovery(State(state): State<Arc<IssuerState>>) -> Json<Value> {
-    let url = state.url.lock().unwrap().clone();
-    Json(json!({ "issuer": url, "jwks_uri": format!("{url}/keys") }))
+    keys: Arc<Mutex<Vec<Value>>>,
+    server: MockServer,
 }
 
 impl Issuer {
     /// Starts a provider that publishes these keys.
-    pub(crate) async fn start(published: &[&Key]) -> Self {
-        let state = Arc::new(IssuerState::default());
-        let routes = Router::new()
-            .route("/keys", get(keys))
-            .route("/.well-known/openid-configuration", get(discovery))
-            .with_state(Arc::clone(&state));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("port bound");
-        let url = format!(
-            "http://{}",
-            listener.local_addr().expect("address is valid")
-        );
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        state.url.lock().unwrap().clone_from(&url);
+    pub(crate) fn start(published: &[&Key]) -> Self {
+        let keys = Arc::new(Mutex::<Vec<Value>>::default());
+        let current = Arc::clone(&keys);
+        let server = MockServer::with_handler(move |request| {
+            let url = format!("http://{}", request.header("host"));
+            Reply::json(&match request.path.as_str() {
+                "/keys" => json!({ "keys": *current.lock().unwrap() }),
+                _ => json!({ "issuer": url, "jwks_uri": format!("{url}/keys") }),
+            })
+        });
         let issuer = Self {
-            url,
+            url: server.url.clone(),
             audience: "https://onward.example.org/mcp".to_owned(),
-            state,
+            keys,
+            server,
         };
         issuer.publish(published);
         issuer
@@ -125,17 +102,18 @@ impl Issuer {
 
     /// Replaces the published keys.
     pub(crate) fn publish(&self, keys: &[&Key]) {
-        *self.state.keys.lock().unwrap() = keys.iter().map(|key| key.public()).collect();
+        *self.keys.lock().unwrap() = keys.iter().map(|key| key.public()).collect();
     }
 
     /// Publishes an additional key.
     pub(crate) fn publish_also(&self, key: Value) {
-        self.state.keys.lock().unwrap().push(key);
+        self.keys.lock().unwrap().push(key);
     }
 
     /// The number of key requests so far.
     pub(crate) fn fetch_count(&self) -> usize {
-        self.state.fetch_count.load(Ordering::SeqCst)
+        let requests = self.server.requests();
+        requests.iter().filter(|to| to.path == "/keys").count()
     }
 
     /// The claims of a valid token.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::basics::plan;
 use crate::issuer::{Issuer, Key, now};
-use crate::test_server::TestServer;
+use crate::program;
 
 const PING: &str = "/api/v1/ping";
 
@@ -25,10 +25,10 @@ fn with_claim(mut claims: Value, name: &str, value: Option<Value>) -> Value {
 async fn accepts_es256_eddsa_and_rs256() {
     let keys = [Algorithm::ES256, Algorithm::EdDSA, Algorithm::RS256]
         .map(|algorithm| Key::new(&format!("{algorithm:?}"), algorithm));
-    let issuer = Issuer::start(&keys.iter().collect::<Vec<_>>()).await;
+    let issuer = Issuer::start(&keys.iter().collect::<Vec<_>>());
     // A key of an unknown type must not invalidate the other keys.
     issuer.publish_also(json!({ "kty": "unknown", "kid": "x" }));
-    let server = TestServer::new("jwt").with_config(&issuer.config()).serve();
+    let server = program("jwt").with_config(&issuer.config()).serve();
     for key in &keys {
         let token = key.sign(&issuer.claims());
         let pong = server.get_as(&token, PING).await.expect_success();
@@ -44,11 +44,11 @@ async fn accepts_es256_eddsa_and_rs256() {
     let response = server.get(PING).await;
     response.expect_problem(401, "unauthorized");
     assert!(
-        !response.challenge.contains("error="),
+        !response.header("www-authenticate").contains("error="),
         "{}",
-        response.challenge
+        response.header("www-authenticate")
     );
-    let own = server.setup.token("local", "own", "agent");
+    let own = server.program().token("local", "own", "agent");
     assert_eq!(
         server.get_as(&own, PING).await.expect_success()["user"],
         "token:own"
@@ -65,10 +65,8 @@ async fn accepts_es256_eddsa_and_rs256() {
 #[tokio::test]
 async fn rejects_tokens_with_invalid_claims() {
     let key = Key::new("a", Algorithm::ES256);
-    let issuer = Issuer::start(&[&key]).await;
-    let server = TestServer::new("jwt-claims")
-        .with_config(&issuer.config())
-        .serve();
+    let issuer = Issuer::start(&[&key]);
+    let server = program("jwt-claims").with_config(&issuer.config()).serve();
     let valid = || issuer.claims();
     server
         .get_as(&key.sign(&valid()), PING)
@@ -95,7 +93,9 @@ async fn rejects_tokens_with_invalid_claims() {
         let response = server.get_as(&token, PING).await;
         response.expect_problem(401, "unauthorized");
         assert!(
-            response.challenge.contains("error=\"invalid_token\""),
+            response
+                .header("www-authenticate")
+                .contains("error=\"invalid_token\""),
             "{name} {value:?}"
         );
     }
@@ -106,10 +106,8 @@ async fn rejects_tokens_with_invalid_claims() {
 #[tokio::test]
 async fn rejects_tokens_not_signed_by_a_published_key() {
     let key = Key::new("a", Algorithm::ES256);
-    let issuer = Issuer::start(&[&key]).await;
-    let server = TestServer::new("jwt-forged")
-        .with_config(&issuer.config())
-        .serve();
+    let issuer = Issuer::start(&[&key]);
+    let server = program("jwt-forged").with_config(&issuer.config()).serve();
     let valid = key.sign(&issuer.claims());
     server.get_as(&valid, PING).await.expect_success();
     let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
@@ -161,10 +159,8 @@ async fn fetches_rotated_keys_and_limits_fetches_for_unknown_keys() {
         Key::new("old", Algorithm::EdDSA),
         Key::new("new", Algorithm::EdDSA),
     );
-    let issuer = Issuer::start(&[&old]).await;
-    let server = TestServer::new("jwt-rotated")
-        .with_config(&issuer.config())
-        .serve();
+    let issuer = Issuer::start(&[&old]);
+    let server = program("jwt-rotated").with_config(&issuer.config()).serve();
     server
         .get_as(&old.sign(&issuer.claims()), PING)
         .await
@@ -193,10 +189,8 @@ async fn fetches_rotated_keys_and_limits_fetches_for_unknown_keys() {
 #[tokio::test]
 async fn reports_a_missing_scope() {
     let key = Key::new("a", Algorithm::EdDSA);
-    let issuer = Issuer::start(&[&key]).await;
-    let server = TestServer::new("jwt-scope")
-        .with_config(&issuer.config())
-        .serve();
+    let issuer = Issuer::start(&[&key]);
+    let server = program("jwt-scope").with_config(&issuer.config()).serve();
     for lacking in [None, Some(json!("openid")), Some(json!("onward2 on ward"))] {
         let token = key.sign(&with_claim(issuer.claims(), "scope", lacking));
         let response = server.get_as(&token, PING).await;
@@ -206,7 +200,7 @@ async fn reports_a_missing_scope() {
                 .as_str()
                 .is_some_and(|text| text.contains("`onward`"))
         );
-        let challenge = &response.challenge;
+        let challenge = &response.header("www-authenticate");
         assert!(
             challenge.contains("error=\"insufficient_scope\", scope=\"onward\""),
             "{challenge}"
@@ -223,12 +217,12 @@ async fn reports_a_missing_scope() {
 #[tokio::test]
 async fn claims_define_the_role_and_the_tenant() {
     let key = Key::new("a", Algorithm::EdDSA);
-    let issuer = Issuer::start(&[&key]).await;
+    let issuer = Issuer::start(&[&key]);
     let config = format!(
         "{}\ntenant_claim = \"org\"\ndefault_role = \"viewer\"",
         issuer.config()
     );
-    let setup = TestServer::new("jwt-tenant").with_config(&config);
+    let setup = program("jwt-tenant").with_config(&config);
     setup.run_ok(&["tenant", "create", "acme"]);
     let server = setup.serve();
     let sign = |org: Option<&str>, role: Option<Value>| {
@@ -269,10 +263,10 @@ async fn claims_define_the_role_and_the_tenant() {
 #[tokio::test]
 async fn own_tokens_work_while_the_provider_is_unreachable() {
     let key = Key::new("a", Algorithm::EdDSA);
-    let issuer = Issuer::start(&[&key]).await;
+    let issuer = Issuer::start(&[&key]);
     let config = issuer.config();
     let unreachable = format!("{config}\njwks_url = \"http://127.0.0.1:9/keys\"");
-    let setup = TestServer::new("jwt-outage").with_config(&unreachable);
+    let setup = program("jwt-outage").with_config(&unreachable);
     let own = setup.token("local", "own", "agent");
     let server = setup.serve();
     let response = server.get_as(&key.sign(&issuer.claims()), PING).await;

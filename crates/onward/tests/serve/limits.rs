@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use onward_testbed::{Response, Server, TIMEOUT, send};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::basics::plan;
 use crate::events::EventStream;
-use crate::test_server::{RunningServer, TIMEOUT, TestServer, send};
+use crate::program;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -20,7 +21,7 @@ struct PartialRequest {
 
 impl PartialRequest {
     /// Sends the head and the start of a request to create a plan. Returns the rest of the body.
-    async fn start(server: &RunningServer) -> (Self, Vec<u8>) {
+    async fn start(server: &Server) -> (Self, Vec<u8>) {
         let body = plan().to_string().into_bytes();
         let mut connection = TcpStream::connect(address(server))
             .await
@@ -67,7 +68,7 @@ impl PartialRequest {
     }
 }
 
-fn address(server: &RunningServer) -> SocketAddr {
+fn address(server: &Server) -> SocketAddr {
     server
         .url
         .trim_start_matches("http://")
@@ -76,7 +77,7 @@ fn address(server: &RunningServer) -> SocketAddr {
 }
 
 /// Sends requests until the rate limit rejects one. Returns the seconds in `Retry-After`.
-async fn exceed_rate_limit(server: &RunningServer, token: &str) -> u64 {
+async fn exceed_rate_limit(server: &Server, token: &str) -> u64 {
     for _ in 0..50 {
         let request = server
             .request(Method::GET, "/api/v1/ping")
@@ -89,7 +90,7 @@ async fn exceed_rate_limit(server: &RunningServer, token: &str) -> u64 {
             .to_str()
             .expect("value is a string")
             .parse();
-        let response = crate::test_server::ApiResponse::read(response).await;
+        let response = Response::read(response).await;
         response.expect_problem(429, "rate_limited");
         return wait.expect("value is a number");
     }
@@ -98,7 +99,7 @@ async fn exceed_rate_limit(server: &RunningServer, token: &str) -> u64 {
 
 #[tokio::test]
 async fn limits_the_rate_of_one_token_only() {
-    let setup = TestServer::new("rate-token").with_config("[limits]\ntoken_calls_per_second = 2");
+    let setup = program("rate-token").with_config("[limits]\ntoken_calls_per_second = 2");
     let (busy, calm) = (
         setup.token("local", "busy", "agent"),
         setup.token("local", "calm", "agent"),
@@ -118,7 +119,7 @@ async fn limits_the_rate_of_one_token_only() {
 
 #[tokio::test]
 async fn limits_the_rate_of_one_tenant_only() {
-    let setup = TestServer::new("rate-tenant")
+    let setup = program("rate-tenant")
         .with_config("[limits]\ntenant_calls_per_second = 2\n[access]\nrequire_tokens = true");
     let busy = setup.token("acme", "busy", "agent");
     let calm = setup.token("globex", "calm", "agent");
@@ -135,7 +136,7 @@ async fn limits_the_rate_of_one_tenant_only() {
 
 #[tokio::test]
 async fn rejects_large_bodies_with_and_without_a_length() {
-    let server = TestServer::new("body")
+    let server = program("body")
         .with_config("[limits]\nbody_bytes = 1000")
         .serve();
     for path in ["/api/v1/plans", "/mcp"] {
@@ -155,7 +156,7 @@ async fn rejects_large_bodies_with_and_without_a_length() {
 
 #[tokio::test]
 async fn rejects_requests_above_the_concurrency_limit_immediately() {
-    let server = TestServer::new("requests")
+    let server = program("requests")
         .with_config("[limits]\nrequests = 1")
         .serve();
     let (partial, rest) = PartialRequest::start(&server).await;
@@ -172,7 +173,7 @@ async fn rejects_requests_above_the_concurrency_limit_immediately() {
 
 #[tokio::test]
 async fn responds_when_a_request_times_out() {
-    let server = TestServer::new("request-timeout")
+    let server = program("request-timeout")
         .with_config("[limits]\nrequest_seconds = 1")
         .serve();
     let (mut partial, _) = PartialRequest::start(&server).await;
@@ -183,7 +184,7 @@ async fn responds_when_a_request_times_out() {
 
 #[tokio::test]
 async fn rejects_streams_above_the_limit_until_one_closes() {
-    let server = TestServer::new("streams")
+    let server = program("streams")
         .with_config("[limits]\nstreams = 1")
         .serve();
     let events = EventStream::open(&server, None).await;
@@ -209,19 +210,19 @@ async fn rejects_streams_above_the_limit_until_one_closes() {
 
 #[tokio::test]
 async fn completes_a_request_in_flight_during_shutdown() {
-    let mut server = TestServer::new("shutdown").serve();
+    let mut server = program("shutdown").serve();
     let (partial, rest) = PartialRequest::start(&server).await;
     server.signal("-TERM");
     wait_until_closed(&server).await;
     let head = partial.finish(&rest).await;
     assert!(head.starts_with("HTTP/1.1 201"), "{head}");
     assert_eq!(server.wait().code(), Some(0));
-    let list = server.setup.run_ok(&["--json", "plan", "list"]);
+    let list = server.program().run_ok(&["--json", "plan", "list"]);
     assert!(list.contains("Tides"), "{list}");
 }
 
 /// Waits until the server accepts no more connections.
-async fn wait_until_closed(server: &RunningServer) {
+async fn wait_until_closed(server: &Server) {
     let deadline = Instant::now() + TIMEOUT;
     while TcpStream::connect(address(server)).await.is_ok() {
         assert!(Instant::now() < deadline, "the server accepts connections");
@@ -278,7 +279,7 @@ impl TableLock {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn completes_api_and_mcp_calls_in_flight_during_shutdown() {
     let database = onward_testbed::Cluster::shared().database();
-    let mut server = TestServer::new("shutdown-calls")
+    let mut server = program("shutdown-calls")
         .with_database(database.clone())
         .serve();
     let lock = TableLock::acquire(&database);
@@ -324,9 +325,9 @@ async fn completes_api_and_mcp_calls_in_flight_during_shutdown() {
     for response in [api.await, stateless.await, legacy.await] {
         let response = response.expect("request completed");
         assert!(response.status.is_success(), "{response:?}");
-        assert!(response.text.contains("\"planId\""), "{response:?}");
+        assert!(response.text().contains("\"planId\""), "{response:?}");
     }
-    assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
-    let list = server.setup.run_ok(&["--json", "plan", "list"]);
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    let list = server.program().run_ok(&["--json", "plan", "list"]);
     assert_eq!(list.matches("\"planId\"").count(), 3, "{list}");
 }

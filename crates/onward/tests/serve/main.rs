@@ -1,8 +1,8 @@
 //! HTTP tests against the real binary: authentication, the API, MCP, limits, notifications and
 //! shutdown.
 //!
-//! `test_server.rs` starts and stops the server, with its own port and database; `issuer.rs` is a
-//! local identity provider. The tests open no connections to other machines.
+//! Each test starts a server with its own port and database; `issuer.rs` is a local identity
+//! provider. The tests open no connections to other machines.
 
 #![allow(
     clippy::expect_used,
@@ -29,4 +29,9 @@ mod sessions;
 mod sign_in;
 mod telemetry;
 mod tenants;
-mod test_server;
+
+use onward_testbed::Program;
+
+fn program(test: &str) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_onward"), test)
+}

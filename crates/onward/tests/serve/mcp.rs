@@ -1,6 +1,7 @@
 //! `/mcp`: a whole plan with a real client in both protocol versions, session isolation, shutdown
 //! and revoked tokens.
 
+use onward_testbed::{Response, Server, send};
 use reqwest::{Method, RequestBuilder};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
@@ -10,7 +11,7 @@ use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 
 use crate::basics::plan;
-use crate::test_server::{ApiResponse, RunningServer, TestServer, send};
+use crate::program;
 
 /// The protocol: sessions with a handshake (2025-11-25), or stateless (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +26,7 @@ const PROTOCOLS: [Protocol; 2] = [Protocol::Handshake, Protocol::Stateless];
 struct Agent(RunningService<RoleClient, ClientConfig>);
 
 impl Agent {
-    async fn connect(server: &RunningServer, protocol: Protocol, token: Option<&str>) -> Self {
+    async fn connect(server: &Server, protocol: Protocol, token: Option<&str>) -> Self {
         let at = format!("{}/mcp", server.url);
         let mut config = StreamableHttpClientTransportConfig::with_uri(at);
         if let Some(token) = token {
@@ -61,7 +62,7 @@ impl Agent {
 
 #[tokio::test]
 async fn an_agent_completes_a_plan_in_both_protocols() {
-    let setup = TestServer::new("mcp").with_config("[access]\nrequire_tokens = true");
+    let setup = program("mcp").with_config("[access]\nrequire_tokens = true");
     let token = setup.token("acme", "claude", "member");
     let server = setup.serve();
     for protocol in PROTOCOLS {
@@ -72,13 +73,13 @@ async fn an_agent_completes_a_plan_in_both_protocols() {
 #[tokio::test]
 async fn an_agent_completes_a_plan_on_postgresql() {
     let database = onward_testbed::Cluster::shared().database();
-    let setup = TestServer::new("mcp-postgres").with_database(database);
+    let setup = program("mcp-postgres").with_database(database);
     let token = setup.token("acme", "claude", "member");
     let server = setup.serve();
     complete_plan(&server, Protocol::Stateless, &token).await;
 }
 
-async fn complete_plan(server: &RunningServer, protocol: Protocol, token: &str) {
+async fn complete_plan(server: &Server, protocol: Protocol, token: &str) {
     let agent = Agent::connect(server, protocol, Some(token)).await;
     let pong = agent.call("ping", json!({})).await;
     assert_eq!(pong["tenant"], "acme", "{protocol:?}");
@@ -113,7 +114,7 @@ async fn complete_plan(server: &RunningServer, protocol: Protocol, token: &str) 
 
 #[tokio::test]
 async fn every_tool_has_a_route_with_the_same_description() {
-    let server = TestServer::new("mcp-routes").serve();
+    let server = program("mcp-routes").serve();
     let agent = Agent::connect(&server, Protocol::Handshake, None).await;
     let document = server.get("/api/v1/openapi.json").await.expect_success();
     let operations: Vec<&Value> = document["paths"]
@@ -149,7 +150,7 @@ async fn every_tool_has_a_route_with_the_same_description() {
 
 /// A request with a message of protocol version 2025-11-25.
 pub(crate) fn message_request(
-    server: &RunningServer,
+    server: &Server,
     token: Option<&str>,
     session: Option<&str>,
     message: Value,
@@ -169,18 +170,18 @@ pub(crate) fn message_request(
 
 /// Sends a message. Returns the session id header and the response.
 pub(crate) async fn send_message(
-    server: &RunningServer,
+    server: &Server,
     token: Option<&str>,
     session: Option<&str>,
     message: Value,
-) -> (Option<String>, ApiResponse) {
+) -> (Option<String>, Response) {
     let response = message_request(server, token, session, message)
         .send()
         .await;
     let response = response.expect("response received");
     let session = response.headers().get("mcp-session-id");
     let session = session.map(|id| id.to_str().expect("value is a string").to_owned());
-    (session, ApiResponse::read(response).await)
+    (session, Response::read(response).await)
 }
 
 pub(crate) fn initialize_request() -> Value {
@@ -196,7 +197,7 @@ pub(crate) fn initialize_request() -> Value {
 
 #[tokio::test]
 async fn a_session_is_visible_to_its_token_only() {
-    let setup = TestServer::new("mcp-sessions").with_config("[access]\nrequire_tokens = true");
+    let setup = program("mcp-sessions").with_config("[access]\nrequire_tokens = true");
     let ours = setup.token("acme", "ours", "owner");
     let other_token = setup.token("acme", "other", "owner");
     let theirs = setup.token("globex", "ours", "owner");
@@ -222,24 +223,24 @@ async fn a_session_is_visible_to_its_token_only() {
     }
     let (_, own) = send_message(&server, Some(&theirs), Some(&session), list).await;
     assert!(
-        own.status.is_success() && own.text.contains("get_next_step"),
+        own.status.is_success() && own.text().contains("get_next_step"),
         "{own:?}"
     );
 }
 
 #[tokio::test]
 async fn open_streams_do_not_delay_shutdown() {
-    let mut server = TestServer::new("mcp-shutdown").serve();
+    let mut server = program("mcp-shutdown").serve();
     let agent = Agent::connect(&server, Protocol::Handshake, None).await;
     agent.call("ping", json!({})).await;
     server.signal("-TERM");
-    assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
-    assert_eq!(server.setup.stderr(), "", "no warning about the timeout");
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    assert_eq!(server.log(), "", "no warning about the timeout");
 }
 
 #[tokio::test]
 async fn closes_a_stream_when_its_token_is_revoked() {
-    let setup = TestServer::new("mcp-revoked").with_config("[access]\nrequire_tokens = true");
+    let setup = program("mcp-revoked").with_config("[access]\nrequire_tokens = true");
     let token = setup.token("local", "temporary", "owner");
     let server = setup.serve();
     let (session, _) = send_message(&server, Some(&token), None, initialize_request()).await;
@@ -250,7 +251,7 @@ async fn closes_a_stream_when_its_token_is_revoked() {
         .header("mcp-session-id", session.expect("session started"));
     let stream = stream.send().await.expect("stream opened");
     assert!(stream.status().is_success(), "{stream:?}");
-    server.setup.run_ok(&["token", "revoke", "temporary"]);
+    server.program().run_ok(&["token", "revoke", "temporary"]);
     // The server can end the stream or break the connection.
     let body = stream.text().await;
     assert!(

@@ -1,23 +1,24 @@
 //! `/metrics`: values, labels and access.
 
+use onward_testbed::Server;
 use serde_json::json;
 
 use crate::basics::plan;
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
 /// The value of the first metric that starts with this name and these labels.
-async fn metric(server: &RunningServer, prefix: &str) -> Option<f64> {
+async fn metric(server: &Server, prefix: &str) -> Option<f64> {
     let response = server.get("/metrics").await;
     assert!(response.status.is_success(), "{response:?}");
     assert!(
         response
-            .content_type
+            .header("content-type")
             .starts_with("text/plain; version=0.0.4"),
         "{}",
-        response.content_type
+        response.header("content-type")
     );
     let line = response
-        .text
+        .text()
         .lines()
         .find(|line| line.starts_with(prefix))?
         .to_owned();
@@ -26,7 +27,7 @@ async fn metric(server: &RunningServer, prefix: &str) -> Option<f64> {
 
 #[tokio::test]
 async fn counts_tool_calls_by_tool_and_outcome() {
-    let server = TestServer::new("metrics").serve();
+    let server = program("metrics").serve();
     for _ in 0..3 {
         server.post("/api/v1/plans", plan()).await.expect_success();
     }
@@ -74,7 +75,7 @@ async fn counts_tool_calls_by_tool_and_outcome() {
 
 #[tokio::test]
 async fn labels_contain_no_caller_input() {
-    let server = TestServer::new("labels").serve();
+    let server = program("labels").serve();
     let created = server.post("/api/v1/plans", plan()).await.expect_success();
     let id = created["planId"].as_str().expect("id is a string");
     server
@@ -88,11 +89,11 @@ async fn labels_contain_no_caller_input() {
             .expect_problem(404, "invalid_input");
         let method = reqwest::Method::from_bytes(format!("CUSTOM{number}").as_bytes());
         let request = server.request(method.expect("valid method"), "/api/v1/plans");
-        crate::test_server::send(request)
+        onward_testbed::send(request)
             .await
             .expect_problem(405, "invalid_input");
     }
-    let text = server.get("/metrics").await.text;
+    let text = server.get("/metrics").await.text().to_owned();
     assert!(
         !text.contains(id) && !text.contains("/unknown") && !text.contains("CUSTOM"),
         "{text}"
@@ -101,7 +102,7 @@ async fn labels_contain_no_caller_input() {
 
 #[tokio::test]
 async fn only_the_operators_tenant_can_read_metrics() {
-    let setup = TestServer::new("metrics-access").with_config("[access]\nrequire_tokens = true");
+    let setup = program("metrics-access").with_config("[access]\nrequire_tokens = true");
     let ours = setup.token("local", "prometheus", "viewer");
     let others = setup.token("acme", "owner", "owner");
     let server = setup.serve();
@@ -111,5 +112,5 @@ async fn only_the_operators_tenant_can_read_metrics() {
         .expect_problem(403, "forbidden");
     let metrics = server.get_as(&ours, "/metrics").await;
     assert!(metrics.status.is_success());
-    assert!(!metrics.text.contains("acme") && !metrics.text.contains("prometheus"));
+    assert!(!metrics.text().contains("acme") && !metrics.text().contains("prometheus"));
 }

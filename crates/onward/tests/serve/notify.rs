@@ -1,158 +1,77 @@
 //! Webhook notifications: signed, retried after failures, and sent once per finding, with several
 //! servers and across restarts.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
 use hmac::{Hmac, KeyInit, Mac};
-use onward_testbed::Cluster;
+use onward_testbed::mock_server::{MockServer, ReceivedRequest, Reply};
+use onward_testbed::{Cluster, Program, Server, TIMEOUT};
 use serde_json::{Value, json};
 use sha2::Sha256;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::basics::plan;
-use crate::test_server::{RunningServer, TIMEOUT, TestServer};
+use crate::program;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const SECRET: &str = "a secret of thirty-two characters";
 
-/// A request that the webhook received.
-#[derive(Clone)]
-struct WebhookRequest {
-    headers: HeaderMap,
-    body: Bytes,
-}
-
-impl WebhookRequest {
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("valid JSON")
-    }
-
-    fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name).expect("header is present");
-        value.to_str().expect("valid UTF-8")
-    }
-
-    /// The signature covers the timestamp and the body, and is less than a minute old.
-    fn is_signed(&self) -> bool {
-        let timestamp = self.header("onward-timestamp");
-        let age = crate::issuer::now().abs_diff(timestamp.parse().expect("timestamp is a number"));
-        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("valid key");
-        mac.update(timestamp.as_bytes());
-        mac.update(b".");
-        mac.update(&self.body);
-        let expected: String = mac
-            .finalize()
-            .into_bytes()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        age < 60 && self.header("onward-signature") == format!("sha256={expected}")
-    }
-}
-
-/// How a receiver responds to a request.
-#[derive(Clone, Copy)]
-enum Reply {
-    Status(u16),
-    /// Accepts the request and never responds.
-    Never,
-}
-
-#[derive(Default)]
-struct ReceiverState {
-    requests: Mutex<Vec<WebhookRequest>>,
-    replies: Mutex<Vec<Reply>>,
-    /// The status after these replies, 200 by default.
-    status: Mutex<Option<u16>>,
-    arrived: Notify,
+/// Whether the signature covers the timestamp and the body, and is less than a minute old.
+fn is_signed(request: &ReceivedRequest) -> bool {
+    let timestamp = request.header("onward-timestamp");
+    let age = crate::issuer::now().abs_diff(timestamp.parse().expect("timestamp is a number"));
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("valid key");
+    mac.update(timestamp.as_bytes());
+    mac.update(b".");
+    mac.update(&request.body);
+    let expected: String = mac
+        .finalize()
+        .into_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    age < 60 && request.header("onward-signature") == format!("sha256={expected}")
 }
 
 /// A local webhook receiver.
 struct Receiver {
-    url: String,
-    state: Arc<ReceiverState>,
-}
-
-async fn receive(
-    State(state): State<Arc<ReceiverState>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> StatusCode {
-    state
-        .requests
-        .lock()
-        .unwrap()
-        .push(WebhookRequest { headers, body });
-    let next = {
-        let mut replies = state.replies.lock().unwrap();
-        if replies.is_empty() {
-            Reply::Status(state.status.lock().unwrap().unwrap_or(200))
-        } else {
-            replies.remove(0)
-        }
-    };
-    state.arrived.notify_one();
-    match next {
-        Reply::Status(status) => StatusCode::from_u16(status).expect("valid status code"),
-        Reply::Never => std::future::pending().await,
-    }
+    server: MockServer,
+    status: Arc<AtomicU16>,
 }
 
 impl Receiver {
-    /// Starts a receiver that sends these replies, and then 200.
-    async fn start(replies: &[Reply]) -> Self {
-        let state = Arc::new(ReceiverState::default());
-        state.replies.lock().unwrap().extend(replies);
-        let routes = Router::new()
-            .route("/secret-path", post(receive))
-            .with_state(Arc::clone(&state));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("port bound");
-        let url = format!(
-            "http://{}",
-            listener.local_addr().expect("address is valid")
-        );
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, state }
+    /// Starts a receiver that sends this reply first, and then 200.
+    fn start(first: Option<Reply>) -> Self {
+        let status = Arc::new(AtomicU16::new(200));
+        let current = Arc::clone(&status);
+        let reply = move |_: &_| Reply::status(current.load(Ordering::SeqCst));
+        let server = MockServer::with_handler(reply);
+        if let Some(first) = first {
+            server.enqueue(first);
+        }
+        Self { server, status }
     }
 
     fn config(&self) -> String {
         format!(
             "[notify]\nwebhook = \"{}/secret-path\"\nsecret = \"{SECRET}\"",
-            self.url
+            self.server.url
         )
     }
 
-    fn requests(&self) -> Vec<WebhookRequest> {
-        self.state.requests.lock().unwrap().clone()
+    fn requests(&self) -> Vec<ReceivedRequest> {
+        self.server.requests()
     }
 
-    /// Sets the status for requests after the given replies.
+    /// Sets the status of later replies.
     fn set_status(&self, status: u16) {
-        *self.state.status.lock().unwrap() = Some(status);
+        self.status.store(status, Ordering::SeqCst);
     }
 
-    /// Waits until this number of requests has arrived.
-    async fn wait_for(&self, number: usize) -> Vec<WebhookRequest> {
-        let enough = async {
-            loop {
-                let arrived = self.state.arrived.notified();
-                let requests = self.requests();
-                if requests.len() >= number {
-                    return requests;
-                }
-                arrived.await;
-            }
-        };
-        let requests = timeout(TIMEOUT, enough).await;
-        requests.unwrap_or_else(|_| panic!("{} requests, not {number}", self.requests().len()))
+    async fn wait_for(&self, number: usize) -> Vec<ReceivedRequest> {
+        self.server.wait_for_requests(number).await
     }
 
     /// The notification ids of all attempts.
@@ -169,7 +88,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// Creates a plan and requests a review of its first step. Returns the ids of the plan and review.
-async fn request_review(server: &RunningServer) -> (String, String) {
+async fn request_review(server: &Server) -> (String, String) {
     let created = server.post("/api/v1/plans", plan()).await.expect_success();
     let id = text(&created["planId"]).to_owned();
     let at = format!("/api/v1/plans/{id}/next");
@@ -182,12 +101,15 @@ async fn request_review(server: &RunningServer) -> (String, String) {
 }
 
 /// Waits until the server has counted this number of attempts with this outcome.
-async fn wait_for_metric(server: &RunningServer, kind: &str, outcome: &str, number: u32) {
+async fn wait_for_metric(server: &Server, kind: &str, outcome: &str, number: u32) {
     let name = format!("onward_notifications_total{{kind=\"{kind}\",outcome=\"{outcome}\"}} ");
     let reached = async {
         loop {
-            let metrics = server.get("/metrics").await.text;
-            let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
+            let metrics = server.get("/metrics").await;
+            let value = metrics
+                .text()
+                .lines()
+                .find_map(|line| line.strip_prefix(&name));
             if value.is_some_and(|value| value.parse().is_ok_and(|value: u32| value >= number)) {
                 return;
             }
@@ -199,12 +121,13 @@ async fn wait_for_metric(server: &RunningServer, kind: &str, outcome: &str, numb
         .unwrap_or_else(|_| panic!("{name}is less than {number}"));
 }
 
-async fn sends_each_kind_once(setup: TestServer) {
-    let receiver = Receiver::start(&[]).await;
+async fn sends_each_kind_once(setup: Program) {
+    let receiver = Receiver::start(None);
     let server = setup.with_config(&receiver.config()).serve();
     let (id, review) = request_review(&server).await;
     let requests = receiver.wait_for(1).await;
-    assert!(requests[0].is_signed());
+    assert_eq!(requests[0].path, "/secret-path");
+    assert!(is_signed(&requests[0]));
     assert_eq!(requests[0].header("content-type"), "application/json");
     assert_eq!(requests[0].header("onward-try"), "1");
     let body = requests[0].json();
@@ -242,17 +165,18 @@ async fn sends_each_kind_once(setup: TestServer) {
     assert_eq!(body["step"]["attempt"], 1);
     assert!(!text(&body["text"]).is_empty());
     wait_for_metric(&server, "stall", "sent", 1).await;
-    let page = server.get("/settings").await.text;
+    let page = server.get("/settings").await;
+    let page = page.text();
     assert!(!page.contains("class=\"error\""), "{page}");
     assert!(!page.contains("secret-path"), "{page}");
-    assert_eq!(doctor_check(&server.setup)["ok"], true);
+    assert_eq!(doctor_check(server.program())["ok"], true);
     assert_eq!(receiver.requests().len(), 3, "each kind once");
 }
 
 /// The result of the notification check of `onward doctor`.
-fn doctor_check(setup: &TestServer) -> Value {
+fn doctor_check(setup: &Program) -> Value {
     let output = setup.run(&["--json", "doctor"]);
-    let report: Value = serde_json::from_slice(&output.stdout).expect("valid JSON");
+    let report: Value = serde_json::from_str(&output.stdout).expect("valid JSON");
     let checks = report["checks"].as_array().expect("list of checks");
     let check = checks
         .iter()
@@ -262,32 +186,33 @@ fn doctor_check(setup: &TestServer) -> Value {
 
 #[tokio::test]
 async fn sends_each_kind_of_notification_once_and_signed() {
-    sends_each_kind_once(TestServer::new("notify")).await;
+    sends_each_kind_once(program("notify")).await;
 }
 
 #[tokio::test]
 async fn sends_each_kind_of_notification_once_and_signed_on_postgresql() {
     let database = Cluster::shared().database();
-    sends_each_kind_once(TestServer::new("notify-postgres").with_database(database)).await;
+    sends_each_kind_once(program("notify-postgres").with_database(database)).await;
 }
 
 #[tokio::test]
 async fn retries_failed_deliveries_and_reports_the_error() {
-    let receiver = Receiver::start(&[Reply::Status(500)]).await;
+    let receiver = Receiver::start(Some(Reply::status(500)));
     receiver.set_status(302);
-    let server = TestServer::new("notify-retry")
+    let server = program("notify-retry")
         .with_config(&receiver.config())
         .serve();
     request_review(&server).await;
     receiver.wait_for(2).await;
     wait_for_metric(&server, "review", "waiting", 2).await;
-    let doctor = server.setup.run(&["doctor"]);
-    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
-    let check = doctor_check(&server.setup);
+    let doctor = server.program().run(&["doctor"]);
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    let check = doctor_check(server.program());
     assert_eq!(check["ok"], false);
     assert!(text(&check["message"]).contains("302"), "{check}");
     assert!(!check.to_string().contains("secret-path"), "{check}");
-    let page = server.get("/settings").await.text;
+    let page = server.get("/settings").await;
+    let page = page.text();
     let error = page.split("class=\"error\"").nth(1);
     assert!(error.is_some_and(|error| error.contains("302")), "{page}");
     receiver.set_status(200);
@@ -297,19 +222,19 @@ async fn retries_failed_deliveries_and_reports_the_error() {
     for (index, request) in requests.iter().enumerate() {
         assert_eq!(request.header("onward-try"), (index + 1).to_string());
     }
-    assert!(requests.iter().all(WebhookRequest::is_signed));
+    assert!(requests.iter().all(is_signed));
     assert!(
         requests
             .iter()
             .all(|request| request.json()["id"] == requests[0].json()["id"])
     );
-    server.setup.run_ok(&["doctor"]);
+    server.program().run_ok(&["doctor"]);
 }
 
 #[tokio::test]
 async fn an_unresponsive_receiver_does_not_block_the_server() {
-    let receiver = Receiver::start(&[Reply::Never]).await;
-    let mut server = TestServer::new("notify-unresponsive")
+    let receiver = Receiver::start(Some(Reply::never()));
+    let mut server = program("notify-unresponsive")
         .with_config(&receiver.config())
         .serve();
     request_review(&server).await;
@@ -337,21 +262,21 @@ async fn an_unresponsive_receiver_does_not_block_the_server() {
 
 #[tokio::test]
 async fn sends_earlier_findings_once_a_webhook_is_configured() {
-    let receiver = Receiver::start(&[]).await;
+    let receiver = Receiver::start(None);
     // Without a webhook, the finding is only recorded.
-    let setup = TestServer::new("notify-later");
+    let setup = program("notify-later");
     let mut server = setup.serve();
     request_review(&server).await;
     server.signal("-KILL");
     server.wait();
-    let setup = server.into_setup().with_config(&receiver.config());
+    let setup = server.kill().with_config(&receiver.config());
     let mut server = setup.serve();
     receiver.wait_for(1).await;
     wait_for_metric(&server, "review", "sent", 1).await;
     server.signal("-KILL");
     server.wait();
     // After another restart, only the second finding is sent.
-    let server = server.into_setup().serve();
+    let server = server.kill().serve();
     request_review(&server).await;
     receiver.wait_for(2).await;
     wait_for_metric(&server, "review", "sent", 1).await;
@@ -360,8 +285,8 @@ async fn sends_earlier_findings_once_a_webhook_is_configured() {
     assert_ne!(ids[0], ids[1]);
 }
 
-async fn two_servers_send_once(setups: [TestServer; 2]) {
-    let receiver = Receiver::start(&[]).await;
+async fn two_servers_send_once(setups: [Program; 2]) {
+    let receiver = Receiver::start(None);
     let [one, other] = setups.map(|setup| setup.with_config(&receiver.config()).serve());
     for _ in 0..3 {
         request_review(&one).await;
@@ -381,25 +306,25 @@ async fn two_servers_send_once(setups: [TestServer; 2]) {
 
 #[tokio::test]
 async fn two_servers_on_one_file_send_each_notification_once() {
-    let first = TestServer::new("notify-two");
+    let first = program("notify-two");
     let file = first.dir.join("onward.db").display().to_string();
-    let second = TestServer::new("notify-two-other").with_database(file);
+    let second = program("notify-two-other").with_database(file);
     two_servers_send_once([first, second]).await;
 }
 
 #[tokio::test]
 async fn two_servers_on_one_postgresql_database_send_each_notification_once() {
     let database = Cluster::shared().database();
-    let first = TestServer::new("notify-two-postgres").with_database(database.clone());
-    let second = TestServer::new("notify-two-postgres-other").with_database(database);
+    let first = program("notify-two-postgres").with_database(database.clone());
+    let second = program("notify-two-postgres-other").with_database(database);
     two_servers_send_once([first, second]).await;
 }
 
 #[tokio::test]
 async fn sends_only_the_configured_kinds() {
-    let receiver = Receiver::start(&[]).await;
+    let receiver = Receiver::start(None);
     let config = format!("{}\nkinds = [\"failure\"]", receiver.config());
-    let server = TestServer::new("notify-kinds").with_config(&config).serve();
+    let server = program("notify-kinds").with_config(&config).serve();
     let (id, _) = request_review(&server).await;
     let at = format!("/api/v1/plans/{id}/abandon");
     server.post(&at, json!({})).await.expect_success();
@@ -412,11 +337,11 @@ async fn sends_only_the_configured_kinds() {
 
 #[tokio::test]
 async fn rejects_a_webhook_without_a_secret_at_startup() {
-    let setup = TestServer::new("notify-unsigned")
+    let setup = program("notify-unsigned")
         .with_config("[notify]\nwebhook = \"http://127.0.0.1:1/secret-path\"");
     let output = setup.run(&["--json", "serve", "--bind", "127.0.0.1:0"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let stderr = output.stderr;
+    assert_eq!(output.code, Some(2), "{stderr}");
     let error: Value = serde_json::from_str(&stderr).expect("valid JSON");
     let error = &error["error"];
     assert_eq!(error["code"], "invalid_input", "{stderr}");

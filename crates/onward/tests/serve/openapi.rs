@@ -1,11 +1,12 @@
 //! The OpenAPI document: complete, valid, and in agreement with the routes and responses.
 
+use onward_testbed::send;
 use reqwest::Method;
 use serde_json::Value;
 
 use crate::basics::plan;
+use crate::program;
 use crate::routes::samples;
-use crate::test_server::{TestServer, send};
 
 /// Collects every `$ref` in a document.
 fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
@@ -25,7 +26,7 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 
 #[tokio::test]
 async fn the_document_and_its_schemas_are_valid() {
-    let server = TestServer::new("openapi").serve();
+    let server = program("openapi").serve();
     let document = server.get("/api/v1/openapi.json").await.expect_success();
     assert_eq!(document["openapi"], "3.1.1");
     assert_eq!(document["servers"][0]["url"], "/api/v1");
@@ -87,7 +88,7 @@ async fn the_document_and_its_schemas_are_valid() {
 
 #[tokio::test]
 async fn documents_exactly_the_existing_routes() {
-    let server = TestServer::new("openapi-routes").serve();
+    let server = program("openapi-routes").serve();
     let document = server.get("/api/v1/openapi.json").await.expect_success();
     let methods = [
         Method::GET,
@@ -112,7 +113,7 @@ async fn documents_exactly_the_existing_routes() {
 
 #[tokio::test]
 async fn responses_match_their_schemas() {
-    let server = TestServer::new("openapi-responses").serve();
+    let server = program("openapi-responses").serve();
     let document = server.get("/api/v1/openapi.json").await.expect_success();
     let problem = jsonschema::draft202012::new(&document["components"]["schemas"]["Problem"]);
     let problem = problem.expect("valid schema");

@@ -1,14 +1,11 @@
 //! `Host` and `Origin` checks: DNS rebinding, cross-origin requests and CORS.
 
+use onward_testbed::{Response, Server, send};
 use reqwest::Method;
 
-use crate::test_server::{RunningServer, TestServer, send};
+use crate::program;
 
-async fn get_with(
-    server: &RunningServer,
-    path: &str,
-    headers: &[(&str, &str)],
-) -> crate::test_server::ApiResponse {
+async fn get_with(server: &Server, path: &str, headers: &[(&str, &str)]) -> Response {
     let mut request = server.request(Method::GET, path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -18,7 +15,7 @@ async fn get_with(
 
 #[tokio::test]
 async fn rejects_unknown_hosts_on_every_route() {
-    let server = TestServer::new("rebinding").serve();
+    let server = program("rebinding").serve();
     for path in [
         "/",
         "/healthz",
@@ -49,7 +46,7 @@ async fn rejects_unknown_hosts_on_every_route() {
 
 #[tokio::test]
 async fn rejects_other_origins_and_allows_configured_ones() {
-    let server = TestServer::new("origin")
+    let server = program("origin")
         .with_config("[serve]\nallowed_origins = [\"https://app.example.org\"]")
         .serve();
     for origin in ["https://evil.example", "null", "http://localhost:1"] {
@@ -79,7 +76,7 @@ async fn rejects_other_origins_and_allows_configured_ones() {
 
 #[tokio::test]
 async fn allows_the_host_of_the_public_url() {
-    let server = TestServer::new("public")
+    let server = program("public")
         .with_config("[serve]\npublic_url = \"https://onward.example.org\"")
         .serve();
     let host = [("host", "onward.example.org")];
@@ -101,7 +98,7 @@ async fn allows_the_host_of_the_public_url() {
 
 #[tokio::test]
 async fn sends_cors_headers_to_allowed_origins_only() {
-    let server = TestServer::new("pages")
+    let server = program("pages")
         .with_config("[serve]\nallowed_origins = [\"https://app.example.org\"]")
         .with_config("[access]\nrequire_tokens = true")
         .serve();

@@ -1,25 +1,21 @@
 //! A whole plan over `/api/v1`: created, branched, reviewed, completed, read and deleted; and input
 //! validation.
 
+use onward_testbed::{Server, send};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::test_server::{RunningServer, TestServer, send};
+use crate::program;
 
 #[tokio::test]
 async fn completes_a_plan() {
-    complete_plan(TestServer::new("plan").serve()).await;
+    complete_plan(program("plan").serve()).await;
 }
 
 #[tokio::test]
 async fn completes_a_plan_on_postgresql() {
     let database = onward_testbed::Cluster::shared().database();
-    complete_plan(
-        TestServer::new("plan-postgres")
-            .with_database(database)
-            .serve(),
-    )
-    .await;
+    complete_plan(program("plan-postgres").with_database(database).serve()).await;
 }
 
 fn text(value: &Value) -> &str {
@@ -49,7 +45,7 @@ fn branching_plan() -> Value {
     })
 }
 
-async fn complete_plan(server: RunningServer) {
+async fn complete_plan(server: Server) {
     let input = branching_plan();
     let response = server.post("/api/v1/plans", input.clone()).await;
     assert_eq!(response.status.as_u16(), 201);
@@ -138,7 +134,7 @@ async fn complete_plan(server: RunningServer) {
 }
 
 /// Reads a completed plan, and deletes it.
-async fn read_and_delete(server: &RunningServer, at: &str) {
+async fn read_and_delete(server: &Server, at: &str) {
     let steps = server
         .get(&format!("{at}/steps?limit=2"))
         .await
@@ -204,7 +200,7 @@ async fn read_and_delete(server: &RunningServer, at: &str) {
 
 #[tokio::test]
 async fn rejects_invalid_input_with_its_path() {
-    let server = TestServer::new("input").serve();
+    let server = program("input").serve();
     let post = async |content_type: &str, body: &str| {
         let request = server.request(Method::POST, "/api/v1/plans");
         send(

@@ -1,10 +1,9 @@
 //! A valid request for every route, so that a rejection has a single cause: the token, role or
 //! tenant.
 
+use onward_testbed::{Response, Server, send};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use crate::test_server::{ApiResponse, RunningServer, send};
 
 /// A request that succeeds with sufficient permissions.
 #[derive(Clone, Debug)]
@@ -19,7 +18,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    pub(crate) async fn send(&self, server: &RunningServer, token: Option<&str>) -> ApiResponse {
+    pub(crate) async fn send(&self, server: &Server, token: Option<&str>) -> Response {
         let mut request = server.request(self.method.clone(), &self.path);
         if let Some(token) = token {
             request = request.bearer_auth(token);
@@ -100,7 +99,7 @@ fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
 
 /// One request per documented route except the event stream, with these plan, step and token ids.
 pub(crate) async fn samples(
-    server: &RunningServer,
+    server: &Server,
     token: Option<&str>,
     (plan, step, token_id): (&str, &str, &str),
 ) -> Vec<Sample> {

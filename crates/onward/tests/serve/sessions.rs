@@ -1,50 +1,20 @@
 //! Sessions and tool calls that a harness records over HTTP, and calls of killed processes.
 
-use std::path::PathBuf;
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use onward_testbed::Cluster;
+use onward_testbed::{Backend, Cluster, Database, Server, TIMEOUT, ToolProcess};
 use serde_json::{Value, json};
 
 use crate::events::EventStream;
-use crate::test_server::{RunningServer, TIMEOUT, TestServer};
+use crate::program;
 
-/// A process in place of a running tool. It is killed on drop.
-pub(crate) struct ToolProcess(Child);
-
-impl ToolProcess {
-    pub(crate) fn start() -> Self {
-        let child = Command::new("sleep").arg("600").spawn();
-        Self(child.expect("process started"))
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
-    }
-
-    /// Kills the process with SIGKILL.
-    pub(crate) fn kill(&mut self) {
-        self.0.kill().expect("process killed");
-        self.0.wait().expect("process exited");
-    }
-}
-
-impl Drop for ToolProcess {
-    fn drop(&mut self) {
-        // Fails if the process has exited.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-async fn record(server: &RunningServer, call: Value) -> Value {
+async fn record(server: &Server, call: Value) -> Value {
     let recorded = server.post("/api/v1/sessions/h-1/calls", call).await;
     assert_eq!(recorded.status.as_u16(), 201, "{recorded:?}");
     recorded.json()
 }
 
-async fn calls(server: &RunningServer) -> Vec<Value> {
+async fn calls(server: &Server) -> Vec<Value> {
     let session = server.get("/api/v1/sessions/h-1").await.expect_success();
     session["calls"]
         .as_array()
@@ -53,7 +23,7 @@ async fn calls(server: &RunningServer) -> Vec<Value> {
 }
 
 /// Waits until no call is open. Returns the calls.
-async fn wait_until_settled(server: &RunningServer) -> Vec<Value> {
+async fn wait_until_settled(server: &Server) -> Vec<Value> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let calls = calls(server).await;
@@ -67,7 +37,7 @@ async fn wait_until_settled(server: &RunningServer) -> Vec<Value> {
 
 #[tokio::test]
 async fn records_calls_and_streams_session_events() {
-    let server = TestServer::new("harness").serve();
+    let server = program("harness").serve();
     let mut events = EventStream::open(&server, None).await;
     let call = json!({
         "tool": "Bash", "callId": "c1", "input": { "command": "TOKEN=sesame make" },
@@ -117,7 +87,7 @@ async fn records_calls_and_streams_session_events() {
 
 #[tokio::test]
 async fn rejects_invalid_calls_with_their_path() {
-    let server = TestServer::new("invalid-calls").serve();
+    let server = program("invalid-calls").serve();
     let at = "/api/v1/sessions/h-1/calls";
     for (call, path) in [
         (json!({ "tool": "" }), "tool"),
@@ -165,10 +135,8 @@ async fn rejects_invalid_calls_with_their_path() {
 /// A tool process is killed while no server runs. The next server interrupts its calls.
 async fn interrupts_calls_of_a_killed_process(test: &str, database: String) {
     let mut tool = ToolProcess::start();
-    let server = TestServer::new(test)
-        .with_database(database.clone())
-        .serve();
-    let owner = json!({ "processId": tool.0.id() });
+    let server = program(test).with_database(database.clone()).serve();
+    let owner = json!({ "processId": tool.id() });
     for (batch, status) in [(1, "running"), (1, "requested"), (1, "awaiting_approval")] {
         let call = json!({
             "tool": "Bash", "callId": "same", "batch": batch, "status": status, "owner": owner,
@@ -178,7 +146,7 @@ async fn interrupts_calls_of_a_killed_process(test: &str, database: String) {
     }
     drop(server);
     tool.kill();
-    let server = TestServer::new(&format!("{test}-again"))
+    let server = program(&format!("{test}-again"))
         .with_database(database)
         .serve();
     let calls = wait_until_settled(&server).await;
@@ -219,12 +187,8 @@ async fn interrupts_calls_of_a_killed_process(test: &str, database: String) {
 
 #[tokio::test]
 async fn startup_interrupts_calls_of_a_killed_process_on_a_file() {
-    let dir = format!("onward-killed-{}", std::process::id());
-    let dir: PathBuf = std::env::temp_dir().join(dir);
-    std::fs::create_dir_all(&dir).expect("directory created");
-    let file = dir.join("onward.db").display().to_string();
-    interrupts_calls_of_a_killed_process("killed", file).await;
-    drop(std::fs::remove_dir_all(&dir));
+    let database = Database::create(Backend::Sqlite);
+    interrupts_calls_of_a_killed_process("killed", database.address()).await;
 }
 
 #[tokio::test]
@@ -235,8 +199,8 @@ async fn startup_interrupts_calls_of_a_killed_process_on_postgresql() {
 #[tokio::test]
 async fn a_running_server_interrupts_calls_of_a_killed_process() {
     let mut tool = ToolProcess::start();
-    let server = TestServer::new("dies").serve();
-    let owner = json!({ "processId": tool.0.id() });
+    let server = program("dies").serve();
+    let owner = json!({ "processId": tool.id() });
     record(
         &server,
         json!({ "tool": "Task", "status": "running", "owner": owner }),
@@ -260,7 +224,7 @@ async fn a_running_server_interrupts_calls_of_a_killed_process() {
 
 #[tokio::test]
 async fn agents_cannot_close_calls() {
-    let setup = TestServer::new("closes").with_config("[access]\nrequire_tokens = true");
+    let setup = program("closes").with_config("[access]\nrequire_tokens = true");
     let agent = setup.token("local", "agent", "agent");
     let member = setup.token("local", "member", "member");
     let server = setup.serve();

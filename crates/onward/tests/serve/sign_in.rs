@@ -5,21 +5,18 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Form, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
+use onward_testbed::Server;
+use onward_testbed::mock_server::{MockServer, Reply};
 use reqwest::Method;
-use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
+use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::issuer::{Key, now};
-use crate::test_server::{RunningServer, TestServer};
+use crate::program;
 
 const CLIENT_ID: &str = "onward-pages";
 
@@ -30,65 +27,39 @@ type Fields = Vec<(String, String)>;
 struct Provider {
     url: String,
     key: Key,
-    state: Arc<ProviderState>,
-}
-
-struct ProviderState {
-    url: Mutex<String>,
-    public: Value,
+    server: MockServer,
     /// The status and body of token responses.
-    token_response: Mutex<(u16, Value)>,
-    token_requests: Mutex<Vec<(HeaderMap, Fields)>>,
-}
-
-async fn discovery(State(state): State<Arc<ProviderState>>) -> Json<Value> {
-    let url = state.url.lock().unwrap().clone();
-    Json(json!({
-        "issuer": url,
-        "jwks_uri": format!("{url}/keys"),
-        "authorization_endpoint": format!("{url}/authorize?hint=1"),
-        "token_endpoint": format!("{url}/token"),
-    }))
-}
-
-async fn keys(State(state): State<Arc<ProviderState>>) -> Json<Value> {
-    Json(json!({ "keys": [state.public] }))
-}
-
-async fn token(
-    State(state): State<Arc<ProviderState>>,
-    headers: HeaderMap,
-    Form(fields): Form<Fields>,
-) -> Response {
-    state.token_requests.lock().unwrap().push((headers, fields));
-    let (status, body) = state.token_response.lock().unwrap().clone();
-    let status = StatusCode::from_u16(status).expect("valid status code");
-    (status, Json(body)).into_response()
+    token_response: Arc<Mutex<(u16, Value)>>,
 }
 
 impl Provider {
-    async fn start() -> Self {
+    fn start() -> Self {
         let key = Key::new("a", Algorithm::ES256);
-        let state = Arc::new(ProviderState {
-            url: Mutex::default(),
-            public: key.public(),
-            token_response: Mutex::new((400, json!({}))),
-            token_requests: Mutex::default(),
+        let public = key.public();
+        let token_response = Arc::new(Mutex::new((400, json!({}))));
+        let current = Arc::clone(&token_response);
+        let server = MockServer::with_handler(move |request| {
+            let url = format!("http://{}", request.header("host"));
+            match request.path.as_str() {
+                "/keys" => Reply::json(&json!({ "keys": [public] })),
+                "/token" => {
+                    let (status, body) = current.lock().unwrap().clone();
+                    Reply::json(&body).with_status(status)
+                }
+                _ => Reply::json(&json!({
+                    "issuer": url,
+                    "jwks_uri": format!("{url}/keys"),
+                    "authorization_endpoint": format!("{url}/authorize?hint=1"),
+                    "token_endpoint": format!("{url}/token"),
+                })),
+            }
         });
-        let routes = Router::new()
-            .route("/.well-known/openid-configuration", get(discovery))
-            .route("/keys", get(keys))
-            .route("/token", post(token))
-            .with_state(Arc::clone(&state));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("port bound");
-        let url = format!(
-            "http://{}",
-            listener.local_addr().expect("address is valid")
-        );
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        state.url.lock().unwrap().clone_from(&url);
-        Self { url, key, state }
+        Self {
+            url: server.url.clone(),
+            key,
+            server,
+            token_response,
+        }
     }
 
     fn config(&self) -> String {
@@ -116,11 +87,24 @@ impl Provider {
     fn issue(&self, claims: &Value) {
         let id_token = self.key.sign(claims);
         let body = json!({ "id_token": id_token, "access_token": "x", "token_type": "Bearer" });
-        *self.state.token_response.lock().unwrap() = (200, body);
+        *self.token_response.lock().unwrap() = (200, body);
     }
 
     fn token_requests(&self) -> Vec<(HeaderMap, Fields)> {
-        self.state.token_requests.lock().unwrap().clone()
+        let requests = self.server.requests().into_iter();
+        let requests = requests.filter(|request| request.path == "/token");
+        requests
+            .map(|request| {
+                let body = String::from_utf8_lossy(&request.body);
+                let form = reqwest::Url::parse(&format!("{}?{body}", self.url));
+                let fields = form
+                    .expect("valid form")
+                    .query_pairs()
+                    .into_owned()
+                    .collect();
+                (request.headers, fields)
+            })
+            .collect()
     }
 }
 
@@ -155,12 +139,8 @@ impl PageResponse {
     }
 }
 
-async fn get_page(server: &RunningServer, path: &str, cookie: &str) -> PageResponse {
-    let client = reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .expect("client created");
-    let request = client.get(format!("{}{path}", server.url));
+async fn get_page(server: &Server, path: &str, cookie: &str) -> PageResponse {
+    let request = server.request(Method::GET, path);
     let request = request.header("accept", "text/html").header(COOKIE, cookie);
     let response = request.send().await.expect("response received");
     let header_values = |name| {
@@ -177,7 +157,7 @@ async fn get_page(server: &RunningServer, path: &str, cookie: &str) -> PageRespo
 }
 
 /// Starts a sign-in that returns to the page `back`.
-async fn start_sign_in(server: &RunningServer, back: &str) -> PendingSignIn {
+async fn start_sign_in(server: &Server, back: &str) -> PendingSignIn {
     let response = get_page(server, &format!("/login/provider?back={back}"), "").await;
     assert_eq!(response.status, 303, "{}", response.text);
     let url = reqwest::Url::parse(&response.location).expect("address is valid");
@@ -209,10 +189,8 @@ fn assert_rejected(response: &PageResponse, status: u16, code: &str) {
 
 #[tokio::test]
 async fn signs_in_through_the_provider_and_out() {
-    let provider = Provider::start().await;
-    let server = TestServer::new("sign-in")
-        .with_config(&provider.config())
-        .serve();
+    let provider = Provider::start();
+    let server = program("sign-in").with_config(&provider.config()).serve();
     let login = get_page(&server, "/plans", "").await;
     assert_eq!(
         (login.status, login.location.as_str()),
@@ -282,7 +260,7 @@ async fn signs_in_through_the_provider_and_out() {
     let api = server
         .request(Method::GET, "/api/v1/plans")
         .header(COOKIE, &session);
-    assert_eq!(crate::test_server::send(api).await.status.as_u16(), 401);
+    assert_eq!(onward_testbed::send(api).await.status.as_u16(), 401);
     // Forms carry a CSRF token.
     let csrf_token = page
         .text
@@ -297,12 +275,9 @@ async fn signs_in_through_the_provider_and_out() {
     let sign_out = sign_out
         .header("accept", "text/html")
         .body(format!("csrf_token={csrf_token}"));
-    let sign_out = server
-        .client
-        .execute(sign_out.build().expect("valid request"))
-        .await;
-    let sign_out = sign_out.expect("response received");
-    assert!(sign_out.url().path() == "/login", "{}", sign_out.url());
+    let sign_out = onward_testbed::send(sign_out).await;
+    assert_eq!(sign_out.status, 303);
+    assert_eq!(sign_out.header("location"), "/login");
     // The callback cannot be repeated, because the cookie was deleted.
     assert_eq!(
         response.cookie("onward_sign_in").as_deref(),
@@ -324,8 +299,8 @@ fn members_section(page: &str) -> &str {
 
 #[tokio::test]
 async fn lists_users_as_members_with_their_latest_role() {
-    let provider = Provider::start().await;
-    let setup = TestServer::new("sign-in-members").with_config(&provider.config());
+    let provider = Provider::start();
+    let setup = program("sign-in-members").with_config(&provider.config());
     setup.token("local", "ci", "agent");
     let server = setup.serve();
     let mut session = String::new();
@@ -364,8 +339,8 @@ async fn lists_users_as_members_with_their_latest_role() {
 
 #[tokio::test]
 async fn rejects_callbacks_of_other_browsers() {
-    let provider = Provider::start().await;
-    let server = TestServer::new("sign-in-state")
+    let provider = Provider::start();
+    let server = program("sign-in-state")
         .with_config(&provider.config())
         .serve();
     let mine = start_sign_in(&server, "/").await;
@@ -408,8 +383,8 @@ async fn rejects_callbacks_of_other_browsers() {
 
 #[tokio::test]
 async fn rejects_id_tokens_with_invalid_claims() {
-    let provider = Provider::start().await;
-    let server = TestServer::new("sign-in-claims")
+    let provider = Provider::start();
+    let server = program("sign-in-claims")
         .with_config(&provider.config())
         .serve();
     // At most ten cases: the server limits callbacks to ten per second.
@@ -437,8 +412,8 @@ async fn rejects_id_tokens_with_invalid_claims() {
 
 #[tokio::test]
 async fn rejects_id_tokens_not_signed_by_the_provider() {
-    let provider = Provider::start().await;
-    let server = TestServer::new("sign-in-signatures")
+    let provider = Provider::start();
+    let server = program("sign-in-signatures")
         .with_config(&provider.config())
         .serve();
     // Signed with another key, unsigned, and not a token.
@@ -448,7 +423,7 @@ async fn rejects_id_tokens_not_signed_by_the_provider() {
     let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let unsigned = format!("{}.{}.", part(&json!({ "alg": "none" })), part(&claims));
     for id_token in [forged, unsigned, "x".to_owned()] {
-        *provider.state.token_response.lock().unwrap() = (200, json!({ "id_token": id_token }));
+        *provider.token_response.lock().unwrap() = (200, json!({ "id_token": id_token }));
         let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
         assert_rejected(&response, 401, "unauthorized");
     }
@@ -456,34 +431,34 @@ async fn rejects_id_tokens_not_signed_by_the_provider() {
 
 #[tokio::test]
 async fn reports_failed_token_requests() {
-    let provider = Provider::start().await;
-    let server = TestServer::new("sign-in-token-errors")
+    let provider = Provider::start();
+    let server = program("sign-in-token-errors")
         .with_config(&provider.config())
         .serve();
     let sign_in = start_sign_in(&server, "/").await;
     let claims = provider.claims(sign_in.get("nonce"));
     // An error, a response without an id token, and a missing scope.
-    *provider.state.token_response.lock().unwrap() = (400, json!({ "error": "invalid_grant" }));
+    *provider.token_response.lock().unwrap() = (400, json!({ "error": "invalid_grant" }));
     let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
     assert_rejected(&response, 401, "unauthorized");
-    *provider.state.token_response.lock().unwrap() = (200, json!({ "access_token": "x" }));
+    *provider.token_response.lock().unwrap() = (200, json!({ "access_token": "x" }));
     let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
     assert_rejected(&response, 503, "unavailable");
     let id_token = provider.key.sign(&claims);
     let body = json!({ "id_token": id_token, "scope": "openid" });
-    *provider.state.token_response.lock().unwrap() = (200, body);
+    *provider.token_response.lock().unwrap() = (200, body);
     let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
     assert_rejected(&response, 403, "forbidden");
 }
 
 #[tokio::test]
 async fn claims_define_tenant_and_role_and_the_client_secret_is_sent() {
-    let provider = Provider::start().await;
+    let provider = Provider::start();
     let config = format!(
         "{}\ntenant_claim = \"org\"\nclient_secret = \"s:e cret\"",
         provider.config()
     );
-    let setup = TestServer::new("sign-in-tenant").with_config(&config);
+    let setup = program("sign-in-tenant").with_config(&config);
     setup.run_ok(&["tenant", "create", "acme"]);
     let server = setup.serve();
     let complete = async |org: Value, role: Value| {
@@ -512,15 +487,15 @@ async fn claims_define_tenant_and_role_and_the_client_secret_is_sent() {
     assert_rejected(&response, 401, "unauthorized");
     let response = complete(Value::Null, json!("owner")).await;
     assert_rejected(&response, 401, "unauthorized");
-    let config = server.setup.run_ok(&["config"]);
+    let config = server.program().run_ok(&["config"]);
     assert!(!config.contains("s:e cret"), "{config}");
 }
 
 #[tokio::test]
 async fn provider_sign_in_requires_a_client_id() {
-    let provider = Provider::start().await;
+    let provider = Provider::start();
     let config = provider.config().replace("client_id", "# client_id");
-    let server = TestServer::new("sign-in-none").with_config(&config).serve();
+    let server = program("sign-in-none").with_config(&config).serve();
     let page = get_page(&server, "/login", "").await.text;
     assert!(!page.contains("/login/provider"), "{page}");
     for path in ["/login/provider", "/login/callback?code=a&state=b"] {

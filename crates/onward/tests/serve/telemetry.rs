@@ -1,20 +1,14 @@
 //! Logs and traces of the server, and that they contain no secrets.
 
-use std::sync::Arc;
-
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::routing::post;
+use onward_testbed::mock_server::MockServer;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use crate::basics::plan;
-use crate::test_server::TestServer;
+use crate::program;
 
 #[tokio::test]
 async fn writes_json_log_lines_without_secrets() {
-    let setup = TestServer::new("log")
+    let setup = program("log")
         .with_env("ONWARD_LOG", "trace,rmcp=trace")
         .with_env("ONWARD_LOG_FORMAT", "json");
     let token = setup.token("local", "spy", "owner");
@@ -47,7 +41,7 @@ async fn writes_json_log_lines_without_secrets() {
     assert!(initialize.expect("response received").status().is_success());
     server.signal("-TERM");
     assert_eq!(server.wait().code(), Some(0));
-    let log = server.setup.stderr();
+    let log = server.log();
     let lines: Vec<Value> = log
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -69,47 +63,28 @@ async fn writes_json_log_lines_without_secrets() {
 #[tokio::test]
 async fn rejects_invalid_log_settings() {
     for (name, value) in [("ONWARD_LOG_FORMAT", "xml"), ("ONWARD_LOG", "onward=loud")] {
-        let setup = TestServer::new("log-invalid").with_env(name, value);
+        let setup = program("log-invalid").with_env(name, value);
         let output = setup.run(&["serve", "--bind", "127.0.0.1:0"]);
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains(name));
+        assert_eq!(output.code, Some(2), "{name}");
+        assert!(output.stderr.contains(name));
     }
 }
 
-type Received = Arc<mpsc::UnboundedSender<Bytes>>;
-
-async fn receive(State(received): State<Received>, body: Bytes) {
-    drop(received.send(body));
-}
-
-// The collector responds while this thread waits for the server to exit.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn sends_traces_to_the_configured_collector() {
-    let (sender, mut received) = mpsc::unbounded_channel();
-    let collector = Router::new()
-        .route("/v1/traces", post(receive))
-        .with_state(Arc::new(sender));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("port bound");
-    let endpoint = format!(
-        "http://{}",
-        listener.local_addr().expect("address is valid")
-    );
-    tokio::spawn(async move { axum::serve(listener, collector).await });
-
-    let setup = TestServer::new("traces").with_env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    let collector = MockServer::start();
+    let setup = program("traces").with_env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url);
     let token = setup.token("local", "spy", "owner");
-    let mut server = setup.serve();
+    let server = setup.serve();
     server
         .post_as(&token, "/api/v1/plans", plan())
         .await
         .expect_success();
-    server.signal("-TERM");
-    assert_eq!(server.wait().code(), Some(0), "{}", server.setup.stderr());
+    server.stop();
     let mut traces = String::new();
-    while let Ok(body) = received.try_recv() {
-        traces.push_str(&String::from_utf8_lossy(&body));
+    for request in collector.requests() {
+        assert_eq!(request.path, "/v1/traces");
+        traces.push_str(&String::from_utf8_lossy(&request.body));
     }
     assert!(
         traces.contains("/api/v1/plans") && traces.contains("onward"),
@@ -123,8 +98,8 @@ async fn sends_traces_to_the_configured_collector() {
 
 #[tokio::test]
 async fn an_unreachable_collector_does_not_affect_the_server() {
-    let setup = TestServer::new("no-collector")
-        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    let setup =
+        program("no-collector").with_env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
     let mut server = setup.serve();
     server.post("/api/v1/plans", plan()).await.expect_success();
     server.signal("-TERM");

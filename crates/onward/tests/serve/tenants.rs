@@ -1,11 +1,12 @@
 //! Tenant isolation: on every route, ids of another tenant get the same response as ids that do not
 //! exist.
 
+use onward_testbed::{Program, Response};
 use serde_json::{Value, json};
 
 use crate::basics::plan;
+use crate::program;
 use crate::routes::samples;
-use crate::test_server::{ApiResponse, TestServer};
 
 /// Valid ids that do not exist.
 const MISSING: [&str; 3] = [
@@ -15,8 +16,8 @@ const MISSING: [&str; 3] = [
 ];
 
 /// A response without the requested ids and the generated id of the kept artifact.
-fn normalize(response: &ApiResponse, ids: &[&str]) -> (u16, String, String) {
-    let mut text = response.text.clone();
+fn normalize(response: &Response, ids: &[&str]) -> (u16, String, String) {
+    let mut text = response.text().to_owned();
     for id in ids {
         text = text.replace(id, "ID");
     }
@@ -26,23 +27,23 @@ fn normalize(response: &ApiResponse, ids: &[&str]) -> (u16, String, String) {
     }
     (
         response.status.as_u16(),
-        response.content_type.clone(),
+        response.header("content-type").to_owned(),
         json.to_string(),
     )
 }
 
 #[tokio::test]
 async fn other_tenants_ids_look_like_missing_ids() {
-    isolates_tenants(TestServer::new("tenants")).await;
+    isolates_tenants(program("tenants")).await;
 }
 
 #[tokio::test]
 async fn other_tenants_ids_look_like_missing_ids_on_postgresql() {
     let database = onward_testbed::Cluster::shared().database();
-    isolates_tenants(TestServer::new("tenants-postgres").with_database(database)).await;
+    isolates_tenants(program("tenants-postgres").with_database(database)).await;
 }
 
-async fn isolates_tenants(setup: TestServer) {
+async fn isolates_tenants(setup: Program) {
     let setup = setup.with_config("[access]\nrequire_tokens = true");
     let ours = setup.token("acme", "ours", "owner");
     let theirs = setup.token("globex", "theirs", "owner");
@@ -99,7 +100,7 @@ async fn isolates_tenants(setup: TestServer) {
     ] {
         let list = server.get_as(&ours, path).await;
         for id in foreign {
-            assert!(!list.text.contains(id), "{list:?}");
+            assert!(!list.text().contains(id), "{list:?}");
         }
     }
     assert_eq!(

@@ -1,5 +1,5 @@
 //! Content that must not be committed: paths of one machine, other package registries, binary
-//! files, disabled lints in the core, crates without the workspace's lints.
+//! files, disabled lints and databases in the core, crates without the workspace's lints.
 
 use crate::tree::{File, assert_no_violations};
 
@@ -61,6 +61,19 @@ fn disabled_bans(file: &File) -> Vec<String> {
         .enumerate()
         .filter(|(_, line)| line.contains(concat!("clippy::", "disallowed")))
         .map(|(number, _)| file.at(number, "the core must not disable its bans"))
+        .collect()
+}
+
+/// The tests of the core need no database. Golden files are the only part of the testbed for them.
+fn core_tests_with_a_database(file: &File) -> Vec<String> {
+    if !file.path.starts_with("crates/onward-core/") {
+        return Vec::new();
+    }
+    file.text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.contains("onward_testbed") && !line.ends_with("::golden;"))
+        .map(|(number, _)| file.at(number, "core tests use only `onward_testbed::golden`"))
         .collect()
 }
 
@@ -151,6 +164,20 @@ fn detects_a_disabled_ban_in_the_core() {
     assert_eq!(disabled_bans(&inside).len(), 1);
     let outside = File::new("crates/onward-core/examples/drive.rs", allow);
     assert!(disabled_bans(&outside).is_empty());
+}
+
+#[test]
+fn core_tests_need_no_database() {
+    assert_no_violations(core_tests_with_a_database);
+}
+
+#[test]
+fn detects_a_core_test_with_a_database() {
+    let path = "crates/onward-core/tests/rules/claims.rs";
+    let bad = File::new(path, "use onward_testbed::Cluster;\n");
+    assert_eq!(core_tests_with_a_database(&bad).len(), 1);
+    let good = File::new(path, "use onward_testbed::golden;\n");
+    assert!(core_tests_with_a_database(&good).is_empty());
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use onward_testbed::TestDir;
+
 use crate::tree::{File, assert_no_violations, files, root};
 
 const FIRST_LINE: &str = "#!/usr/bin/env bash";
@@ -43,24 +45,6 @@ fn scripts() -> Vec<std::path::PathBuf> {
     scripts
 }
 
-/// A temporary file, deleted at the end of the test.
-struct TempScript(std::path::PathBuf);
-
-impl TempScript {
-    fn new(name: &str, text: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::write(&path, text).expect("the file is written");
-        Self(path)
-    }
-}
-
-impl Drop for TempScript {
-    fn drop(&mut self) {
-        // The file is in the build directory, and the next run overwrites it.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 #[test]
 fn every_script_stops_at_the_first_error() {
     assert_no_violations(ignores_errors);
@@ -83,8 +67,8 @@ fn every_script_can_be_parsed() {
 
 #[test]
 fn detects_invalid_bash() {
-    let bad = TempScript::new("unparsable", "if true; then\n");
-    assert!(is_invalid_bash(&bad.0));
+    let dir = TestDir::new("scripts");
+    assert!(is_invalid_bash(&dir.write("bad", "if true; then\n")));
 }
 
 #[cfg(unix)]
@@ -98,6 +82,6 @@ fn every_script_is_executable() {
 #[cfg(unix)]
 #[test]
 fn detects_a_script_that_is_not_executable() {
-    let bad = TempScript::new("not-executable", "true\n");
-    assert!(is_not_executable(&bad.0));
+    let dir = TestDir::new("scripts");
+    assert!(is_not_executable(&dir.write("bad", "true\n")));
 }

@@ -56,7 +56,7 @@ const EXEMPT: [(&str, &str); 6] = [
     ("crates/onward/tests/tidy/wording.rs", "the list itself"),
     ("crates/onward/tests/fixtures/", "captured from agents"),
     (
-        "crates/onward-testbed/src/programs.rs",
+        "crates/onward-testbed/src/cluster/programs.rs",
         "the Unix user `nobody`",
     ),
     ("LICENSE-", "licence texts"),

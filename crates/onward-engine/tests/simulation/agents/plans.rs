@@ -7,11 +7,11 @@ use onward_core::StepType;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepRef, StepSpec};
 use onward_core::id::{BranchId, PlanId, StepId};
 use onward_core::policy::OnStall;
+use onward_testbed::Rng;
 
 use super::Agents;
 use crate::conditions;
 use crate::request::{Operation, Request};
-use crate::rng::Rng;
 
 /// Stall thresholds in milliseconds, from minimal to longer than most runs.
 const THRESHOLDS: [u64; 6] = [1, 997, 10_000, 60_000, 1_800_000, 86_400_000];

@@ -198,18 +198,15 @@ mod tests {
 
     #[test]
     fn does_not_replace_a_file_that_changed_after_it_was_read() {
-        let directory = std::env::temp_dir().join(format!("onward-repair-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("a.jsonl");
-        fs::write(&path, "{}\n").unwrap();
+        let dir = onward_testbed::TestDir::new("changed");
+        let path = dir.write("a.jsonl", "{}\n");
         let snapshot = FileSnapshot::capture(&path).unwrap();
         fs::write(&path, "{}\n{}\n").unwrap();
         let written = snapshot.write_in_place(&Examination::clean(Vec::new()));
         assert!(written.is_err_and(|error| error.to_string() == CHANGED));
-        let left: Vec<_> = fs::read_dir(&directory).unwrap().collect();
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
         assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n{}\n");
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

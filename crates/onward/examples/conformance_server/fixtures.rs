@@ -1,22 +1,17 @@
-//! The tools, prompts and resources that the official conformance suite requires.
-//!
-//! Only builds with the feature `conformance` contain them (`script/conformance`). They use the
-//! same transport, authentication and handler as the real ones but are not in the tool registry.
-//! Tools that send requests to the client are in `conformance/client_requests.rs`.
-
-mod client_requests;
+//! The tools, prompts and resources that the official conformance suite requires. Tools that send
+//! requests to the client are in `client_requests.rs`.
 
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ProgressNotificationParam, ProtocolVersion, ReadResourceResult, ResourceTemplate, Tool,
+    GetPromptResponse, ProgressNotificationParam, Prompt, ProtocolVersion, ReadResourceResult,
+    Resource, ResourceTemplate, Tool,
 };
 use rmcp::service::RequestContext;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Setup;
+use crate::client_requests;
 
 /// A one-pixel image and an empty sound.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -50,11 +45,11 @@ const PLAIN: [&str; 20] = [
 type Response<T> = Option<Result<T, ErrorData>>;
 
 /// Converts JSON from the suite's documentation to an SDK type.
-fn convert<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
+pub(crate) fn convert<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
     serde_json::from_value(json).map_err(|why| ErrorData::internal_error(why.to_string(), None))
 }
 
-pub(super) fn tools() -> Vec<Tool> {
+pub(crate) fn tools() -> Vec<Tool> {
     let nothing = json!({ "type": "object", "properties": {} });
     let text = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
     let header = json!({
@@ -106,8 +101,7 @@ fn schema() -> Value {
     })
 }
 
-pub(super) async fn call(
-    setup: &Setup,
+pub(crate) async fn call(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Response<CallToolResponse> {
@@ -131,7 +125,7 @@ pub(super) async fn call(
                 "isError": true,
                 "content": [{ "type": "text", "text": "this tool fails on purpose" }],
             })),
-            None => client_requests::call(setup, request, context).await,
+            None => client_requests::call(request, context).await,
         },
     })
 }
@@ -148,7 +142,7 @@ fn complete(result: Value) -> Result<CallToolResponse, ErrorData> {
     complete_result(result).map(CallToolResponse::Complete)
 }
 
-fn text_result(text: &str) -> Result<CallToolResponse, ErrorData> {
+pub(crate) fn text_result(text: &str) -> Result<CallToolResponse, ErrorData> {
     complete(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
@@ -230,32 +224,26 @@ async fn progress(context: &RequestContext<RoleServer>) {
     }
 }
 
-pub(super) fn with_resources(mut listed: ListResourcesResult) -> ListResourcesResult {
+pub(crate) fn resources() -> Vec<Resource> {
     let all = [
         json!({ "uri": "test://static-text", "name": "text", "mimeType": "text/plain" }),
         json!({ "uri": "test://static-binary", "name": "binary", "mimeType": "image/png" }),
     ];
-    let all = all
-        .into_iter()
-        .filter_map(|resource| convert(resource).ok());
-    listed.resources.extend(all);
-    listed
+    all.into_iter()
+        .filter_map(|resource| convert(resource).ok())
+        .collect()
 }
 
-pub(super) fn with_template(
-    mut listed: ListResourceTemplatesResult,
-) -> ListResourceTemplatesResult {
-    let template = ResourceTemplate::new("test://template/{id}/data", "template");
-    listed.resource_templates.push(template);
-    listed
+pub(crate) fn resource_template() -> ResourceTemplate {
+    ResourceTemplate::new("test://template/{id}/data", "template")
 }
 
 /// Whether the suite subscribes to the resource. It never changes.
-pub(super) fn is_subscribable(uri: &str) -> bool {
+pub(crate) fn is_subscribable(uri: &str) -> bool {
     uri == "test://watched-resource"
 }
 
-pub(super) fn read(uri: &str) -> Response<ReadResourceResult> {
+pub(crate) fn read(uri: &str) -> Response<ReadResourceResult> {
     let id = uri.strip_prefix("test://template/");
     let id = id.and_then(|rest| rest.strip_suffix("/data"));
     let contents = match (uri, id) {
@@ -272,7 +260,7 @@ pub(super) fn read(uri: &str) -> Response<ReadResourceResult> {
     Some(complete_result(json!({ "contents": [contents] })))
 }
 
-pub(super) fn with_prompts(mut listed: ListPromptsResult) -> ListPromptsResult {
+pub(crate) fn prompts() -> Vec<Prompt> {
     let all = [
         ("test_simple_prompt", vec![]),
         ("test_prompt_with_arguments", vec!["arg1", "arg2"]),
@@ -287,16 +275,10 @@ pub(super) fn with_prompts(mut listed: ListPromptsResult) -> ListPromptsResult {
             .collect();
         json!({ "name": name, "description": "Conformance test", "arguments": arguments })
     });
-    listed
-        .prompts
-        .extend(all.filter_map(|prompt| convert(prompt).ok()));
-    listed
+    all.filter_map(|prompt| convert(prompt).ok()).collect()
 }
 
-pub(super) fn prompt(
-    setup: &Setup,
-    request: &GetPromptRequestParams,
-) -> Response<GetPromptResponse> {
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> Response<GetPromptResponse> {
     let argument = |name: &str| {
         let value = request.arguments.as_ref().and_then(|all| all.get(name));
         value.and_then(Value::as_str).unwrap_or_default()
@@ -319,7 +301,7 @@ pub(super) fn prompt(
         "test_prompt_with_image" => {
             vec![json!({ "type": "image", "data": PNG, "mimeType": "image/png" })]
         }
-        "test_input_required_result_prompt" => match client_requests::prompt(setup, request) {
+        "test_input_required_result_prompt" => match client_requests::prompt(request) {
             Ok(Some(input)) => return Some(Ok(GetPromptResponse::InputRequired(input))),
             Ok(None) => vec![text("ok".to_owned())],
             Err(why) => return Some(Err(why)),

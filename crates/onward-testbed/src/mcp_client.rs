@@ -1,30 +1,29 @@
-//! A test client that can also misbehave: it writes any bytes and returns every received message.
+//! An MCP client over stdio that can also misbehave: it writes any bytes and returns every received
+//! message.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::test_dir::TestDir;
-
-/// A test that waits this long for a message fails.
-const TIMEOUT: Duration = Duration::from_secs(60);
+use crate::{Program, TIMEOUT};
 
 /// The two generations of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Era {
+pub enum Era {
     /// 2025-11-25: starts with `initialize`.
     Handshake,
     /// 2026-07-28: every request is self-contained.
     Stateless,
 }
 
-pub(crate) const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+/// Both.
+pub const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
 /// A running `onward mcp` process and the connection to it.
-pub(crate) struct Client {
+#[derive(Debug)]
+pub struct Client {
     child: Child,
     input: Option<ChildStdin>,
     messages: mpsc::Receiver<Value>,
@@ -32,37 +31,32 @@ pub(crate) struct Client {
     capabilities: Value,
     last_id: u64,
     /// Received messages that are not the awaited response.
-    pub(crate) notifications: Vec<Value>,
+    pub notifications: Vec<Value>,
 }
 
 /// The error object of a tool call.
 #[derive(Debug)]
-pub(crate) struct Rejection {
-    pub(crate) code: String,
-    pub(crate) error: Value,
+pub struct Rejection {
+    /// The error code.
+    pub code: String,
+    /// The whole object.
+    pub error: Value,
 }
 
 impl Client {
-    pub(crate) fn start(dir: &TestDir, era: Era) -> Self {
-        Self::with_options(dir, era, &[], json!({}))
+    /// Starts `onward mcp`.
+    pub fn start(program: &Program, era: Era) -> Self {
+        Self::with_options(program, era, &[], json!({}))
     }
 
-    pub(crate) fn with_options(
-        dir: &TestDir,
-        era: Era,
-        args: &[&str],
-        capabilities: Value,
-    ) -> Self {
-        let mut command = dir.onward();
-        command.arg("mcp").args(args);
-        Self::from_command(&mut command, era, capabilities)
+    /// Starts `onward mcp` with further arguments and these client capabilities.
+    pub fn with_options(program: &Program, era: Era, args: &[&str], capabilities: Value) -> Self {
+        let mut command = program.command(&["mcp"]);
+        Self::from_command(command.args(args), era, capabilities)
     }
 
-    pub(crate) fn from_command(
-        command: &mut std::process::Command,
-        era: Era,
-        capabilities: Value,
-    ) -> Self {
+    /// Starts a command that serves MCP over stdio.
+    pub fn from_command(command: &mut Command, era: Era, capabilities: Value) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -110,35 +104,37 @@ impl Client {
     }
 
     /// Writes the bytes and a newline.
-    pub(crate) fn write_line(&mut self, line: &[u8]) {
+    pub fn write_line(&mut self, line: &[u8]) {
         self.write(line);
         self.write(b"\n");
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
+    /// Writes the bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("input is open");
         input.write_all(bytes).expect("server reads its input");
         input.flush().expect("server reads its input");
     }
 
-    pub(crate) fn send_message(&mut self, message: &Value) {
+    /// Writes a message.
+    pub fn send_message(&mut self, message: &Value) {
         self.write_line(message.to_string().as_bytes());
     }
 
     /// The next message of any kind.
-    pub(crate) fn receive(&mut self) -> Value {
+    pub fn receive(&mut self) -> Value {
         self.messages
             .recv_timeout(TIMEOUT)
             .expect("server sends a message")
     }
 
     /// All messages until the server exits.
-    pub(crate) fn remaining(&mut self) -> Vec<Value> {
+    pub fn remaining(&mut self) -> Vec<Value> {
         self.messages.iter().collect()
     }
 
     /// Sends a request without waiting for the response. Returns its id.
-    pub(crate) fn send(&mut self, method: &str, params: Value) -> u64 {
+    pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let mut params = params;
         if self.era == Era::Stateless
@@ -157,7 +153,7 @@ impl Client {
     }
 
     /// Waits for the response to a request.
-    pub(crate) fn response_to(&mut self, id: u64) -> Value {
+    pub fn response_to(&mut self, id: u64) -> Value {
         loop {
             let message = self.receive();
             if message.get("method").is_none() && message["id"] == id {
@@ -167,13 +163,14 @@ impl Client {
         }
     }
 
-    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request and waits for the response.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.response_to(id)
     }
 
     /// Sends a tool call without waiting for the response. Returns its id.
-    pub(crate) fn send_call(&mut self, tool: &str, arguments: Value) -> u64 {
+    pub fn send_call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.send(
             "tools/call",
             json!({ "name": tool, "arguments": arguments }),
@@ -181,20 +178,21 @@ impl Client {
     }
 
     /// Calls a tool that must succeed.
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments);
         let response = self.response_to(id);
         success(tool, &response)
     }
 
     /// Calls a tool that must return an error.
-    pub(crate) fn call_rejected(&mut self, tool: &str, arguments: Value) -> Rejection {
+    pub fn call_rejected(&mut self, tool: &str, arguments: Value) -> Rejection {
         let id = self.send_call(tool, arguments);
         let response = self.response_to(id);
         rejection(tool, &response)
     }
 
-    pub(crate) fn tools(&mut self) -> Vec<Map<String, Value>> {
+    /// Lists the tools.
+    pub fn tools(&mut self) -> Vec<Map<String, Value>> {
         let response = self.request("tools/list", json!({}));
         let tools = response["result"]["tools"].as_array().expect("tool list");
         tools
@@ -204,7 +202,7 @@ impl Client {
     }
 
     /// Waits for a notification or request from the server.
-    pub(crate) fn notification(&mut self, method: &str) -> Value {
+    pub fn notification(&mut self, method: &str) -> Value {
         loop {
             let mut received = self.notifications.iter();
             if let Some(index) = received.position(|message| message["method"] == method) {
@@ -215,21 +213,24 @@ impl Client {
         }
     }
 
-    pub(crate) fn close_input(&mut self) {
+    /// Closes the input.
+    pub fn close_input(&mut self) {
         self.input = None;
     }
 
     /// Closes the input and waits until the server exits.
-    pub(crate) fn close(mut self) -> ExitStatus {
+    pub fn close(mut self) -> ExitStatus {
         self.close_input();
         self.wait()
     }
 
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    /// Waits until the server exits.
+    pub fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("server exits")
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// The process id of the server.
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 }
@@ -243,7 +244,7 @@ impl Drop for Client {
 }
 
 /// The structured content of a successful call. It must equal the text content.
-pub(crate) fn success(tool: &str, response: &Value) -> Value {
+pub fn success(tool: &str, response: &Value) -> Value {
     let result = &response["result"];
     assert_ne!(result["isError"], true, "{tool}: {response}");
     let text = result["content"][0]["text"].as_str();
@@ -254,7 +255,7 @@ pub(crate) fn success(tool: &str, response: &Value) -> Value {
 }
 
 /// The error of a failed call, which has only text content.
-pub(crate) fn rejection(tool: &str, response: &Value) -> Rejection {
+pub fn rejection(tool: &str, response: &Value) -> Rejection {
     let result = &response["result"];
     assert_eq!(result["isError"], true, "{tool}: {response}");
     assert!(
@@ -275,7 +276,7 @@ pub(crate) fn rejection(tool: &str, response: &Value) -> Rejection {
 
 impl Rejection {
     /// The paths of all issues.
-    pub(crate) fn paths(&self) -> Vec<&str> {
+    pub fn paths(&self) -> Vec<&str> {
         let issues = self.error["details"]["issues"].as_array();
         let issues = issues.map(Vec::as_slice).unwrap_or_default();
         issues

@@ -1,19 +1,22 @@
 //! The suite's tools that request input from the client: with a request in 2025-11-25, with an
-//! `input_required` result in 2026-07-28. Their state is sealed with the key of the review forms.
+//! `input_required` result in 2026-07-28. Their state is sealed, as for the product's review forms.
+
+use std::sync::LazyLock;
 
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ElicitRequestParams, ErrorData,
-    GetPromptRequestParams, InputRequests, InputRequiredResult, InputResponses,
+    GetPromptRequestParams, InputRequests, InputRequiredResult, InputResponses, RequestStateCodec,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
-use super::{convert, text_result};
-use crate::mcp::Setup;
+use crate::fixtures::{convert, text_result};
 
-pub(super) async fn call(
-    setup: &Setup,
+static CODEC: LazyLock<RequestStateCodec> =
+    LazyLock::new(|| RequestStateCodec::new_unchecked([7; 32]));
+
+pub(crate) async fn call(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -39,7 +42,7 @@ pub(super) async fn call(
             let client = context.client_capabilities().unwrap_or_default();
             let answers = request.input_responses.as_ref();
             let state = request.request_state.as_deref();
-            match next_round(setup, name, &client, answers, state)? {
+            match next_round(name, &client, answers, state)? {
                 Some(input) => return Ok(CallToolResponse::InputRequired(input)),
                 None => "state-ok".to_owned(),
             }
@@ -49,8 +52,7 @@ pub(super) async fn call(
 }
 
 /// Returns `None` if the prompt needs no further input.
-pub(super) fn prompt(
-    setup: &Setup,
+pub(crate) fn prompt(
     request: &GetPromptRequestParams,
 ) -> Result<Option<InputRequiredResult>, ErrorData> {
     let (answers, state) = (
@@ -58,7 +60,7 @@ pub(super) fn prompt(
         request.request_state.as_deref(),
     );
     let client = ClientCapabilities::default();
-    next_round(setup, &request.name, &client, answers, state)
+    next_round(&request.name, &client, answers, state)
 }
 
 fn internal_error(why: &dyn std::fmt::Display) -> ErrorData {
@@ -167,15 +169,13 @@ fn questions(name: &str, round: usize, client: &ClientCapabilities) -> Option<Va
 
 /// The next input requests. A round is repeated if an answer is missing or invalid.
 fn next_round(
-    setup: &Setup,
     name: &str,
     client: &ClientCapabilities,
     answers: Option<&InputResponses>,
     state: Option<&str>,
 ) -> Result<Option<InputRequiredResult>, ErrorData> {
-    let codec = &setup.forms.codec;
     let mut round: usize = match state {
-        Some(sealed) => codec
+        Some(sealed) => CODEC
             .open_json_with(sealed, name.as_bytes())
             .map_err(|why| {
                 let message = format!("not a state of this call: {why}");
@@ -194,7 +194,7 @@ fn next_round(
     };
     let requests: InputRequests = convert(questions)?;
     let options = rmcp::model::SealOptions::new().associated_data(name.as_bytes());
-    let sealed = codec.seal_json_with(&round, &options);
+    let sealed = CODEC.seal_json_with(&round, &options);
     let sealed = sealed.map_err(|why| internal_error(&why))?;
     Ok(Some(InputRequiredResult::new(Some(requests), Some(sealed))))
 }
