@@ -69,6 +69,15 @@ pub enum ApplyErrorKind {
     MisplacedCreation,
 }
 
+impl ApplyError {
+    pub(crate) fn new(event: &Event, kind: impl Into<ApplyErrorKind>) -> Self {
+        Self {
+            event: event.name(),
+            kind: kind.into(),
+        }
+    }
+}
+
 impl Plan {
     /// The plan after its creation event.
     pub fn from_created(created: &Created, at: Timestamp) -> Self {
@@ -110,10 +119,7 @@ impl Plan {
                 at,
             )) => Self::from_created(created, at),
             Some((event, _)) => {
-                return Err(ApplyError {
-                    event: event.name(),
-                    kind: ApplyErrorKind::MisplacedCreation,
-                });
+                return Err(ApplyError::new(event, ApplyErrorKind::MisplacedCreation));
             }
             None => {
                 return Err(ApplyError {
@@ -130,10 +136,8 @@ impl Plan {
 
     /// Applies one event.
     pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), ApplyError> {
-        self.change(event, at).map_err(|why| ApplyError {
-            event: event.name(),
-            kind: why,
-        })
+        self.change(event, at)
+            .map_err(|why| ApplyError::new(event, why))
     }
 
     /// Applies the events of one command, up to the first that is rejected.

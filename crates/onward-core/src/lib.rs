@@ -110,10 +110,10 @@
 //!
 //! # Facts instead of whole plans
 //!
-//! A program that stores plans in a database does not have to load them completely. Each module in
-//! [`decide`](mod@decide) declares the facts that it needs ([`decide::submit::Facts`]: the plan's
-//! head, the step, its branches). The cost does not depend on the number of steps that a command
-//! does not touch.
+//! A program that stores plans in a database does not have to load them completely. Each function in
+//! [`decide`](mod@decide) takes only the facts that it needs ([`decide::StepFacts`]: the plan's
+//! head, the step, its branches), and [`Transition`](transition::Transition) contains the changed
+//! rows. The cost does not depend on the number of steps that a command does not touch.
 //!
 //! # Modules
 //!
@@ -122,7 +122,7 @@
 //! | [`plan`], [`step`], [`branch`] | plans, steps, branches; transition tables |
 //! | [`condition`] | branch conditions: CEL with resource limits |
 //! | [`command`], [`event`], [`refusal`] | requests, changes, reasons for rejection |
-//! | [`decide`](mod@decide), [`apply`] | commands to events; events to state |
+//! | [`decide`](mod@decide), [`apply`], [`transition`] | commands to events; events to state |
 //! | [`progress`], [`stall`], [`watcher`] | progress, stalls, sleep detection |
 //! | [`finding`] | notifications about plans |
 //! | [`skill`] | executions of agent skills, optionally linked to a plan |
@@ -153,6 +153,7 @@ pub mod stall;
 pub mod step;
 pub mod time;
 pub mod transcript;
+pub mod transition;
 pub mod turn;
 pub mod watcher;
 

@@ -40,6 +40,7 @@
 use std::time::Duration;
 
 use crate::id::StepId;
+use crate::policy::stall_threshold;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -96,6 +97,13 @@ impl Step {
             updated_at: self.updated_at,
             last_progress_at: self.work().and_then(|work| work.last_progress_at),
         }
+    }
+
+    /// The last time at which the step is not yet stalled, by its own threshold or that of its
+    /// plan. `None` if it is not in progress.
+    pub fn stalls_at(&self, plan_threshold: Option<Duration>) -> Option<Timestamp> {
+        let threshold = stall_threshold(None, self.spec.stall_threshold, plan_threshold);
+        self.timestamp().stalls_at(threshold)
     }
 }
 

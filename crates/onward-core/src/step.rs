@@ -6,7 +6,7 @@
 
 mod apply;
 
-pub use apply::StepApplyError;
+pub use apply::{StepApplyError, StepChange};
 
 use std::fmt;
 use std::str::FromStr;
@@ -558,6 +558,11 @@ impl Step {
             | StepState::Skipped { .. }
             | StepState::Failed { .. } => self.claim().map_or(requeued, |claim| claim.attempt),
         }
+    }
+
+    /// Whether the current or last attempt was the last one allowed.
+    pub fn is_exhausted(&self) -> bool {
+        self.attempt() >= self.spec.max_attempts
     }
 
     /// The work of a step in progress.

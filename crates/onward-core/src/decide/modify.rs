@@ -74,16 +74,12 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
 }
 
 /// Decides the command.
-pub fn decide(
-    facts: &Facts<'_>,
-    command: &ModifyPlan,
-    now: Timestamp,
-) -> Result<Vec<Event>, Refusal> {
+pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     let mut check = Check::default();
     check.remark("modificationRationale", command.rationale.as_deref());
     check.finish()?;
-    let mut draft = Draft::new(facts.plan, now);
-    match facts.plan.status() {
+    let mut draft = Draft::new(&facts.head, now);
+    match facts.head.status() {
         PlanStatus::Planning | PlanStatus::Executing => {}
         PlanStatus::Stalled if command.resume => {
             draft.push(Event::PlanResumed {

@@ -9,26 +9,18 @@ use std::time::Duration;
 use super::check::Check;
 use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
+use super::facts::StepFacts;
 use crate::command::ReportProgress;
 use crate::event::{Event, ProgressSource, ResumedBy};
-use crate::plan::{PlanHead, PlanStatus};
+use crate::plan::PlanStatus;
 use crate::policy::{PROGRESS_INTERVAL, stall_threshold};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
-/// The required facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The plan.
-    pub plan: &'a PlanHead,
-    /// The step.
-    pub step: &'a Step,
-}
-
 /// Decides the command.
 pub fn decide(
-    facts: &Facts<'_>,
+    facts: &StepFacts,
     command: &ReportProgress,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
@@ -39,11 +31,13 @@ pub fn decide(
 }
 
 fn record_report(
-    facts: &Facts<'_>,
+    facts: &StepFacts,
     command: &ReportProgress,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let Facts { plan, step } = *facts;
+    let StepFacts {
+        head: plan, step, ..
+    } = facts;
     let mut check = Check::default();
     check.remark("note", command.note.as_deref());
     if command
@@ -73,11 +67,13 @@ fn record_report(
 
 /// Recorded at most once per 10 seconds or per quarter of the threshold, whichever is shorter.
 fn record_implicit(
-    facts: &Facts<'_>,
+    facts: &StepFacts,
     command: &ReportProgress,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let Facts { plan, step } = *facts;
+    let StepFacts {
+        head: plan, step, ..
+    } = facts;
     let is_current_claim = claim::check_claim(step, command.token.as_ref())
         == Ok(ClaimStatus::Current)
         && is_claiming_session(step, command);

@@ -3,30 +3,23 @@
 use super::check::Check;
 use super::claim;
 use super::draft::Draft;
+use super::facts::StepFacts;
 use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
-use crate::plan::PlanHead;
 use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
 use crate::refusal::Refusal;
-use crate::step::{Step, StepCause};
+use crate::step::StepCause;
 use crate::time::Timestamp;
-
-/// The required facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The plan.
-    pub plan: &'a PlanHead,
-    /// The step.
-    pub step: &'a Step,
-}
 
 /// Decides the command.
 pub fn decide(
-    facts: &Facts<'_>,
+    facts: &StepFacts,
     command: &RequestReview,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let Facts { plan, step } = *facts;
+    let StepFacts {
+        head: plan, step, ..
+    } = facts;
     let mut check = Check::default();
     check.text("summary", &command.summary, MAX_SUMMARY);
     if command.questions.len() > MAX_QUESTIONS {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::draft::Draft;
+use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
-use crate::branch::Branch;
 use crate::command::DecideReview;
 use crate::event::{Decision, Event, ReviewAction};
-use crate::plan::{PlanFailure, PlanHead};
+use crate::plan::PlanFailure;
 use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
 use crate::step::{
@@ -19,28 +19,18 @@ use crate::step::{
 };
 use crate::time::Timestamp;
 
-/// The required facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The plan.
-    pub plan: &'a PlanHead,
-    /// The step.
-    pub step: &'a Step,
-    /// The step's branches, in creation order.
-    pub branches: &'a [Branch],
-}
-
 /// Decides the command.
 pub fn decide(
-    facts: &Facts<'_>,
+    facts: &StepFacts,
     command: &DecideReview,
     now: Timestamp,
 ) -> Result<Outcome, Refusal> {
-    let Facts {
-        plan,
+    let StepFacts {
+        head: plan,
         step,
         branches,
-    } = *facts;
+        ..
+    } = facts;
     let mut check = Check::default();
     check.remark("feedback", command.feedback.as_deref());
     check.finish()?;

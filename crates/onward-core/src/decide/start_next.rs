@@ -6,46 +6,23 @@
 //! assigns no step: the command returns no events, and the plan's status gives the reason.
 
 use super::draft::Draft;
+use super::facts::{NextFacts, StepFacts};
 use crate::command::StartNext;
 use crate::event::{Event, RequeueReason, ResumedBy};
 use crate::id::StepId;
-use crate::plan::{PlanHead, PlanStatus};
-use crate::policy::stall_threshold;
+use crate::plan::PlanStatus;
 use crate::refusal::Refusal;
 use crate::step::{Claim, FailReason, Step, StepCause, StepStatus};
 use crate::time::Timestamp;
 
-/// The required facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The plan.
-    pub plan: &'a PlanHead,
-    /// The lowest-order step with undelivered feedback.
-    pub undelivered: Option<&'a Step>,
-    /// Stalled steps, sorted by order. Empty unless `include_stalled` is set.
-    pub stalled: &'a [&'a Step],
-    /// The lowest-order pending step whose dependencies are all terminal, counting the
-    /// [`exhausted`] ones as terminal.
-    pub ready: Option<&'a Step>,
-}
-
-/// The stalled steps that fail because they have no attempts left.
-pub fn exhausted(stalled: &[&Step]) -> Vec<StepId> {
-    stalled
-        .iter()
-        .filter(|step| is_exhausted(step))
-        .map(|step| step.id())
-        .collect()
-}
-
 /// Decides the command.
 pub fn decide(
-    facts: &Facts<'_>,
+    facts: &NextFacts,
     command: &StartNext,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let mut draft = Draft::new(facts.plan, now);
-    match facts.plan.status() {
+    let mut draft = Draft::new(&facts.head, now);
+    match facts.head.status() {
         PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
             return Ok(draft.into_events());
         }
@@ -61,30 +38,67 @@ pub fn decide(
             .iter()
             .any(|stalled| stalled.id() == step.id())
     };
-    if let Some(step) = facts.undelivered.filter(|step| !is_stalled(step)) {
+    let undelivered = facts.undelivered.as_ref();
+    if let Some(step) = undelivered.filter(|step| !is_stalled(step)) {
         draft.push(Event::FeedbackDelivered {
             step: step.id(),
             session: command.session.clone(),
         })?;
         return Ok(draft.into_events());
     }
-    for step in facts.stalled {
-        let threshold =
-            stall_threshold(None, step.spec.stall_threshold, facts.plan.stall_threshold);
-        if !step.timestamp().is_stalled(now, threshold) {
+    for step in &facts.stalled {
+        let stalls_at = step.stalls_at(facts.head.stall_threshold);
+        if stalls_at.is_none_or(|stalls_at| now <= stalls_at) {
             continue;
         }
         draft.push(requeue_or_fail(step, RequeueReason::TakenOver)?)?;
-        if !is_exhausted(step) {
+        if !step.is_exhausted() {
             draft.push(claim(step.id(), step.attempt() + 1, command))?;
             return draft.finish();
         }
     }
-    if let Some(step) = facts.ready {
+    if let Some(step) = &facts.ready {
         step.status().after(StepCause::Claim)?;
         draft.push(claim(step.id(), step.attempt(), command))?;
     }
     draft.finish()
+}
+
+/// Claims the ready step in the same commit as `events`, the decision of a command on
+/// `facts.step`. Returns no events if the command may have changed which step is ready: a branch was
+/// taken, other steps depend on the step, or undelivered review feedback takes precedence.
+pub fn claim_ready(
+    facts: &StepFacts,
+    events: &[Event],
+    command: &StartNext,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let preserves_readiness = |event: &Event| {
+        matches!(
+            event,
+            Event::PlanResumed { .. } | Event::StepStarted { .. } | Event::StepCompleted { .. }
+        )
+    };
+    let ready = facts.ready.as_ref().map(Step::id);
+    let is_other_ready = ready.is_some_and(|ready| ready != facts.step.id());
+    let readiness_preserved = !events.is_empty() && events.iter().all(preserves_readiness);
+    if !is_other_ready || facts.has_dependents || !readiness_preserved {
+        return Ok(Vec::new());
+    }
+    let mut head = facts.head.clone();
+    for event in events {
+        head.apply(event, now)?;
+    }
+    if head.counts.in_progress > 0 || head.counts.awaiting_input > 0 {
+        return Ok(Vec::new());
+    }
+    let facts = NextFacts {
+        head,
+        undelivered: None,
+        stalled: Vec::new(),
+        ready: facts.ready.clone(),
+    };
+    decide(&facts, command, now)
 }
 
 /// The step that [`decide`] assigned, if any: claimed by these events, or returned to its agent
@@ -120,13 +134,9 @@ fn claim(step: StepId, attempt: u32, command: &StartNext) -> Event {
     Event::StepStarted { step, claim }
 }
 
-fn is_exhausted(step: &Step) -> bool {
-    step.attempt() >= step.spec.max_attempts
-}
-
 /// Requeues the step, or fails it if it has no attempts left.
 pub(super) fn requeue_or_fail(step: &Step, reason: RequeueReason) -> Result<Event, Refusal> {
-    if is_exhausted(step) {
+    if step.is_exhausted() {
         step.status().after(StepCause::ExhaustAttempts)?;
         let reason = FailReason::AttemptsExhausted;
         Ok(Event::StepFailed {

@@ -10,37 +10,27 @@ use std::sync::Arc;
 use super::check::Check;
 use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
+use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
-use crate::branch::Branch;
 use crate::command::SubmitResult;
 use crate::event::{Event, ResumedBy};
-use crate::plan::{IllegalPlanTransition, PlanCause, PlanHead, PlanStatus};
+use crate::plan::{IllegalPlanTransition, PlanCause, PlanStatus};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepCause, StepState, StepStatus};
 use crate::time::Timestamp;
 
-/// The required facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The plan.
-    pub plan: &'a PlanHead,
-    /// The step.
-    pub step: &'a Step,
-    /// The step's branches, in creation order.
-    pub branches: &'a [Branch],
-}
-
 /// Decides the command.
 pub fn decide(
-    facts: &Facts<'_>,
+    facts: &StepFacts,
     command: &SubmitResult,
     now: Timestamp,
 ) -> Result<Outcome, Refusal> {
-    let Facts {
-        plan,
+    let StepFacts {
+        head: plan,
         step,
         branches,
-    } = *facts;
+        ..
+    } = facts;
     if is_repetition(step, command) {
         return Ok(Outcome::Events(Vec::new()));
     }

@@ -36,6 +36,17 @@ pub enum StepApplyError {
     },
 }
 
+/// The part of a step that an event changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepChange {
+    /// Nothing.
+    None,
+    /// The state.
+    State,
+    /// The instructions, and possibly the state.
+    Instructions,
+}
+
 impl FailReason {
     /// The transition that this failure causes.
     pub const fn cause(&self) -> StepCause {
@@ -62,14 +73,17 @@ impl Work {
 
 impl Step {
     /// Applies the event if it is about this step.
-    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), StepApplyError> {
+    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<StepChange, StepApplyError> {
         if let Event::PlanStalled { stalls } = event {
             let own = stalls.iter().find(|stall| stall.step == self.id());
-            return own.map_or(Ok(()), |stall| self.apply_stall_mark(stall, at));
+            return own.map_or(Ok(StepChange::None), |stall| {
+                self.apply_stall_mark(stall, at)
+            });
         }
         if event.step() != Some(self.id()) {
-            return Ok(());
+            return Ok(StepChange::None);
         }
+        let mut change = StepChange::State;
         match event {
             Event::StepStarted { claim, .. } => self.apply_start(claim, at)?,
             Event::StepCompleted { from, result, .. } => {
@@ -120,12 +134,15 @@ impl Step {
                 self.apply_progress(at)?;
             }
             Event::FeedbackDelivered { .. } => self.apply_progress(at)?.undelivered = false,
-            Event::UserReviewed { review, action, .. } => self.apply_review(*review, action, at)?,
+            Event::UserReviewed { review, action, .. } => {
+                change = self.apply_review(*review, action, at)?;
+            }
             Event::PlanModified {
                 change: Change::InstructionsUpdated { instructions, .. },
                 ..
             } => {
                 self.spec.instructions.clone_from(instructions);
+                change = StepChange::Instructions;
             }
             Event::PlanModified { .. }
             | Event::BranchTaken { .. }
@@ -136,10 +153,10 @@ impl Step {
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
-            | Event::LateResultKept { .. } => return Ok(()),
+            | Event::LateResultKept { .. } => return Ok(StepChange::None),
         }
         self.updated_at = at;
-        Ok(())
+        Ok(change)
     }
 
     fn apply_start(&mut self, claim: &Claim, at: Timestamp) -> Result<(), StepApplyError> {
@@ -178,7 +195,7 @@ impl Step {
         review: ReviewId,
         action: &ReviewAction,
         at: Timestamp,
-    ) -> Result<(), StepApplyError> {
+    ) -> Result<StepChange, StepApplyError> {
         match action {
             ReviewAction::Requested {
                 summary, questions, ..
@@ -206,6 +223,7 @@ impl Step {
                 self.state = StepState::InProgress(work);
                 let feedback = feedback.as_deref().unwrap_or_default();
                 self.spec.instructions = with_feedback(&self.spec.instructions, feedback);
+                return Ok(StepChange::Instructions);
             }
             // A separate event changes the step.
             ReviewAction::Decided {
@@ -215,10 +233,14 @@ impl Step {
                 self.take_work(StepStatus::AwaitingInput, StepCause::Approve)?;
             }
         }
-        Ok(())
+        Ok(StepChange::State)
     }
 
-    fn apply_stall_mark(&mut self, stall: &Stall, at: Timestamp) -> Result<(), StepApplyError> {
+    fn apply_stall_mark(
+        &mut self,
+        stall: &Stall,
+        at: Timestamp,
+    ) -> Result<StepChange, StepApplyError> {
         let actual = self.status();
         let StepState::InProgress(work) = &mut self.state else {
             return Err(StepApplyError::WrongStatus {
@@ -234,7 +256,7 @@ impl Step {
         }
         work.stall_marked = Some(stall.since);
         self.updated_at = at;
-        Ok(())
+        Ok(StepChange::State)
     }
 
     /// Checks that the event's status is the step's and that the transition is legal.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use onward_core::apply::Plan;
 use onward_core::command::{StartNext, SubmitResult};
-use onward_core::decide::start_next::assigned_step;
+use onward_core::decide::start_next::{assigned_step, claim_ready};
+use onward_core::decide::{StepFacts, With};
 use onward_core::event::{ProgressSource, RequeueReason};
 use onward_core::id::{ClaimToken, StepId};
 use onward_core::step::Claim;
@@ -50,6 +51,27 @@ fn start(
 
 proptest! {
     #![proptest_config(cases(200))]
+
+    #[test]
+    fn claiming_the_next_step_in_the_same_commit_has_the_same_effect(walk in walks()) {
+        walk.run(|round| {
+            let Command::SubmitResult(command) = round.command else { return Ok(()) };
+            let facts = StepFacts::from_plan(round.before, command.step, With::Ready);
+            let Some(facts) = facts.filter(|_| round.outcome.is_ok()) else { return Ok(()) };
+            let next = StartNext {
+                token: ClaimToken::new("next"),
+                session: None,
+                include_stalled: false,
+            };
+            let claim = claim_ready(&facts, round.events(), &next, round.now);
+            let claim = claim.map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
+            if !claim.is_empty() {
+                let separate = decide(round.after(), &next.into(), round.now);
+                prop_assert_eq!(Ok(claim), separate);
+            }
+            Ok(())
+        })?;
+    }
 
     #[test]
     fn attempts_are_numbered_up_to_the_maximum_and_the_last_claim_is_current(walk in walks()) {

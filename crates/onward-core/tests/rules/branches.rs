@@ -234,18 +234,14 @@ fn skip_to_has_no_effect_if_the_target_was_moved_before_the_step() {
 
 #[test]
 fn skip_to_has_no_effect_if_the_target_was_removed() {
-    use onward_core::decide::{Outcome, SkipTarget, submit};
+    use onward_core::decide::{Outcome, SkipTarget, StepFacts, With, submit};
     let mut command = create_plan(3);
     command.branches = vec![branch(1, 1, "true", skip_to(3))];
     let harness = Harness::new(command).started();
     let onward_core::Command::SubmitResult(command) = harness.submit(1, None) else {
         unreachable!()
     };
-    let facts = submit::Facts {
-        plan: harness.plan.head(),
-        step: harness.plan.step(id(1)).unwrap(),
-        branches: harness.plan.branches_after(id(1)),
-    };
+    let facts = StepFacts::from_plan(&harness.plan, id(1), With::Branches).unwrap();
     let outcome = submit::decide(&facts, &command, harness.now).unwrap();
     assert!(
         matches!(&outcome, Outcome::SkipTo(skip) if skip.target() == id(3) && skip.step() == id(1))

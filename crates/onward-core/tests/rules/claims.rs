@@ -1,11 +1,12 @@
 //! Claims: which tokens are accepted, attempts, and late results.
 
-use onward_core::command::Modification;
+use onward_core::command::{ActionSpec, Modification, StartNext};
+use onward_core::decide::{StepFacts, With, start_next};
 use onward_core::id::ClaimToken;
 use onward_core::step::{FailReason, StepState};
 use onward_core::{Code, PlanStatus, StepStatus};
 
-use crate::harness::{Harness, MINUTE, abandon, create_plan, id, modify, result};
+use crate::harness::{Harness, MINUTE, abandon, branch, create_plan, id, modify, result};
 
 fn requeue(step: u32) -> onward_core::Command {
     modify(Modification::RequeueStep { step: id(step) })
@@ -319,4 +320,49 @@ fn a_dependent_step_with_another_open_dependency_is_not_assigned() {
     harness.claim_next();
     harness.advance(31 * MINUTE);
     assert_eq!(harness.claim_next_for(None, true).unwrap().0, 3);
+}
+
+/// Submits step 1 and returns the step that can be claimed in the same commit.
+fn claimed_with_result(harness: &mut Harness) -> Option<onward_core::StepId> {
+    let next = StartNext {
+        token: harness.next_token(),
+        session: None,
+        include_stalled: false,
+    };
+    let facts = StepFacts::from_plan(&harness.plan, id(1), With::Ready).unwrap();
+    let submit = harness.submit(1, None);
+    let events = harness.execute(&submit).unwrap();
+    let claim = start_next::claim_ready(&facts, &events, &next, harness.now).unwrap();
+    start_next::assigned_step(&claim)
+}
+
+#[test]
+fn the_next_step_can_be_claimed_with_the_result_of_the_previous_one() {
+    for mut harness in [
+        Harness::with_steps(2).started(),
+        Harness::with_steps(2).stalled(),
+    ] {
+        assert_eq!(claimed_with_result(&mut harness), Some(id(2)));
+    }
+}
+
+#[test]
+fn no_step_is_claimed_with_a_result_that_may_change_which_step_is_ready() {
+    let mut dependent = create_plan(3);
+    dependent.steps[1].depends_on = vec![1];
+    let mut branching = create_plan(3);
+    branching.branches = vec![branch(1, 1, "true", ActionSpec::Continue)];
+    let mut two_in_progress = Harness::with_steps(3).started();
+    two_in_progress.claim_next();
+    for mut harness in [
+        Harness::new(dependent).started(),
+        Harness::new(branching).started(),
+        two_in_progress,
+        // Step 1 itself is ready.
+        Harness::with_steps(2),
+        // The plan is completed.
+        Harness::with_steps(1).started(),
+    ] {
+        assert_eq!(claimed_with_result(&mut harness), None);
+    }
 }

@@ -25,3 +25,4 @@ mod skills;
 mod stable_names;
 mod stalls;
 mod state_machine;
+mod transitions;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use onward_core::Timestamp;
-use onward_store::Due;
+use onward_core::transition::Due;
 use tokio::sync::Notify;
 
 /// Wakes the sweep if something is due before its planned wake-up.

@@ -11,10 +11,10 @@ use std::time::Duration;
 use onward_core::command::HandleStalls;
 use onward_core::decide::handle_stalls;
 use onward_core::finding::Finding;
-use onward_core::policy::stall_threshold;
+use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
-use onward_store::{Due, DueChecks, DuePlan, Facts, Lead, Notifications, Steps, Transitions, Tx};
+use onward_store::{DueChecks, DuePlan, Facts, Lead, Notifications, Steps, Transitions, Tx};
 use tokio::sync::watch;
 
 use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
@@ -270,12 +270,8 @@ async fn next_check_at(
         PlanStatus::Completed | PlanStatus::Failed => return Ok(None),
     }
     let spared = stalled.iter().filter_map(|step| {
-        let threshold = stall_threshold(None, step.spec.stall_threshold, head.stall_threshold);
-        let times = step.timestamp();
-        let stalls_at = times
-            .stalls_at(threshold)
-            .filter(|_| step.work().is_some())?;
-        let spared_until = watcher.deadline(times.reference(), stalls_at);
+        let stalls_at = step.stalls_at(head.stall_threshold)?;
+        let spared_until = watcher.deadline(step.timestamp().reference(), stalls_at);
         (spared_until >= now).then(|| spared_until.next())
     });
     let next = Steps(tx).next_stall_at(head.id, now).await?;

@@ -11,6 +11,7 @@ use onward_core::id::SessionId;
 use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepState};
+use onward_core::transition::Due;
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,
@@ -22,7 +23,6 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::submit::replay;
-use crate::run::stalls_at;
 use crate::sanitize;
 use attachments::Attachments;
 use document::{already_exists, field, nullable, parsed, text};
@@ -151,7 +151,7 @@ impl Engine {
         });
         imported.await?;
         // The imported steps may already have stalled.
-        self.sweep_waker.wake_by(onward_store::Due::By(now));
+        self.sweep_waker.wake_by(Due::By(now));
         Ok(id)
     }
 }
@@ -178,8 +178,8 @@ fn check_matches(document: &Value, plan: &Plan) -> Result<(), Error> {
 }
 
 fn stalls(plan: &Plan) -> Vec<Option<Timestamp>> {
-    let stalls = |step: &Step| stalls_at(step, plan.threshold(step, None));
-    plan.steps().iter().map(stalls).collect()
+    let stalls_at = |step: &Step| step.stalls_at(plan.head().stall_threshold);
+    plan.steps().iter().map(stalls_at).collect()
 }
 
 fn step(step: &Step) -> Value {

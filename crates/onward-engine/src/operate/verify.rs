@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::{Event, Plan, PlanId, StepStatus};
@@ -15,7 +14,6 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::skill::audit_mismatch;
-use crate::run::stalls_at;
 
 /// Number of plans per query.
 const BATCH_SIZE: u32 = 256;
@@ -286,9 +284,7 @@ fn check_derived(
             &format!("the open dependency count of step `{}`", step.id()),
             counts,
         );
-        let threshold =
-            stall_threshold(None, step.spec.stall_threshold, plan.head().stall_threshold);
-        let due = derived.stalls_at == stalls_at(step, threshold);
+        let due = derived.stalls_at == step.stalls_at(plan.head().stall_threshold);
         check(&format!("the stall deadline of step `{}`", step.id()), due);
         let same = derived.ended_commit == ended.get(&step.id()).copied();
         check(&format!("the final commit of step `{}`", step.id()), same);

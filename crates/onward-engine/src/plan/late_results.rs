@@ -5,10 +5,11 @@
 //! nothing and returns the same error.
 
 use onward_core::command::{KeepLateResult, LateResult};
+use onward_core::decide::With;
 use onward_core::id::ArtifactId;
 use onward_core::role::Permission;
 use onward_core::{Code, Command, PlanId, StepId};
-use onward_store::{Artifact, Artifacts, Facts, Tx, With};
+use onward_store::{Artifact, Artifacts, Facts, Tx};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Builder;

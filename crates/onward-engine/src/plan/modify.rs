@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use onward_core::PlanId;
 use onward_core::command::{Modification, ModifyPlan};
+use onward_core::decide::modify::Needs;
 use onward_core::role::Permission;
 use onward_core::{Command, PlanHead, StepId};
-use onward_store::{Facts, Lookup, StepLine, Steps, Which};
+use onward_store::{Facts, StepLine, Steps, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -102,12 +103,12 @@ impl Engine {
             Box::pin(async move {
                 // Locks the plan, so that the list does not change until the commit.
                 let found = Facts(tx).plan(plan).await?;
-                found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                let list = Lookup {
+                let head = found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                let list = Needs {
                     list: true,
-                    ..Lookup::default()
+                    ..Needs::default()
                 };
-                let mut steps = Facts(tx).look_up(plan, &list).await?.list;
+                let mut steps = Facts(tx).modification(head, &list).await?.list;
                 let Some(from) = steps.iter().position(|id| *id == step) else {
                     let step = step.to_string();
                     return Err(Error::StepNotFound { step, kept: None });

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use onward_core::command::{DecideReview, ReportProgress, RequestReview};
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, ReviewId, SessionId};
-use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::{Command, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
 
@@ -13,7 +12,7 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
-use crate::run::{Applied, CommandContext, CommandOutcome, Target, run, stalls_at};
+use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
 /// A progress report from an agent.
@@ -115,13 +114,11 @@ impl Engine {
             .execute_on_step(caller, step, command.into(), ctx)
             .await?;
         let after = done.step(step);
-        let step_threshold = after.and_then(|step| step.spec.stall_threshold);
-        let threshold = stall_threshold(None, step_threshold, done.head.stall_threshold);
         let last = after.and_then(|step| step.work()?.last_progress_at);
         Ok(ProgressResponse {
             step,
             last_progress_at: last.unwrap_or(Timestamp::MIN),
-            stalls_at: after.and_then(|step| stalls_at(step, threshold)),
+            stalls_at: after.and_then(|step| step.stalls_at(done.head.stall_threshold)),
             plan_status: done.head.status(),
         })
     }

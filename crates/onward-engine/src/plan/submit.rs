@@ -6,19 +6,21 @@ use std::sync::Arc;
 
 use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::command::{StartNext, SubmitResult};
+use onward_core::decide::With;
 use onward_core::decide::start_next::assigned_step;
 use onward_core::id::{BranchId, ClaimToken, SessionId};
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
+use onward_core::transition::Due;
 use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, StepId};
-use onward_store::{AuditTrail, Due, Entry, Facts, Tx, With};
+use onward_store::{AuditTrail, Entry, Facts, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
 use crate::plan::next_step::{NextStep, assign_next, to_assigned_step};
-use crate::run::{Applied, CommandOutcome, Target, run, run_and_claim};
+use crate::run::{Applied, CommandOutcome, run_and_claim};
 use crate::sanitize;
 
 /// A step result from an agent.
@@ -100,13 +102,9 @@ impl Engine {
             let (command, next, ctx) = (Arc::clone(&command), next.clone(), ctx.clone());
             let invalid = invalid.clone();
             Box::pin(async move {
-                let (outcome, claimed) = match (invalid, &next) {
-                    (Some(refusal), _) => (reject_invalid(tx, step, refusal).await?, false),
-                    (None, Some(next)) => run_and_claim(tx, step, &command, next, &ctx).await?,
-                    (None, None) => {
-                        let outcome = run(tx, Target::Step(step), &command, &ctx, None);
-                        (outcome.await?, false)
-                    }
+                let outcome = match invalid {
+                    Some(refusal) => reject_invalid(tx, step, refusal).await?,
+                    None => run_and_claim(tx, step, &command, next.as_ref(), &ctx).await?,
                 };
                 let done = match outcome {
                     CommandOutcome::NotFound => {
@@ -130,8 +128,8 @@ impl Engine {
                     CommandOutcome::Applied(done) => done,
                 };
                 let (mut submitted, mut due) = (response(step, &done.head, &done.events), done.due);
-                if claimed {
-                    submitted.next_step = claimed_next(&done);
+                if let Some(claimed) = claimed_next(&done, step) {
+                    submitted.next_step = Some(claimed);
                 } else if let Some(next) = next {
                     let plan = done.head.id;
                     let claimed = assign_next(tx, plan, next, &ctx, Some(done.commit_seq)).await?;
@@ -200,9 +198,11 @@ impl Engine {
     }
 }
 
-/// The step that was assigned in the same commit.
-fn claimed_next(done: &Applied) -> Option<NextStep> {
-    let step = assigned_step(&done.events).and_then(|id| done.step(id))?;
+/// The next step, if it was assigned in the same commit. A step that is completed without a prior
+/// claim is also claimed in it.
+fn claimed_next(done: &Applied, submitted: StepId) -> Option<NextStep> {
+    let id = assigned_step(&done.events).filter(|id| *id != submitted)?;
+    let step = done.step(id)?;
     to_assigned_step(&done.head, step).map(|assigned| NextStep::Started(Box::new(assigned)))
 }
 

@@ -5,13 +5,15 @@
 //! is deleted with its plan; an artifact is not.
 
 use onward_core::command::ReportProgress;
+use onward_core::decide::With;
 use onward_core::event::ProgressSource;
 use onward_core::id::{ArtifactId, ClaimToken, OutputId, SessionId};
 use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_URL};
 use onward_core::refusal::{Issue, Refusal};
 use onward_core::role::Permission;
+use onward_core::transition::Due;
 use onward_core::{Command, PlanId, StepId};
-use onward_store::{Artifact, Artifacts, Due, Facts, Output, Outputs, Tx, With};
+use onward_store::{Artifact, Artifacts, Facts, Output, Outputs, Tx};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;

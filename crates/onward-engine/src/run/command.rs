@@ -1,8 +1,9 @@
 //! The input and the result of the execution loop.
 
+use onward_core::transition::Due;
 use onward_core::watcher::Watcher;
 use onward_core::{Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Author, Due};
+use onward_store::Author;
 
 use crate::error::Error;
 

@@ -1,9 +1,9 @@
 //! First half of the execution loop: loads the facts for a command and calls the core.
 
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
-use onward_core::decide;
+use onward_core::decide::{self, Outcome, With};
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Facts, Lookup, Tx, With};
+use onward_store::{Facts, Tx};
 
 use super::command::{CommandContext, Target};
 use crate::error::Error;
@@ -12,11 +12,20 @@ use crate::error::Error;
 pub(super) struct Evaluation {
     pub(super) head: PlanHead,
     pub(super) steps: Vec<Step>,
-    /// No other step depends on the first step in `steps`.
-    pub(super) no_dependents: bool,
-    /// The step that was ready before the command, if it was loaded.
-    pub(super) ready: Option<Step>,
+    /// The one of `steps` that no other step depends on, if known.
+    pub(super) independent: Option<StepId>,
     pub(super) events: Result<Vec<Event>, Refusal>,
+}
+
+impl Evaluation {
+    fn new(head: PlanHead, steps: Vec<Step>, events: Result<Vec<Event>, Refusal>) -> Self {
+        Self {
+            head,
+            steps,
+            independent: None,
+            events,
+        }
+    }
 }
 
 pub(super) async fn evaluate(
@@ -55,60 +64,40 @@ pub(super) async fn evaluate(
             let head = Facts(tx).plan(plan).await?;
             Ok(head.map(|head| evaluate_head(Ok(decide::keep_late_result::decide(command)), head)))
         }
-        (Target::Step(step), command) => {
-            let may_end = matches!(command, Command::SubmitResult(_) | Command::DecideReview(_));
-            let with = if may_end { With::Branches } else { With::Head };
-            evaluate_step(tx, step, command, ctx.now, with).await
-        }
+        (Target::Step(step), command) => evaluate_step(tx, step, command, None, ctx.now).await,
         (Target::Plan(_), _) => Ok(None),
     }
 }
 
 fn evaluate_head(events: Result<Vec<Event>, Refusal>, head: PlanHead) -> Evaluation {
-    Evaluation {
-        head,
-        steps: Vec::new(),
-        no_dependents: false,
-        ready: None,
-        events,
-    }
+    Evaluation::new(head, Vec::new(), events)
 }
 
+/// Evaluates a command on a step and, with `next`, the claim of the next step in the same commit.
 pub(super) async fn evaluate_step(
     tx: &mut Tx,
     id: StepId,
     command: &Command,
+    next: Option<&StartNext>,
     now: Timestamp,
-    with: With,
 ) -> Result<Option<Evaluation>, Error> {
+    let may_end = matches!(command, Command::SubmitResult(_) | Command::DecideReview(_));
+    let with = match next {
+        Some(_) => With::Ready,
+        None if may_end => With::Branches,
+        None => With::Head,
+    };
     let Some(facts) = Facts(tx).step(id, with).await? else {
         return Ok(None);
     };
-    let (plan, step, branches) = (&facts.head, &facts.step, facts.branches.as_slice());
-    let settled = match command {
-        Command::SubmitResult(command) => {
-            let facts = decide::submit::Facts {
-                plan,
-                step,
-                branches,
-            };
-            decide::submit::decide(&facts, command, now)
-        }
-        Command::DecideReview(command) => {
-            let facts = decide::review::Facts {
-                plan,
-                step,
-                branches,
-            };
-            decide::review::decide(&facts, command, now)
-        }
+    let outcome = match command {
+        Command::SubmitResult(command) => decide::submit::decide(&facts, command, now),
+        Command::DecideReview(command) => decide::review::decide(&facts, command, now),
         Command::ReportProgress(command) => {
-            let facts = decide::report_progress::Facts { plan, step };
-            decide::report_progress::decide(&facts, command, now).map(decide::Outcome::Events)
+            decide::report_progress::decide(&facts, command, now).map(Outcome::Events)
         }
         Command::RequestReview(command) => {
-            let facts = decide::request_review::Facts { plan, step };
-            decide::request_review::decide(&facts, command, now).map(decide::Outcome::Events)
+            decide::request_review::decide(&facts, command, now).map(Outcome::Events)
         }
         Command::StartNext(_)
         | Command::ModifyPlan(_)
@@ -119,25 +108,28 @@ pub(super) async fn evaluate_step(
         | Command::LogSkill(_)
         | Command::KeepLateResult(_) => return Ok(None),
     };
-    let mut steps = vec![facts.step];
-    let events = match settled {
+    let mut others = Vec::new();
+    let mut events = match outcome {
         Err(refusal) => Err(refusal),
-        Ok(decide::Outcome::Events(events)) => Ok(events),
-        Ok(decide::Outcome::SkipTo(skip)) => {
-            let order = steps.first().map_or(0, |step| step.order);
-            let (landing, passed) = Facts(tx)
-                .landing(facts.head.id, order, skip.target())
-                .await?;
-            steps.extend(passed);
+        Ok(Outcome::Events(events)) => Ok(events),
+        Ok(Outcome::SkipTo(skip)) => {
+            let (plan, order) = (facts.head.id, facts.step.order);
+            let (landing, passed) = Facts(tx).landing(plan, order, skip.target()).await?;
+            others = passed;
             skip.resolve(landing)
         }
     };
+    if let (Some(next), Ok(events)) = (next, &mut events) {
+        let claim = decide::start_next::claim_ready(&facts, events, next, now)?;
+        if !claim.is_empty() {
+            events.extend(claim);
+            others.extend(facts.ready);
+        }
+    }
+    let steps = std::iter::once(facts.step).chain(others).collect();
     Ok(Some(Evaluation {
-        head: facts.head,
-        steps,
-        no_dependents: !facts.needed,
-        ready: facts.ready,
-        events,
+        independent: (!facts.has_dependents).then_some(id),
+        ..Evaluation::new(facts.head, steps, events)
     }))
 }
 
@@ -153,38 +145,21 @@ async fn start_next(
     else {
         return Ok(None);
     };
-    let stalled: Vec<&Step> = facts.stalled.iter().collect();
-    let exhausted = decide::start_next::exhausted(&stalled);
+    let exhausted = facts.exhausted();
     if !exhausted.is_empty() {
         // Steps that fail in this commit no longer block the steps that depend on them.
         let freed = Facts(tx).ready_without(&exhausted).await?;
         let ready = facts.ready.take().into_iter().chain(freed);
         facts.ready = ready.min_by_key(|step| step.order);
     }
-    let stalled: Vec<&Step> = facts.stalled.iter().collect();
-    let events = decide::start_next::decide(
-        &decide::start_next::Facts {
-            plan: &facts.head,
-            undelivered: facts.undelivered.as_ref(),
-            stalled: &stalled,
-            ready: facts.ready.as_ref(),
-        },
-        command,
-        now,
-    );
+    let events = decide::start_next::decide(&facts, command, now);
     let mut steps = facts.stalled;
     for step in facts.undelivered.into_iter().chain(facts.ready) {
         if steps.iter().all(|known| known.id() != step.id()) {
             steps.push(step);
         }
     }
-    Ok(Some(Evaluation {
-        head: facts.head,
-        steps,
-        no_dependents: false,
-        ready: None,
-        events,
-    }))
+    Ok(Some(Evaluation::new(facts.head, steps, events)))
 }
 
 async fn modify(
@@ -197,38 +172,10 @@ async fn modify(
         return Ok(None);
     };
     let needs = decide::modify::needs(&command.modification, &head);
-    let lookup = Lookup {
-        step: needs.step,
-        references: needs.references,
-        orders: needs.orders.into_iter().collect(),
-        target: needs.target,
-        branches_after: needs.branches_after,
-        list: needs.list,
-    };
-    let found = Facts(tx).look_up(plan, &lookup).await?;
-    let events = decide::modify::decide(
-        &decide::modify::Facts {
-            plan: &head,
-            step: found.step.as_ref(),
-            dependents: &found.dependents,
-            needed_by: &found.needed_by,
-            // The engine generates the ids, so none of them exists yet.
-            taken: &[],
-            orders: &found.orders,
-            target: found.target,
-            branches_after: found.branches_after,
-            list: &found.list,
-        },
-        command,
-        now,
-    );
-    Ok(Some(Evaluation {
-        head,
-        steps: found.step.into_iter().collect(),
-        no_dependents: false,
-        ready: None,
-        events,
-    }))
+    let facts = Facts(tx).modification(head, &needs).await?;
+    let events = decide::modify::decide(&facts, command, now);
+    let steps = facts.step.into_iter().collect();
+    Ok(Some(Evaluation::new(facts.head, steps, events)))
 }
 
 async fn handle_stalls(
@@ -252,13 +199,7 @@ async fn handle_stalls(
         watcher: ctx.watcher.as_ref(),
     };
     let events = decide::handle_stalls::decide(&facts, command, ctx.now);
-    Ok(Some(Evaluation {
-        head,
-        steps,
-        no_dependents: false,
-        ready: None,
-        events,
-    }))
+    Ok(Some(Evaluation::new(head, steps, events)))
 }
 
 async fn resume_session(

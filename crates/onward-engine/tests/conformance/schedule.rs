@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::policy::OnStall;
+use onward_core::transition::Due;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::Engine;
-use onward_store::{Due, DueChecks, Options, Store, Transitions};
+use onward_store::{DueChecks, Options, Store, Transitions};
 use onward_testbed::Backend;
 
 use crate::database::Isolation;

@@ -32,9 +32,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onward_core::plan::PlanState;
+use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
-use super::transition::{Commit, Due};
+use super::transition::Commit;
 use crate::change::{Changed, Subject};
 use crate::row::event::Entry;
 

@@ -7,8 +7,8 @@
 //! The lock is a separate statement, sent before the query: a statement that waited for the lock
 //! would still see the steps from before the wait.
 
-use onward_core::branch::Branch;
-use onward_core::decide::{OrderFacts, ReferencedStep, SkipTarget};
+use onward_core::decide::modify::{self, Needs};
+use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
 use onward_core::id::{BranchId, SessionId};
 use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 
@@ -19,110 +19,6 @@ use crate::row::{branch, event, plan, step};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{Cells, Row, first, ids, params};
-
-/// Data to load with a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum With {
-    /// Only the head of its plan.
-    Head,
-    /// Also its branches, because it may end.
-    Branches,
-    /// Also the step of the same plan that would be assigned next.
-    Ready,
-}
-
-/// A step with the head of its plan.
-#[derive(Debug, Clone)]
-pub struct StepFacts {
-    /// Head of the plan.
-    pub head: PlanHead,
-    /// The step.
-    pub step: Step,
-    /// Its branches in creation order, if requested.
-    pub branches: Vec<Branch>,
-    /// Whether another step depends on it.
-    pub needed: bool,
-    /// The first pending step of the plan without open dependencies, if requested.
-    pub ready: Option<Step>,
-}
-
-/// The steps of a plan that can be assigned.
-#[derive(Debug, Clone)]
-pub struct NextFacts {
-    /// Head of the plan.
-    pub head: PlanHead,
-    /// The first step with feedback that was not delivered to its agent.
-    pub undelivered: Option<Step>,
-    /// Steps past their own stall threshold, if requested, lowest order first.
-    pub stalled: Vec<Step>,
-    /// The first pending step without open dependencies.
-    pub ready: Option<Step>,
-}
-
-impl StepFacts {
-    /// The facts of a cached plan.
-    fn of(plan: &Plan, id: StepId, with: With) -> Option<Self> {
-        let branches = match with {
-            With::Head => &[],
-            With::Branches | With::Ready => plan.branches_after(id),
-        };
-        Some(Self {
-            head: plan.head().clone(),
-            step: plan.step(id)?.clone(),
-            branches: branches.to_vec(),
-            needed: plan.has_dependents(id),
-            ready: plan.ready().filter(|_| with == With::Ready).cloned(),
-        })
-    }
-}
-
-impl NextFacts {
-    /// The facts of a cached plan.
-    fn of(plan: &Plan) -> Self {
-        Self {
-            head: plan.head().clone(),
-            undelivered: plan.undelivered().cloned(),
-            stalled: Vec::new(),
-            ready: plan.ready().cloned(),
-        }
-    }
-}
-
-/// Data to load for a modification, besides the head of the plan.
-#[derive(Debug, Clone, Default)]
-pub struct Lookup {
-    /// A step.
-    pub step: Option<StepId>,
-    /// Also the steps that depend on that step, and the branches that reference it.
-    pub references: bool,
-    /// Steps by order.
-    pub orders: Vec<u32>,
-    /// The target of a branch, by id.
-    pub target: Option<StepId>,
-    /// The number of branches of the step with this order.
-    pub branches_after: Option<u32>,
-    /// The ids of all steps.
-    pub list: bool,
-}
-
-/// Result of a [`Lookup`].
-#[derive(Debug, Clone, Default)]
-pub struct Found {
-    /// The step, if it belongs to this plan.
-    pub step: Option<Step>,
-    /// Steps that depend on it.
-    pub dependents: Vec<StepId>,
-    /// Branches that reference it.
-    pub needed_by: Vec<BranchId>,
-    /// Steps by order.
-    pub orders: OrderFacts,
-    /// The target of a branch.
-    pub target: Option<ReferencedStep>,
-    /// Number of branches of the step.
-    pub branches_after: usize,
-    /// All steps, in order.
-    pub list: Vec<StepId>,
-}
 
 /// Facts for decisions.
 pub struct Facts<'t>(pub &'t mut Tx);
@@ -200,7 +96,7 @@ impl Facts<'_> {
     /// A step and the head of its plan, locked until the commit, with the requested data.
     pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
         if let Some(plan) = self.whole_plan(PlanKey::Step(id)).await? {
-            return Ok(StepFacts::of(plan, id, with));
+            return Ok(StepFacts::from_plan(plan, id, with));
         }
         let name = match with {
             With::Head | With::Branches => Query::StepFacts,
@@ -223,12 +119,11 @@ impl Facts<'_> {
         let Some(step) = step::beside(&mut cells)? else {
             return Ok(None);
         };
-        let needed = cells.flag("needed")?;
         let mut facts = StepFacts {
             head,
             step,
             branches: Vec::new(),
-            needed,
+            has_dependents: cells.flag("needed")?,
             ready: None,
         };
         if with != With::Head {
@@ -256,7 +151,7 @@ impl Facts<'_> {
         if stalled_at.is_none()
             && let Some(plan) = self.whole_plan(PlanKey::Plan(id)).await?
         {
-            return Ok(Some(NextFacts::of(plan)));
+            return Ok(Some(NextFacts::from_plan(plan, None)));
         }
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         let ahead = questions.len();
@@ -365,53 +260,59 @@ impl Facts<'_> {
         Ok(!self.0.rows(Query::ResumedSession, params).await?.is_empty())
     }
 
-    /// Loads the data for a modification, besides the head of the plan.
-    pub async fn look_up(&mut self, id: PlanId, what: &Lookup) -> Result<Found, Error> {
-        let plan = id.as_uuid();
+    /// Loads the facts of a modification. New ids ([`Needs::fresh`]) are not looked up: the caller
+    /// generates them, so none of them exists yet.
+    pub async fn modification(
+        &mut self,
+        head: PlanHead,
+        needs: &Needs,
+    ) -> Result<modify::Facts, Error> {
+        let plan = head.id.as_uuid();
         let mut questions: Vec<Statement> = Vec::new();
         let by_id = |query, id: StepId| Statement::new(query, params![id.as_uuid()]);
-        if let Some(step) = what.step {
+        if let Some(step) = needs.step {
             questions.push(by_id(Query::Step, step));
-            if what.references {
+            if needs.references {
                 questions.push(by_id(Query::Dependents, step));
                 questions.push(by_id(Query::BranchesNeeding, step));
             }
         }
-        if let Some(target) = what.target {
+        if let Some(target) = needs.target {
             questions.push(Statement::new(
                 Query::StepPlace,
                 params![plan, target.as_uuid()],
             ));
         }
-        if let Some(order) = what.branches_after {
+        if let Some(order) = needs.branches_after {
             questions.push(Statement::new(Query::BranchesCount, params![plan, order]));
         }
-        if what.list {
+        if needs.list {
             questions.push(Statement::new(Query::StepIds, params![plan]));
         }
-        for order in &what.orders {
+        for order in &needs.orders {
             questions.push(Statement::new(Query::StepAt, params![plan, *order]));
         }
         let mut answers = self.0.ask(questions).await?.into_iter();
-        let mut found = Found::default();
-        if what.step.is_some() {
+        let mut found = modify::Facts::new(head);
+        if needs.step.is_some() {
             let step = first(answers.next(), step::step)?;
-            found.step = step.filter(|(owner, _)| *owner == id).map(|(_, step)| step);
-            if what.references {
+            let step = step.filter(|(owner, _)| *owner == found.head.id);
+            found.step = step.map(|(_, step)| step);
+            if needs.references {
                 let dependents = ids(answers.next(), "dependencies", "step_id")?;
                 found.dependents = dependents.map(StepId::new).collect();
                 let needed_by = ids(answers.next(), "branch_needs", "branch_id")?;
                 found.needed_by = needed_by.map(BranchId::new).collect();
             }
         }
-        if what.target.is_some() {
+        if needs.target.is_some() {
             found.target = first(answers.next(), place)?;
         }
-        if what.branches_after.is_some() {
+        if needs.branches_after.is_some() {
             let count = first(answers.next(), |row| row.cells("branches").u32("branches"))?;
             found.branches_after = count.map_or(0, |count| usize::try_from(count).unwrap_or(0));
         }
-        if what.list {
+        if needs.list {
             let list = ids(answers.next(), "steps", "step_id")?;
             found.list = list.map(StepId::new).collect();
         }

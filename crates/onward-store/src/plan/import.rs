@@ -2,12 +2,13 @@
 
 use onward_core::branch::Branch;
 use onward_core::event::Change;
+use onward_core::transition::Due;
 use onward_core::{Event, Plan, StepStatus, Timestamp};
 
 use uuid::Uuid;
 
 use super::trail::ended_commits;
-use super::transition::{self, BRANCHES_PER_EVENT, Due};
+use super::transition::{self, BRANCHES_PER_EVENT};
 use super::write::Transitions;
 use crate::change::Subject;
 use crate::error::Error;

@@ -11,6 +11,7 @@ use onward_core::branch::{Branch, Effect};
 use onward_core::event::{Change, Created};
 use onward_core::search::index_text;
 use onward_core::step::NewStep;
+use onward_core::transition::{Due, StepAfter};
 use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::query::Query;
@@ -36,8 +37,10 @@ pub struct Commit<'a> {
     pub commit_seq: u64,
     /// Head of the plan, with the events applied.
     pub head: &'a PlanHead,
-    /// Steps whose state changed, with the events applied.
+    /// The changed steps, with the events applied.
     pub steps: &'a [StepAfter],
+    /// A step that no other step depends on, if the caller knows one.
+    pub independent: Option<StepId>,
     /// The events.
     pub events: &'a [Event],
     /// Time of the events.
@@ -53,52 +56,6 @@ impl Commit<'_> {
     pub(crate) fn quiet_until(&self) -> Option<Timestamp> {
         self.at.checked_add(QUIET)
     }
-}
-
-/// A step with its events applied.
-#[derive(Debug, Clone)]
-pub struct StepAfter {
-    /// The step.
-    pub step: Step,
-    /// When the step exceeds its stall threshold, if it is in progress.
-    pub stalls_at: Option<Timestamp>,
-    /// Whether its instructions changed.
-    pub rewritten: bool,
-    /// Whether it is known that no other step depends on it.
-    pub has_no_dependents: bool,
-    /// Whether it was only claimed or completed, and nothing else about it changed.
-    pub advanced: bool,
-}
-
-/// A step whose row contains only a claim and a result: no progress report, stall mark, undelivered
-/// feedback, review, skip or failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plain {
-    /// Number of superseded claims.
-    superseded: usize,
-}
-
-impl Plain {
-    /// `None` if the row contains more. If the values before and after some events are equal, the
-    /// step was claimed or completed and nothing else about it changed.
-    pub fn of(step: &Step) -> Option<Self> {
-        step::is_plain(step).then_some(Self {
-            superseded: step.superseded.len(),
-        })
-    }
-}
-
-/// When the sweep must check a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    /// Keep the stored due time.
-    Unchanged,
-    /// At this instant, or at the stored due time if that is earlier.
-    By(Timestamp),
-    /// At this instant, replacing the stored due time.
-    At(Timestamp),
-    /// Never.
-    Never,
 }
 
 /// Updates the row of the plan, and checks its version. `known` is the row before the change. If
@@ -195,9 +152,8 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
 
 /// Decrements the number of open dependencies of the steps that depend on `ended`.
 fn release_dependents(commit: &Commit<'_>, ended: StepId) -> Option<Statement> {
-    let known = commit.steps.iter().find(|after| after.step.id() == ended);
     // Usually no step depends on it, and a statement that affects no row costs as much as a write.
-    let needed = known.is_none_or(|after| !after.has_no_dependents);
+    let needed = commit.independent != Some(ended);
     needed.then(|| Statement::new(Query::DependentsRelease, params![ended.as_uuid()]))
 }
 

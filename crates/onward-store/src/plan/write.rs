@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use onward_core::event::Created;
+use onward_core::transition::Due;
 use onward_core::{Plan, PlanHead, PlanId, Timestamp};
 
-use super::transition::{self, Commit, Due};
+use super::transition::{self, Commit};
 use crate::change::Subject;
 use crate::error::Error;
 use crate::query::Query;

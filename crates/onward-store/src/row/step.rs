@@ -265,27 +265,8 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
     row
 }
 
-/// Whether the row contains only a claim and a result.
-pub(crate) fn is_plain(step: &Step) -> bool {
-    match &step.state {
-        StepState::Pending { .. } | StepState::Completed { .. } => true,
-        StepState::InProgress(work) => {
-            let Work {
-                last_progress_at,
-                stall_marked,
-                undelivered,
-                ..
-            } = work;
-            last_progress_at.is_none() && stall_marked.is_none() && !undelivered
-        }
-        StepState::AwaitingInput { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
-            false
-        }
-    }
-}
-
-/// Parameters of `step_advance` for a plain step: the id, then the columns that a claim and a
-/// result change.
+/// Parameters of `step_advance` for a step that was only claimed or completed: the id, then the
+/// columns that a claim and a result change.
 pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
     let (started_at, ended_at, result) = course(step);
     let mut row = holding(step, started_at);

@@ -9,11 +9,8 @@ use crate::event::{Change, Event};
 use crate::policy::MAX_BRANCHES_PER_STEP;
 use crate::refusal::Refusal;
 
-pub(super) fn decide(
-    facts: &Facts<'_>,
-    spec: &BranchSpec,
-) -> Result<(Change, Option<Event>), Refusal> {
-    let mut check = Check::with_taken_ids(facts.taken);
+pub(super) fn decide(facts: &Facts, spec: &BranchSpec) -> Result<(Change, Option<Event>), Refusal> {
+    let mut check = Check::with_taken_ids(&facts.taken);
     check_branch(&mut check, "branch", spec);
     check.finish()?;
     let after = facts.orders.get(&spec.after_order).copied();
@@ -22,7 +19,7 @@ pub(super) fn decide(
         "branch",
         &BranchFacts {
             after,
-            total: facts.plan.counts.total(),
+            total: facts.head.counts.total(),
             existing: &|order| facts.orders.get(&order).copied(),
             by_id: &|id| facts.target.filter(|target| target.id == id),
         },

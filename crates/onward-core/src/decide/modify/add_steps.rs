@@ -19,17 +19,17 @@ pub(super) fn insertion(
 }
 
 pub(super) fn decide(
-    facts: &Facts<'_>,
+    facts: &Facts,
     specs: &[StepSpec],
     insert_after: Option<u32>,
 ) -> Result<(Change, Option<Event>), Refusal> {
-    let mut check = Check::with_taken_ids(facts.taken);
+    let mut check = Check::with_taken_ids(&facts.taken);
     if specs.is_empty() {
         check.issue("steps", "must not be empty");
     }
     check.steps("steps", specs);
     check.finish()?;
-    let total = facts.plan.counts.total();
+    let total = facts.head.counts.total();
     let actual = usize::try_from(total)
         .unwrap_or(usize::MAX)
         .saturating_add(specs.len());
@@ -40,7 +40,7 @@ pub(super) fn decide(
             actual,
         });
     }
-    let insertion = insertion(facts.plan, specs, insert_after);
+    let insertion = insertion(&facts.head, specs, insert_after);
     if insertion.after > total {
         return Err(Refusal::InvalidStepReference {
             path: "insertAfterOrder".to_owned(),

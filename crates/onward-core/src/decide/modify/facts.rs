@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::apply::Plan;
 use crate::decide::resolve::{OrderFacts, ReferencedStep};
 use crate::id::{BranchId, StepId};
 use crate::plan::PlanHead;
@@ -11,7 +12,7 @@ use crate::step::Step;
 /// The facts that a modification needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// [`Facts::step`](field@Facts::step). If it does not exist, return [`Refusal::StepNotFound`].
+    /// [`Facts::step`](field@Facts::step), if it exists.
     pub step: Option<StepId>,
     /// [`Facts::dependents`] and [`Facts::needed_by`] of that step.
     pub references: bool,
@@ -28,32 +29,71 @@ pub struct Needs {
 }
 
 /// The required facts. Fields that [`needs`](super::needs) does not request may be empty.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+#[derive(Debug, Clone)]
+pub struct Facts {
     /// The plan.
-    pub plan: &'a PlanHead,
+    pub head: PlanHead,
     /// The step to change.
-    pub step: Option<&'a Step>,
+    pub step: Option<Step>,
     /// The steps that depend on it.
-    pub dependents: &'a [StepId],
+    pub dependents: Vec<StepId>,
     /// The branches that refer to it, except those after it.
-    pub needed_by: &'a [BranchId],
+    pub needed_by: Vec<BranchId>,
     /// The new ids that the plan or one of its branches already uses.
-    pub taken: &'a [StepId],
+    pub taken: Vec<StepId>,
     /// Steps referenced by order.
-    pub orders: &'a OrderFacts,
+    pub orders: OrderFacts,
     /// The step that a `skip_to` references by id.
     pub target: Option<ReferencedStep>,
     /// The number of branches after the step.
     pub branches_after: usize,
     /// All steps, sorted by order.
-    pub list: &'a [StepId],
+    pub list: Vec<StepId>,
 }
 
-impl<'a> Facts<'a> {
-    pub(super) fn step(&self, id: StepId) -> Result<&'a Step, Refusal> {
-        self.step
-            .filter(|step| step.id() == id)
-            .ok_or(Refusal::StepNotFound(id))
+impl Facts {
+    /// Only the head of the plan.
+    pub fn new(head: PlanHead) -> Self {
+        Self {
+            head,
+            step: None,
+            dependents: Vec::new(),
+            needed_by: Vec::new(),
+            taken: Vec::new(),
+            orders: OrderFacts::new(),
+            target: None,
+            branches_after: 0,
+            list: Vec::new(),
+        }
+    }
+
+    /// The facts of a plan in memory.
+    pub fn from_plan(plan: &Plan, needs: &Needs) -> Self {
+        let mut facts = Self::new(plan.head().clone());
+        let index = plan.index();
+        if let Some(id) = needs.step {
+            facts.step = plan.step(id).cloned();
+            if needs.references {
+                facts.dependents = index.dependents(id).to_vec();
+                facts.needed_by = index.needed_by(id).to_vec();
+            }
+        }
+        let fresh = needs.fresh.iter().copied();
+        facts.taken = fresh.filter(|id| index.is_taken(*id)).collect();
+        let place = |order: &u32| Some((*order, ReferencedStep::new(plan.step_at(*order)?)));
+        facts.orders = needs.orders.iter().filter_map(place).collect();
+        let target = needs.target.and_then(|id| plan.step(id));
+        facts.target = target.map(ReferencedStep::new);
+        let after = needs.branches_after.and_then(|order| plan.step_at(order));
+        facts.branches_after = after.map_or(0, |step| plan.branches_after(step.id()).len());
+        if needs.list {
+            facts.list = plan.steps().iter().map(Step::id).collect();
+        }
+        facts
+    }
+
+    pub(super) fn step(&self, id: StepId) -> Result<&Step, Refusal> {
+        let step = self.step.as_ref().filter(|step| step.id() == id);
+        step.ok_or(Refusal::StepNotFound(id))
     }
 }

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::step::{FailReason, StepCause};
 
 pub(super) fn decide(
-    facts: &Facts<'_>,
+    facts: &Facts,
     id: StepId,
     reason: Option<&str>,
 ) -> Result<(Change, Option<Event>), Refusal> {

@@ -8,9 +8,10 @@ use crate::id::StepId;
 use crate::refusal::{NotRemovable, Refusal};
 use crate::step::StepStatus;
 
-pub(super) fn decide(facts: &Facts<'_>, id: StepId) -> Result<(Change, Option<Event>), Refusal> {
+pub(super) fn decide(facts: &Facts, id: StepId) -> Result<(Change, Option<Event>), Refusal> {
     let step = facts.step(id)?;
-    let why = match (step.status(), facts.dependents, facts.needed_by) {
+    let (dependents, needed_by) = (&*facts.dependents, &*facts.needed_by);
+    let why = match (step.status(), dependents, needed_by) {
         (StepStatus::Pending, [], []) => None,
         (StepStatus::Pending, [dependent, ..], _) => Some(NotRemovable::NeededByStep(*dependent)),
         (StepStatus::Pending, [], [branch, ..]) => Some(NotRemovable::NeededByBranch(*branch)),

@@ -7,10 +7,7 @@ use crate::event::{Change, Event};
 use crate::id::StepId;
 use crate::refusal::Refusal;
 
-pub(super) fn decide(
-    facts: &Facts<'_>,
-    steps: &[StepId],
-) -> Result<(Change, Option<Event>), Refusal> {
+pub(super) fn decide(facts: &Facts, steps: &[StepId]) -> Result<(Change, Option<Event>), Refusal> {
     let existing: BTreeSet<StepId> = facts.list.iter().copied().collect();
     let mut listed = BTreeSet::new();
     let mut duplicates = BTreeSet::new();

@@ -7,7 +7,7 @@ use crate::id::StepId;
 use crate::refusal::Refusal;
 use crate::step::StepCause;
 
-pub(super) fn decide(facts: &Facts<'_>, id: StepId) -> Result<(Change, Option<Event>), Refusal> {
+pub(super) fn decide(facts: &Facts, id: StepId) -> Result<(Change, Option<Event>), Refusal> {
     let step = facts.step(id)?;
     step.status().after(StepCause::Requeue)?;
     let follow_up = requeue_or_fail(step, RequeueReason::Manual)?;

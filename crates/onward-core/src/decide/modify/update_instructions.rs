@@ -8,7 +8,7 @@ use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
 
 pub(super) fn decide(
-    facts: &Facts<'_>,
+    facts: &Facts,
     step: StepId,
     instructions: &str,
 ) -> Result<(Change, Option<Event>), Refusal> {

@@ -6,8 +6,9 @@ use onward_core::call::{
     Call, CallPolicy, CallStatus, CallTransition, IllegalCallTransition, Limit, Owner, stale_at,
 };
 use onward_core::role::Permission;
+use onward_core::transition::Due;
 use onward_core::turn::secret::mask;
-use onward_store::{CallKey, CallRecord, Due, Sessions, ToolCalls, Tx};
+use onward_store::{CallKey, CallRecord, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

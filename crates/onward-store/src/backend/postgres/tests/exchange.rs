@@ -1,11 +1,11 @@
 //! Several servers on one database.
 
+use onward_core::transition::Due;
 use onward_core::{PlanId, Timestamp};
 use onward_testbed::psql;
 use tokio::time::timeout;
 
 use super::*;
-use crate::plan::transition::Due;
 use crate::plan::write::Transitions;
 
 #[tokio::test]

@@ -1,0 +1,90 @@
+//! The facts of commands on a step and of the assignment of the next step.
+//!
+//! A program that stores plans fills them from a few rows; `from_plan` takes them from a [`Plan`]
+//! in memory. The facts of a modification are in [`modify`](super::modify).
+
+use crate::apply::Plan;
+use crate::branch::Branch;
+use crate::id::StepId;
+use crate::plan::PlanHead;
+use crate::step::Step;
+use crate::time::Timestamp;
+
+/// The facts to load with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// Only the head of its plan.
+    Head,
+    /// Also its branches, because it may end.
+    Branches,
+    /// Also the step of the same plan that would be assigned next.
+    Ready,
+}
+
+/// A step with the head of its plan.
+#[derive(Debug, Clone)]
+pub struct StepFacts {
+    /// The plan.
+    pub head: PlanHead,
+    /// The step.
+    pub step: Step,
+    /// Its branches in creation order, if requested.
+    pub branches: Vec<Branch>,
+    /// Whether another step depends on it.
+    pub has_dependents: bool,
+    /// The lowest-order pending step whose dependencies are all terminal, if requested.
+    pub ready: Option<Step>,
+}
+
+/// The steps of a plan that can be assigned.
+#[derive(Debug, Clone)]
+pub struct NextFacts {
+    /// The plan.
+    pub head: PlanHead,
+    /// The lowest-order step with undelivered feedback.
+    pub undelivered: Option<Step>,
+    /// Stalled steps, sorted by order, if requested.
+    pub stalled: Vec<Step>,
+    /// The lowest-order pending step whose dependencies are all terminal, counting the
+    /// [`exhausted`](Self::exhausted) ones as terminal.
+    pub ready: Option<Step>,
+}
+
+impl StepFacts {
+    /// The facts of a plan in memory. `None` if it has no such step.
+    pub fn from_plan(plan: &Plan, id: StepId, with: With) -> Option<Self> {
+        let branches = match with {
+            With::Head => &[],
+            With::Branches | With::Ready => plan.branches_after(id),
+        };
+        Some(Self {
+            head: plan.head().clone(),
+            step: plan.step(id)?.clone(),
+            branches: branches.to_vec(),
+            has_dependents: plan.has_dependents(id),
+            ready: plan.ready().filter(|_| with == With::Ready).cloned(),
+        })
+    }
+}
+
+impl NextFacts {
+    /// The facts of a plan in memory, with the steps that are stalled at `stalled_at`.
+    pub fn from_plan(plan: &Plan, stalled_at: Option<Timestamp>) -> Self {
+        let stalled = stalled_at.map(|now| plan.stalled_steps(now, None).cloned().collect());
+        let mut facts = Self {
+            head: plan.head().clone(),
+            undelivered: plan.undelivered().cloned(),
+            stalled: stalled.unwrap_or_default(),
+            ready: None,
+        };
+        let ready = plan.index().first_ready(plan.steps(), &facts.exhausted());
+        facts.ready = ready.and_then(|order| plan.step_at(order)).cloned();
+        facts
+    }
+
+    /// The stalled steps that fail because they have no attempts left.
+    pub fn exhausted(&self) -> Vec<StepId> {
+        let exhausted = self.stalled.iter().filter(|step| step.is_exhausted());
+        exhausted.map(Step::id).collect()
+    }
+}

@@ -1,0 +1,139 @@
+//! The effect of a command's events on the part of a plan that was loaded for it.
+//!
+//! A program that stores plans writes exactly this: the head, the changed steps and the time of the
+//! next check. [`Plan::apply`](crate::Plan::apply) is the counterpart for a plan in memory. Changes
+//! to the lists of steps and branches are in the events themselves.
+
+use crate::apply::ApplyError;
+use crate::event::{Event, ReviewAction};
+use crate::plan::PlanHead;
+use crate::step::{Step, StepChange, StepState, Work};
+use crate::time::Timestamp;
+
+/// The loaded part of a plan, with the events applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transition {
+    /// The head.
+    pub head: PlanHead,
+    /// The steps that the events changed.
+    pub changed: Vec<StepAfter>,
+    /// The other loaded steps.
+    pub unchanged: Vec<Step>,
+    /// When the sweep must check the plan.
+    pub due: Due,
+}
+
+/// A changed step, with the events applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepAfter {
+    /// The step.
+    pub step: Step,
+    /// The last time at which the step is not yet stalled, if it is in progress.
+    pub stalls_at: Option<Timestamp>,
+    /// Whether its instructions changed.
+    pub rewritten: bool,
+    /// Whether it was only claimed or completed: before and after, it has no progress report, stall
+    /// mark, undelivered feedback, review, skip or failure, and it was not requeued.
+    pub advanced: bool,
+}
+
+/// When the sweep must check a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Keep the stored due time.
+    Unchanged,
+    /// At this instant, or at the stored due time if that is earlier.
+    By(Timestamp),
+    /// At this instant, replacing the stored due time.
+    At(Timestamp),
+    /// Never.
+    Never,
+}
+
+impl Transition {
+    /// Applies the events to the head and to the loaded steps. An event about another step changes
+    /// only the head.
+    pub fn new(
+        mut head: PlanHead,
+        steps: Vec<Step>,
+        events: &[Event],
+        now: Timestamp,
+    ) -> Result<Self, ApplyError> {
+        for event in events {
+            let applied = head.apply(event, now);
+            applied.map_err(|why| ApplyError::new(event, why))?;
+        }
+        let (mut changed, mut unchanged) = (Vec::new(), Vec::new());
+        for mut step in steps {
+            let was_plain = is_plain(&step);
+            let requeued = step.superseded.len();
+            let mut change = StepChange::None;
+            for event in events {
+                let applied = step.apply(event, now);
+                change = change.max(applied.map_err(|why| ApplyError::new(event, why))?);
+            }
+            if change == StepChange::None {
+                unchanged.push(step);
+                continue;
+            }
+            changed.push(StepAfter {
+                stalls_at: step.stalls_at(head.stall_threshold),
+                rewritten: change == StepChange::Instructions,
+                advanced: was_plain && is_plain(&step) && step.superseded.len() == requeued,
+                step,
+            });
+        }
+        let due = next_check(&head, &changed, events, now);
+        Ok(Self {
+            head,
+            changed,
+            unchanged,
+            due,
+        })
+    }
+}
+
+/// Whether the step has only a claim and a result.
+fn is_plain(step: &Step) -> bool {
+    match &step.state {
+        StepState::Pending { .. } | StepState::Completed { .. } => true,
+        StepState::InProgress(work) => {
+            let Work {
+                last_progress_at,
+                stall_marked,
+                undelivered,
+                ..
+            } = work;
+            last_progress_at.is_none() && stall_marked.is_none() && !undelivered
+        }
+        StepState::AwaitingInput { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
+            false
+        }
+    }
+}
+
+/// Too early is harmless, too late is not: a plan that returns to a state in which it can stall is
+/// due immediately.
+fn next_check(head: &PlanHead, changed: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
+    if events.is_empty() {
+        return Due::Unchanged;
+    }
+    if head.status().is_terminal() {
+        return Due::Never;
+    }
+    let reopens = |event: &Event| {
+        matches!(
+            event,
+            Event::PlanResumed { .. }
+                | Event::UserReviewed {
+                    action: ReviewAction::Decided { .. },
+                    ..
+                }
+        )
+    };
+    if events.iter().any(reopens) {
+        return Due::By(now);
+    }
+    let first = changed.iter().filter_map(|after| after.stalls_at).min();
+    first.map_or(Due::Unchanged, |at| Due::By(at.next()))
+}

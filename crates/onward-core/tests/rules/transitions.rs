@@ -1,0 +1,185 @@
+//! The rows that a command changes, and the next check by the sweep.
+
+use onward_core::command::Modification;
+use onward_core::event::Decision;
+use onward_core::transition::{Due, StepAfter, Transition};
+use onward_core::{Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
+
+use crate::harness::{
+    Harness, MINUTE, abandon, create_plan, decision, id, modify, resume_session, sweep,
+};
+
+/// Executes a command and returns its effect on all steps.
+fn transition(harness: &mut Harness, command: &Command) -> Transition {
+    let (head, steps) = (harness.plan.head().clone(), harness.plan.steps().to_vec());
+    let events = harness.execute(command).unwrap();
+    let transition = Transition::new(head, steps, &events, harness.now).unwrap();
+    assert_eq!(&transition.head, harness.plan.head());
+    transition
+}
+
+fn changed(transition: &Transition) -> Vec<StepId> {
+    let changed = transition.changed.iter();
+    changed.map(|after| after.step.id()).collect()
+}
+
+/// The only changed step.
+fn changed_step(transition: &Transition) -> &StepAfter {
+    let [after] = &*transition.changed else {
+        panic!("{:?} changed", changed(transition));
+    };
+    after
+}
+
+fn stalls_at(harness: &Harness) -> Timestamp {
+    harness.now.checked_add(DEFAULT_STALL_THRESHOLD).unwrap()
+}
+
+#[test]
+fn a_claim_changes_its_step_and_schedules_a_check_after_its_threshold() {
+    let mut harness = Harness::with_steps(2);
+    let command = harness.start_next(None, false);
+    let claimed = transition(&mut harness, &command);
+    let after = changed_step(&claimed);
+    let at = stalls_at(&harness);
+    assert_eq!((after.step.id(), after.stalls_at), (id(1), Some(at)));
+    assert!(after.advanced && !after.rewritten);
+    assert_eq!(claimed.due, Due::By(at.next()));
+    assert_eq!(claimed.unchanged, harness.plan.steps()[1..]);
+}
+
+#[test]
+fn the_thresholds_of_the_step_and_the_plan_determine_the_next_check() {
+    let mut plan = create_plan(2);
+    plan.stall_threshold = Some(5 * MINUTE);
+    plan.steps[0].stall_threshold = Some(MINUTE);
+    let mut harness = Harness::new(plan);
+    for threshold in [MINUTE, 5 * MINUTE] {
+        let command = harness.start_next(None, false);
+        let claimed = transition(&mut harness, &command);
+        let at = harness.now.checked_add(threshold).unwrap();
+        assert_eq!(changed_step(&claimed).stalls_at, Some(at));
+        assert_eq!(claimed.due, Due::By(at.next()));
+        let order = changed_step(&claimed).step.order;
+        harness.run(&harness.submit(order, None));
+    }
+}
+
+#[test]
+fn a_result_changes_its_step_and_keeps_the_scheduled_check() {
+    let mut harness = Harness::with_steps(2).started();
+    let command = harness.submit(1, None);
+    let completed = transition(&mut harness, &command);
+    let after = changed_step(&completed);
+    assert_eq!((after.step.id(), after.stalls_at), (id(1), None));
+    assert!(after.advanced && !after.rewritten);
+    assert_eq!(completed.due, Due::Unchanged);
+}
+
+#[test]
+fn a_repeated_result_changes_nothing_even_in_a_completed_plan() {
+    let mut harness = Harness::with_steps(1).started();
+    let command = harness.submit(1, None);
+    assert_eq!(transition(&mut harness, &command).due, Due::Never);
+    let repeated = transition(&mut harness, &command);
+    assert_eq!((changed(&repeated), repeated.due), (vec![], Due::Unchanged));
+}
+
+#[test]
+fn a_step_with_more_than_a_claim_and_a_result_is_written_completely() {
+    let mut harness = Harness::with_steps(1).started();
+    for command in [harness.report(1, None), harness.submit(1, None)] {
+        assert!(!changed_step(&transition(&mut harness, &command)).advanced);
+    }
+    let mut harness = Harness::with_steps(1).started();
+    let requeue = modify(Modification::RequeueStep { step: id(1) });
+    assert!(!changed_step(&transition(&mut harness, &requeue)).advanced);
+    let command = harness.start_next(None, false);
+    assert!(changed_step(&transition(&mut harness, &command)).advanced);
+}
+
+#[test]
+fn a_review_that_returns_the_step_changes_its_instructions_and_schedules_a_check_now() {
+    let mut harness = Harness::with_steps(1).started();
+    let command = harness.request_review(1, None);
+    let requested = transition(&mut harness, &command);
+    assert_eq!(changed_step(&requested).stalls_at, None);
+    assert!(!changed_step(&requested).rewritten);
+    assert_eq!(requested.due, Due::Unchanged);
+
+    harness.advance(MINUTE);
+    let returned = transition(
+        &mut harness,
+        &decision(1, Decision::Modify, Some("shorter")),
+    );
+    let after = changed_step(&returned);
+    assert_eq!(after.stalls_at, Some(stalls_at(&harness)));
+    assert!(after.rewritten && !after.advanced);
+    assert_eq!(returned.due, Due::By(harness.now));
+}
+
+#[test]
+fn new_instructions_change_only_their_step() {
+    let mut harness = Harness::with_steps(2);
+    let update = modify(Modification::UpdateInstructions {
+        step: id(2),
+        instructions: "new".to_owned(),
+    });
+    let updated = transition(&mut harness, &update);
+    assert_eq!(changed(&updated), [id(2)]);
+    assert!(changed_step(&updated).rewritten);
+    assert_eq!(updated.due, Due::Unchanged);
+}
+
+#[test]
+fn a_stall_mark_changes_the_stalled_steps_only() {
+    let mut harness = Harness::with_steps(3).started();
+    harness.advance(31 * MINUTE);
+    let marked = transition(&mut harness, &sweep());
+    assert_eq!(changed(&marked), [id(1)]);
+    assert!(!changed_step(&marked).advanced);
+}
+
+#[test]
+fn a_resumed_plan_is_checked_immediately() {
+    let mut harness = Harness::with_steps(1).stalled();
+    let resumed = transition(&mut harness, &Command::ResumePlan);
+    assert_eq!(
+        (changed(&resumed), resumed.due),
+        (vec![], Due::By(harness.now))
+    );
+}
+
+#[test]
+fn a_terminal_plan_is_never_checked() {
+    let mut harness = Harness::with_steps(2).started();
+    let abandoned = transition(&mut harness, &abandon());
+    assert_eq!((changed(&abandoned), abandoned.due), (vec![], Due::Never));
+}
+
+#[test]
+fn an_event_about_the_plan_changes_no_step() {
+    let mut harness = Harness::with_steps(1).started();
+    for command in [
+        resume_session("second"),
+        modify(Modification::ReorderSteps { steps: vec![id(1)] }),
+    ] {
+        let transition = transition(&mut harness, &command);
+        assert_eq!(
+            (changed(&transition), transition.due),
+            (vec![], Due::Unchanged)
+        );
+    }
+}
+
+#[test]
+fn rejects_events_that_do_not_match_the_loaded_steps() {
+    let mut harness = Harness::with_steps(1).started();
+    let (head, steps) = (harness.plan.head().clone(), harness.plan.steps().to_vec());
+    let command = harness.submit(1, None);
+    let events = harness.execute(&command).unwrap();
+    let completed = harness.plan.steps().to_vec();
+    assert!(Transition::new(head.clone(), steps, &events, harness.now).is_ok());
+    let error = Transition::new(head, completed, &events, harness.now).unwrap_err();
+    assert_eq!(error.event, "step_completed");
+}
