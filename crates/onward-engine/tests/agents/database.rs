@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use onward_engine::{Address, Engine, engine};
+use onward_engine::{Address, Engine, distribute, engine};
 use onward_testbed::Cluster;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,28 @@ impl TestDatabase {
                     _dir: Some(dir),
                 }
             }
-            Backend::Postgres => Self::create_on(Cluster::shared()),
+            Backend::Postgres => match Cluster::distributed() {
+                Some(cluster) => Self::create_distributed(cluster),
+                None => Self::create_on(Cluster::shared()),
+            },
         }
+    }
+
+    /// A database with a schema, distributed over the nodes of a cluster.
+    fn create_distributed(cluster: &Cluster) -> Self {
+        let database = Self::create_on(cluster);
+        let address = database.address.clone();
+        // The caller may be asynchronous already.
+        let distributing = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("runtime was started");
+            runtime.block_on(async {
+                let engine = Engine::open(&address, engine::Settings::default()).await;
+                engine.expect("schema was created").close().await;
+                distribute(&address).await.expect("tables were distributed");
+            });
+        });
+        distributing.join().expect("database was distributed");
+        database
     }
 
     pub fn create_on(cluster: &Cluster) -> Self {
