@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::broadcast;
 
-use crate::backend::postgres::{Kind, Postgres, displayed};
+use crate::backend::postgres::{Mode, Postgres, displayed};
 use crate::backend::sqlite::{self, Readers, Sync, Work, Writer};
 use crate::change::Changed;
+use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
@@ -162,15 +163,15 @@ impl Contention {
     }
 
     /// Mode of the next transition: without a lock, unless a race was lost recently.
-    fn next(&self) -> Kind {
+    fn next(&self) -> Mode {
         let one_less = |left: u32| left.checked_sub(1);
         // A count that is off by one costs an unnecessary lock or a retry.
         match self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
         {
-            Ok(_) => Kind::Locking,
-            Err(_) => Kind::Advancing,
+            Ok(_) => Mode::Lock,
+            Err(_) => Mode::Optimistic,
         }
     }
 }
@@ -272,13 +273,13 @@ impl Store {
             }
             Backend::Postgres { contention, .. } => {
                 let mut race = 0;
-                let mut kind = if advances {
+                let mut mode = if advances {
                     contention.next()
                 } else {
-                    Kind::Locking
+                    Mode::Lock
                 };
                 loop {
-                    match self.attempt(tenant, kind, &mut work).await? {
+                    match self.attempt(tenant, mode, &mut work).await? {
                         Attempt::Answered(answer) => return answer,
                         Attempt::Lost { .. } if race == RACES => {
                             return Err(Error::LostRace.into());
@@ -286,7 +287,7 @@ impl Store {
                         // The stale entry is no longer in the cache; the next attempt reads the
                         // database.
                         Attempt::Lost { used_cache: true } => {}
-                        Attempt::Lost { used_cache: false } => kind = Kind::Locking,
+                        Attempt::Lost { used_cache: false } => mode = Mode::Lock,
                     }
                     race += 1;
                 }
@@ -298,7 +299,7 @@ impl Store {
     async fn attempt<A, E, F>(
         &self,
         tenant: &Arc<str>,
-        kind: Kind,
+        mode: Mode,
         work: &mut F,
     ) -> Result<Attempt<Result<A, E>>, Error>
     where
@@ -314,7 +315,7 @@ impl Store {
             return Err(gone());
         };
         let session = |cache: &PlanCache| CacheSession::new(cache.clone(), Arc::clone(tenant));
-        let exec = Box::new(postgres.begin(Arc::clone(tenant), kind));
+        let exec = Box::new(postgres.begin(Arc::clone(tenant), mode));
         let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone())
             .with_cache(cache.as_ref().map(session));
         let answer = work(&mut tx).await;
@@ -374,7 +375,7 @@ impl Store {
                 reading.await.unwrap_or_else(|_| Err(gone().into()))
             }
             Backend::Postgres { postgres, .. } => {
-                let exec = Box::new(postgres.begin(Arc::clone(tenant), Kind::Reading));
+                let exec = Box::new(postgres.begin(Arc::clone(tenant), Mode::Read));
                 let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone());
                 let answer = work(&mut tx).await;
                 tx.rollback();
@@ -423,6 +424,14 @@ impl Store {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(None),
             Backend::Postgres { postgres, .. } => postgres.pgvector().await.map(Some),
+        }
+    }
+
+    /// The nodes of a distributed PostgreSQL database; `None` if it is not distributed.
+    pub async fn distribution(&self) -> Result<Option<Distribution>, Error> {
+        match &self.backend {
+            Backend::Sqlite { .. } => Ok(None),
+            Backend::Postgres { postgres, .. } => postgres.distribution().await,
         }
     }
 
@@ -498,5 +507,17 @@ pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
             Ok((sqlite::version(&connection)?, sqlite::VERSION))
         }
         Address::Server(url) => Postgres::schema(url).await,
+    }
+}
+
+/// Distributes a PostgreSQL database with Citus over its nodes, by tenant. Returns the number of
+/// tables that were not distributed before. Servers that use the database must be restarted.
+pub async fn distribute(address: &Address) -> Result<u64, Error> {
+    match address {
+        Address::File(path) => Err(Error::Address {
+            address: path.display().to_string(),
+            why: "only a PostgreSQL server with Citus can be distributed".to_owned(),
+        }),
+        Address::Server(url) => Postgres::distribute(url).await,
     }
 }

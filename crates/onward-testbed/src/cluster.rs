@@ -26,12 +26,18 @@ pub const PGVECTOR: &str = "ONWARD_TEST_PGVECTOR";
 /// Like [`PGVECTOR`], for a pgvector version that is too old.
 pub const OLD_PGVECTOR: &str = "ONWARD_TEST_OLD_PGVECTOR";
 
+/// The variable with the URL of a database on the coordinator of a Citus cluster, to which its nodes
+/// were added. The user must be a superuser that can log in to all nodes without a password.
+pub const DISTRIBUTED: &str = "ONWARD_TEST_DISTRIBUTED";
+
 /// A running PostgreSQL server, with `fsync` on as in production.
 #[derive(Debug)]
 pub struct Cluster {
     address: Address,
     /// `None` for the shared cluster, which must not be stopped.
     own: Option<Server>,
+    /// The nodes of a Citus cluster, the coordinator first; empty for a single server.
+    nodes: Vec<Address>,
 }
 
 impl Cluster {
@@ -55,7 +61,13 @@ impl Cluster {
                 let server = start_server();
                 (Address::local(server.port()), Some(server))
             };
-            (Self { address, own: None }, server)
+            let nodes = Vec::new();
+            let cluster = Self {
+                address,
+                own: None,
+                nodes,
+            };
+            (cluster, server)
         });
         cluster
     }
@@ -71,6 +83,7 @@ impl Cluster {
         Self {
             address: Address::local(server.port()),
             own: Some(server),
+            nodes: Vec::new(),
         }
     }
 
@@ -96,7 +109,44 @@ impl Cluster {
         Some(Self {
             address: Address::local(server.port()),
             own: Some(server),
+            nodes: Vec::new(),
         })
+    }
+
+    /// The Citus cluster in [`DISTRIBUTED`], shared by all tests of this process. Prints a message
+    /// and returns `None` if the variable is not set.
+    ///
+    /// # Panics
+    ///
+    /// If the URL is invalid or its database has no nodes.
+    #[must_use]
+    #[allow(
+        clippy::print_stdout,
+        reason = "skipped tests must be visible in the output"
+    )]
+    pub fn distributed() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Cluster>> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| {
+            let url = std::env::var(DISTRIBUTED)
+                .ok()
+                .filter(|url| !url.is_empty());
+            let Some(url) = url else {
+                println!("skipped on a distributed database: `{DISTRIBUTED}` is not set");
+                return None;
+            };
+            let address =
+                Address::parse(&url).unwrap_or_else(|| panic!("invalid `{DISTRIBUTED}`: `{url}`"));
+            let question = "SELECT nodename || ':' || nodeport FROM pg_dist_node \
+                WHERE isactive AND noderole = 'primary' ORDER BY groupid";
+            let nodes = unwrap_or_panic(psql(&url, question));
+            let nodes = nodes.lines().map(|node| address.at(node)).collect();
+            Some(Self {
+                address,
+                own: None,
+                nodes,
+            })
+        });
+        shared.as_ref()
     }
 
     /// Creates an empty database with a unique name and returns its URL.
@@ -118,10 +168,33 @@ impl Cluster {
         let name = format!("onward_{first_at}_{process}_{number}");
         // `template0` allows no connections, which would make the copy fail.
         let create = format!("create database {name} template template0 encoding 'UTF8'");
-        if let Err(error) = psql(&self.url("postgres"), &create) {
+        let created = if self.nodes.is_empty() {
+            psql(&self.url("postgres"), &create)
+        } else {
+            self.create_on_nodes(&name, &create)
+        };
+        if let Err(error) = created {
             panic!("cannot create database `{name}`: {error}");
         }
         self.url(&name)
+    }
+
+    /// Creates a database on all nodes, and connects them in it.
+    fn create_on_nodes(&self, name: &str, create: &str) -> Result<String, String> {
+        for node in &self.nodes {
+            psql(&node.database_url("postgres"), create)?;
+            psql(&node.database_url(name), "create extension citus")?;
+        }
+        let mut added = String::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            let (host, port) = node.host_and_port();
+            let add = match place {
+                0 => format!("select citus_set_coordinator_host('{host}', {port})"),
+                _ => format!("select citus_add_node('{host}', {port})"),
+            };
+            added = psql(&self.url(name), &add)?;
+        }
+        Ok(added)
     }
 
     /// The URL of a database of this cluster, which need not exist.

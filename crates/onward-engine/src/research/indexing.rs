@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_store::{Indexed, Many, Pgvector, SearchIndex};
+use onward_store::{Distribution, Indexed, Many, Pgvector, SearchIndex};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -57,6 +57,11 @@ impl Engine {
             many.extend(counted);
         }
         Ok(self.store.index_signs(&many).await?)
+    }
+
+    /// The nodes of a distributed database; `None` if it is not distributed.
+    pub async fn distribution(&self) -> Result<Option<Distribution>, Error> {
+        Ok(self.store.distribution().await?)
     }
 
     /// Whether the server supports vector indexes; `None` on SQLite.

@@ -1,6 +1,6 @@
 //! A test database that is opened in this process and in worker processes.
 
-use onward_engine::{Address, Engine, engine};
+use onward_engine::{Address, Engine, distribute, engine};
 use onward_testbed::{Backend, Cluster, Database};
 
 /// A database for one test.
@@ -12,7 +12,27 @@ pub struct TestDatabase {
 
 impl TestDatabase {
     pub fn create(backend: Backend) -> Self {
-        Database::create(backend).into()
+        match (backend, Cluster::distributed()) {
+            (Backend::Postgres, Some(cluster)) => Self::create_distributed(cluster),
+            (Backend::Postgres, None) | (Backend::Sqlite, _) => Database::create(backend).into(),
+        }
+    }
+
+    /// A database with a schema, distributed over the nodes of a cluster.
+    fn create_distributed(cluster: &Cluster) -> Self {
+        let database = Self::create_on(cluster);
+        let address = database.address.clone();
+        // The caller may be asynchronous already.
+        let distributing = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("runtime was started");
+            runtime.block_on(async {
+                let engine = Engine::open(&address, engine::Settings::default()).await;
+                engine.expect("schema was created").close().await;
+                distribute(&address).await.expect("tables were distributed");
+            });
+        });
+        distributing.join().expect("database was distributed");
+        database
     }
 
     pub fn create_on(cluster: &Cluster) -> Self {

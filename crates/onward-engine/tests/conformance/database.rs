@@ -7,10 +7,13 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use onward_engine::Address;
+use onward_engine::engine::Settings;
+use onward_engine::{Address, Engine, distribute};
 use onward_testbed::{Backend, Cluster, TestDir, psql};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::ValueRef;
+
+use crate::harness::RUNTIME;
 
 /// Whether other tests may use the same database concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +93,32 @@ impl TestDatabase {
 }
 
 /// Creates a database with `synchronous_commit = off`. Durability is tested elsewhere; here it
-/// would only cost time.
+/// would only cost time. It is distributed if a Citus cluster is configured.
 fn create_without_sync() -> String {
-    let url = Cluster::shared().database();
+    let url = match Cluster::distributed() {
+        Some(cluster) => create_distributed(cluster),
+        None => Cluster::shared().database(),
+    };
     let set = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', \
                current_database()); END $$";
     psql(&url, set).expect("database settings were changed");
+    url
+}
+
+/// Creates a database with a schema, distributed over the nodes of a cluster.
+fn create_distributed(cluster: &Cluster) -> String {
+    let url = cluster.database();
+    let address = Address::Server(url.clone());
+    // The caller may be asynchronous already.
+    let distributing = std::thread::spawn(move || {
+        RUNTIME.block_on(async {
+            let engine = Engine::open(&address, Settings::default()).await;
+            engine.expect("schema was created").close().await;
+            let tables = distribute(&address).await.expect("tables were distributed");
+            assert!(tables > 0);
+        });
+    });
+    distributing.join().expect("database was distributed");
     url
 }
 

@@ -6,9 +6,7 @@ use onward_core::PlanId;
 use onward_core::policy::MAX_SEARCH;
 use onward_engine::Source;
 use onward_engine::search::{MAX_LIMIT, SearchRequest};
-use onward_testbed::Backend;
 
-use crate::database::TestDatabase;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{code, invalid_path};
@@ -347,29 +345,6 @@ async fn does_not_find_texts_of_another_tenant(harness: &Harness) {
     assert_eq!(found.len(), 2);
 }
 
-/// The migrations index existing artifacts.
-async fn finds_texts_stored_with_the_first_schema(harness: &Harness) {
-    let database = TestDatabase::create(harness.database.backend());
-    crate::migrations::create_first_schema(&database);
-    let id = match database.backend() {
-        Backend::Sqlite => "X'00000000000040008000000000000007'",
-        Backend::Postgres => "'00000000-0000-4000-8000-000000000007'",
-    };
-    let insert = format!(
-        "INSERT INTO artifacts VALUES ('local', {id}, NULL, NULL, 'late_result', 'Early', \
-         '{{\"resultSummary\":\"a Whale of a result\"}}', NULL, '{{}}', 1)"
-    );
-    database.sql(&insert).unwrap();
-    let settings = onward_engine::engine::Settings::default();
-    let engine = onward_engine::Engine::open(&database.address(), settings).await;
-    let engine = engine.unwrap();
-    let me = onward_engine::Caller::local("me");
-    let found = engine.search(&me, request("whale")).await.unwrap().results;
-    assert_eq!(found[0].hit.title, "Early");
-    assert!(found[0].snippet.contains("Whale"), "{}", found[0].snippet);
-    engine.close().await;
-}
-
 on_both_databases![
     ranks_texts_with_all_words_above_texts_with_some,
     ranks_title_matches_and_frequent_words_higher,
@@ -382,5 +357,4 @@ on_both_databases![
     accepts_random_queries,
     matches_words_across_scripts_and_unicode_forms,
     does_not_find_texts_of_another_tenant,
-    finds_texts_stored_with_the_first_schema,
 ];

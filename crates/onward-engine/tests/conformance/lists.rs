@@ -6,13 +6,12 @@ use std::time::Duration;
 use onward_core::command::{Modification, ReportSkill, StepSpec};
 use onward_core::skill::SkillStatus;
 use onward_core::{PlanId, StepType};
+use onward_engine::Error;
 use onward_engine::list::PlanQuery;
 use onward_engine::skill::{SkillQuery, SkillStats};
-use onward_engine::{Caller, Engine, Error};
 use onward_testbed::Backend;
 use serde_json::Map;
 
-use crate::database::TestDatabase;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::code;
@@ -111,7 +110,7 @@ async fn a_frequent_word_finds_the_same_plans_as_a_rare_one(harness: &Harness) {
     let many = match harness.database.backend() {
         Backend::Sqlite => format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
-             INSERT INTO spelled_plans SELECT '{tenant}', randomblob(16), '{word}' FROM n"
+             INSERT INTO indexed_plans SELECT '{tenant}', randomblob(16), '{word}' FROM n"
         ),
         Backend::Postgres => format!(
             "SET onward.tenant = '{tenant}'; INSERT INTO plan_words SELECT '{tenant}', \
@@ -144,35 +143,6 @@ async fn does_not_find_deleted_plans_or_plans_of_other_tenants(harness: &Harness
     };
     let page = harness.engine.list_plans(&other, query).await.unwrap();
     assert_eq!(page.plans, [], "plans of another tenant are not found");
-}
-
-/// The migrations add the list and search columns.
-async fn lists_and_finds_plans_created_with_the_first_schema(harness: &Harness) {
-    let database = TestDatabase::create(harness.database.backend());
-    crate::migrations::create_first_schema(&database);
-    let id = match database.backend() {
-        Backend::Sqlite => "X'00000000000040008000000000000007'",
-        Backend::Postgres => "'00000000-0000-4000-8000-000000000007'",
-    };
-    let plan = format!(
-        "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, status, \
-         pending, in_progress, awaiting_input, completed, skipped, failed, seq, created_at, \
-         updated_at, updated_about) VALUES ('local', {id}, 'Early', 'Which Whale?', 'mark', \
-         'planning', 2, 0, 0, 0, 0, 0, 1, 1, 1, 0)"
-    );
-    database.sql(&plan).unwrap();
-    let engine = Engine::open(&database.address(), Default::default()).await;
-    let (engine, me) = (engine.unwrap(), Caller::local("me"));
-    let counts = engine.count_plans(&me).await.unwrap();
-    assert_eq!((counts[0].plans, counts[0].steps), (1, 2));
-    let query = PlanQuery {
-        limit: 10,
-        text: Some("whale early".to_owned()),
-        ..PlanQuery::default()
-    };
-    let page = engine.list_plans(&me, query).await.unwrap();
-    assert_eq!(page.plans[0].sheet.brief.name, "Early");
-    engine.close().await;
 }
 
 async fn moving_a_step_keeps_the_order_of_the_others(harness: &Harness) {
@@ -305,7 +275,6 @@ on_both_databases![
     counts_follow_every_change,
     a_frequent_word_finds_the_same_plans_as_a_rare_one,
     does_not_find_deleted_plans_or_plans_of_other_tenants,
-    lists_and_finds_plans_created_with_the_first_schema,
     moving_a_step_keeps_the_order_of_the_others,
     lists_and_counts_skill_executions,
 ];

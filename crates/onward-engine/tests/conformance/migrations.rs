@@ -175,49 +175,6 @@ async fn rejects_an_older_schema_when_migrations_are_disabled(harness: &Harness)
     assert_eq!(schema(&address).await.unwrap(), (latest, latest));
 }
 
-/// Creates the first version of the schema, with one tenant.
-pub(crate) fn create_first_schema(database: &TestDatabase) {
-    let (dir, before, after) = match database.backend() {
-        Backend::Sqlite => ("sqlite", "", "PRAGMA user_version = 1"),
-        Backend::Postgres => (
-            "postgres",
-            "CREATE TABLE onward_schema (version bigint PRIMARY KEY);",
-            "INSERT INTO onward_schema VALUES (1)",
-        ),
-    };
-    let store = concat!(env!("CARGO_MANIFEST_DIR"), "/../onward-store/migrations");
-    let schema = std::fs::read_to_string(format!("{store}/{dir}/0001_plans.sql")).unwrap();
-    let tenant = "INSERT INTO tenants VALUES ('early', 0, 1)";
-    let created = database.sql(&format!("{before}\n{schema}\n{tenant};\n{after}"));
-    created.expect("first schema was created");
-}
-
-async fn migrates_an_older_schema_and_keeps_its_data(harness: &Harness) {
-    let database = TestDatabase::create(harness.database.backend());
-    create_first_schema(&database);
-    let address = database.address();
-    let (_, latest) = schema(&address).await.unwrap();
-    assert_eq!(schema(&address).await.unwrap(), (1, latest));
-    let engine = open(&address).await.unwrap();
-    assert_eq!(schema(&address).await.unwrap(), (latest, latest));
-    let names: Vec<String> = engine
-        .tenants()
-        .await
-        .unwrap()
-        .iter()
-        .map(|tenant| tenant.name.to_string())
-        .collect();
-    assert_eq!(names, ["early", "local"]);
-    engine.close().await;
-    let new = TestDatabase::create(harness.database.backend());
-    open(&new.address()).await.unwrap().close().await;
-    for database in [&database, &new] {
-        database.sql("DELETE FROM tenants").unwrap();
-    }
-    let (migrated, created) = (dump(&database), dump(&new));
-    assert_eq!(migrated, created, "same schema as a new database");
-}
-
 async fn data_persists_after_the_last_engine_is_closed(harness: &Harness) {
     let database = TestDatabase::create(harness.database.backend());
     let address = database.address();
@@ -296,7 +253,6 @@ on_both_databases![
     concurrent_processes_create_the_schema_once,
     rejects_a_newer_schema_without_changes,
     rejects_an_older_schema_when_migrations_are_disabled,
-    migrates_an_older_schema_and_keeps_its_data,
     data_persists_after_the_last_engine_is_closed,
     rejects_an_address_that_is_not_a_database,
 ];

@@ -29,7 +29,8 @@ fn insert_unrelated(url: &str, chunks: u64) {
 /// The number of candidates that the index returns.
 fn index_candidates(url: &str, tenant: &str) -> u64 {
     let query = format!(
-        "SET onward.tenant = '{tenant}'; SELECT count(*) FROM onward_near('test', '100000000000', 1000)"
+        "SET onward.tenant = '{tenant}'; \
+         SELECT count(*) FROM onward_near('{tenant}', 'test', '100000000000', 1000)"
     );
     psql(url, &query).unwrap().trim().parse().unwrap()
 }

@@ -26,8 +26,8 @@ async fn finds_a_missing_audit_event(harness: &Harness) {
         harness.id_literal(plan.id)
     );
     harness.corrupt(&match harness.database.backend() {
-        Backend::Sqlite => format!("DROP TRIGGER events_go_with_their_plan; {delete}"),
-        Backend::Postgres => format!("SET session_replication_role = replica; {delete}"),
+        Backend::Sqlite => format!("DROP TRIGGER events_reject_delete; {delete}"),
+        Backend::Postgres => delete,
     });
     let checked = harness.engine.verify(&harness.me).await.unwrap();
     assert_eq!(

@@ -1,25 +1,27 @@
 //! PostgreSQL backend: a connection pool, with one transaction at a time per connection.
 //!
 //! A transaction costs one round trip per batch of queries and one for its commit; concurrent
-//! transitions share the commit (`group`). Every connection assumes a role that is subject to row
+//! transitions share the commit (`batcher`). Every connection assumes a role that is subject to row
 //! security, so a superuser login does not bypass it.
 //!
 //! Every wait has a limit. Any number of servers may share one database: they notify each other of
-//! changes (`notify`), and elect a leader (`lead`).
+//! changes (`listen`), and elect a leader (`leader`). The database may be distributed over several
+//! nodes by tenant (`distribute`).
 
 mod address;
-mod batch;
+mod batcher;
 mod connection;
-mod count;
+mod distribute;
 mod error;
-mod group;
-mod lead;
+mod leader;
+mod listen;
+mod merge;
+mod message;
 mod migrate;
 mod near_index;
-mod notify;
 mod pipeline;
 mod pool;
-mod shape;
+mod statistics;
 mod tls;
 mod value;
 
@@ -27,8 +29,8 @@ mod value;
 mod tests;
 
 pub(crate) use address::displayed;
-pub(crate) use connection::{Connection, Kind};
-use lead::Leadership;
+pub(crate) use connection::{Connection, Mode};
+use leader::Leadership;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,12 +42,13 @@ use tokio::sync::broadcast;
 
 use crate::backend::Leader;
 use crate::change::Changed;
+use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::lead::Lead;
 use crate::vector_index::{Indexed, Many, Pgvector};
 use address::Address;
-use group::Groups;
-use notify::Outbox;
+use batcher::Batchers;
+use listen::Outbox;
 use pool::{Connections, Object, Pool};
 
 /// Default maximum number of connections of a process.
@@ -58,9 +61,9 @@ struct Limits {
     /// Maximum wait for a free connection.
     wait: Duration,
     /// Maximum wait for a response. The server cancels a statement before that.
-    answer: Duration,
+    response: Duration,
     /// Maximum time that a transition is queued to be batched with others.
-    company: Duration,
+    max_wait: Duration,
 }
 
 impl Limits {
@@ -68,8 +71,8 @@ impl Limits {
         Self {
             connections: connections.unwrap_or(CONNECTIONS),
             wait: Duration::from_secs(5),
-            answer: Duration::from_secs(40),
-            company: Duration::from_millis(20),
+            response: Duration::from_secs(40),
+            max_wait: Duration::from_millis(20),
         }
     }
 }
@@ -86,7 +89,9 @@ struct Inner {
     watchers: broadcast::Sender<Changed>,
     /// Whether transitions of concurrent callers are batched.
     batching: bool,
-    groups: Groups,
+    batchers: Batchers,
+    /// Whether the tables are distributed over several nodes.
+    distributed: bool,
 }
 
 impl Drop for Inner {
@@ -117,44 +122,47 @@ impl Postgres {
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
         let address = Address::parse(url)?;
-        let standing = address.stand().await?;
+        let standing = address.open_standing().await?;
         let schemas = migrate::check_server(&standing.client, &address.shown).await?;
-        migrate::migrate(&standing.client, &address.shown, &schemas, migrates).await?;
-        let pool = pool(&address, &schemas, limits)?;
-        let outbox = notify::start(address.clone(), standing, watchers.clone()).await?;
+        migrate::migrate(&standing.client, &address, &schemas, migrates).await?;
+        let distributed = distribute::is_distributed(&standing.client).await?;
+        let pool = pool(&address, &schemas, limits, distributed)?;
+        let outbox = listen::start(address.clone(), standing, watchers.clone()).await?;
         Ok(Self(Arc::new(Inner {
             address,
             pool,
             limits,
             outbox,
             watchers,
-            batching,
-            groups: Groups::new(limits.connections, limits.company),
+            // A batch has padding rows, which a distributed database does not support.
+            batching: batching && !distributed,
+            batchers: Batchers::new(limits.connections, limits.max_wait),
+            distributed,
         })))
     }
 
     /// Schema version of the database, and the version that this program requires.
     pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
         let address = Address::parse(url)?;
-        let standing = address.stand().await?;
+        let standing = address.open_standing().await?;
         migrate::check_server(&standing.client, &address.shown).await?;
         Ok((migrate::version(&standing.client).await?, migrate::VERSION))
     }
 
     /// Starts a transaction. Nothing is sent before its first batch.
-    pub(crate) fn begin(&self, tenant: Arc<str>, kind: Kind) -> Connection {
-        Connection::new(self.clone(), tenant, kind)
+    pub(crate) fn begin(&self, tenant: Arc<str>, mode: Mode) -> Connection {
+        Connection::new(self.clone(), tenant, mode)
     }
 
     /// Takes a connection from the pool.
-    async fn take(&self) -> Result<Object, Error> {
+    async fn acquire(&self) -> Result<Object, Error> {
         let Inner {
             pool,
             address,
             limits,
             ..
         } = &*self.0;
-        let failed = |why| error::pooling(why, &address.shown, limits.connections);
+        let failed = |why| error::of_pool(why, &address.shown, limits.connections);
         pool.get().await.map_err(failed)
     }
 
@@ -169,27 +177,47 @@ impl Postgres {
 
     /// Waits until no other server is the leader, and becomes the leader.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
-        let leadership = Leadership::of(&self.0.address, lead).await?;
+        let leadership = Leadership::acquire(&self.0.address, lead).await?;
         Ok(Box::new(leadership))
     }
 
     /// Builds and drops sign-bit indexes.
     pub(crate) async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
-        near_index::tend(&self.0.address, many).await
+        // An index over the rows of one tenant would be created on all nodes.
+        if self.0.distributed {
+            return Ok(Indexed::default());
+        }
+        near_index::maintain(&self.0.address, many).await
+    }
+
+    /// Distributes the tables over the nodes of a Citus cluster; returns the number of tables that
+    /// were not distributed before.
+    pub(crate) async fn distribute(url: &str) -> Result<u64, Error> {
+        distribute::distribute(&Address::parse(url)?).await
+    }
+
+    /// The nodes and their tenants; `None` if the database is not distributed.
+    pub(crate) async fn distribution(&self) -> Result<Option<Distribution>, Error> {
+        distribute::inspect(&self.0.address).await
     }
 
     /// State of pgvector on the server.
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
-        near_index::look(&self.0.address).await
+        near_index::inspect(&self.0.address).await
     }
 }
 
-fn pool(address: &Address, schemas: &str, limits: Limits) -> Result<Pool, Error> {
+fn pool(
+    address: &Address,
+    schemas: &str,
+    limits: Limits,
+    distributed: bool,
+) -> Result<Pool, Error> {
     // The driver detects closed connections, and a connection is returned only between
     // transactions, so nothing has to be reset.
     let recycling_method = RecyclingMethod::Fast;
     let manager = Manager::from_connect(
-        address.for_transactions(schemas),
+        address.for_transactions(schemas, distributed),
         address.clone(),
         ManagerConfig { recycling_method },
     );

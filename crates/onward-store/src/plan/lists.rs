@@ -57,7 +57,7 @@ impl PlanLists<'_> {
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = place(behind);
         let ask = |status: &PlanStatus| {
-            Statement::new(Query::PlansIn, params![at, id, now, limit, status.as_str()])
+            Statement::new(Query::PlansIn, params![now, at, id, limit, status.as_str()])
         };
         let questions = statuses.iter().map(ask).collect();
         let rows = self.0.ask(questions).await?.into_iter().flatten();
@@ -85,9 +85,15 @@ impl PlanLists<'_> {
         let (at, id) = place(behind);
         let statuses: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
         let (statuses, asked) = (statuses.join(" "), self.beginnings(words));
-        let params = params![at, id, now, limit, statuses, asked];
-        let rows = self.0.rows(Query::PlansFound, params).await?;
-        rows.into_iter().map(listed).collect()
+        let params = params![at, id, limit, statuses, asked];
+        let found = self.0.rows(Query::PlansFound, params).await?;
+        let ask = |row: Row| {
+            let id = row.cells("plan_words").id("plan_id")?;
+            Ok(Statement::new(Query::PlanListed, params![now, id]))
+        };
+        let questions: Result<_, Error> = found.into_iter().map(ask).collect();
+        let rows = self.0.ask(questions?).await?.into_iter().flatten();
+        rows.map(listed).collect()
     }
 
     /// Number of plans that contain all these words, counted up to `most`.

@@ -74,9 +74,19 @@ GROUP BY tenant_id, session_id, coalesce(owner_host, ''), coalesce(owner_boot, '
 -- name: due_calls_put_off
 UPDATE due_calls SET at = $3 WHERE tenant_id = $1 AND session_id = $2 AND at <= $4;
 
--- name: due_calls_until
+-- name: due_calls_until (sqlite)
+-- Differs because there is no row security here.
 SELECT DISTINCT tenant_id, session_id FROM due_calls WHERE at <= $1 LIMIT $2;
 
--- name: due_calls_of_host
+-- name: due_calls_until (postgres)
+-- Differs because row security allows only a function to read the rows of all tenants.
+SELECT tenant_id, session_id FROM onward_due_calls_until($1, $2);
+
+-- name: due_calls_of_host (sqlite)
+-- Differs because there is no row security here.
 SELECT tenant_id, session_id, host, boot, process, started FROM due_calls WHERE host = $1
 ORDER BY tenant_id, session_id;
+
+-- name: due_calls_of_host (postgres)
+-- Differs because row security allows only a function to read the rows of all tenants.
+SELECT tenant_id, session_id, host, boot, process, started FROM onward_due_calls_of_host($1);

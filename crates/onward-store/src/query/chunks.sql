@@ -2,23 +2,44 @@
 
 -- name: chunk_insert (sqlite)
 -- Differs because the words are in a separate index here.
-INSERT INTO spelled_chunks (tenant_id, source_id, ordinal, starts_at, characters, title_words, words)
+INSERT INTO indexed_chunks (tenant_id, source_id, ordinal, starts_at, characters, title_words, words)
 VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: chunk_insert (postgres)
--- Differs because the words are a column here.
-INSERT INTO chunks (tenant_id, source_id, ordinal, starts_at, characters, words)
-VALUES ($1, $2, $3, $4, $5, setweight(to_tsvector('simple', CAST($6 AS text)), 'A')
-    || to_tsvector('simple', CAST($7 AS text)));
+-- Differs because the words are a column here, and because a trigger of SQLite inserts the sign.
+WITH chunk AS (
+    INSERT INTO chunks (tenant_id, source_id, ordinal, starts_at, characters, words)
+    VALUES ($1, $2, $3, $4, $5, setweight(to_tsvector('simple', CAST($6 AS text)), 'A')
+        || to_tsvector('simple', CAST($7 AS text))))
+INSERT INTO chunk_signs (tenant_id, source_id, ordinal) VALUES ($1, $2, $3);
 
--- name: chunks_delete_of_outputs
-DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
-    SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2);
+-- fragment: of_outputs
+tenant_id = $1 AND source_id IN (
+    SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2)
 
--- name: chunks_delete_of_versions
--- Only the last version of an output is indexed.
-DELETE FROM chunks WHERE tenant_id = $1 AND source_id IN (
-    SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2 AND title = $3);
+-- fragment: of_versions
+tenant_id = $1 AND source_id IN (
+    SELECT output_id FROM outputs WHERE tenant_id = $1 AND plan_id = $2 AND title = $3)
+
+-- name: chunks_delete_of_outputs (sqlite)
+-- Differs because a trigger of SQLite deletes signs and vectors.
+DELETE FROM chunks WHERE {of_outputs};
+
+-- name: chunks_delete_of_outputs (postgres)
+-- Differs because a table without triggers can be distributed.
+WITH chunk AS (DELETE FROM chunks WHERE {of_outputs}),
+sign AS (DELETE FROM chunk_signs WHERE {of_outputs})
+DELETE FROM vectors WHERE {of_outputs};
+
+-- name: chunks_delete_of_versions (sqlite)
+-- Differs for the same reason. Only the last version of an output is indexed.
+DELETE FROM chunks WHERE {of_versions};
+
+-- name: chunks_delete_of_versions (postgres)
+-- Differs for the same reason. Only the last version of an output is indexed.
+WITH chunk AS (DELETE FROM chunks WHERE {of_versions}),
+sign AS (DELETE FROM chunk_signs WHERE {of_versions})
+DELETE FROM vectors WHERE {of_versions};
 
 -- name: chunk_count
 SELECT CAST(count(*) AS bigint) AS chunks FROM chunks WHERE tenant_id = $1 AND source_id = $2;
@@ -33,7 +54,7 @@ SELECT count(*) AS chunks FROM (
 -- name: word_count (postgres)
 -- Differs because row security allows only a function to use the index. Number of chunks that
 -- contain a word, counted up to `$3`.
-SELECT onward_word_count($2, $3) AS chunks WHERE $1::text IS NOT NULL;
+SELECT onward_word_count($1, $2, $3) AS chunks;
 
 -- name: search (sqlite)
 -- Differs because the ranking functions differ. Of the `$3` best chunks, the best one of each
@@ -62,25 +83,10 @@ ORDER BY rank, created_at DESC, source_id LIMIT $8;
 
 -- name: search (postgres)
 -- Differs because the ranking functions differ, and because row security allows only a function to
--- use the index; its result is joined with tables under row security. Of the `$3` best chunks, the
--- best one of each matching artifact and output.
-WITH best AS MATERIALIZED (
-    SELECT DISTINCT ON (source_id) source_id, starts_at, characters, rank
-    FROM onward_search($2, $3) ORDER BY source_id, rank)
-SELECT best.source_id, 0::bigint AS is_output, best.starts_at, best.characters, found.title,
-    found.artifact_type, found.plan_id, found.source_url, best.rank, found.created_at
-FROM best JOIN artifacts AS found ON found.tenant_id = $1 AND found.artifact_id = best.source_id
-WHERE ($4::uuid IS NULL OR found.plan_id = $4) AND ($5::text IS NULL OR found.artifact_type = $5)
-    AND ($6::bigint IS NULL OR found.created_at >= $6)
-    AND ($7::bigint IS NULL OR found.created_at < $7)
-UNION ALL
-SELECT best.source_id, 1::bigint, best.starts_at, best.characters, found.title, NULL, found.plan_id,
-    NULL, best.rank, found.created_at
-FROM best JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = best.source_id
-WHERE ($4::uuid IS NULL OR found.plan_id = $4) AND $5::text IS NULL
-    AND ($6::bigint IS NULL OR found.created_at >= $6)
-    AND ($7::bigint IS NULL OR found.created_at < $7)
-ORDER BY rank, created_at DESC, source_id LIMIT $8;
+-- use the index. Of the `$3` best chunks, the best one of each matching artifact and output.
+SELECT source_id, is_output, starts_at, characters, title, artifact_type, plan_id, source_url, rank,
+    created_at
+FROM onward_search($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: artifact_piece
 SELECT artifact_id, substr(content, CAST(CAST($3 AS bigint) AS integer),

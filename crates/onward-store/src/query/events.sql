@@ -4,19 +4,9 @@
 seq, commit_seq, at, actor, session, name, step_id, details
 
 -- name: event_insert (sqlite)
--- Differs because each row is inserted separately here.
+-- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
 INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
-
--- name: event_insert (postgres)
--- Differs because there may be padding rows without a plan.
-INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
-SELECT $1, new.plan_id, new.seq, new.commit_seq, new.at, new.actor, new.session, new.name, new.step_id,
-    new.details
-FROM (VALUES (CAST($2 AS uuid), CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint), CAST($6 AS text),
-    CAST($7 AS text), CAST($8 AS text), CAST($9 AS uuid), CAST($10 AS text)))
-    AS new (plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
-WHERE new.plan_id IS NOT NULL;
 
 -- name: events_after
 SELECT {event} FROM events
@@ -54,5 +44,11 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 ORDER BY seq DESC LIMIT $4;
 SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 AND name = $5 ORDER BY seq DESC LIMIT $4;
 
--- name: events_delete
+-- name: events_delete (sqlite)
+-- Differs because a trigger of SQLite rejects the deletion while the plan exists.
 DELETE FROM events WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: events_delete (postgres)
+-- Differs because the role of a transaction may not delete events; the function may, if the plan
+-- does not exist.
+SELECT onward_delete_events($1, $2) AS deleted;

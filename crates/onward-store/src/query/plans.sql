@@ -15,48 +15,39 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
     AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2);
 
+-- fragment: stalled
+(SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
+    AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $2) AS stalled
+
 -- name: plans_in
--- Plans in one status, most recent change first; `$2` and `$3` are the end of the previous page.
+-- Plans in one status, most recent change first; `$3` and `$4` are the end of the previous page.
 -- The inner query selects the page, so that texts are read and stalls counted only for its plans.
-SELECT {head}, {sheet},
-    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
-        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
+SELECT {head}, {sheet}, {stalled}
 FROM (SELECT plan_id AS listed FROM plans
-    WHERE tenant_id = $1 AND status = $6 AND updated_about <= CAST($2 AS bigint) / 10000
-        AND (updated_at < $2 OR (updated_at = $2 AND plan_id < $3))
+    WHERE tenant_id = $1 AND status = $6 AND updated_about <= CAST($3 AS bigint) / 10000
+        AND (updated_at < $3 OR (updated_at = $3 AND plan_id < $4))
     ORDER BY updated_about DESC, updated_at DESC, plan_id DESC LIMIT $5) AS page
 JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY updated_at DESC, plan_id DESC;
 
 -- name: plans_found (sqlite)
 -- Differs because the words are in a separate index here. Plans that contain all words and are in
--- one of the statuses in `$6`, most recent change first.
-SELECT {head}, {sheet},
-    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
-        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
-FROM (SELECT found.plan_id AS listed FROM plan_word_index
+-- one of the statuses in `$5`, most recent change first.
+SELECT plans.plan_id AS plan_id FROM plan_word_index
     CROSS JOIN plan_words ON plan_words.words_no = plan_word_index.rowid
-    CROSS JOIN plans AS found ON found.tenant_id = $1 AND found.plan_id = plan_words.plan_id
-    WHERE plan_word_index MATCH $7 AND plan_words.tenant_id = $1
-        AND $6 LIKE '%' || found.status || '%'
-        AND (found.updated_at < $2 OR (found.updated_at = $2 AND found.plan_id < $3))
-    ORDER BY found.updated_at DESC, found.plan_id DESC LIMIT $5) AS page
-CROSS JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
-ORDER BY updated_at DESC, plan_id DESC;
+    CROSS JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = plan_words.plan_id
+WHERE plan_word_index MATCH $6 AND plan_words.tenant_id = $1
+    AND $5 LIKE '%' || plans.status || '%'
+    AND (plans.updated_at < $2 OR (plans.updated_at = $2 AND plans.plan_id < $3))
+ORDER BY plans.updated_at DESC, plans.plan_id DESC LIMIT $4;
 
 -- name: plans_found (postgres)
--- Differs because row security allows only a function to use the index; its result is joined with a
--- table under row security. Plans that contain all words and are in one of the statuses in `$6`.
-SELECT {head}, {sheet},
-    (SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
-        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $4) AS stalled
-FROM (SELECT found.plan_id AS listed FROM onward_plans_with($7, NULL) AS holding (listed)
-    JOIN plans AS found ON found.tenant_id = $1 AND found.plan_id = holding.listed
-    WHERE CAST($6 AS text) LIKE '%' || found.status || '%'
-        AND (found.updated_at < $2 OR (found.updated_at = $2 AND found.plan_id < $3))
-    ORDER BY found.updated_at DESC, found.plan_id DESC LIMIT $5) AS page
-JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
-ORDER BY updated_at DESC, plan_id DESC;
+-- Differs because row security allows only a function to use the index. Plans that contain all
+-- words and are in one of the statuses in `$5`, most recent change first.
+SELECT plan_id FROM onward_plans_found($1, $6, $5, $2, $3, $4) AS plan_id;
+
+-- name: plan_listed
+SELECT {head}, {sheet}, {stalled} FROM plans WHERE tenant_id = $1 AND plan_id = $3;
 
 -- name: plans_with_words (sqlite)
 -- Differs because the words are in a separate index here. Number of plans that contain all words,
@@ -69,11 +60,11 @@ SELECT count(*) AS plans FROM (
 -- name: plans_with_words (postgres)
 -- Differs because row security allows only a function to use the index. Number of plans that
 -- contain all words, counted up to `$3`.
-SELECT count(*) AS plans FROM onward_plans_with($2, $3) WHERE $1::text IS NOT NULL;
+SELECT onward_plan_word_count($1, $2, $3) AS plans;
 
 -- name: plan_words_insert (sqlite)
 -- Differs because the words are in a separate index here.
-INSERT INTO spelled_plans (tenant_id, plan_id, words) VALUES ($1, $2, $3);
+INSERT INTO indexed_plans (tenant_id, plan_id, words) VALUES ($1, $2, $3);
 
 -- name: plan_words_insert (postgres)
 -- Differs because the words are a column here.
@@ -118,36 +109,13 @@ UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_inp
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
 
 -- name: plan_move (sqlite)
--- Differs because each row is updated separately here. For a plan whose state or number of steps
--- changes.
+-- Differs because PostgreSQL merges it with other row changes (`row_change.rs`). For a plan
+-- whose state or number of steps changes.
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
     awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
     updated_about = $18 / 10000, steps = $11 + $12 + $13 + $14 + $15 + $16
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
-
--- name: plan_move (postgres)
--- Differs because several plans are several rows of one statement, and because it serves all
--- changes: a column that keeps its value costs almost nothing. `least` of one value has no effect,
--- but makes the planner expect one row and look it up by its key. For several rows it would scan
--- all rows of a tenant, if there were few when the statistics were collected.
-UPDATE plans SET status = new.status, review_step = new.review_step, review_id = new.review_id,
-    marked_at = new.marked_at, ended_at = new.ended_at, failure_kind = new.failure_kind,
-    failure_words = new.failure_words, last_session = new.last_session, pending = new.pending,
-    in_progress = new.in_progress, awaiting_input = new.awaiting_input, completed = new.completed,
-    skipped = new.skipped, failed = new.failed, seq = new.seq, updated_at = new.updated_at,
-    updated_about = new.updated_at / 10000,
-    steps = new.pending + new.in_progress + new.awaiting_input + new.completed + new.skipped
-        + new.failed
-FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS uuid), CAST($5 AS uuid), CAST($6 AS bigint),
-    CAST($7 AS bigint), CAST($8 AS text), CAST($9 AS text), CAST($10 AS text), CAST($11 AS bigint),
-    CAST($12 AS bigint), CAST($13 AS bigint), CAST($14 AS bigint), CAST($15 AS bigint),
-    CAST($16 AS bigint), CAST($17 AS bigint), CAST($18 AS bigint), CAST($19 AS bigint)))
-    AS new (plan_id, status, review_step, review_id, marked_at, ended_at, failure_kind, failure_words,
-    last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq, updated_at,
-    before)
-WHERE plans.tenant_id = $1 AND plans.plan_id = new.plan_id AND plans.seq = new.before
-    AND new.plan_id = least(new.plan_id);
 
 -- name: plan_touch (sqlite)
 -- Differs because PostgreSQL itself detects that an indexed column keeps its value.

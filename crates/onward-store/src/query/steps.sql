@@ -142,7 +142,7 @@ INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, in
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1, 0, '[]', $11, $12);
 
 -- name: step_update (sqlite)
--- Differs because each row is updated separately here.
+-- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
     last_progress_at = $8, stall_marked_at = $9, undelivered = $10, review = $11, ended_at = $12,
     result_summary = $13, result_confidence = $14, result = $15, result_report = $16,
@@ -150,55 +150,14 @@ UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6
     failure_words = $21, superseded = $22, updated_at = $23, stalls_at = $24, ended_commit = coalesce(ended_commit, $25)
 WHERE tenant_id = $1 AND step_id = $2;
 
--- name: step_update (postgres)
--- Differs because here each statement that changes a table opens all its indexes again: several
--- steps are several rows of one statement, found by key as in `plan_move`.
-UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
-    claim_session = new.claim_session, started_at = new.started_at,
-    last_progress_at = new.last_progress_at, stall_marked_at = new.stall_marked_at,
-    undelivered = new.undelivered, review = new.review, ended_at = new.ended_at,
-    result_summary = new.result_summary, result_confidence = new.result_confidence,
-    result = new.result, result_report = new.result_report, result_notes = new.result_notes,
-    skipped_by_branch = new.skipped_by_branch, skipped_by_review = new.skipped_by_review,
-    failure_kind = new.failure_kind, failure_words = new.failure_words, superseded = new.superseded,
-    updated_at = new.updated_at, stalls_at = new.stalls_at,
-    ended_commit = coalesce(steps.ended_commit, new.ended_commit)
-FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS text), CAST($6 AS text),
-    CAST($7 AS bigint), CAST($8 AS bigint), CAST($9 AS bigint), CAST($10 AS bigint),
-    CAST($11 AS text), CAST($12 AS bigint), CAST($13 AS text), CAST($14 AS double precision),
-    CAST($15 AS text), CAST($16 AS text), CAST($17 AS text), CAST($18 AS uuid), CAST($19 AS uuid),
-    CAST($20 AS text), CAST($21 AS text), CAST($22 AS text), CAST($23 AS bigint),
-    CAST($24 AS bigint), CAST($25 AS bigint))) AS new (step_id,
-    status, attempt, claim_token, claim_session, started_at, last_progress_at, stall_marked_at,
-    undelivered, review, ended_at, result_summary, result_confidence, result, result_report,
-    result_notes, skipped_by_branch, skipped_by_review, failure_kind, failure_words, superseded,
-    updated_at, stalls_at, ended_commit)
-WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = least(new.step_id);
-
 -- name: step_advance (sqlite)
--- Differs as `step_update` does. For a step that was only claimed or completed, as in most
+-- Differs for the same reason. For a step that was only claimed or completed, as in most
 -- transitions: each column has a cost. The commit in which a step ended is kept, even if its
 -- instructions are rewritten later.
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
     ended_at = $8, result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
     result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = coalesce(ended_commit, $16)
 WHERE tenant_id = $1 AND step_id = $2;
-
--- name: step_advance (postgres)
--- Differs as `step_update` does.
-UPDATE steps SET status = new.status, attempt = new.attempt, claim_token = new.claim_token,
-    claim_session = new.claim_session, started_at = new.started_at, ended_at = new.ended_at,
-    result_summary = new.result_summary, result_confidence = new.result_confidence,
-    result = new.result, result_report = new.result_report, result_notes = new.result_notes,
-    updated_at = new.updated_at, stalls_at = new.stalls_at,
-    ended_commit = coalesce(steps.ended_commit, new.ended_commit)
-FROM (VALUES (CAST($2 AS uuid), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS text), CAST($6 AS text),
-    CAST($7 AS bigint), CAST($8 AS bigint), CAST($9 AS text), CAST($10 AS double precision),
-    CAST($11 AS text), CAST($12 AS text), CAST($13 AS text), CAST($14 AS bigint),
-    CAST($15 AS bigint), CAST($16 AS bigint))) AS new (step_id, status, attempt, claim_token,
-    claim_session, started_at, ended_at, result_summary, result_confidence, result, result_report,
-    result_notes, updated_at, stalls_at, ended_commit)
-WHERE steps.tenant_id = $1 AND steps.step_id = new.step_id AND new.step_id = least(new.step_id);
 
 -- name: step_instructions
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;

@@ -3,9 +3,13 @@
 -- fragment: token
 token_id, prefix, name, role, created_at, expires_at, last_used_at, revoked_at
 
--- name: token_of_hash
--- Outside row security: the hash is how the tenant is found.
+-- name: token_of_hash (sqlite)
+-- Differs because there is no row security here. The hash is how the tenant is found.
 SELECT hash, tenant_id, token_id FROM token_hashes WHERE hash = $1;
+
+-- name: token_of_hash (postgres)
+-- Differs because row security allows only a function to read the rows of all tenants.
+SELECT hash, tenant_id, token_id FROM onward_token_of_hash($1);
 
 -- name: token_hash_insert
 INSERT INTO token_hashes (hash, tenant_id, token_id) VALUES ($2, $1, $3);

@@ -43,10 +43,7 @@ FROM near JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.so
 -- name: near_by_index (postgres)
 -- Differs because only a server can have a sign-bit index. The same for all chunks of a tenant, by
 -- that index; no rows if there is none.
-SELECT near.source_id, near.ordinal, vectors.vector
-FROM onward_near($2, $3, $4) AS near
-    JOIN vectors ON vectors.tenant_id = $1 AND vectors.source_id = near.source_id
-        AND vectors.ordinal = near.ordinal;
+SELECT source_id, ordinal, vector FROM onward_near($1, $2, $3, $4);
 
 -- name: many_signs (postgres)
 -- Differs because only a server can have a sign-bit index. Length of the signs of a model for the
@@ -138,8 +135,15 @@ DELETE FROM vectors WHERE tenant_id = $1 AND NOT EXISTS (
     SELECT 1 FROM chunks WHERE chunks.tenant_id = $1
         AND chunks.source_id = vectors.source_id AND chunks.ordinal = vectors.ordinal);
 
--- name: chunks_delete_of_source
+-- name: chunks_delete_of_source (sqlite)
+-- Differs because a trigger of SQLite deletes signs and vectors.
 DELETE FROM chunks WHERE tenant_id = $1 AND source_id = $2;
+
+-- name: chunks_delete_of_source (postgres)
+-- Differs because a table without triggers can be distributed.
+WITH chunk AS (DELETE FROM chunks WHERE tenant_id = $1 AND source_id = $2),
+sign AS (DELETE FROM chunk_signs WHERE tenant_id = $1 AND source_id = $2)
+DELETE FROM vectors WHERE tenant_id = $1 AND source_id = $2;
 
 -- name: sources_page
 -- Everything that is indexed: artifacts, and the last version of each output.

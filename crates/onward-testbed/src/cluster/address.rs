@@ -35,6 +35,24 @@ impl Address {
         })
     }
 
+    /// The address of another server (`host:port`) with the same user and options.
+    pub(crate) fn at(&self, server: &str) -> Self {
+        let (scheme, authority) = self.prefix.split_once("://").unwrap_or_default();
+        let user = authority
+            .rsplit_once('@')
+            .map(|(user, _)| format!("{user}@"));
+        Self {
+            prefix: format!("{scheme}://{}{server}", user.unwrap_or_default()),
+            options: self.options.clone(),
+        }
+    }
+
+    /// The host and the port.
+    pub(crate) fn host_and_port(&self) -> (&str, &str) {
+        let server = self.prefix.rsplit(['@', '/']).next().unwrap_or_default();
+        server.rsplit_once(':').unwrap_or((server, "5432"))
+    }
+
     pub(crate) fn database_url(&self, database: &str) -> String {
         format!("{}/{database}{}", self.prefix, self.options)
     }
@@ -56,6 +74,14 @@ fn replaces_only_the_database_name() {
         Address::parse("postgres://postgres@127.0.0.1:5432/postgres"),
         Some(Address::local(5432))
     );
+}
+
+#[test]
+fn keeps_user_and_options_for_another_server() {
+    let address = Address::parse("postgres://a:b@h:1/old?c=d").expect("valid URL");
+    let other = address.at("i:2");
+    assert_eq!(other.database_url("new"), "postgres://a:b@i:2/new?c=d");
+    assert_eq!(other.host_and_port(), ("i", "2"));
 }
 
 #[test]

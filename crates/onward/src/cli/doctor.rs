@@ -5,6 +5,7 @@
 
 mod clock;
 mod hooks;
+mod nodes;
 mod vector_search;
 
 use std::path::PathBuf;
@@ -156,6 +157,7 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     let checked = async {
         let newest = check_plans(&engine, checks).await?;
         checks.push(clock::check(&engine, newest));
+        checks.extend(nodes::check(&engine).await?);
         checks.extend(vector_search::check(&engine).await?);
         check_notifications(cx, &engine, checks).await
     };

@@ -24,12 +24,17 @@ use crate::error::Error;
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 /// Options for transactions. The server cancels long lock waits, long statements and idle
-/// transactions. JIT compilation costs more than any of these queries takes. A statement is planned
-/// once per connection, independently of its parameters and without sequential scans: a plan made
-/// for a small table would still be used when the table is large.
+/// transactions. JIT compilation costs more than any of these queries takes.
 const LIMITS: &str = "-c lock_timeout=10s -c statement_timeout=30s \
-    -c idle_in_transaction_session_timeout=60s -c jit=off \
-    -c plan_cache_mode=force_generic_plan -c enable_seqscan=off";
+    -c idle_in_transaction_session_timeout=60s -c jit=off";
+
+/// A statement is planned once per connection, independently of its parameters and without
+/// sequential scans: a plan made for a small table would still be used when the table is large.
+const GENERIC_PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off";
+
+/// Citus selects the node by the value of the tenant, which a generic plan does not contain. It
+/// forwards `SET LOCAL` to the nodes of a transaction.
+const ON_CITUS: &str = "-c plan_cache_mode=force_custom_plan -c citus.propagate_set_commands=local";
 
 /// The role that is subject to row security, whatever the login is.
 const ROLE: &str = "onward_tenant";
@@ -52,7 +57,7 @@ pub(super) struct Address {
 pub(super) struct Standing {
     pub(super) client: Client,
     /// Notifications; ends with the connection.
-    pub(super) heard: mpsc::UnboundedReceiver<Notification>,
+    pub(super) notifications: mpsc::UnboundedReceiver<Notification>,
 }
 
 impl Address {
@@ -98,9 +103,10 @@ impl Address {
 
     /// Configuration of connections for transactions. `schemas` is the search path of the login:
     /// `"$user"` in it would be another schema for the role of a transaction.
-    pub(super) fn for_transactions(&self, schemas: &str) -> Config {
+    pub(super) fn for_transactions(&self, schemas: &str, distributed: bool) -> Config {
         let schemas = schemas.replace('\\', "\\\\").replace(' ', "\\ ");
-        let mut config = self.config_with(LIMITS);
+        let planning = if distributed { ON_CITUS } else { GENERIC_PLANS };
+        let mut config = self.config_with(&format!("{LIMITS} {planning}"));
         let options = config.get_options().unwrap_or_default();
         let options = format!("{options} -c role={ROLE} -c search_path={schemas}");
         config.options(options);
@@ -108,8 +114,8 @@ impl Address {
     }
 
     /// Opens a standing connection.
-    pub(super) async fn stand(&self) -> Result<Standing, Error> {
-        let (sender, heard) = mpsc::unbounded_channel();
+    pub(super) async fn open_standing(&self) -> Result<Standing, Error> {
+        let (sender, notifications) = mpsc::unbounded_channel();
         let config = self.config_with(PATIENCE);
         let connecting = async {
             match &self.tls {
@@ -118,8 +124,11 @@ impl Address {
             }
         };
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok((client, _))) => Ok(Standing { client, heard }),
-            Ok(Err(why)) => Err(error::connecting(&why, &self.shown)),
+            Ok(Ok((client, _))) => Ok(Standing {
+                client,
+                notifications,
+            }),
+            Ok(Err(why)) => Err(error::of_connection(&why, &self.shown)),
             Err(_) => Err(error::unreachable(&self.shown)),
         }
     }
@@ -159,7 +168,7 @@ impl Connect for Address {
 async fn open<T>(
     config: &Config,
     tls: T,
-    heard: Option<mpsc::UnboundedSender<Notification>>,
+    notifications: Option<mpsc::UnboundedSender<Notification>>,
 ) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
@@ -172,9 +181,11 @@ where
         while let Some(Ok(message)) =
             std::future::poll_fn(|context| connection.poll_message(context)).await
         {
-            if let (AsyncMessage::Notification(notification), Some(heard)) = (message, &heard) {
+            if let (AsyncMessage::Notification(notification), Some(notifications)) =
+                (message, &notifications)
+            {
                 // The receiver may have been dropped.
-                drop(heard.send(notification));
+                drop(notifications.send(notification));
             }
         }
     });
@@ -306,7 +317,7 @@ mod tests {
     #[test]
     fn options_of_the_address_take_precedence() {
         let address = Address::parse("postgres://db/onward?sslmode=disable&options=-c%20jit%3Don");
-        let config = address.unwrap().for_transactions("\"a b\",\"c\\d\"");
+        let config = address.unwrap().for_transactions("\"a b\",\"c\\d\"", false);
         let options = config.get_options().unwrap();
         assert!(
             options.ends_with(r#"-c enable_seqscan=off -c jit=on -c role=onward_tenant -c search_path="a\ b","c\\d""#),

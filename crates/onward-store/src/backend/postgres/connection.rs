@@ -4,7 +4,8 @@
 //!
 //! `BEGIN` is sent with the first batch and `COMMIT` with the last. After an error, every further
 //! call returns that error. A transition reads in autocommit mode and writes one statement; it
-//! begins a transaction only for more.
+//! begins a transaction only for more. In a distributed database everything is sent in a
+//! transaction, because only that sets the tenant on the other nodes.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -12,12 +13,11 @@ use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
-use tokio_postgres::Row as Answer;
 
-use super::batch::Batch;
+use super::message::Messages;
 use super::pipeline::{Broken, Sent, in_order};
 use super::pool::{Object, Settings};
-use super::{Postgres, error, group};
+use super::{Postgres, batcher, error};
 use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
 use crate::error::Error;
 use crate::statement::Statement;
@@ -29,29 +29,29 @@ pub(crate) struct Connection {
     /// Present once something was sent.
     client: Option<Object>,
     tenant: Arc<str>,
-    kind: Kind,
+    mode: Mode,
     state: State,
     /// Number of queries sent in autocommit mode, each of which saw its own snapshot.
-    loose: usize,
+    autocommit_reads: usize,
 }
 
 /// Mode of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Mode {
     /// Reads from a single snapshot.
-    Reading,
+    Read,
     /// Locks a plan before reading it.
-    Locking,
-    /// Optimistic: locks nothing. The version check at commit detects concurrent changes.
-    Advancing,
+    Lock,
+    /// Locks nothing. The version check at commit detects concurrent changes.
+    Optimistic,
     /// A batch of optimistic transitions. Waits at most 20 ms for a locked row.
-    Together,
+    Batch,
 }
 
 /// State of a connection.
 enum State {
     /// Outside a transaction.
-    Between,
+    Idle,
     /// Not all responses have arrived; the caller may have been dropped.
     Waiting,
     /// In a transaction.
@@ -66,14 +66,14 @@ enum State {
 
 impl Connection {
     /// A connection on which nothing was sent.
-    pub(super) fn new(postgres: Postgres, tenant: Arc<str>, kind: Kind) -> Self {
+    pub(super) fn new(postgres: Postgres, tenant: Arc<str>, mode: Mode) -> Self {
         Self {
             postgres,
             client: None,
             tenant,
-            kind,
-            state: State::Between,
-            loose: 0,
+            mode,
+            state: State::Idle,
+            autocommit_reads: 0,
         }
     }
 
@@ -87,10 +87,10 @@ impl Connection {
 
     /// Whether its writes can be batched: all of them can still be sent as one message, on any
     /// connection.
-    pub(super) fn holds_nothing(&self) -> bool {
+    pub(super) fn can_be_batched(&self) -> bool {
         self.postgres.0.batching
-            && self.kind == Kind::Advancing
-            && matches!(self.state, State::Between)
+            && self.mode == Mode::Optimistic
+            && matches!(self.state, State::Idle)
     }
 
     /// Whether the connection was lost, so that the last message may have been executed.
@@ -99,21 +99,21 @@ impl Connection {
     }
 
     /// Whether the pool provided a connection.
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn has_client(&self) -> bool {
         self.client.is_some()
     }
 
     /// Returns the connection to the pool, unless it is in use.
-    pub(super) fn rest(&mut self) {
-        if let State::Between = self.state {
+    pub(super) fn release(&mut self) {
+        if let State::Idle = self.state {
             self.client = None;
         }
     }
 
     /// Takes a connection from the pool, if there is none yet. The wait is limited.
-    pub(super) async fn take(&mut self) -> Result<(), Error> {
+    pub(super) async fn acquire(&mut self) -> Result<(), Error> {
         if self.client.is_none() {
-            match self.postgres.take().await {
+            match self.postgres.acquire().await {
                 Ok(client) => self.client = Some(client),
                 Err(why) => {
                     self.state = State::Ended(why.clone());
@@ -125,8 +125,8 @@ impl Connection {
     }
 
     /// Maximum wait for a response.
-    fn patience(&self) -> Duration {
-        self.postgres.0.limits.answer
+    fn response_timeout(&self) -> Duration {
+        self.postgres.0.limits.response
     }
 
     /// Runs the statements in one round trip. A statement without rows returns an empty list.
@@ -135,45 +135,42 @@ impl Connection {
         batch: &[Statement],
         changes: bool,
     ) -> Result<Vec<Vec<Row>>, Error> {
-        let between = self.begins()?;
+        let idle = self.must_begin()?;
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        self.take().await?;
+        self.acquire().await?;
         let batch: Vec<&Statement> = batch.iter().collect();
-        let loose = between && !changes && self.kind == Kind::Advancing;
-        let frame = Frame {
-            begins: between && !loose,
-            commits: false,
+        let autocommit = idle && !changes && self.mode == Mode::Optimistic;
+        let frame = match (autocommit, idle) {
+            (true, _) => Frame::Autocommit,
+            (false, true) => Frame::Begin,
+            (false, false) => Frame::Continue,
         };
         self.state = State::Waiting;
-        let patience = self.patience();
-        let limited = timeout(patience, self.exchange(&batch, frame)).await;
-        match limited.unwrap_or_else(|_| Err(State::Lost(error::silent(patience)))) {
-            Ok(rows) if loose => {
-                self.loose += batch.len();
-                self.state = State::Between;
+        let limit = self.response_timeout();
+        let limited = timeout(limit, self.round_trip(&batch, frame)).await;
+        match limited.unwrap_or_else(|_| Err(State::Lost(error::timed_out(limit)))) {
+            Ok(rows) if autocommit => {
+                self.autocommit_reads += batch.len();
+                self.state = State::Idle;
                 Ok(rows)
             }
             Ok(rows) => {
                 self.state = State::Open;
                 Ok(rows)
             }
-            Err(State::Failed(why)) if loose => {
-                self.state = State::Ended(why.clone());
-                Err(why)
-            }
             Err(state) => {
                 self.state = state;
-                self.begins().map(|_| Vec::new())
+                self.must_begin().map(|_| Vec::new())
             }
         }
     }
 
     /// Whether the next batch must begin the transaction. Fails if the transaction cannot continue.
-    fn begins(&self) -> Result<bool, Error> {
+    fn must_begin(&self) -> Result<bool, Error> {
         match &self.state {
-            State::Between => Ok(true),
+            State::Idle => Ok(true),
             State::Open => Ok(false),
             State::Failed(why) | State::Ended(why) | State::Lost(why) => Err(why.clone()),
             State::Waiting => Err(Error::unavailable(
@@ -185,93 +182,98 @@ impl Connection {
 
     /// Runs the remaining statements and commits, in one round trip.
     pub(super) async fn send_and_commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
-        let begins = self.begins()?;
+        let begins = self.must_begin()?;
         if begins && batch.is_empty() {
             return Ok(());
         }
-        self.take().await?;
-        let frame = Frame {
-            begins,
-            commits: true,
-        };
+        self.acquire().await?;
+        let frame = if begins { Frame::Whole } else { Frame::Commit };
         self.state = State::Waiting;
-        let patience = self.patience();
-        let limited = timeout(patience, self.exchange(batch, frame)).await;
+        let limit = self.response_timeout();
+        let limited = timeout(limit, self.round_trip(batch, frame)).await;
         let timed_out = |_| {
-            let why = format!("no response within {patience:?}");
-            Err(State::Lost(error::unanswered(&why)))
+            let why = format!("no response within {limit:?}");
+            Err(State::Lost(error::outcome_unknown(&why)))
         };
         match limited.unwrap_or_else(timed_out) {
             Ok(_) => {
-                self.state = State::Between;
+                self.state = State::Idle;
                 Ok(())
             }
             Err(state) => {
                 self.state = state;
-                self.begins().map(|_| ())
+                self.must_begin().map(|_| ())
             }
         }
     }
 
     /// Runs one query and returns its rows.
     async fn rows(&mut self, query: &Statement) -> Result<Vec<Row>, Error> {
-        let mut answers = self.run_batch(std::slice::from_ref(query), false).await?;
-        Ok(answers.pop().unwrap_or_default())
+        let mut responses = self.run_batch(std::slice::from_ref(query), false).await?;
+        Ok(responses.pop().unwrap_or_default())
     }
 
     /// One round trip, or two if a statement must be prepared. On failure, returns the new state of
     /// the connection.
-    async fn exchange(
+    async fn round_trip(
         &mut self,
         statements: &[&Statement],
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
-        let Some(held) = &mut self.client else {
+        let Some(pooled) = &mut self.client else {
             return Err(State::Lost(Error::Refused(
                 "the connection is closed".to_owned(),
             )));
         };
+        let distributed = self.postgres.0.distributed;
         // Unknown unless everything sent here succeeds; then all settings are sent again.
-        let was = held.settings.take();
+        let was = pooled.settings.take();
         let settings = Settings {
             tenant: Arc::clone(&self.tenant),
-            waits: self.kind != Kind::Together,
+            waits_for_locks: self.mode != Mode::Batch,
         };
-        let setting = settings.text(was.as_ref());
-        let client = &held.client;
-        let batch = Batch::prepare(client, statements)
-            .await
-            .map_err(State::Failed)?;
+        let client = &pooled.client;
+        let prepared = Messages::prepare(client, statements, distributed).await;
+        let messages = prepared.map_err(|why| frame.failed(why))?;
         // A single statement is its own transaction.
-        let loose = matches!(self.kind, Kind::Advancing | Kind::Together);
-        let alone = loose && batch.len() == 1;
-        let Frame { begins, commits } = frame;
-        let framed = !(begins && commits && alone);
-        let mut messages: Vec<Sent<'_, _>> = Vec::with_capacity(statements.len() + 3);
-        if !setting.is_empty() {
-            messages.push(control(client, &setting));
+        let optimistic = matches!(self.mode, Mode::Optimistic | Mode::Batch);
+        let is_single = frame == Frame::Whole && optimistic && messages.len() == 1;
+        let is_bare = is_single || frame == Frame::Autocommit;
+        let framed = distributed || !is_bare;
+        let begin = (frame.begins() && framed).then(|| self.mode.begin_sql());
+        let before = match (distributed, begin) {
+            (true, Some(begin)) => settings.transaction_sql(begin),
+            (true, None) => String::new(),
+            (false, _) => settings.session_sql(was.as_ref()),
+        };
+        let mut sent: Vec<Sent<'_, _>> = Vec::with_capacity(messages.len() + 3);
+        if !before.is_empty() {
+            sent.push(control(client, &before));
         }
-        if begins && framed {
-            messages.push(control(client, self.kind.beginning()));
+        if let (false, Some(begin)) = (distributed, begin) {
+            sent.push(control(client, begin));
         }
-        let ahead = messages.len();
-        messages.extend(batch.messages(client));
-        if commits && framed {
-            messages.push(control(client, "COMMIT"));
+        let ahead = sent.len();
+        sent.extend(messages.send(client));
+        if frame.commits() && framed {
+            sent.push(control(client, "COMMIT"));
         }
-        match in_order(messages).await {
-            Ok(answers) => {
-                let read = match commits {
-                    true => Ok(Vec::new()),
-                    false => batch.read(answers.into_iter().skip(ahead)),
+        match in_order(sent).await {
+            Ok(responses) => {
+                let rows = match frame {
+                    Frame::Commit | Frame::Whole => Ok(Vec::new()),
+                    Frame::Autocommit | Frame::Begin | Frame::Continue => {
+                        messages.decode(responses.into_iter().skip(ahead))
+                    }
                 };
-                held.settings = Some(settings);
-                read.map_err(State::Failed)
+                pooled.settings = Some(settings);
+                rows.map_err(|why| frame.failed(why))
             }
             Err(broken) => {
+                let is_commit = is_single && !framed;
                 let about = broken.place.checked_sub(ahead);
-                let about = about.map(|place| batch.statement(place).filter(|_| framed));
-                Err(stands(&broken, about, commits))
+                let about = about.map(|place| messages.statement(place).filter(|_| !is_commit));
+                Err(state_after(&broken, about, frame, framed))
             }
         }
     }
@@ -280,16 +282,16 @@ impl Connection {
     /// queued after the rollback.
     pub(super) fn roll_back(&mut self) {
         match self.state {
-            State::Between | State::Ended(_) | State::Waiting | State::Lost(_) => {}
+            State::Idle | State::Ended(_) | State::Waiting | State::Lost(_) => {}
             State::Open | State::Failed(_) => {
-                let Some(held) = &self.client else { return };
-                let mut sending = control(&held.client, "ROLLBACK");
+                let Some(pooled) = &self.client else { return };
+                let mut sending = control(&pooled.client, "ROLLBACK");
                 let sent = sending
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()));
                 if sent.is_pending() {
                     drop(sending);
-                    self.state = State::Between;
+                    self.state = State::Idle;
                 }
             }
         }
@@ -303,8 +305,8 @@ impl Exec for Connection {
 
     fn commit(&mut self, batch: Vec<Statement>) -> Response<'_, ()> {
         Box::pin(async {
-            let batch = match group::joins(&batch) {
-                Some(plan) if self.holds_nothing() => group::commit(self, plan, batch).await?,
+            let batch = match batcher::batch_key(&batch) {
+                Some(key) if self.can_be_batched() => batcher::commit(self, key, batch).await?,
                 Some(_) | None => Some(batch),
             };
             let Some(batch) = batch else { return Ok(()) };
@@ -333,11 +335,11 @@ impl Exec for Connection {
     }
 
     fn isolation(&self) -> Isolation {
-        match self.kind {
-            Kind::Reading => Isolation::Serial,
-            Kind::Locking => Isolation::Locking,
-            Kind::Advancing | Kind::Together => Isolation::Optimistic {
-                snapshots: self.loose,
+        match self.mode {
+            Mode::Read => Isolation::Serial,
+            Mode::Lock => Isolation::Locking,
+            Mode::Optimistic | Mode::Batch => Isolation::Optimistic {
+                snapshots: self.autocommit_reads,
             },
         }
     }
@@ -345,7 +347,7 @@ impl Exec for Connection {
     fn failure(&self) -> Option<&Error> {
         match &self.state {
             State::Failed(why) | State::Ended(why) | State::Lost(why) => Some(why),
-            State::Between | State::Waiting | State::Open => None,
+            State::Idle | State::Waiting | State::Open => None,
         }
     }
 
@@ -373,20 +375,44 @@ fn candidate(row: Row) -> Result<Candidate, Error> {
     Ok((chunk, cells.bytes("vector")?))
 }
 
-/// Whether a round trip begins or commits a transaction.
-#[derive(Debug, Clone, Copy)]
-struct Frame {
-    begins: bool,
-    commits: bool,
+/// The part of a transaction that a round trip contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    /// Reads outside a transaction.
+    Autocommit,
+    /// The first statements.
+    Begin,
+    /// Neither the first nor the last statements.
+    Continue,
+    /// The last statements.
+    Commit,
+    /// All of it.
+    Whole,
 }
 
-impl Kind {
-    fn beginning(self) -> &'static str {
+impl Frame {
+    fn begins(self) -> bool {
+        matches!(self, Frame::Autocommit | Frame::Begin | Frame::Whole)
+    }
+
+    fn commits(self) -> bool {
+        matches!(self, Frame::Autocommit | Frame::Commit | Frame::Whole)
+    }
+
+    /// State of a connection after an error that the server did not report.
+    fn failed(self, why: Error) -> State {
         match self {
-            Kind::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Kind::Locking | Kind::Advancing | Kind::Together => {
-                "BEGIN ISOLATION LEVEL READ COMMITTED"
-            }
+            Frame::Autocommit => State::Ended(why),
+            Frame::Begin | Frame::Continue | Frame::Commit | Frame::Whole => State::Failed(why),
+        }
+    }
+}
+
+impl Mode {
+    fn begin_sql(self) -> &'static str {
+        match self {
+            Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Mode::Lock | Mode::Optimistic | Mode::Batch => "BEGIN ISOLATION LEVEL READ COMMITTED",
         }
     }
 }
@@ -394,7 +420,7 @@ impl Kind {
 impl Drop for Connection {
     fn drop(&mut self) {
         match self.state {
-            State::Between | State::Ended(_) => {}
+            State::Idle | State::Ended(_) => {}
             // The caller was dropped. The server rolls back when the connection closes.
             State::Waiting | State::Open | State::Failed(_) | State::Lost(_) => {
                 drop(self.client.take().map(Object::take));
@@ -404,25 +430,34 @@ impl Drop for Connection {
 }
 
 /// A message without parameters or rows.
-fn control<'s>(client: &'s ClientWrapper, text: &'s str) -> Sent<'s, Vec<Answer>> {
+fn control<'s>(client: &'s ClientWrapper, text: &'s str) -> Sent<'s, Vec<tokio_postgres::Row>> {
     Box::pin(async move { client.batch_execute(text).await.map(|()| Vec::new()) })
 }
 
 /// State of a connection after a pipeline failed: at the beginning of the transaction, at a
 /// statement, or at its end.
-fn stands(broken: &Broken, about: Option<Option<&Statement>>, commits: bool) -> State {
+fn state_after(
+    broken: &Broken,
+    about: Option<Option<&Statement>>,
+    frame: Frame,
+    framed: bool,
+) -> State {
     let Broken { why, all_sent, .. } = broken;
-    let committing = commits && *all_sent;
+    let ends = frame.commits() && *all_sent;
+    let writes = frame != Frame::Autocommit;
     let error = match about {
         // The commit was sent, and the connection failed before its response.
-        _ if committing && why.as_db_error().is_none() => error::unanswered(&error::in_full(why)),
-        None => error::doing(why, "BEGIN"),
-        Some(Some(statement)) => error::doing(why, statement.query.name()),
-        Some(None) => error::committing(why),
+        _ if ends && writes && why.as_db_error().is_none() => {
+            error::outcome_unknown(&error::in_full(why))
+        }
+        None => error::of_statement(why, "BEGIN"),
+        Some(Some(statement)) => error::of_statement(why, statement.query.name()),
+        Some(None) if writes => error::of_commit(why),
+        Some(None) => error::of_statement(why, "COMMIT"),
     };
     if error::ends_connection(why) {
         State::Lost(error)
-    } else if committing {
+    } else if ends || !(writes || framed) {
         // A commit after a failed statement is a rollback.
         State::Ended(error)
     } else {

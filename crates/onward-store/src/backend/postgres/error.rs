@@ -12,17 +12,19 @@ use tokio_postgres::error::{DbError, Severity};
 use super::pool::PoolError;
 use crate::error::{Corrupt, Error, OUTCOME_UNKNOWN};
 
-/// SQLSTATE raised by `onward_miscounted`, a function of the schema.
-const MISCOUNTED: &str = "ONW01";
+/// SQLSTATE raised by `onward_wrong_count`, a function of the schema.
+const WRONG_COUNT: &str = "ONW01";
+/// SQLSTATE raised by `onward_outdated`, a function of the schema: a version check failed.
+const OUTDATED: &str = "ONW02";
 
 const AGAIN: &str = "retry the call; nothing acknowledged is lost";
 const UP: &str =
     "check that the PostgreSQL server is running, and that its host and port are correct";
 
 /// Error of a statement.
-pub(super) fn doing(why: &Driver, what: &str) -> Error {
+pub(super) fn of_statement(why: &Driver, what: &str) -> Error {
     match why.as_db_error() {
-        Some(db_error) => told(db_error, what),
+        Some(db_error) => reported(db_error, what),
         None if is_broken(why) => Error::unavailable(
             in_full(why),
             "check that the PostgreSQL server is running and reachable, then retry the call",
@@ -32,7 +34,7 @@ pub(super) fn doing(why: &Driver, what: &str) -> Error {
 }
 
 /// Error of a commit that was sent. If its response was lost, the commit may have succeeded.
-pub(super) fn committing(why: &Driver) -> Error {
+pub(super) fn of_commit(why: &Driver) -> Error {
     let lost = match why.as_db_error() {
         // A server that shuts down may have committed without sending the response.
         Some(db_error) => matches!(
@@ -42,14 +44,14 @@ pub(super) fn committing(why: &Driver) -> Error {
         None => true,
     };
     if lost {
-        unanswered(&in_full(why))
+        outcome_unknown(&in_full(why))
     } else {
-        doing(why, "COMMIT")
+        of_statement(why, "COMMIT")
     }
 }
 
 /// A commit whose response was lost.
-pub(super) fn unanswered(why: &str) -> Error {
+pub(super) fn outcome_unknown(why: &str) -> Error {
     Error::unavailable(
         format_args!("the response to a commit was lost: {why}"),
         OUTCOME_UNKNOWN,
@@ -58,7 +60,7 @@ pub(super) fn unanswered(why: &str) -> Error {
 }
 
 /// No response in time.
-pub(super) fn silent(limit: Duration) -> Error {
+pub(super) fn timed_out(limit: Duration) -> Error {
     Error::unavailable(
         format_args!("no response within {limit:?}"),
         "check that the PostgreSQL server is running and not overloaded, then retry the call",
@@ -66,9 +68,9 @@ pub(super) fn silent(limit: Duration) -> Error {
 }
 
 /// The pool provided no connection.
-pub(super) fn pooling(why: PoolError, address: &str, connections: usize) -> Error {
+pub(super) fn of_pool(why: PoolError, address: &str, connections: usize) -> Error {
     match why {
-        PoolError::Backend(why) => connecting(&why, address),
+        PoolError::Backend(why) => of_connection(&why, address),
         PoolError::Timeout(TimeoutType::Wait) => Error::unavailable(
             format_args!("all {connections} connections to `{address}` are in use"),
             "retry the call later, or raise `ONWARD_DATABASE_CONNECTIONS`",
@@ -89,7 +91,7 @@ pub(super) fn unreachable(address: &str) -> Error {
 }
 
 /// A connection could not be established.
-pub(super) fn connecting(why: &Driver, address: &str) -> Error {
+pub(super) fn of_connection(why: &Driver, address: &str) -> Error {
     let hint = match why.as_db_error() {
         Some(db_error) => match db_error.code().code() {
             // Authentication failed, or no such database: the address is wrong, and a retry does
@@ -136,24 +138,14 @@ pub(super) fn in_full(why: &Driver) -> String {
     message
 }
 
-/// Whether the version check of a plan failed: the message is raised by `onward_miscounted`.
-fn is_outdated(miscount: &str) -> bool {
-    miscount.starts_with("`plan_move` touched ")
-}
-
 /// Maps an error that the server reported.
-fn told(db_error: &DbError, what: &str) -> Error {
+fn reported(db_error: &DbError, what: &str) -> Error {
     let code = db_error.code().code();
     match code {
-        // A serialization failure or a deadlock: the server aborted this transaction.
-        "40001" | "40P01" => return Error::LostRace,
-        "23505" if is_guard(db_error) => return Error::LostRace,
-        // The plan no longer has the version that the decision was based on.
-        MISCOUNTED if is_outdated(db_error.message()) => return Error::LostRace,
-        MISCOUNTED => {
-            let message = db_error.message();
-            return Error::Refused(message.replace("<NULL> rows", "another number of rows"));
-        }
+        // A serialization failure, a deadlock or a failed version check; or another transaction has
+        // inserted a row with the same key.
+        "40001" | "40P01" | "23505" | OUTDATED => return Error::LostRace,
+        WRONG_COUNT => return Error::Refused(db_error.message().to_owned()),
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {
                 table: "(server)",
@@ -173,23 +165,6 @@ fn told(db_error: &DbError, what: &str) -> Error {
         let _ = write!(message, "; {more}");
     }
     Error::Refused(message)
-}
-
-/// Whether a concurrent commit used the same sequence number, key or id. Ids are fresh, except
-/// those of an imported plan, which two callers may import concurrently.
-fn is_guard(db_error: &DbError) -> bool {
-    matches!(
-        db_error.constraint(),
-        Some(
-            "events_pkey"
-                | "idempotency_keys_pkey"
-                | "plans_pkey"
-                | "steps_pkey"
-                | "branches_pkey"
-                | "artifacts_pkey"
-                | "outputs_pkey"
-        )
-    )
 }
 
 /// Hint for a transient error; `None` for a permanent one.

@@ -7,23 +7,12 @@
 
 use tokio_postgres::Client;
 
-use super::error;
+use super::address::Address;
+use super::{error, leader};
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
-const STEPS: [&str; 11] = [
-    include_str!("../../../migrations/postgres/0001_plans.sql"),
-    include_str!("../../../migrations/postgres/0002_skills.sql"),
-    include_str!("../../../migrations/postgres/0003_sessions.sql"),
-    include_str!("../../../migrations/postgres/0004_research.sql"),
-    include_str!("../../../migrations/postgres/0005_calls.sql"),
-    include_str!("../../../migrations/postgres/0006_meaning.sql"),
-    include_str!("../../../migrations/postgres/0007_notices.sql"),
-    include_str!("../../../migrations/postgres/0008_lists.sql"),
-    include_str!("../../../migrations/postgres/0009_meaning_at_hand.sql"),
-    include_str!("../../../migrations/postgres/0010_near_by_index.sql"),
-    include_str!("../../../migrations/postgres/0011_few_of_many.sql"),
-];
+const STEPS: [&str; 1] = [include_str!("../../../migrations/postgres/0001_schema.sql")];
 
 /// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -52,7 +41,7 @@ pub(super) async fn check_server(client: &Client, address: &str) -> Result<Strin
     let row = client.query_one(SERVER, &[]).await;
     let cells = row.and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)));
     let (major, version, schemas): (i32, String, Option<String>) =
-        cells.map_err(|why| error::doing(&why, "server version"))?;
+        cells.map_err(|why| error::of_statement(&why, "server version"))?;
     if let Some(why) = too_old(major, &version) {
         return Err(error::address(address, why));
     }
@@ -66,7 +55,7 @@ fn too_old(major: i32, version: &str) -> Option<String> {
 
 /// Version of the database.
 pub(super) async fn version(client: &Client) -> Result<i64, Error> {
-    let failed = |why| error::doing(&why, "schema version");
+    let failed = |why| error::of_statement(&why, "schema version");
     let there = client
         .query_one("SELECT to_regclass('onward_schema') IS NOT NULL", &[])
         .await
@@ -84,7 +73,7 @@ pub(super) async fn version(client: &Client) -> Result<i64, Error> {
 /// Migrates the database, or rejects an older schema if migration is not allowed.
 pub(super) async fn migrate(
     client: &Client,
-    address: &str,
+    address: &Address,
     schemas: &str,
     allowed: bool,
 ) -> Result<(), Error> {
@@ -97,10 +86,11 @@ pub(super) async fn migrate(
         if !allowed {
             return Err(Error::Older { found, known });
         }
+        leader::check_locks(address).await?;
         // After an error the caller drops the connection, and with it the open transaction.
-        steps(client, address, schemas).await?;
+        steps(client, &address.shown, schemas).await?;
     }
-    check_role(client, address).await
+    check_role(client, &address.shown).await
 }
 
 async fn steps(client: &Client, address: &str, schemas: &str) -> Result<(), Error> {
@@ -113,10 +103,13 @@ async fn steps(client: &Client, address: &str, schemas: &str) -> Result<(), Erro
                 .unwrap_or_default();
             error::address(address, format!("{}{hint}", db_error.message()))
         }
-        Some(_) | None => error::doing(&why, "migration"),
+        Some(_) | None => error::of_statement(&why, "migration"),
     };
-    // The functions of the schema keep this search path.
-    let begin = format!("BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL search_path = {schemas}");
+    // The functions of the schema keep this search path. Temporary objects come last, so that they
+    // cannot replace the tables that a function uses.
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL search_path = {schemas}, pg_temp"
+    );
     client.batch_execute(&begin).await.map_err(failed)?;
     client.batch_execute(LOCK).await.map_err(failed)?;
     client
@@ -146,7 +139,7 @@ async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
     let row = client
         .query_opt(ROLE, &[])
         .await
-        .map_err(|why| error::doing(&why, "role"))?;
+        .map_err(|why| error::of_statement(&why, "role"))?;
     let why = match row {
         None => {
             "the cluster has no role `onward_tenant`; run `CREATE ROLE onward_tenant NOLOGIN`, grant it \
@@ -156,7 +149,7 @@ async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
             let cells = row
                 .try_get(0)
                 .and_then(|bypasses| Ok((bypasses, row.try_get(1)?)));
-            match cells.map_err(|why| error::doing(&why, "role"))? {
+            match cells.map_err(|why| error::of_statement(&why, "role"))? {
                 (true, _) => {
                     "the role `onward_tenant` bypasses row security; run `ALTER ROLE onward_tenant \
                      NOSUPERUSER NOBYPASSRLS`"

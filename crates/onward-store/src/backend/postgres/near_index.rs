@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::vector_index::{Indexed, MANY, Many, Pgvector};
 
 /// Maximum number of indexes: with more, planning a query on the table costs more than they save.
-const MOST: usize = 64;
+const MAX_INDEXES: usize = 64;
 
 /// Oldest supported pgvector: earlier versions end an index scan after too many dead entries,
 /// without reporting it.
@@ -26,14 +26,14 @@ pub(super) const LOCK: &str =
     "SELECT pg_try_advisory_lock(hashtextextended('onward near index ' || current_schema(), 0))";
 
 /// The installed version of the extension, the available one, and the number of valid indexes.
-const LOOK: &str = "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), \
+const STATE: &str = "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), \
     (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'), \
     (SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
         WHERE indrelid = to_regclass('chunk_signs') AND relname LIKE 'chunk\\_signs\\_near\\_%' \
             AND indisvalid)";
 
 /// All sign-bit indexes, and whether each is valid.
-const THERE: &str = "SELECT relname::text, indisvalid FROM pg_index \
+const EXISTING: &str = "SELECT relname::text, indisvalid FROM pg_index \
     JOIN pg_class ON pg_class.oid = indexrelid \
     WHERE indrelid = to_regclass('chunk_signs') AND relname LIKE 'chunk\\_signs\\_near\\_%'";
 
@@ -41,7 +41,7 @@ const NAME: &str = "SELECT onward_near_index($1, $2, $3)";
 
 /// Queries that format a `CREATE INDEX` and a `DROP INDEX`, because neither takes parameters. With
 /// pgvector's default `ef_construction` of 64, one in two hundred nearest neighbours is not found.
-const MAKE: &str = "SELECT format('CREATE INDEX CONCURRENTLY %I ON chunk_signs USING hnsw \
+const CREATE: &str = "SELECT format('CREATE INDEX CONCURRENTLY %I ON chunk_signs USING hnsw \
     ((sign::bit(%s)) %I.bit_hamming_ops) WITH (ef_construction = 128) \
     WHERE tenant_id = %L AND model = %L AND length(sign) = %s', \
     $1::text, $4::bigint, nspname, $2::text, $3::text, $4::bigint) \
@@ -50,36 +50,36 @@ const DROP: &str = "SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %I', $1::te
 
 /// The build uses one process and its private memory, because shared memory may be scarce in a
 /// container. A graph that does not fit into memory takes many times as long.
-const ROOM: &str = "SELECT set_config('max_parallel_maintenance_workers', '0', false), \
+const BUILD_SETTINGS: &str = "SELECT set_config('max_parallel_maintenance_workers', '0', false), \
     CASE WHEN pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB') \
         THEN set_config('maintenance_work_mem', '256MB', false) END";
 
 /// State of pgvector on the server.
-pub(super) async fn look(address: &Address) -> Result<Pgvector, Error> {
-    let standing = address.stand().await?;
-    let looked = looked(&standing.client).await;
-    looked.map_err(|why| error::doing(&why, "pgvector"))
+pub(super) async fn inspect(address: &Address) -> Result<Pgvector, Error> {
+    let standing = address.open_standing().await?;
+    let state = read_state(&standing.client).await;
+    state.map_err(|why| error::of_statement(&why, "pgvector"))
 }
 
-async fn looked(client: &Client) -> Result<Pgvector, Driver> {
-    let row = client.query_one(LOOK, &[]).await?;
+async fn read_state(client: &Client) -> Result<Pgvector, Driver> {
+    let row = client.query_one(STATE, &[]).await?;
     let created: Option<String> = row.try_get(0)?;
     let available: Option<String> = row.try_get(1)?;
     let indexes: i64 = row.try_get(2)?;
-    Ok(judged(created, available, indexes.unsigned_abs()))
+    Ok(classify(created, available, indexes.unsigned_abs()))
 }
 
-fn judged(created: Option<String>, available: Option<String>, indexes: u64) -> Pgvector {
-    let available = available.filter(|version| is_enough(version));
+fn classify(created: Option<String>, available: Option<String>, indexes: u64) -> Pgvector {
+    let available = available.filter(|version| is_supported(version));
     match (created, available) {
-        (Some(version), _) if is_enough(&version) => Pgvector::Used { version, indexes },
+        (Some(version), _) if is_supported(&version) => Pgvector::Used { version, indexes },
         (Some(version), newer) => Pgvector::TooOld { version, newer },
         (None, Some(version)) => Pgvector::Available { version },
         (None, None) => Pgvector::Missing,
     }
 }
 
-fn is_enough(version: &str) -> bool {
+fn is_supported(version: &str) -> bool {
     let numbers = version
         .split('.')
         .map(|part| part.parse::<u32>().unwrap_or_default());
@@ -88,13 +88,13 @@ fn is_enough(version: &str) -> bool {
 
 /// Builds the missing indexes for tenants with many chunks, and drops those that are no longer
 /// needed. Does nothing if another server is building; builds nothing without pgvector.
-pub(super) async fn tend(address: &Address, many: &[Many]) -> Result<Indexed, Error> {
-    let standing = address.stand().await?;
-    let tended = tended(&standing.client, many).await;
-    tended.map_err(|why| error::doing(&why, "index of signs"))
+pub(super) async fn maintain(address: &Address, many: &[Many]) -> Result<Indexed, Error> {
+    let standing = address.open_standing().await?;
+    let updated = update_indexes(&standing.client, many).await;
+    updated.map_err(|why| error::of_statement(&why, "index of signs"))
 }
 
-async fn tended(client: &Client, many: &[Many]) -> Result<Indexed, Driver> {
+async fn update_indexes(client: &Client, many: &[Many]) -> Result<Indexed, Driver> {
     let mut done = Indexed::default();
     if !client.query_one(LOCK, &[]).await?.try_get::<_, bool>(0)? {
         return Ok(done);
@@ -106,25 +106,25 @@ async fn tended(client: &Client, many: &[Many]) -> Result<Indexed, Driver> {
         let name: String = client.query_one(NAME, &params).await?.try_get(0)?;
         kept.push((name, one, width));
     }
-    let mut there = Vec::new();
-    for row in client.query(THERE, &[]).await? {
-        let (name, whole): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
-        if whole && kept.iter().any(|(kept, ..)| *kept == name) {
-            there.push(name);
+    let mut existing = Vec::new();
+    for row in client.query(EXISTING, &[]).await? {
+        let (name, valid): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
+        if valid && kept.iter().any(|(kept, ..)| *kept == name) {
+            existing.push(name);
         } else {
             run(client, DROP, &[&name]).await?;
             done.dropped += 1;
         }
     }
-    kept.retain(|(name, one, _)| one.chunks >= MANY && !there.contains(name));
-    if kept.is_empty() || !is_ready(client).await? {
+    kept.retain(|(name, one, _)| one.chunks >= MANY && !existing.contains(name));
+    if kept.is_empty() || !is_usable(client).await? {
         return Ok(done);
     }
-    client.execute(ROOM, &[]).await?;
-    let room = MOST.saturating_sub(there.len());
+    client.execute(BUILD_SETTINGS, &[]).await?;
+    let room = MAX_INDEXES.saturating_sub(existing.len());
     for (name, one, width) in kept.into_iter().take(room) {
         let params: [&(dyn ToSql + Sync); 4] = [&name, &&*one.tenant, &&*one.model, &width];
-        run(client, MAKE, &params).await?;
+        run(client, CREATE, &params).await?;
         done.made += 1;
     }
     Ok(done)
@@ -138,8 +138,8 @@ async fn run(client: &Client, text: &str, params: &[&(dyn ToSql + Sync)]) -> Res
 
 /// Whether pgvector can be used. Creates the extension if it is available and the login may create
 /// it.
-async fn is_ready(client: &Client) -> Result<bool, Driver> {
-    match looked(client).await? {
+async fn is_usable(client: &Client) -> Result<bool, Driver> {
+    match read_state(client).await? {
         Pgvector::Used { .. } => Ok(true),
         Pgvector::Available { .. } => {
             let created = client
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn recognises_unsupported_pgvector_versions() {
         for enough in ["0.8", "0.8.0", "0.8.5", "0.10.1", "1.0"] {
-            assert!(is_enough(enough), "{enough}");
+            assert!(is_supported(enough), "{enough}");
         }
         for too_old in ["0.7.4", "0.6.2", "0", "", "old"] {
-            assert!(!is_enough(too_old), "{too_old}");
+            assert!(!is_supported(too_old), "{too_old}");
         }
     }
 
@@ -178,19 +178,19 @@ mod tests {
             version: version(),
             indexes: 3,
         };
-        assert_eq!(judged(text("0.8.5"), text("0.8.5"), 3), used);
+        assert_eq!(classify(text("0.8.5"), text("0.8.5"), 3), used);
         let old = |newer| Pgvector::TooOld {
             version: "0.6.2".to_owned(),
             newer,
         };
-        assert_eq!(judged(text("0.6.2"), text("0.6.2"), 0), old(None));
+        assert_eq!(classify(text("0.6.2"), text("0.6.2"), 0), old(None));
         assert_eq!(
-            judged(text("0.6.2"), text("0.8.5"), 0),
+            classify(text("0.6.2"), text("0.8.5"), 0),
             old(Some(version()))
         );
         let available = Pgvector::Available { version: version() };
-        assert_eq!(judged(None, text("0.8.5"), 0), available);
-        assert_eq!(judged(None, text("0.6.2"), 0), Pgvector::Missing);
-        assert_eq!(judged(None, None, 0), Pgvector::Missing);
+        assert_eq!(classify(None, text("0.8.5"), 0), available);
+        assert_eq!(classify(None, text("0.6.2"), 0), Pgvector::Missing);
+        assert_eq!(classify(None, None, 0), Pgvector::Missing);
     }
 }

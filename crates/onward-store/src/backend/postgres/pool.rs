@@ -2,7 +2,8 @@
 //!
 //! A connection assumes the role that is subject to row security when it is created. The other
 //! settings are sent only when they change: a server with one tenant sets its tenant once per
-//! connection.
+//! connection. A distributed database forwards settings to its nodes only for the duration of a
+//! transaction, so there they are sent with each transaction.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use deadpool_postgres::{ClientWrapper, Manager};
 use tokio_postgres::Error as Driver;
 
 /// A connection and its known settings.
-pub(super) struct Held {
+pub(super) struct PooledClient {
     pub(super) client: ClientWrapper,
     pub(super) settings: Option<Settings>,
 }
 
 /// Lock timeout of a batch, equal to the maximum time in its queue (`Limits`).
-const NOT_FOR_LONG: &str = "SET lock_timeout = '20ms'";
+const SHORT_LOCK_TIMEOUT: &str = "SET lock_timeout = '20ms'";
 
 /// Session settings, which persist from one transaction to the next.
 pub(super) struct Settings {
@@ -25,26 +26,35 @@ pub(super) struct Settings {
     /// nothing.
     pub(super) tenant: Arc<str>,
     /// Whether it waits for locked rows for longer than a batch does.
-    pub(super) waits: bool,
+    pub(super) waits_for_locks: bool,
 }
 
 impl Settings {
     /// SQL that changes the settings `was` to these; empty if they are equal.
-    pub(super) fn text(&self, was: Option<&Self>) -> String {
-        let mut text = String::new();
+    pub(super) fn session_sql(&self, was: Option<&Self>) -> String {
+        let mut sql = String::new();
         if was.is_none_or(|was| was.tenant != self.tenant) {
-            // An `E''` literal has the same meaning whatever `standard_conforming_strings` is set
-            // to.
-            let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
-            text = format!("SET onward.tenant = E'{tenant}';");
+            sql = format!("SET {};", self.tenant_setting());
         }
-        if was.is_none_or(|was| was.waits != self.waits) {
-            text.push_str(match self.waits {
-                true => "RESET lock_timeout",
-                false => NOT_FOR_LONG,
+        if was.is_none_or(|was| was.waits_for_locks != self.waits_for_locks) {
+            sql.push_str(if self.waits_for_locks {
+                "RESET lock_timeout"
+            } else {
+                SHORT_LOCK_TIMEOUT
             });
         }
-        text
+        sql
+    }
+
+    /// SQL that begins a transaction with these settings on all nodes of a distributed database.
+    pub(super) fn transaction_sql(&self, begin: &str) -> String {
+        format!("{begin}; SET LOCAL {}", self.tenant_setting())
+    }
+
+    fn tenant_setting(&self) -> String {
+        // An `E''` literal has the same meaning whatever `standard_conforming_strings` is set to.
+        let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
+        format!("onward.tenant = E'{tenant}'")
     }
 }
 
@@ -56,22 +66,22 @@ pub(super) type Object = managed::Object<Connections>;
 pub(super) type PoolError = managed::PoolError<Driver>;
 
 impl managed::Manager for Connections {
-    type Type = Held;
+    type Type = PooledClient;
     type Error = Driver;
 
-    async fn create(&self) -> Result<Held, Driver> {
+    async fn create(&self) -> Result<PooledClient, Driver> {
         let client = self.0.create().await?;
-        Ok(Held {
+        Ok(PooledClient {
             client,
             settings: None,
         })
     }
 
-    async fn recycle(&self, held: &mut Held, metrics: &Metrics) -> RecycleResult<Driver> {
-        self.0.recycle(&mut held.client, metrics).await
+    async fn recycle(&self, pooled: &mut PooledClient, metrics: &Metrics) -> RecycleResult<Driver> {
+        self.0.recycle(&mut pooled.client, metrics).await
     }
 
-    fn detach(&self, held: &mut Held) {
-        self.0.detach(&mut held.client);
+    fn detach(&self, pooled: &mut PooledClient) {
+        self.0.detach(&mut pooled.client);
     }
 }

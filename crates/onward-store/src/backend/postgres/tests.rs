@@ -1,9 +1,10 @@
 //! Tests of the backend against a real server. A statement that no query file contains is its own
 //! text.
 
-mod exchange;
-mod groups;
-mod leads;
+mod batcher;
+mod distributable;
+mod leader;
+mod listen;
 mod near_index;
 mod outages;
 mod schema;
@@ -54,10 +55,10 @@ fn as_role(url: &str, role: &str) -> String {
 }
 
 fn begin(postgres: &Postgres, tenant: &str) -> Tx {
-    begin_as(postgres, tenant.into(), Kind::Locking)
+    begin_as(postgres, tenant.into(), Mode::Lock)
 }
 
-fn begin_as(postgres: &Postgres, tenant: Arc<str>, kind: Kind) -> Tx {
+fn begin_as(postgres: &Postgres, tenant: Arc<str>, kind: Mode) -> Tx {
     let exec = Box::new(postgres.begin(Arc::clone(&tenant), kind));
     Tx::new(exec, tenant, Faults::default())
 }

@@ -8,19 +8,7 @@ use super::file::File;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
-pub(crate) const STEPS: [&str; 11] = [
-    include_str!("../../../migrations/sqlite/0001_plans.sql"),
-    include_str!("../../../migrations/sqlite/0002_skills.sql"),
-    include_str!("../../../migrations/sqlite/0003_sessions.sql"),
-    include_str!("../../../migrations/sqlite/0004_research.sql"),
-    include_str!("../../../migrations/sqlite/0005_calls.sql"),
-    include_str!("../../../migrations/sqlite/0006_meaning.sql"),
-    include_str!("../../../migrations/sqlite/0007_notices.sql"),
-    include_str!("../../../migrations/sqlite/0008_lists.sql"),
-    include_str!("../../../migrations/sqlite/0009_meaning_at_hand.sql"),
-    include_str!("../../../migrations/sqlite/0010_near_by_index.sql"),
-    include_str!("../../../migrations/sqlite/0011_few_of_many.sql"),
-];
+pub(crate) const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_schema.sql")];
 
 /// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;

@@ -71,8 +71,9 @@ fn many(tenant: &str, model: &str) -> Many {
 async fn found(postgres: &Postgres, tenant: &str, most: u32) -> (i64, usize) {
     let mut tx = begin(postgres, tenant);
     let sign = "0000000000000001";
-    let question = "SELECT count(*) AS n FROM onward_near($1, $2, $3)";
-    let by_index = number(&mut tx, Query::Text(question), params!["m", sign, most]).await;
+    let question = "SELECT count(*) AS n FROM onward_near($1, $2, $3, $4)";
+    let params = params![tenant, "m", sign, most];
+    let by_index = number(&mut tx, Query::Text(question), params).await;
     let all = near(&mut tx, sign, most, false).await.unwrap();
     rollback(tx);
     (by_index.unwrap(), all.len())
@@ -196,8 +197,9 @@ async fn falls_back_to_a_full_scan_if_the_index_finds_too_few() {
     fill(&postgres, "a", "m", 50).await;
     let pretend = |body: &str| {
         let function = format!(
-            "CREATE OR REPLACE FUNCTION onward_near(of_model text, asked text, most bigint) \
-             RETURNS TABLE (source_id uuid, ordinal bigint) LANGUAGE plpgsql AS $f$ BEGIN {body} END $f$"
+            "CREATE OR REPLACE FUNCTION onward_near(of_tenant text, of_model text, asked text, \
+             most bigint) RETURNS TABLE (source_id uuid, ordinal bigint, vector bytea) \
+             LANGUAGE plpgsql AS $f$ BEGIN {body} END $f$"
         );
         psql(&url, &function).unwrap();
     };
@@ -206,7 +208,7 @@ async fn falls_back_to_a_full_scan_if_the_index_finds_too_few() {
     assert_eq!(nearest, [1, 2, 4, 8, 16]);
     let last = |how_many| {
         format!(
-            "RETURN QUERY SELECT s.source_id, s.ordinal FROM chunk_signs s \
+            "RETURN QUERY SELECT s.source_id, s.ordinal, s.vector FROM vectors s \
              ORDER BY s.source_id DESC LIMIT {how_many};"
         )
     };
@@ -301,7 +303,7 @@ async fn does_nothing_while_another_server_builds() {
     let url = cluster.database();
     let (postgres, _) = open(&url).await;
     fill(&postgres, "a", "m", 300).await;
-    let other = postgres.0.address.stand().await.unwrap();
+    let other = postgres.0.address.open_standing().await.unwrap();
     other.client.batch_execute(LOCK).await.unwrap();
     let wanted = [many("a", "m")];
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);

@@ -70,8 +70,8 @@ pub(super) async fn scarce(url: &str) -> Postgres {
     let limits = Limits {
         connections: 2,
         wait: Duration::from_millis(50),
-        answer: Duration::from_millis(500),
-        company: Duration::from_secs(60),
+        response: Duration::from_millis(500),
+        max_wait: Duration::from_secs(60),
     };
     let (watchers, _) = broadcast::channel(1);
     Postgres::within(limits, url, true, true, watchers)
@@ -85,7 +85,7 @@ pub(super) fn exhausted(postgres: &Postgres) -> String {
         address, limits, ..
     } = &*postgres.0;
     let waited = pool::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait);
-    error::pooling(waited, &address.shown, limits.connections).to_string()
+    error::of_pool(waited, &address.shown, limits.connections).to_string()
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn reports_an_exhausted_pool() {
     }
     let why = put(&postgres, "a", "one").await.unwrap_err();
     assert_eq!(why.to_string(), exhausted(&postgres));
-    let mut tx = begin_as(&postgres, "a".into(), Kind::Advancing);
+    let mut tx = begin_as(&postgres, "a".into(), Mode::Optimistic);
     tx.cache = Some(CacheSession::after_hit());
     assert!(tx.needs_revalidation());
     let asked = number(&mut tx, KEYS, params!["a"]).await;
@@ -112,7 +112,7 @@ async fn limits_every_wait() {
     let mut tx = begin(&postgres, "a");
     let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(60)"), vec![]);
     let why = tx.ask(vec![sleeping.clone()]).await.unwrap_err();
-    let expected = error::silent(postgres.0.limits.answer).to_string();
+    let expected = error::timed_out(postgres.0.limits.response).to_string();
     assert_eq!(why.to_string(), expected);
     assert!(commit(tx).await.is_err());
     assert_eq!(postgres.0.pool.status().size, 0);
@@ -120,7 +120,7 @@ async fn limits_every_wait() {
     let mut tx = begin(&postgres, "a");
     tx.queue(sleeping);
     let why = commit(tx).await.unwrap_err();
-    assert_eq!(why.hint(), error::unanswered("").hint());
+    assert_eq!(why.hint(), error::outcome_unknown("").hint());
     assert_eq!(postgres.0.pool.status().size, 0);
 }
 
@@ -171,7 +171,7 @@ async fn reports_an_unknown_outcome_if_the_response_to_a_commit_is_lost() {
     cut.send(true).unwrap();
     let why = commit(tx).await.unwrap_err();
     assert!(matches!(&why, Error::Unavailable { .. }), "{why}");
-    assert_eq!(why.hint(), error::unanswered("").hint());
+    assert_eq!(why.hint(), error::outcome_unknown("").hint());
     cut.send(false).unwrap();
     assert_eq!(keys(&postgres, "a").await, 2);
 }
@@ -194,7 +194,7 @@ async fn a_terminated_connection_has_not_committed() {
     let why = commit(tx).await.unwrap_err();
     ending.await.unwrap();
     assert!(matches!(&why, Error::Unavailable { .. }), "{why}");
-    assert_ne!(why.hint(), error::unanswered("").hint());
+    assert_ne!(why.hint(), error::outcome_unknown("").hint());
     assert_eq!(keys(&postgres, "a").await, 0);
 }
 

@@ -3,7 +3,7 @@
 use onward_testbed::psql;
 
 use super::*;
-use crate::backend::postgres::batch::Batch;
+use crate::backend::postgres::message::Messages;
 use crate::query::{ALL, Dialect};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,11 +111,8 @@ async fn supports_a_schema_named_after_the_login() {
     let plan = uuid::Uuid::from_u128(7);
     let statement = Statement::new(EVENT, params![plan, 1i64]);
     tx.queue(statement.expecting(1));
-    let statement = Statement::new(
-        Query::Text("DELETE FROM events WHERE tenant_id = $1"),
-        vec![],
-    );
-    tx.queue(statement.expecting(1));
+    // A function of the schema.
+    tx.queue(Statement::new(Query::EventsDelete, params![plan]));
     commit(tx).await.unwrap();
 }
 
@@ -146,20 +143,22 @@ async fn every_statement_can_be_prepared_and_uses_supported_types() {
     let held = postgres.0.pool.get().await.unwrap();
     let client = &held.client;
     let mut wrong = Vec::new();
-    // Some are for SQLite only.
-    let queries = ALL
-        .iter()
-        .filter(|query| !query.text(Dialect::Postgres).is_empty());
-    for query in queries {
-        for statement in [
-            Statement::without_tenant(*query, vec![]),
-            Statement::without_tenant(*query, vec![]).expecting(1),
-        ] {
-            if let Err(why) = Batch::prepare(client, &[&statement]).await {
-                wrong.push(why.to_string());
-            }
-        }
+    for query in ALL {
         let text = query.text(Dialect::Postgres);
+        let is_change = query.row_change().is_some();
+        if text.is_empty() && !is_change {
+            // For SQLite only.
+            continue;
+        }
+        let statement = Statement::without_tenant(*query, vec![]);
+        for distributed in [false, true] {
+            let statements = [&statement];
+            let prepared = Messages::prepare(client, &statements, distributed).await;
+            wrong.extend(prepared.err().map(|why| why.to_string()));
+        }
+        if is_change {
+            continue;
+        }
         let Ok(plan) = client.prepare(text).await else {
             continue;
         };
@@ -175,8 +174,7 @@ async fn every_statement_can_be_prepared_and_uses_supported_types() {
 
 #[tokio::test]
 async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
-    let url = Cluster::shared().database();
-    let (postgres, _) = open(&url).await;
+    let postgres = fresh().await;
     let plan = uuid::Uuid::from_u128(7);
     let mut tx = begin(&postgres, "a");
     for statement in [
@@ -186,34 +184,52 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
         tx.queue(statement.expecting(1));
     }
     commit(tx).await.unwrap();
-    for (change, expected) in [
+    let of_tenant = Query::Text("SELECT count(*) AS n FROM events WHERE tenant_id = $1");
+    for (change, code) in [
         (
             "UPDATE events SET actor = 'b' WHERE tenant_id = $1",
-            "takes no update",
+            "42501",
         ),
-        ("DELETE FROM events WHERE tenant_id = $1", "takes no delete"),
+        ("DELETE FROM events WHERE tenant_id = $1", "42501"),
+        ("TRUNCATE events", "42501"),
+        (
+            "SELECT onward_delete_events($1, '00000000-0000-0000-0000-000000000007')",
+            "23001",
+        ),
     ] {
         let mut tx = begin(&postgres, "a");
-        let statement = Statement::new(Query::Text(change), vec![]).expecting(1);
-        tx.queue(statement);
-        let why = commit(tx).await.unwrap_err().to_string();
-        assert!(why.contains(expected), "{why}");
+        let params = match change.contains("$1") {
+            true => params!["a"],
+            false => vec![],
+        };
+        let change = Statement::without_tenant(Query::Text(change), params);
+        let why = tx.ask(vec![change]).await.unwrap_err().to_string();
+        assert!(why.contains(code), "{why}");
+        rollback(tx);
     }
-    let why = psql(&url, "TRUNCATE events").unwrap_err();
-    assert!(why.contains("takes no truncate"), "{why}");
-    let why = psql(&url, "DELETE FROM events").unwrap_err();
-    assert!(
-        why.contains("takes no delete"),
-        "not even for a superuser: {why}"
-    );
+
+    // Another tenant deletes nothing.
+    let mut tx = begin(&postgres, "b");
+    let foreign = Statement::without_tenant(Query::EventsDelete, params!["a", plan]);
+    tx.ask(vec![foreign]).await.unwrap();
+    commit(tx).await.unwrap();
 
     let mut tx = begin(&postgres, "a");
-    for change in [
-        "DELETE FROM plans WHERE tenant_id = $1",
-        "DELETE FROM events WHERE tenant_id = $1",
-    ] {
-        let statement = Statement::new(Query::Text(change), vec![]).expecting(1);
-        tx.queue(statement);
-    }
+    assert_eq!(number(&mut tx, of_tenant, params!["a"]).await.unwrap(), 1);
+    tx.queue(Statement::new(Query::PlanDelete, params![plan]).expecting(1));
+    tx.queue(Statement::new(Query::EventsDelete, params![plan]));
+    assert_eq!(number(&mut tx, of_tenant, params!["a"]).await.unwrap(), 0);
     commit(tx).await.unwrap();
+}
+
+/// The search path of a function that runs as its owner ends with the schema of temporary objects,
+/// which would otherwise come first.
+#[tokio::test]
+async fn temporary_objects_cannot_replace_the_tables_of_a_function() {
+    let url = Cluster::shared().database();
+    open(&url).await;
+    let unsafe_functions = "SELECT proname FROM pg_proc WHERE prosecdef \
+        AND pronamespace = 'public'::regnamespace \
+        AND NOT coalesce(array_to_string(proconfig, ' ') ~ 'search_path=public, pg_temp', false)";
+    assert_eq!(psql(&url, unsafe_functions).unwrap(), "");
 }

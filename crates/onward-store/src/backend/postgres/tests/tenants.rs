@@ -4,8 +4,6 @@ use onward_testbed::psql;
 
 use super::*;
 
-/// All tables with a tenant column have row security, except the three that are read across
-/// tenants.
 #[tokio::test]
 async fn every_tenant_table_has_row_security() {
     let url = Cluster::shared().database();
@@ -13,19 +11,21 @@ async fn every_tenant_table_has_row_security() {
     let unguarded = psql(
         &url,
         "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid \
-         WHERE attname = 'tenant_id' AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity) \
-         ORDER BY 1",
+         WHERE attname = 'tenant_id' AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)",
     );
-    assert_eq!(
-        unguarded.unwrap().split_whitespace().collect::<Vec<_>>(),
-        ["due", "due_calls", "token_hashes"]
-    );
+    assert_eq!(unguarded.unwrap(), "");
     let rights = psql(
         &url,
         "SELECT DISTINCT string_agg(privilege_type, ',' ORDER BY privilege_type) \
-         FROM information_schema.role_table_grants WHERE grantee = 'onward_tenant' GROUP BY table_name",
+         FROM information_schema.role_table_grants WHERE grantee = 'onward_tenant' \
+         GROUP BY table_name = 'events', table_name ORDER BY 1",
     );
-    assert_eq!(rights.unwrap().trim(), "DELETE,INSERT,SELECT,UPDATE");
+    let rights = rights.unwrap();
+    assert_eq!(
+        rights.split_whitespace().collect::<Vec<_>>(),
+        ["DELETE,INSERT,SELECT,UPDATE", "INSERT,SELECT"],
+        "the second one for the audit trail"
+    );
 }
 
 async fn tenants_are_apart(postgres: &Postgres) {
@@ -95,7 +95,11 @@ async fn the_owner_of_the_tables_does_not_bypass_row_security() {
     assert_eq!(seen.trim(), "0", "not even with another client");
 }
 
-/// A chunk of the tenant with one word.
+/// An artifact of the tenant, and its chunk with one word.
+const ARTIFACT: Query = Query::Text(
+    "INSERT INTO artifacts (tenant_id, artifact_id, artifact_type, title, content, metadata, \
+    created_at) VALUES ($1, '00000000-0000-4000-8000-000000000007', 'note', '', '', '{}', 0)",
+);
 const CHUNK: Query = Query::Text(
     "INSERT INTO chunks VALUES ($1, '00000000-0000-4000-8000-000000000007', 0, 0, 1, \
     to_tsvector('simple', 'whale'))",
@@ -111,17 +115,20 @@ async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant()
     let as_owner = as_role(&url, &owner);
     let (postgres, _) = open(&as_owner).await;
     let mut tx = begin(&postgres, "a");
-    tx.queue(Statement::new(CHUNK, vec![]).expecting(1));
+    for query in [ARTIFACT, CHUNK] {
+        tx.queue(Statement::new(query, vec![]).expecting(1));
+    }
     commit(tx).await.unwrap();
-    let found = "SELECT count(*) AS n FROM onward_search('whale', 9)";
-    let counted = "SELECT onward_word_count('whale', 9) AS n";
-    for (tenant, expected) in [("a", 1), ("b", 0), ("", 0)] {
+    let counted = "SELECT onward_word_count($1, 'whale', 9) AS n";
+    let found =
+        "SELECT count(*) AS n FROM onward_search($1, 'whale', 9, NULL, NULL, NULL, NULL, 9)";
+    for (tenant, asked, expected) in [("a", "a", 1), ("b", "a", 0), ("b", "b", 0), ("", "", 0)] {
         let mut tx = begin(&postgres, tenant);
         for question in [found, counted] {
-            let seen = number(&mut tx, Query::Text(question), vec![])
+            let seen = number(&mut tx, Query::Text(question), params![asked])
                 .await
                 .unwrap();
-            assert_eq!(seen, expected, "{tenant}: {question}");
+            assert_eq!(seen, expected, "{tenant}, {asked}: {question}");
         }
         rollback(tx);
     }
@@ -134,40 +141,57 @@ async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant()
     assert!(!explained.contains("chunks_by_word"), "{explained}");
 }
 
+/// Tables that are read across tenants, with the functions that read them.
 #[tokio::test]
-async fn an_operator_reads_all_tenants_and_changes_none() {
+async fn only_functions_read_across_tenants() {
     let postgres = fresh().await;
-    let put = "INSERT INTO tenants VALUES ($1, 0, 0)";
-    for tenant in ["a", "b"] {
-        let mut tx = begin(&postgres, tenant);
-        tx.queue(Statement::without_tenant(Query::Text(put), params![tenant]).expecting(1));
+    let tables = [
+        ("tenants", "VALUES ($1, 0, 0)", "onward_tenants()"),
+        (
+            "token_hashes",
+            "VALUES ($1, 'h', gen_random_uuid())",
+            "onward_token_of_hash('h')",
+        ),
+        (
+            "due",
+            "VALUES ($1, gen_random_uuid(), 5)",
+            "onward_due_until(9, 9)",
+        ),
+        (
+            "due_calls",
+            "VALUES ($1, 's', 'h', '', 1, 1, 5)",
+            "onward_due_calls_until(9, 9)",
+        ),
+        (
+            "due_calls",
+            "VALUES ($1, 't', 'h', '', 1, 1, 5)",
+            "onward_due_calls_of_host('h')",
+        ),
+    ];
+    for (table, values, function) in tables {
+        let own = format!("SELECT count(*) AS n FROM {table}").leak();
+        let mut tx = begin(&postgres, "b");
+        let before = number(&mut tx, Query::Text(own), vec![]).await.unwrap();
+        rollback(tx);
+        for tenant in ["a", "b"] {
+            let mut tx = begin(&postgres, tenant);
+            let insert = Query::Text(format!("INSERT INTO {table} {values}").leak());
+            tx.queue(Statement::new(insert, vec![]).expecting(1));
+            commit(tx).await.unwrap();
+        }
+        let mut tx = begin(&postgres, "b");
+        let seen = number(&mut tx, Query::Text(own), vec![]).await.unwrap();
+        assert_eq!(seen, before + 1, "{table}");
+        let all = format!("SELECT count(DISTINCT tenant_id) AS n FROM {function}").leak();
+        let seen = number(&mut tx, Query::Text(all), vec![]).await.unwrap();
+        assert_eq!(seen, 2, "{function}");
+        let change = format!("DELETE FROM {table} WHERE tenant_id = 'a'").leak();
+        let change = Statement::without_tenant(Query::Text(change), vec![]);
+        tx.queue(change.expecting(0));
         commit(tx).await.unwrap();
     }
-    let count = "SELECT count(*) AS n FROM tenants";
-    let mut tx = begin(&postgres, "a");
-    assert_eq!(
-        number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
-        1
-    );
-    let operator = "SELECT set_config('onward.operator', 'on', true)";
-    tx.ask(vec![Statement::without_tenant(
-        Query::Text(operator),
-        vec![],
-    )])
-    .await
-    .unwrap();
-    assert_eq!(
-        number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
-        2
-    );
-    let change = "UPDATE tenants SET created_at = 1 WHERE tenant_id = $1";
-    tx.queue(Statement::without_tenant(Query::Text(change), params!["b"]).expecting(0));
-    commit(tx).await.unwrap();
-    let mut tx = begin(&postgres, "a");
-    assert_eq!(
-        number(&mut tx, Query::Text(count), vec![]).await.unwrap(),
-        1,
-        "only in that transaction"
-    );
+    let mut tx = begin(&postgres, "");
+    let first = Query::Text("SELECT onward_due_first() AS n");
+    assert_eq!(number(&mut tx, first, vec![]).await.unwrap(), 5);
     rollback(tx);
 }

@@ -16,7 +16,7 @@ async fn rolls_back_on_an_unexpected_row_count() {
         tx.queue(statement);
     }
     let why = commit(tx).await.unwrap_err();
-    let expected = format!("`{}` touched 0 rows, expected 1", RENAME.name());
+    let expected = format!("`{}` affected 0 rows, expected 1", RENAME.name());
     assert!(
         matches!(&why, Error::Refused(message) if *message == expected),
         "{why}"
@@ -71,7 +71,7 @@ async fn reports_a_lost_race_for_a_duplicate_key() {
 }
 
 fn advancing(postgres: &Postgres, tenant: &str) -> Tx {
-    begin_as(postgres, tenant.into(), Kind::Advancing)
+    begin_as(postgres, tenant.into(), Mode::Optimistic)
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn names_the_violated_constraint() {
 #[tokio::test]
 async fn a_reader_sees_one_snapshot_and_cannot_write() {
     let postgres = fresh().await;
-    let mut reader = begin_as(&postgres, "a".into(), Kind::Reading);
+    let mut reader = begin_as(&postgres, "a".into(), Mode::Read);
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
     put(&postgres, "a", "one").await.unwrap();
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
@@ -214,7 +214,7 @@ async fn injects_faults_before_and_after_the_commit() {
     let postgres = fresh().await;
     for (operations, expected) in [(0, 0), (1, 1)] {
         let faults = Faults::armed();
-        let exec = Box::new(postgres.begin("a".into(), Kind::Locking));
+        let exec = Box::new(postgres.begin("a".into(), Mode::Lock));
         let mut tx = Tx::new(exec, "a".into(), faults.clone());
         let statement = key("one");
         tx.queue(statement);

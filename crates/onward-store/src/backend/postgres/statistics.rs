@@ -11,14 +11,14 @@ use tokio_postgres::{Client, Error};
 pub(super) const CHANGES: usize = 32;
 
 /// The tables that a transition reads, if they contain rows but have no statistics.
-const UNCOUNTED: &str = "SELECT string_agg(name, ', ') FROM unnest(ARRAY['plans', 'steps', 'events', \
+const UNANALYZED: &str = "SELECT string_agg(name, ', ') FROM unnest(ARRAY['plans', 'steps', 'events', \
     'due', 'dependencies', 'branches']) AS name JOIN pg_class ON pg_class.oid = to_regclass(name) \
     WHERE reltuples < 0 AND pg_relation_size(pg_class.oid) > 0";
 
 /// Analyzes these tables. If the login lacks the privilege, the server only emits a warning.
-pub(super) async fn count(client: &Client) -> Result<(), Error> {
-    let uncounted = client.query_one(UNCOUNTED, &[]).await?;
-    match uncounted.try_get::<_, Option<String>>(0)? {
+pub(super) async fn analyze(client: &Client) -> Result<(), Error> {
+    let tables = client.query_one(UNANALYZED, &[]).await?;
+    match tables.try_get::<_, Option<String>>(0)? {
         Some(tables) => client.batch_execute(&format!("ANALYZE {tables}")).await,
         None => Ok(()),
     }

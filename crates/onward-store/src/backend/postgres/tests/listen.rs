@@ -78,9 +78,9 @@ async fn analyzes_new_tables_after_enough_changes() {
         let tenant = "a".into();
         postgres.publish(vec![Changed { tenant, what }]);
     };
-    (1..count::CHANGES).for_each(notify);
+    (1..statistics::CHANGES).for_each(notify);
     assert_eq!(row_estimate("due"), "-1", "not yet");
-    notify(count::CHANGES);
+    notify(statistics::CHANGES);
     let analyzed = async {
         while row_estimate("due") != "1" {
             tokio::task::yield_now().await;

@@ -6,9 +6,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::SimpleQueryMessage;
 
-use super::group::Journey;
 use super::outages::{exhausted, scarce, wire};
 use super::*;
+use crate::backend::postgres::batcher::InFlight;
 
 const TENANT: &str = "a";
 
@@ -16,7 +16,7 @@ const TENANT: &str = "a";
 /// slow.
 async fn patient(url: &str) -> Postgres {
     let limits = Limits {
-        company: Duration::from_secs(60),
+        max_wait: Duration::from_secs(60),
         ..Limits::new(None)
     };
     let (watchers, _) = broadcast::channel(1);
@@ -58,7 +58,7 @@ fn event(plan: u128, seq: i64, commit: i64) -> Statement {
 
 /// A transition of a plan, based on this version.
 fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
-    let mut tx = begin_as(postgres, TENANT.into(), Kind::Advancing);
+    let mut tx = begin_as(postgres, TENANT.into(), Mode::Optimistic);
     let mut head = params![id(plan), "executing"];
     head.extend(std::iter::repeat_n(Value::Null, 7));
     head.extend(params![1i64, 0i64, 0i64, 0i64, 0i64, 0i64]);
@@ -98,12 +98,12 @@ type Writing = JoinHandle<Result<(), Error>>;
 /// Commits each transition in a separate task, and waits until all of them are queued.
 async fn enqueue(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
     let tenant = TENANT.into();
-    let expected = postgres.0.groups.waiting(&tenant) + transitions.len();
+    let expected = postgres.0.batchers.queued(&tenant) + transitions.len();
     let writing = transitions
         .into_iter()
         .map(|tx| tokio::spawn(async move { commit(tx).await }));
     let writing = writing.collect();
-    while postgres.0.groups.waiting(&tenant) < expected {
+    while postgres.0.batchers.queued(&tenant) < expected {
         tokio::task::yield_now().await;
     }
     writing
@@ -111,9 +111,10 @@ async fn enqueue(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
 
 /// Messages in flight. Until they are dropped, transitions are queued; then as many are sent as a
 /// batch.
-fn keep_in_flight(postgres: &Postgres, messages: usize) -> Vec<Journey> {
+fn keep_in_flight(postgres: &Postgres, messages: usize) -> Vec<InFlight> {
     let tenant = TENANT.into();
-    let messages = std::iter::repeat_with(|| Journey::nowhere(postgres, &tenant)).take(messages);
+    let messages =
+        std::iter::repeat_with(|| InFlight::placeholder(postgres, &tenant)).take(messages);
     messages.collect()
 }
 
@@ -337,7 +338,7 @@ async fn sends_a_queued_transition_alone_after_the_maximum_wait() {
     let commit = commit(transition(&postgres, 1, 1));
     commit.await.unwrap();
     assert_eq!(written(&postgres).await.1, [2]);
-    assert_eq!(postgres.0.groups.waiting(&TENANT.into()), 0);
+    assert_eq!(postgres.0.batchers.queued(&TENANT.into()), 0);
 }
 
 #[tokio::test]
@@ -354,7 +355,7 @@ async fn reports_a_lost_response_to_all_members() {
         drop(busy);
         for writing in writing {
             let answer = writing.await.unwrap();
-            let is_lost = answer.is_err_and(|why| why.hint() == error::unanswered("").hint());
+            let is_lost = answer.is_err_and(|why| why.hint() == error::outcome_unknown("").hint());
             assert_eq!(is_lost, version == 2);
         }
     }
@@ -406,11 +407,11 @@ async fn a_batch_finds_its_rows_by_primary_key() {
     ];
     run.sort_by_key(|one| order.iter().position(|query| *query == one.query));
     let run: Vec<&Statement> = run.iter().collect();
-    assert_eq!(shape::together(&run), run.len());
-    let text = &shape::Shape::of(&run).text;
-    let nulls = vec!["NULL"; shape::values(&run).count()].join(", ");
+    assert_eq!(merge::mergeable(&run), run.len());
+    let text = &merge::MessageText::new(&run, false).sql;
+    let nulls = vec!["NULL"; merge::parameters(&run, false).count()].join(", ");
 
-    let owner = postgres.0.address.stand().await.unwrap().client;
+    let owner = postgres.0.address.open_standing().await.unwrap().client;
     for plans in [1..=3, 4..=40] {
         make(&postgres, plans.clone()).await;
         let mut tx = begin(&postgres, TENANT);
@@ -426,7 +427,7 @@ async fn a_batch_finds_its_rows_by_primary_key() {
         let count = "ANALYZE plans, steps, due";
         owner.batch_execute(count).await.unwrap();
         let explain = format!("PREPARE g AS {text}; EXPLAIN EXECUTE g({nulls}); DEALLOCATE g");
-        let connection = postgres.take().await.unwrap();
+        let connection = postgres.acquire().await.unwrap();
         let answer = connection.client.simple_query(&explain).await.unwrap();
         let lines: Vec<&str> = answer.iter().filter_map(first_cell).collect();
         let conditions = lines.iter().filter(|line| line.contains("Index Cond: "));

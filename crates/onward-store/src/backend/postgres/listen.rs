@@ -17,31 +17,31 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::address::{Address, Standing};
-use super::{count, error};
+use super::{error, statistics};
 use crate::change::{Changed, Subject};
 use crate::error::Error;
 
 const CHANNEL: &str = "onward_changes";
 
 /// Maximum length of a payload; PostgreSQL requires less than 8000 bytes.
-const ROOM: usize = 7900;
+const MAX_PAYLOAD: usize = 7900;
 
 /// Pause between two rounds; changes made meanwhile are sent together.
-const PAUSE: Duration = Duration::from_millis(25);
+const INTERVAL: Duration = Duration::from_millis(25);
 
 /// Shortest and longest pause between two attempts to connect.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(5);
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
 /// Changed subjects, with their tenants.
-type Waiting = BTreeSet<(Arc<str>, Subject)>;
+type Pending = BTreeSet<(Arc<str>, Subject)>;
 
 /// Prefix of a session in a payload; no plan id begins with it.
 const SESSION: &str = "session ";
 
 /// Changes that are still to be sent.
 pub(super) struct Outbox {
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
     wake: Notify,
     closed: AtomicBool,
 }
@@ -49,7 +49,7 @@ pub(super) struct Outbox {
 impl Outbox {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            waiting: Mutex::default(),
+            pending: Mutex::default(),
             wake: Notify::new(),
             closed: AtomicBool::new(false),
         })
@@ -77,37 +77,37 @@ impl Outbox {
         self.closed.load(Ordering::Acquire)
     }
 
-    fn take(&self) -> Waiting {
+    fn take(&self) -> Pending {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
         // A panic while adding an entry leaves the set valid.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Starts the task that sends and receives notifications.
 pub(super) async fn start(
     address: Address,
-    standing: Standing,
+    connection: Standing,
     watchers: broadcast::Sender<Changed>,
 ) -> Result<Arc<Outbox>, Error> {
-    listen(&standing.client).await?;
+    listen(&connection.client).await?;
     let outbox = Outbox::new();
     let exchange = Exchange {
         address,
         watchers,
         outbox: Arc::clone(&outbox),
-        origin: origin(),
-        told: 0,
+        origin: random_id(),
+        sent: 0,
     };
-    tokio::spawn(exchange.run(standing));
+    tokio::spawn(exchange.run(connection));
     Ok(outbox)
 }
 
-/// Identifies this process, so that it ignores its own notifications.
-fn origin() -> String {
+/// A random id, which identifies this process, so that it ignores its own notifications.
+pub(super) fn random_id() -> String {
     use std::hash::{BuildHasher, RandomState};
     // Seeded randomly by the standard library; not a secret.
     let half = || u128::from(RandomState::new().hash_one(std::process::id()));
@@ -122,7 +122,7 @@ async fn listen(client: &Client) -> Result<(), Error> {
             "SET synchronous_commit = off; SET idle_session_timeout = 0; LISTEN onward_changes",
         )
         .await
-        .map_err(|why| error::doing(&why, "LISTEN"))
+        .map_err(|why| error::of_statement(&why, "LISTEN"))
 }
 
 /// The task that sends and receives notifications.
@@ -132,27 +132,27 @@ struct Exchange {
     outbox: Arc<Outbox>,
     origin: String,
     /// Number of changes sent by this process, until statistics are collected.
-    told: usize,
+    sent: usize,
 }
 
 impl Exchange {
     /// Runs on as many consecutive connections as needed.
     async fn run(mut self, first: Standing) {
-        let mut standing = first;
+        let mut connection = first;
         loop {
-            self.on(&mut standing).await;
-            let mut pause = SHORTEST;
-            standing = loop {
+            self.on(&mut connection).await;
+            let mut pause = MIN_BACKOFF;
+            connection = loop {
                 if self.outbox.is_closed() {
                     return;
                 }
                 tokio::time::sleep(pause).await;
-                if let Ok(standing) = self.address.stand().await
-                    && listen(&standing.client).await.is_ok()
+                if let Ok(connection) = self.address.open_standing().await
+                    && listen(&connection.client).await.is_ok()
                 {
-                    break standing;
+                    break connection;
                 }
-                pause = (pause * 2).min(LONGEST);
+                pause = (pause * 2).min(MAX_BACKOFF);
             };
             // Send what was queued while there was no connection.
             self.outbox.wake.notify_one();
@@ -160,27 +160,27 @@ impl Exchange {
     }
 
     /// Sends and receives until the connection is lost or the outbox is closed.
-    async fn on(&mut self, standing: &mut Standing) {
+    async fn on(&mut self, connection: &mut Standing) {
         loop {
             tokio::select! {
-                received = standing.heard.recv() => match received {
-                    Some(received) if received.channel() == CHANNEL => self.hear(received.payload()),
+                received = connection.notifications.recv() => match received {
+                    Some(received) if received.channel() == CHANNEL => self.publish(received.payload()),
                     Some(_) => {}
                     None => return,
                 },
                 () = self.outbox.wake.notified() => {
-                    let waiting = self.outbox.take();
-                    for payload in payloads(&self.origin, &waiting) {
-                        if tell(&standing.client, &payload).await.is_err() {
+                    let pending = self.outbox.take();
+                    for payload in payloads(&self.origin, &pending) {
+                        if send(&connection.client, &payload).await.is_err() {
                             // Sent again on the next connection; duplicates are harmless.
-                            self.outbox.lock().extend(waiting);
+                            self.outbox.lock().extend(pending);
                             return;
                         }
                     }
-                    if self.outbox.is_closed() || self.count(&standing.client, &waiting).await.is_err() {
+                    if self.outbox.is_closed() || self.count(&connection.client, &pending).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(INTERVAL).await;
                 }
             }
         }
@@ -190,18 +190,18 @@ impl Exchange {
     async fn count(
         &mut self,
         client: &Client,
-        told: &Waiting,
+        sent: &Pending,
     ) -> Result<(), tokio_postgres::Error> {
-        let before = self.told;
-        self.told = before.saturating_add(told.len());
-        match before < count::CHANGES && self.told >= count::CHANGES {
-            true => count::count(client).await,
+        let before = self.sent;
+        self.sent = before.saturating_add(sent.len());
+        match before < statistics::CHANGES && self.sent >= statistics::CHANGES {
+            true => statistics::analyze(client).await,
             false => Ok(()),
         }
     }
 
     /// Publishes the changes in a notification of another server.
-    fn hear(&self, payload: &str) {
+    fn publish(&self, payload: &str) {
         let Ok(parts) = serde_json::from_str::<Vec<String>>(payload) else {
             return;
         };
@@ -212,7 +212,7 @@ impl Exchange {
             return;
         }
         for pair in plans.chunks_exact(2) {
-            if let Some(what) = subject(&pair[1]) {
+            if let Some(what) = decode(&pair[1]) {
                 let tenant = pair[0].as_str().into();
                 // There may be no subscriber.
                 drop(self.watchers.send(Changed { tenant, what }));
@@ -222,20 +222,20 @@ impl Exchange {
 }
 
 /// Sends a notification.
-async fn tell(client: &Client, payload: &str) -> Result<(), tokio_postgres::Error> {
+async fn send(client: &Client, payload: &str) -> Result<(), tokio_postgres::Error> {
     let params: [(&(dyn ToSql + Sync), Type); 2] = [(&CHANNEL, Type::TEXT), (&payload, Type::TEXT)];
     let sent = client.execute_typed("SELECT pg_notify($1, $2)", &params);
     sent.await.map(|_| ())
 }
 
-fn word(what: &Subject) -> String {
+fn encode(what: &Subject) -> String {
     match what {
         Subject::Plan(plan) => plan.to_string(),
         Subject::Session(session) => format!("{SESSION}{session}"),
     }
 }
 
-fn subject(word: &str) -> Option<Subject> {
+fn decode(word: &str) -> Option<Subject> {
     match word.strip_prefix(SESSION) {
         Some(session) => Some(Subject::Session(session.into())),
         None => word.parse().ok().map(Subject::Plan),
@@ -244,28 +244,28 @@ fn subject(word: &str) -> Option<Subject> {
 
 /// JSON lists of strings within the length limit: the origin, then tenants and subjects
 /// alternately. A tenant whose name alone exceeds the limit is left out.
-fn payloads(origin: &str, waiting: &Waiting) -> Vec<String> {
+fn payloads(origin: &str, pending: &Pending) -> Vec<String> {
     let mut payloads = Vec::new();
     let mut current = String::new();
-    for (tenant, what) in waiting {
+    for (tenant, what) in pending {
         let tenant = serde_json::Value::from(tenant.as_ref());
-        let what = serde_json::Value::from(word(what));
+        let what = serde_json::Value::from(encode(what));
         let pair = format!(",{tenant},{what}");
-        if current.len() + pair.len() > ROOM {
-            payloads.extend(finished(&mut current));
+        if current.len() + pair.len() > MAX_PAYLOAD {
+            payloads.extend(finish(&mut current));
         }
         if current.is_empty() {
             current = format!(r#"["{origin}""#);
         }
-        if current.len() + pair.len() <= ROOM {
+        if current.len() + pair.len() <= MAX_PAYLOAD {
             current += &pair;
         }
     }
-    payloads.extend(finished(&mut current));
+    payloads.extend(finish(&mut current));
     payloads
 }
 
-fn finished(current: &mut String) -> Option<String> {
+fn finish(current: &mut String) -> Option<String> {
     (!current.is_empty()).then(|| std::mem::take(current) + "]")
 }
 
@@ -277,27 +277,27 @@ mod tests {
 
     #[test]
     fn splits_changes_into_short_payloads_without_loss() {
-        let origin = origin();
-        let mut waiting = BTreeSet::new();
+        let origin = random_id();
+        let mut pending = BTreeSet::new();
         for number in 0..1000 {
             let tenant: Arc<str> = format!("a \"{}\"", number % 7).into();
             let session = format!("\"{number}\" of ours");
-            waiting.insert((Arc::clone(&tenant), Subject::Session(session.into())));
-            waiting.insert((tenant, Subject::Plan(PlanId::from_u128(number))));
+            pending.insert((Arc::clone(&tenant), Subject::Session(session.into())));
+            pending.insert((tenant, Subject::Plan(PlanId::from_u128(number))));
         }
         let plan = Subject::Plan(PlanId::from_u128(0));
-        waiting.insert(("x".repeat(9000).into(), plan));
-        let payloads = payloads(&origin, &waiting);
+        pending.insert(("x".repeat(9000).into(), plan));
+        let payloads = payloads(&origin, &pending);
         let mut found = BTreeSet::new();
         for payload in payloads {
             assert!(payload.len() < 8000);
             let parts: Vec<String> = serde_json::from_str(&payload).unwrap();
             assert_eq!(parts[0], origin);
             for pair in parts[1..].chunks_exact(2) {
-                found.insert((pair[0].as_str().into(), subject(&pair[1]).unwrap()));
+                found.insert((pair[0].as_str().into(), decode(&pair[1]).unwrap()));
             }
         }
-        waiting.retain(|(tenant, _)| tenant.len() < 9000);
-        assert_eq!(found, waiting);
+        pending.retain(|(tenant, _)| tenant.len() < 9000);
+        assert_eq!(found, pending);
     }
 }

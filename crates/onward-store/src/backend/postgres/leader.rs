@@ -36,13 +36,41 @@ fn wait(lock: &str) -> String {
 /// Duration of one wait. Tests use a shorter one, because they wait for its end.
 const AT_A_TIME: &str = if cfg!(test) { "1s" } else { "20s" };
 
+/// Key of a lock that only this process takes.
+const CHECK: &str = "hashtextextended('onward lock check ' || $1, 0)";
+
+/// Rejects a server on which two sessions can hold the same advisory lock, as on CockroachDB: every
+/// server would become the leader.
+pub(super) async fn check_locks(address: &Address) -> Result<(), Error> {
+    let (first, second) = (
+        address.open_standing().await?,
+        address.open_standing().await?,
+    );
+    let key = super::listen::random_id();
+    let held = async |session: &Standing| {
+        let take = format!("SELECT pg_try_advisory_lock({CHECK})");
+        let taken = session.client.query_one(&take, &[&key]).await;
+        let taken = taken.and_then(|row| row.try_get::<_, bool>(0));
+        taken.map_err(|why| error::of_statement(&why, "advisory lock"))
+    };
+    if held(&first).await? && !held(&second).await? {
+        return Ok(());
+    }
+    Err(error::address(
+        &address.shown,
+        "advisory locks have no effect on this server: two sessions can hold the same lock. Use \
+         PostgreSQL, or Citus on PostgreSQL",
+    ))
+}
+
 /// The leader lock, held until dropped or until the connection is lost.
 pub(super) struct Leadership(Standing);
 
 impl Leadership {
     /// Waits until no other server is the leader.
-    pub(super) async fn of(address: &Address, lead: Lead) -> Result<Self, Error> {
-        let standing = address.stand().await?;
+    pub(super) async fn acquire(address: &Address, lead: Lead) -> Result<Self, Error> {
+        check_locks(address).await?;
+        let standing = address.open_standing().await?;
         let lock = lock(lead);
         let (wait, take) = (wait(&lock), format!("SELECT pg_try_advisory_lock({lock})"));
         let client = &standing.client;
@@ -57,14 +85,14 @@ impl Leadership {
             }
         };
         let led: Result<(), tokio_postgres::Error> = led.await;
-        led.map_err(|why| error::doing(&why, "leader"))?;
+        led.map_err(|why| error::of_statement(&why, "leader"))?;
         Ok(Self(standing))
     }
 }
 
 impl Leader for Leadership {
     fn lost(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async { while self.0.heard.recv().await.is_some() {} })
+        Box::pin(async { while self.0.notifications.recv().await.is_some() {} })
     }
 
     fn is_lost(&self) -> bool {

@@ -1,2 +1,0 @@
--- No change. Differs from SQLite because a server collects statistics itself; the versions of both
--- schemas are kept equal.

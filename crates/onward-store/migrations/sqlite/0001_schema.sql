@@ -1,0 +1,690 @@
+-- The SQLite schema. Differs from PostgreSQL in the names of types, and because only the text of a
+-- statement binds it to its tenant here: there is no row security. Triggers protect the audit trail
+-- and maintain the indexes of words and signs; PostgreSQL has privileges and statements for that.
+--
+-- Instants and durations are whole milliseconds; ids are 16 bytes; JSON is text, as written. The
+-- CHECKs repeat the rules of the states: a row that matches no valid state cannot be written. They
+-- use `a OR b OR c` where PostgreSQL uses `IN`, because SQLite builds a table for a list of three
+-- each time.
+
+CREATE TABLE tenants (
+    tenant_id text NOT NULL PRIMARY KEY,
+    agents_decide_reviews integer NOT NULL CHECK (agents_decide_reviews IN (0, 1)),
+    created_at integer NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE plans (
+    tenant_id text NOT NULL,
+    plan_id blob NOT NULL,
+    name text NOT NULL,
+    research_question text NOT NULL,
+    design_rationale text,
+    output_formatting_notes text,
+    stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
+    on_stall text NOT NULL CHECK (on_stall = 'mark' OR on_stall = 'requeue' OR on_stall = 'fail'
+        OR on_stall = 'ignore'),
+    status text NOT NULL,
+    review_step blob,
+    review_id blob,
+    marked_at integer,
+    ended_at integer,
+    failure_kind text,
+    failure_words text,
+    last_session text,
+    pending integer NOT NULL CHECK (pending >= 0),
+    in_progress integer NOT NULL CHECK (in_progress >= 0),
+    awaiting_input integer NOT NULL CHECK (awaiting_input >= 0),
+    completed integer NOT NULL CHECK (completed >= 0),
+    skipped integer NOT NULL CHECK (skipped >= 0),
+    failed integer NOT NULL CHECK (failed >= 0),
+    seq integer NOT NULL CHECK (seq > 0),
+    created_at integer NOT NULL,
+    updated_at integer NOT NULL,
+    -- In units of ten seconds; lists are ordered by it first. An index over `updated_at` would
+    -- change with every call.
+    updated_about integer NOT NULL DEFAULT 0,
+    -- Number of steps. Written only when it or the state of the plan changes, because an index over
+    -- it counts as changed whenever the column is set.
+    steps integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant_id, plan_id),
+    CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
+        OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
+    CHECK ((status = 'awaiting_review') = (review_step IS NOT NULL)),
+    CHECK ((status = 'awaiting_review') = (review_id IS NOT NULL)),
+    CHECK ((status = 'stalled') = (marked_at IS NOT NULL)),
+    CHECK ((status IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
+    CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
+    CHECK (status <> 'completed' OR pending + in_progress + awaiting_input = 0)
+);
+-- For lists by status; counting needs no other index.
+CREATE INDEX plans_by_status ON plans (tenant_id, status, updated_about, steps);
+
+CREATE TABLE steps (
+    tenant_id text NOT NULL,
+    step_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    -- Negative only inside the transaction that moves steps.
+    step_order integer NOT NULL CHECK (step_order <> 0),
+    step_type text NOT NULL CHECK (step_type = 'search' OR step_type = 'extract'
+        OR step_type = 'analyze' OR step_type = 'critique' OR step_type = 'synthesize'
+        OR step_type = 'checkpoint' OR step_type = 'custom'),
+    title text,
+    instructions text NOT NULL,
+    depends_on text NOT NULL,
+    stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
+    max_attempts integer NOT NULL CHECK (max_attempts > 0),
+    status text NOT NULL,
+    attempt integer NOT NULL CHECK (attempt >= 0),
+    claim_token text,
+    claim_session text,
+    started_at integer,
+    last_progress_at integer,
+    stall_marked_at integer,
+    undelivered integer NOT NULL CHECK (undelivered IN (0, 1)),
+    review text,
+    ended_at integer,
+    -- First event of the commit in which the step ended, so that its response can be repeated.
+    ended_commit integer,
+    result_summary text,
+    result_confidence real,
+    result text,
+    result_report text,
+    result_notes text,
+    skipped_by_branch blob,
+    skipped_by_review blob,
+    failure_kind text,
+    failure_words text,
+    superseded text NOT NULL,
+    updated_at integer NOT NULL,
+    -- Derived, so that an index finds the steps that can be assigned and those that have stalled.
+    open_dependencies integer NOT NULL CHECK (open_dependencies >= 0),
+    stalls_at integer,
+    PRIMARY KEY (tenant_id, step_id),
+    UNIQUE (tenant_id, plan_id, step_order),
+    CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
+        OR status = 'completed' OR status = 'skipped' OR status = 'failed'),
+    CHECK (status <> 'pending' OR (claim_token IS NULL AND attempt > 0)),
+    CHECK ((status <> 'in_progress' AND status <> 'awaiting_input' AND status <> 'completed')
+        OR (claim_token IS NOT NULL AND started_at IS NOT NULL)),
+    CHECK ((status = 'completed' OR status = 'skipped' OR status = 'failed')
+        = (ended_at IS NOT NULL)),
+    CHECK ((ended_at IS NULL) = (ended_commit IS NULL)),
+    CHECK ((status = 'awaiting_input') = (review IS NOT NULL)),
+    CHECK ((status = 'completed') = (result_summary IS NOT NULL)),
+    CHECK ((status = 'skipped') = (skipped_by_branch IS NOT NULL OR skipped_by_review IS NOT NULL)),
+    CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
+    CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
+    CHECK (stalls_at IS NULL OR status = 'in_progress')
+);
+-- Steps that can be assigned and steps in progress: one index, so that assigning a step changes one
+-- page instead of two. A pending step has no stall time.
+CREATE INDEX steps_open ON steps
+    (tenant_id, plan_id, status, stalls_at, open_dependencies, step_order)
+    WHERE status = 'pending' OR status = 'in_progress';
+CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
+    WHERE status = 'awaiting_input';
+CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
+    WHERE undelivered = 1;
+CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
+    WHERE status = 'awaiting_input';
+
+-- `step_id` depends on `needs`.
+CREATE TABLE dependencies (
+    tenant_id text NOT NULL,
+    needs blob NOT NULL,
+    step_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    PRIMARY KEY (tenant_id, needs, step_id)
+) WITHOUT ROWID;
+CREATE INDEX dependencies_of_step ON dependencies (tenant_id, step_id);
+CREATE INDEX dependencies_of_plan ON dependencies (tenant_id, plan_id);
+
+CREATE TABLE branches (
+    tenant_id text NOT NULL,
+    branch_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    after_step blob NOT NULL,
+    ordinal integer NOT NULL,
+    condition text NOT NULL,
+    action text NOT NULL CHECK (action IN ('continue', 'skip_to', 'add_steps', 'fail')),
+    params text NOT NULL,
+    PRIMARY KEY (tenant_id, branch_id)
+) WITHOUT ROWID;
+CREATE INDEX branches_after ON branches (tenant_id, after_step, ordinal);
+CREATE INDEX branches_of_plan ON branches (tenant_id, plan_id, ordinal);
+
+-- `branch_id` references `step_id`, which therefore cannot be removed.
+CREATE TABLE branch_needs (
+    tenant_id text NOT NULL,
+    step_id blob NOT NULL,
+    branch_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    PRIMARY KEY (tenant_id, step_id, branch_id)
+) WITHOUT ROWID;
+CREATE INDEX branch_needs_of_plan ON branch_needs (tenant_id, plan_id);
+
+-- The audit trail. Its primary key guards every commit: two commits based on the same version of a
+-- plan use the same sequence number, and the second one is rejected.
+CREATE TABLE events (
+    tenant_id text NOT NULL,
+    plan_id blob NOT NULL,
+    seq integer NOT NULL CHECK (seq > 0),
+    -- Sequence number of the first event of the same commit.
+    commit_seq integer NOT NULL CHECK (commit_seq > 0 AND commit_seq <= seq),
+    at integer NOT NULL,
+    actor text NOT NULL,
+    session text,
+    name text NOT NULL,
+    step_id blob,
+    details text NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id, seq)
+) WITHOUT ROWID;
+CREATE TRIGGER events_reject_update BEFORE UPDATE ON events
+BEGIN
+    SELECT RAISE(ABORT, 'the audit trail cannot be updated');
+END;
+-- `INSERT OR REPLACE` deletes rows without firing the trigger below.
+CREATE TRIGGER events_reject_replace BEFORE INSERT ON events
+WHEN EXISTS (SELECT 1 FROM events WHERE tenant_id = NEW.tenant_id AND plan_id = NEW.plan_id
+    AND seq = NEW.seq)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit trail already contains this events.seq');
+END;
+CREATE TRIGGER events_reject_delete BEFORE DELETE ON events
+WHEN EXISTS (SELECT 1 FROM plans WHERE tenant_id = OLD.tenant_id AND plan_id = OLD.plan_id)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit trail of an existing plan cannot be deleted');
+END;
+
+CREATE TABLE resumed_sessions (
+    tenant_id text NOT NULL,
+    plan_id blob NOT NULL,
+    session text NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id, session)
+) WITHOUT ROWID;
+
+CREATE TABLE idempotency_keys (
+    tenant_id text NOT NULL,
+    idempotency_key text NOT NULL,
+    plan_id blob NOT NULL,
+    digest text NOT NULL,
+    created_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, idempotency_key)
+) WITHOUT ROWID;
+CREATE INDEX idempotency_keys_of_plan ON idempotency_keys (tenant_id, plan_id);
+
+CREATE TABLE artifacts (
+    tenant_id text NOT NULL,
+    artifact_id blob NOT NULL,
+    plan_id blob,
+    step_id blob,
+    artifact_type text NOT NULL CHECK (artifact_type IN
+        ('note', 'source', 'data', 'finding', 'quote', 'late_result', 'other')),
+    title text NOT NULL,
+    content text NOT NULL,
+    source_url text,
+    metadata text NOT NULL,
+    created_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, artifact_id)
+);
+CREATE INDEX artifacts_of_plan ON artifacts (tenant_id, plan_id, created_at)
+    WHERE plan_id IS NOT NULL;
+
+-- Actions on a tenant other than changes of its plans: a plan was deleted, a token created.
+CREATE TABLE tenant_log (
+    tenant_id text NOT NULL,
+    entry_id blob NOT NULL,
+    at integer NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    details text NOT NULL,
+    PRIMARY KEY (tenant_id, entry_id)
+) WITHOUT ROWID;
+CREATE INDEX tenant_log_by_time ON tenant_log (tenant_id, at, entry_id);
+
+CREATE TABLE tool_calls (
+    tenant_id text NOT NULL,
+    call_id blob NOT NULL,
+    at integer NOT NULL,
+    tool text NOT NULL,
+    actor text NOT NULL,
+    session text,
+    request text NOT NULL,
+    response text NOT NULL,
+    duration_us integer NOT NULL CHECK (duration_us >= 0),
+    is_error integer NOT NULL CHECK (is_error IN (0, 1)),
+    PRIMARY KEY (tenant_id, call_id)
+) WITHOUT ROWID;
+CREATE INDEX tool_calls_by_time ON tool_calls (tenant_id, at, call_id);
+
+CREATE TABLE tokens (
+    tenant_id text NOT NULL,
+    token_id blob NOT NULL,
+    prefix text NOT NULL,
+    name text NOT NULL,
+    role text NOT NULL CHECK (role IN ('owner', 'admin', 'member', 'agent', 'viewer')),
+    created_at integer NOT NULL,
+    expires_at integer,
+    last_used_at integer,
+    revoked_at integer,
+    PRIMARY KEY (tenant_id, token_id)
+) WITHOUT ROWID;
+
+-- Finds the tenant of a token. Read across tenants.
+CREATE TABLE token_hashes (
+    tenant_id text NOT NULL,
+    hash text NOT NULL,
+    token_id blob NOT NULL,
+    PRIMARY KEY (tenant_id, hash)
+) WITHOUT ROWID;
+CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
+
+-- When the sweep must check which plan. A plan may be checked too early, but never too late. Read
+-- across tenants.
+CREATE TABLE due (
+    tenant_id text NOT NULL,
+    plan_id blob NOT NULL,
+    at integer NOT NULL,
+    PRIMARY KEY (tenant_id, plan_id)
+) WITHOUT ROWID;
+CREATE INDEX due_by_time ON due (at);
+
+-- Skill executions of agents.
+CREATE TABLE skill_executions (
+    tenant_id text NOT NULL,
+    execution_id blob NOT NULL,
+    skill_name text NOT NULL,
+    status text NOT NULL CHECK (status IN ('started', 'executing', 'completed', 'failed')),
+    session text,
+    plan_id blob,
+    metadata text NOT NULL,
+    error_message text,
+    started_at integer NOT NULL,
+    updated_at integer NOT NULL,
+    ended_at integer,
+    PRIMARY KEY (tenant_id, execution_id),
+    CHECK ((status IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
+    CHECK (error_message IS NULL OR status = 'failed')
+);
+-- Executions that a new plan may be linked to.
+CREATE INDEX skill_executions_free ON skill_executions
+    (tenant_id, session, started_at, execution_id)
+    WHERE status = 'started' AND plan_id IS NULL;
+CREATE INDEX skill_executions_of_plan ON skill_executions
+    (tenant_id, plan_id, started_at, execution_id)
+    WHERE plan_id IS NOT NULL;
+-- Executions as listed and as counted.
+CREATE INDEX skill_executions_by_time ON skill_executions (tenant_id, started_at, execution_id);
+CREATE INDEX skill_executions_by_status ON skill_executions (tenant_id, status, ended_at, started_at);
+
+-- User feedback about plans.
+CREATE TABLE feedback (
+    tenant_id text NOT NULL,
+    feedback_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    -- The output that the feedback concerns, if any.
+    output_id blob,
+    rating integer CHECK (rating BETWEEN 1 AND 5),
+    comment text,
+    actor text NOT NULL,
+    created_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, feedback_id),
+    CHECK (rating IS NOT NULL OR comment IS NOT NULL)
+);
+CREATE INDEX feedback_of_plan ON feedback (tenant_id, plan_id, created_at, feedback_id);
+
+-- Agent sessions as reported by hooks: turns, steps, and the state of the turn detector.
+CREATE TABLE sessions (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL CHECK (session_id <> ''),
+    agent text NOT NULL,
+    directory text,
+    started_at integer NOT NULL,
+    last_seen_at integer NOT NULL,
+    ended_at integer,
+    switched_off integer NOT NULL CHECK (switched_off IN (0, 1)),
+    -- For subscribers in other processes: when it changed last, and how often.
+    changed_at integer NOT NULL DEFAULT 0,
+    changes integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant_id, session_id),
+    CHECK (last_seen_at >= started_at)
+);
+CREATE INDEX sessions_by_time ON sessions (tenant_id, last_seen_at, session_id);
+CREATE INDEX sessions_by_change ON sessions (tenant_id, changed_at);
+
+-- An agent of a session or one of its subagents, with the detector state of its turn. The id of the
+-- agent itself is empty.
+CREATE TABLE session_agents (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn integer NOT NULL CHECK (turn >= 0),
+    state text NOT NULL,
+    fingerprint text,
+    known_calls text NOT NULL,
+    batches integer NOT NULL CHECK (batches IN (0, 1)),
+    PRIMARY KEY (tenant_id, session_id, agent_id)
+);
+
+CREATE TABLE turns (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn integer NOT NULL CHECK (turn >= 1),
+    turn_key text,
+    began_at integer NOT NULL,
+    progressed_at integer,
+    ended_at integer,
+    why_ended text CHECK (why_ended IN ('answered', 'next_prompt', 'stopped', 'session_ended')),
+    steps integer NOT NULL CHECK (steps >= 0),
+    idle_steps integer NOT NULL CHECK (idle_steps >= 0),
+    threshold integer NOT NULL CHECK (threshold >= 1),
+    verdict text CHECK (verdict IN ('progress', 'idle', 'stalled', 'unjudged')),
+    held text CHECK (held IN ('stalled', 'max_steps')),
+    nudged integer NOT NULL CHECK (nudged IN (0, 1)),
+    refusals integer NOT NULL CHECK (refusals >= 0),
+    PRIMARY KEY (tenant_id, session_id, agent_id, turn),
+    CHECK ((ended_at IS NULL) = (why_ended IS NULL)),
+    CHECK ((verdict IS NULL) = (steps = 0))
+);
+
+CREATE TABLE turn_steps (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn integer NOT NULL,
+    step integer NOT NULL CHECK (step >= 1),
+    at integer NOT NULL,
+    verdict text NOT NULL CHECK (verdict IN ('progress', 'idle', 'stalled', 'unjudged')),
+    why text,
+    idle_steps integer NOT NULL CHECK (idle_steps >= 0),
+    calls text NOT NULL,
+    PRIMARY KEY (tenant_id, session_id, agent_id, turn, step),
+    CHECK (why IS NULL OR verdict = 'progress')
+);
+
+-- Plans that were worked on from a directory, so that the next session there can resume them.
+CREATE TABLE directory_plans (
+    tenant_id text NOT NULL,
+    directory text NOT NULL,
+    plan_id blob NOT NULL,
+    seen_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, directory, plan_id)
+);
+CREATE INDEX directory_plans_of_plan ON directory_plans (tenant_id, plan_id);
+
+-- The log of agents' tool calls. A call is recorded before its effect begins, and every change to it
+-- is written before it is acknowledged.
+--
+-- A call is found by its turn and its position: ids come from models, and may repeat. `stale_at` is the last
+-- instant at which it counts as alive without further activity; NULL if it has no time limit. The
+-- substitute for a missing result remains next to a result that arrives late.
+CREATE TABLE session_calls (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    agent_id text NOT NULL,
+    turn integer NOT NULL CHECK (turn >= 1),
+    position integer NOT NULL CHECK (position >= 1),
+    call_id text,
+    batch integer NOT NULL CHECK (batch >= 0),
+    tool text NOT NULL,
+    input_digest text NOT NULL,
+    input text NOT NULL,
+    status text NOT NULL CHECK (status IN ('requested', 'awaiting_approval', 'running', 'completed',
+        'failed', 'denied', 'cancelled', 'interrupted')),
+    timeout_ms integer CHECK (timeout_ms > 0),
+    untimed integer NOT NULL CHECK (untimed IN (0, 1)),
+    owner_host text CHECK (owner_host <> ''),
+    owner_boot text,
+    owner_process integer CHECK (owner_process >= 0),
+    owner_started integer CHECK (owner_started >= 0),
+    requested_at integer NOT NULL,
+    asked_at integer,
+    had_begun integer NOT NULL CHECK (had_begun IN (0, 1)),
+    started_at integer,
+    last_progress_at integer,
+    stale_at integer,
+    ended_at integer,
+    cause text CHECK (cause IN ('not_started', 'outcome_unknown', 'timed_out')),
+    interrupted_at integer,
+    to_model text,
+    to_operator text,
+    result text,
+    told integer NOT NULL CHECK (told IN (0, 1)),
+    PRIMARY KEY (tenant_id, session_id, agent_id, turn, position),
+    CHECK (untimed = 0 OR timeout_ms IS NULL),
+    CHECK ((owner_host IS NULL) = (owner_process IS NULL)),
+    CHECK (owner_host IS NOT NULL OR (owner_boot IS NULL AND owner_started IS NULL)),
+    CHECK (status <> 'awaiting_approval' OR asked_at IS NOT NULL),
+    CHECK (status <> 'running' OR started_at IS NOT NULL),
+    CHECK (last_progress_at IS NULL OR started_at IS NOT NULL),
+    CHECK (stale_at IS NULL OR status = 'running'),
+    CHECK ((ended_at IS NULL) = (status NOT IN ('completed', 'failed', 'denied', 'cancelled'))),
+    CHECK ((cause IS NULL) = (interrupted_at IS NULL)),
+    CHECK ((cause IS NULL) = (to_model IS NULL)),
+    CHECK ((cause IS NULL) = (to_operator IS NULL)),
+    CHECK (status <> 'interrupted' OR cause IS NOT NULL),
+    CHECK (cause IS NULL OR status IN ('interrupted', 'completed', 'failed')),
+    CHECK (result IS NULL OR status IN ('completed', 'failed'))
+);
+CREATE INDEX session_calls_open ON session_calls (tenant_id, session_id)
+    WHERE status IN ('requested', 'awaiting_approval', 'running');
+CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
+
+-- Due calls: when the open calls of a session must be checked, and which process runs them, so that
+-- another process on the same host can detect that it has exited. Read across tenants, like `due`.
+-- An unknown owner has an empty host.
+CREATE TABLE due_calls (
+    tenant_id text NOT NULL,
+    session_id text NOT NULL,
+    host text NOT NULL,
+    boot text NOT NULL,
+    process integer NOT NULL,
+    started integer NOT NULL,
+    at integer,
+    PRIMARY KEY (tenant_id, session_id, host, boot, process, started)
+) WITHOUT ROWID;
+CREATE INDEX due_calls_by_time ON due_calls (at);
+CREATE INDEX due_calls_by_host ON due_calls (host);
+
+-- Outputs of plans.
+CREATE TABLE outputs (
+    tenant_id text NOT NULL,
+    output_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    title text NOT NULL,
+    version integer NOT NULL CHECK (version > 0),
+    media_type text NOT NULL,
+    content text NOT NULL,
+    actor text NOT NULL,
+    created_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, output_id),
+    UNIQUE (tenant_id, plan_id, title, version)
+);
+
+-- A chunk of the content of an artifact or output, in characters.
+CREATE TABLE chunks (
+    chunk_no integer PRIMARY KEY,
+    tenant_id text NOT NULL,
+    source_id blob NOT NULL,
+    ordinal integer NOT NULL CHECK (ordinal >= 0),
+    starts_at integer NOT NULL CHECK (starts_at >= 0),
+    characters integer NOT NULL CHECK (characters > 0),
+    UNIQUE (tenant_id, source_id, ordinal)
+);
+
+-- Words as normalized by the core, so there is nothing left to fold. The index contains no texts:
+-- those are stored with the artifact or output.
+CREATE VIRTUAL TABLE chunk_words USING fts5(title, body, content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
+
+-- Inserts both, so that no chunk is without its words.
+CREATE VIEW indexed_chunks AS
+    SELECT tenant_id, source_id, ordinal, starts_at, characters, '' AS title_words, '' AS words
+    FROM chunks;
+CREATE TRIGGER indexed_chunks_insert INSTEAD OF INSERT ON indexed_chunks
+BEGIN
+    INSERT INTO chunks (tenant_id, source_id, ordinal, starts_at, characters)
+    VALUES (NEW.tenant_id, NEW.source_id, NEW.ordinal, NEW.starts_at, NEW.characters);
+    INSERT INTO chunk_words (rowid, title, body)
+    VALUES (last_insert_rowid(), NEW.title_words, NEW.words);
+END;
+CREATE TRIGGER chunks_delete_words AFTER DELETE ON chunks
+BEGIN
+    DELETE FROM chunk_words WHERE rowid = OLD.chunk_no;
+END;
+
+-- One row for every chunk: the model that embedded it, and the sign bit of each dimension. Narrow,
+-- because a search scans all rows of a tenant. A chunk that no model has embedded has an empty
+-- `model`; one that its model rejected has an empty sign.
+CREATE TABLE chunk_signs (
+    tenant_id text NOT NULL,
+    source_id blob NOT NULL,
+    ordinal integer NOT NULL CHECK (ordinal >= 0),
+    model text NOT NULL DEFAULT '',
+    sign blob NOT NULL DEFAULT x'',
+    CHECK (model <> '' OR length(sign) = 0),
+    PRIMARY KEY (tenant_id, source_id, ordinal)
+) WITHOUT ROWID;
+-- The embedding queue: chunks that the current model has not embedded.
+CREATE INDEX chunk_signs_by_model ON chunk_signs (tenant_id, model);
+
+-- The complete vectors, read for the few chunks with near signs.
+CREATE TABLE vectors (
+    tenant_id text NOT NULL,
+    source_id blob NOT NULL,
+    ordinal integer NOT NULL,
+    vector blob NOT NULL CHECK (length(vector) > 0),
+    PRIMARY KEY (tenant_id, source_id, ordinal)
+);
+
+CREATE TRIGGER chunks_insert_sign AFTER INSERT ON chunks
+BEGIN
+    INSERT INTO chunk_signs (tenant_id, source_id, ordinal)
+    VALUES (NEW.tenant_id, NEW.source_id, NEW.ordinal);
+END;
+CREATE TRIGGER chunks_delete_sign AFTER DELETE ON chunks
+BEGIN
+    DELETE FROM chunk_signs
+    WHERE tenant_id = OLD.tenant_id AND source_id = OLD.source_id AND ordinal = OLD.ordinal;
+    DELETE FROM vectors
+    WHERE tenant_id = OLD.tenant_id AND source_id = OLD.source_id AND ordinal = OLD.ordinal;
+END;
+
+-- Number of changes to the signs of a tenant, which validates the sign-bit cache of a process.
+CREATE TABLE sign_changes (
+    tenant_id text NOT NULL,
+    changes integer NOT NULL CHECK (changes > 0),
+    PRIMARY KEY (tenant_id)
+) WITHOUT ROWID;
+
+-- A chunk that no model has embedded has no sign, and does not change the count.
+CREATE TRIGGER chunk_signs_count_insert AFTER INSERT ON chunk_signs WHEN NEW.model <> ''
+BEGIN
+    INSERT INTO sign_changes (tenant_id, changes) VALUES (NEW.tenant_id, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET changes = changes + 1;
+END;
+CREATE TRIGGER chunk_signs_count_update AFTER UPDATE ON chunk_signs
+BEGIN
+    INSERT INTO sign_changes (tenant_id, changes) VALUES (NEW.tenant_id, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET changes = changes + 1;
+END;
+CREATE TRIGGER chunk_signs_count_delete AFTER DELETE ON chunk_signs WHEN OLD.model <> ''
+BEGIN
+    INSERT INTO sign_changes (tenant_id, changes) VALUES (OLD.tenant_id, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET changes = changes + 1;
+END;
+
+-- Data that a model extracted from a text according to a schema. It belongs to the plan of its
+-- artifact.
+CREATE TABLE extractions (
+    tenant_id text NOT NULL,
+    extraction_id blob NOT NULL,
+    artifact_id blob,
+    schema text NOT NULL,
+    instructions text,
+    data text NOT NULL,
+    valid integer NOT NULL CHECK (valid IN (0, 1)),
+    issues text NOT NULL,
+    model text NOT NULL,
+    actor text NOT NULL,
+    created_at integer NOT NULL,
+    CHECK (valid = 0 OR issues = '[]'),
+    PRIMARY KEY (tenant_id, extraction_id)
+);
+CREATE INDEX extractions_by_artifact ON extractions (tenant_id, artifact_id)
+WHERE artifact_id IS NOT NULL;
+-- Those without an artifact are found only by their age.
+CREATE INDEX extractions_without_artifact ON extractions (tenant_id, created_at)
+WHERE artifact_id IS NULL;
+
+-- Notifications and their delivery state.
+CREATE TABLE notices (
+    tenant_id text NOT NULL,
+    plan_id blob NOT NULL,
+    -- Identifies the finding within the plan, so that it is reported once, whichever process found
+    -- it.
+    finding text NOT NULL CHECK (finding <> ''),
+    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure')),
+    step_id blob,
+    attempt integer CHECK (attempt >= 1),
+    since_at integer NOT NULL,
+    note text,
+    found_at integer NOT NULL,
+    delivery text NOT NULL CHECK (delivery IN ('waiting', 'sent', 'given_up', 'unwanted')),
+    tries integer NOT NULL CHECK (tries >= 0),
+    -- Time of the next attempt; no process tries before.
+    next_at integer,
+    ended_at integer,
+    last_error text,
+    PRIMARY KEY (tenant_id, plan_id, finding),
+    CHECK ((delivery = 'waiting') = (next_at IS NOT NULL)),
+    CHECK ((delivery = 'waiting') = (ended_at IS NULL))
+);
+CREATE INDEX notices_waiting ON notices (tenant_id, next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX notices_by_time ON notices (tenant_id, found_at);
+
+-- Words of the name and question of a plan, for full-text search; written once, with the plan.
+CREATE TABLE plan_words (
+    words_no integer PRIMARY KEY,
+    tenant_id text NOT NULL,
+    plan_id blob NOT NULL,
+    UNIQUE (tenant_id, plan_id)
+);
+CREATE VIRTUAL TABLE plan_word_index USING fts5(words, content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
+
+-- Inserts both, so that no plan is without its words.
+CREATE VIEW indexed_plans AS SELECT tenant_id, plan_id, '' AS words FROM plan_words;
+CREATE TRIGGER indexed_plans_insert INSTEAD OF INSERT ON indexed_plans
+BEGIN
+    INSERT INTO plan_words (tenant_id, plan_id) VALUES (NEW.tenant_id, NEW.plan_id);
+    INSERT INTO plan_word_index (rowid, words) VALUES (last_insert_rowid(), NEW.words);
+END;
+CREATE TRIGGER plan_words_delete_index AFTER DELETE ON plan_words
+BEGIN
+    DELETE FROM plan_word_index WHERE rowid = OLD.words_no;
+END;
+
+-- Planner statistics that SQLite cannot collect from an empty file: almost all rows of a table
+-- belong to one tenant, and few of them to a step or a plan. Without them, it scanned all branches
+-- of a tenant for every result, because the table is cheaper to read than its index.
+
+-- Creates the statistics table; its content is replaced.
+ANALYZE branches;
+DELETE FROM sqlite_stat1 WHERE tbl = 'branches';
+-- The number of rows, then the number of rows with equal first column, first two columns, and so
+-- on.
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('branches', 'branches', '100000 100000 1'),
+    ('branches', 'branches_after', '100000 100000 2 1'),
+    ('branches', 'branches_of_plan', '100000 100000 5 1'),
+    ('branch_needs', 'branch_needs', '100000 100000 2 1'),
+    ('branch_needs', 'branch_needs_of_plan', '100000 100000 5'),
+    ('dependencies', 'dependencies', '100000 100000 2 1'),
+    ('dependencies', 'dependencies_of_step', '100000 100000 2'),
+    ('dependencies', 'dependencies_of_plan', '100000 100000 10'),
+    ('idempotency_keys', 'idempotency_keys', '100000 100000 1'),
+    ('idempotency_keys', 'idempotency_keys_of_plan', '100000 100000 1');
+-- Makes the new statistics effective without reopening the file.
+ANALYZE sqlite_schema;

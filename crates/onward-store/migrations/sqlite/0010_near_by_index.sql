@@ -1,2 +1,0 @@
--- No change. Differs from PostgreSQL because only a server can have a sign-bit index; the versions
--- of both schemas are kept equal.

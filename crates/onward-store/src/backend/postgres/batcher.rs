@@ -1,0 +1,401 @@
+//! Batching of transitions of concurrent callers into one statement.
+//!
+//! A transition is sent immediately if few others are in flight; otherwise it is queued and sent in
+//! a batch (`queue`). One statement that changes four plans costs the server half as much as four
+//! statements, and needs one fsync. The guarantees are listed at [`Batchers`].
+
+mod queue;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::connection::{Connection, Mode};
+use super::merge::{MOST_MERGED, mergeable};
+use super::{Postgres, error};
+use crate::error::Error;
+use crate::query::Query;
+use crate::statement::{Expect, Statement};
+use crate::value::Value;
+use queue::{Batcher, Member};
+
+/// Number of batchers above which idle ones are removed.
+const MAX_BATCHERS: usize = 256;
+
+/// The batchers of this process, one per tenant. Guarantees, tested in `tests/batcher.rs`:
+///
+/// - A batch is written as a whole or not at all.
+/// - If the server rejects a batch for any reason, each member is sent alone and gets its own
+///   result.
+/// - If the connection is lost, or none is available, all members get that error.
+/// - A separate task sends the batch, so a caller that is dropped does not affect other members.
+/// - A batch waits at most 20 ms for a row that another transaction has locked.
+/// - A transition is queued for at most `max_wait` (20 ms).
+pub(super) struct Batchers {
+    connections: usize,
+    max_wait: Duration,
+    of_tenants: Mutex<HashMap<Arc<str>, Batcher>>,
+}
+
+/// Result of a batched transition.
+enum Outcome {
+    Committed,
+    /// Nothing was written, because of this transition or another member, or nothing was sent: send
+    /// it alone.
+    SendAlone(Vec<Statement>),
+    Failed(Error),
+}
+
+/// How a transition is sent.
+enum Route {
+    Alone(InFlight, Vec<Statement>),
+    /// Queued for a batch, under this number.
+    Queued(u64, oneshot::Receiver<Outcome>),
+}
+
+/// The key of the row whose version a transition checks, if the transition can be batched: it
+/// consists of frequent row changes only, each of another row.
+pub(super) fn batch_key(statements: &[Statement]) -> Option<Uuid> {
+    let key = match statements.first() {
+        Some(first) if first.checks_version() => first.params.get(1),
+        Some(_) | None => None,
+    };
+    let Some(Value::Id(key)) = key else {
+        return None;
+    };
+    let fits = |statement: &Statement| {
+        let most = statement.query.row_change()?.most_in_batch;
+        let same = statements
+            .iter()
+            .filter(|other| other.query == statement.query);
+        Some(same.count() <= most)
+    };
+    let all_fit = statements.iter().all(|one| fits(one) == Some(true));
+    let merged = mergeable(&statements.iter().collect::<Vec<_>>());
+    (all_fit && merged == statements.len()).then_some(*key)
+}
+
+/// Commits a transition, alone or in a batch. Returns its statements if nothing was written and the
+/// caller must send them alone.
+pub(super) async fn commit(
+    connection: &mut Connection,
+    key: Uuid,
+    statements: Vec<Statement>,
+) -> Result<Option<Vec<Statement>>, Error> {
+    let (postgres, tenant) = (connection.postgres().clone(), connection.tenant().clone());
+    let (number, mut outcome) = match route(&postgres, &tenant, key, statements) {
+        Route::Alone(in_flight, statements) => {
+            let statements: Vec<_> = statements.iter().collect();
+            let sent = connection.send_and_commit(&statements).await;
+            drop(in_flight);
+            return sent.map(|()| None);
+        }
+        Route::Queued(number, outcome) => (number, outcome),
+    };
+    // Other callers can use the connection while this one is queued.
+    connection.release();
+    let outcome = match timeout(postgres.0.limits.max_wait, &mut outcome).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            // Slow messages no longer count as in flight, so the queued transitions may be ready to
+            // be sent.
+            dispatch_ready(&postgres, &tenant);
+            let batchers = &postgres.0.batchers;
+            match batchers.with(&tenant, |batcher| batcher.remove(number)) {
+                Some(member) => return Ok(Some(member.statements)),
+                None => outcome.await,
+            }
+        }
+    };
+    match outcome {
+        Ok(Outcome::Committed) => Ok(None),
+        Ok(Outcome::SendAlone(statements)) => Ok(Some(statements)),
+        Ok(Outcome::Failed(why)) => Err(why),
+        Err(_) => Err(error::outcome_unknown("the task that sent it has ended")),
+    }
+}
+
+impl Batchers {
+    /// `connections` is the size of the pool, `max_wait` the maximum time in the queue.
+    pub(super) fn new(connections: usize, max_wait: Duration) -> Self {
+        Self {
+            connections,
+            max_wait,
+            of_tenants: Mutex::default(),
+        }
+    }
+
+    /// Runs `act` on the batcher of a tenant.
+    fn with<A>(&self, tenant: &Arc<str>, act: impl FnOnce(&mut Batcher) -> A) -> A {
+        // A panic while adding or removing a member leaves the map valid.
+        let batchers = self.of_tenants.lock();
+        let mut batchers = batchers.unwrap_or_else(PoisonError::into_inner);
+        if let Some(batcher) = batchers.get_mut(tenant) {
+            return act(batcher);
+        }
+        if batchers.len() >= MAX_BATCHERS {
+            batchers.retain(|_, batcher| !batcher.is_idle());
+        }
+        let batcher = batchers.entry(Arc::clone(tenant));
+        act(batcher.or_insert_with(|| Batcher::new(self.connections, self.max_wait)))
+    }
+
+    #[cfg(test)]
+    pub(super) fn queued(&self, tenant: &Arc<str>) -> usize {
+        self.with(tenant, |batcher| batcher.queued())
+    }
+}
+
+/// Decides whether a transition is sent alone or queued.
+fn route(postgres: &Postgres, tenant: &Arc<str>, key: Uuid, statements: Vec<Statement>) -> Route {
+    let now = Instant::now();
+    let route = postgres.0.batchers.with(tenant, |batcher| {
+        let rival = batcher.remove_key(key);
+        let alone = if rival.is_some() || batcher.is_changing(key) {
+            // One of the two will fail the version check; no third transition should be rejected
+            // with it.
+            Some(batcher.send_uncounted(key))
+        } else {
+            batcher.try_send_alone(key, now)
+        };
+        // A dropped caller needs no result.
+        drop(rival.map(|rival| rival.outcome.send(Outcome::SendAlone(rival.statements))));
+        if let Some(number) = alone {
+            return Route::Alone(InFlight::new(postgres, tenant, number), statements);
+        }
+        let (outcome, receiver) = oneshot::channel();
+        let member = Member {
+            key,
+            statements,
+            outcome,
+        };
+        Route::Queued(batcher.push(member, now), receiver)
+    });
+    if let Route::Queued(..) = route {
+        dispatch_ready(postgres, tenant);
+    }
+    route
+}
+
+/// A message in flight. When it completes, queued transitions may be ready to be sent.
+pub(super) struct InFlight {
+    postgres: Postgres,
+    tenant: Arc<str>,
+    /// Its number, until it has completed.
+    number: Option<u64>,
+}
+
+impl InFlight {
+    fn new(postgres: &Postgres, tenant: &Arc<str>, number: u64) -> Self {
+        Self {
+            postgres: postgres.clone(),
+            tenant: Arc::clone(tenant),
+            number: Some(number),
+        }
+    }
+
+    /// A message that is never sent: transitions are queued until it is dropped.
+    #[cfg(test)]
+    pub(super) fn placeholder(postgres: &Postgres, tenant: &Arc<str>) -> Self {
+        let dispatch = |batcher: &mut Batcher| batcher.dispatch(vec![Uuid::nil()], Instant::now());
+        Self::new(postgres, tenant, postgres.0.batchers.with(tenant, dispatch))
+    }
+
+    /// Marks the message as completed, before its callers get their results and return with the
+    /// next transition: they must not be counted twice.
+    fn complete(&mut self) {
+        if let Some(number) = self.number.take() {
+            let batchers = &self.postgres.0.batchers;
+            batchers.with(&self.tenant, |batcher| batcher.complete(number));
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.complete();
+        dispatch_ready(&self.postgres, &self.tenant);
+    }
+}
+
+/// Sends the batches that are ready.
+fn dispatch_ready(postgres: &Postgres, tenant: &Arc<str>) {
+    // Without a runtime there are no callers.
+    let Ok(runtime) = Handle::try_current() else {
+        return;
+    };
+    let next = |batcher: &mut Batcher| batcher.next_batch(Instant::now());
+    while let Some((number, batch)) = postgres.0.batchers.with(tenant, next) {
+        let in_flight = InFlight::new(postgres, tenant, number);
+        runtime.spawn(send(in_flight, batch));
+    }
+}
+
+/// Sends a batch, and returns the result to each member.
+async fn send(mut in_flight: InFlight, batch: Vec<Member>) {
+    let InFlight {
+        postgres, tenant, ..
+    } = &in_flight;
+    let mut connection = Connection::new(postgres.clone(), Arc::clone(tenant), Mode::Batch);
+    let padding = padding_rows(&batch);
+    let sent = match connection.acquire().await {
+        Ok(()) => {
+            connection
+                .send_and_commit(&by_query(&batch, &padding))
+                .await
+        }
+        Err(why) => Err(why),
+    };
+    // No connection, or an unknown outcome: sending the members alone would not help.
+    let for_all = !connection.has_client() || connection.is_lost();
+    connection.roll_back();
+    drop(connection);
+    in_flight.complete();
+    for member in batch {
+        let outcome = match &sent {
+            Ok(()) => Outcome::Committed,
+            Err(why) if for_all => Outcome::Failed(why.clone()),
+            Err(_) => Outcome::SendAlone(member.statements),
+        };
+        // A dropped caller needs no result.
+        drop(member.outcome.send(outcome));
+    }
+    drop(in_flight);
+}
+
+/// Rows without a key, which fill each kind of statement up to a multiple of the number of members.
+/// Each number of rows is a separate statement text, which every connection has to prepare.
+fn padding_rows(batch: &[Member]) -> Vec<Statement> {
+    let mut padding = Vec::new();
+    for query in queries(batch) {
+        let mut rows = rows(batch, query);
+        let Some(first) = rows.next() else { continue };
+        let missing = batch.len() - 1 - rows.count() % batch.len();
+        let mut row = first.clone();
+        let values = row.params.iter_mut().skip(1);
+        values.for_each(|value| *value = Value::Null);
+        padding.extend(std::iter::repeat_n(row, missing));
+    }
+    padding
+}
+
+/// The statements of all members with the padding, grouped by kind.
+fn by_query<'s>(batch: &'s [Member], padding: &'s [Statement]) -> Vec<&'s Statement> {
+    let mut statements = Vec::with_capacity(MOST_MERGED);
+    for query in queries(batch) {
+        statements.extend(rows(batch, query));
+        statements.extend(padding.iter().filter(|row| row.query == query));
+    }
+    statements
+}
+
+/// The kinds of statement in a batch: those that check a version first, the others in a fixed order.
+fn queries(batch: &[Member]) -> impl Iterator<Item = Query> {
+    let all = batch.iter().flat_map(|member| &member.statements);
+    let ordered: BTreeSet<(bool, Query)> = all
+        .map(|one| (one.expect != Expect::Version, one.query))
+        .collect();
+    ordered.into_iter().map(|(_, query)| query)
+}
+
+fn rows(batch: &[Member], query: Query) -> impl Iterator<Item = &Statement> {
+    let all = batch.iter().flat_map(|member| &member.statements);
+    all.filter(move |one| one.query == query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::ALL;
+
+    /// A transition, each statement about another row.
+    fn transition(queries: &[Query]) -> Vec<Statement> {
+        let statement = |(number, query): (u128, &Query)| {
+            let key = match query {
+                Query::DueSooner | Query::DueClear => 0,
+                _ => number,
+            };
+            let key = Value::Id(Uuid::from_u128(key));
+            let params = vec![Value::Text("a".into()), key, Value::Int(1)];
+            let statement = Statement::without_tenant(*query, params);
+            match query {
+                Query::PlanMove => statement.checking_version(),
+                _ => statement,
+            }
+        };
+        (0..).zip(queries).map(statement).collect()
+    }
+
+    #[test]
+    fn a_full_batch_fits_into_one_statement() {
+        let most = |query: &Query| query.row_change().map_or(0, |change| change.most_in_batch);
+        let all: usize = ALL.iter().map(most).sum();
+        assert!(all * queue::MAX_BATCH <= MOST_MERGED);
+    }
+
+    #[test]
+    fn batches_only_transitions_of_the_common_form() {
+        let can_be_batched = |queries: &[Query]| batch_key(&transition(queries)).is_some();
+        let first = [Query::PlanMove, Query::StepAdvance, Query::EventInsert];
+        assert!(can_be_batched(&first));
+        assert!(can_be_batched(
+            &[&first[..], &[Query::EventInsert, Query::DueSooner]].concat()
+        ));
+        assert!(can_be_batched(&[&first[..], &[Query::DueClear]].concat()));
+        for more in [
+            &[Query::StepUpdate][..],
+            &[Query::PlanMove],
+            &[Query::StepAdvance, Query::StepAdvance],
+            &[Query::DueSooner, Query::DueClear],
+            &[Query::StepsSettle],
+        ] {
+            assert!(!can_be_batched(&[&first[..], more].concat()), "{more:?}");
+        }
+        assert!(!can_be_batched(&[]));
+        assert!(
+            !can_be_batched(&[Query::EventInsert, Query::PlanMove]),
+            "the version check is not first"
+        );
+    }
+
+    #[test]
+    fn pads_batches_of_one_size_to_the_same_statement() {
+        let sent = |transitions: [&[Query]; 2]| {
+            let members = transitions.map(|queries| Member {
+                key: Uuid::nil(),
+                statements: transition(queries),
+                outcome: oneshot::channel().0,
+            });
+            let padding = padding_rows(&members);
+            let all = by_query(&members, &padding);
+            all.iter().map(|one| one.query).collect::<Vec<_>>()
+        };
+        let next = [
+            Query::PlanMove,
+            Query::StepAdvance,
+            Query::StepAdvance,
+            Query::EventInsert,
+            Query::EventInsert,
+        ];
+        let first = [Query::PlanMove, Query::StepAdvance, Query::EventInsert];
+        let expected = [
+            [Query::PlanMove; 2].as_slice(),
+            &[Query::EventInsert; 4],
+            &[Query::StepAdvance; 4],
+        ];
+        assert_eq!(sent([&next, &next]), expected.concat());
+        assert_eq!(sent([&next, &first]), expected.concat());
+        let ends = [
+            Query::PlanMove,
+            Query::StepAdvance,
+            Query::EventInsert,
+            Query::DueClear,
+        ];
+        assert_eq!(sent([&first, &ends])[2..4], [Query::DueClear; 2]);
+    }
+}

@@ -1,0 +1,479 @@
+//! SQL text of a message: one statement, or several row changes merged into one.
+//!
+//! A statement that must affect a certain number of rows is wrapped so that the server fails on any
+//! other number: `COMMIT` is sent in the same round trip, so a check of the response would be too
+//! late.
+//!
+//! The row changes of every transition are merged: each message costs as much as a small write, and
+//! each statement opens a table with all its indexes again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+
+use crate::query::{Dialect, Query};
+use crate::row_change::{Effect, RowChange, Type};
+use crate::statement::{Expect, Statement};
+use crate::value::{Columns, Value};
+
+/// SQL text of a message and its metadata, cached for the lifetime of the process.
+pub(super) struct MessageText {
+    pub(super) sql: String,
+    /// Whether its rows are a result, and not only the check of the row count.
+    pub(super) returns_rows: bool,
+    pub(super) columns: OnceLock<Columns>,
+}
+
+/// The statements of a message, and whether the database is distributed.
+type Key = (Vec<(Query, Expect)>, bool);
+
+static TEXTS: LazyLock<RwLock<HashMap<Key, Arc<MessageText>>>> = LazyLock::new(RwLock::default);
+
+impl MessageText {
+    /// The text of a message with these statements. A row change is rendered differently if the
+    /// database is distributed.
+    pub(super) fn new(run: &[&Statement], distributed: bool) -> Arc<Self> {
+        let statements = run.iter().map(|one| (one.query, one.expect)).collect();
+        let key = (statements, distributed);
+        // A panic while adding an entry leaves the map valid.
+        let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = known.get(&key) {
+            return Arc::clone(text);
+        }
+        drop(known);
+        let text = Arc::new(Self::render(&key.0, distributed));
+        let mut known = TEXTS.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(key).or_insert(text))
+    }
+
+    fn render(statements: &[(Query, Expect)], distributed: bool) -> Self {
+        let (sql, returns_rows) = match statements {
+            [(query, _), ..] if query.row_change().is_some() => {
+                (merged(statements, distributed), false)
+            }
+            [(query, Expect::Any), ..] => (query.text(Dialect::Postgres).to_owned(), true),
+            [(query, expect), ..] => (checked(*query, *expect), false),
+            [] => (String::new(), false),
+        };
+        Self {
+            sql,
+            returns_rows,
+            columns: OnceLock::new(),
+        }
+    }
+}
+
+/// Parameters of a message: the tenant once, then those of each statement.
+pub(super) fn parameters<'v>(
+    run: &[&'v Statement],
+    distributed: bool,
+) -> impl Iterator<Item = &'v Value> {
+    let tenant = run
+        .first()
+        .and_then(|first| first.params.first())
+        .into_iter();
+    let others = run.iter().flat_map(move |one| {
+        let used = match one.query.row_change() {
+            Some(change) => 1 + columns(change, distributed).len(),
+            None => one.params.len(),
+        };
+        one.params.iter().take(used).skip(1)
+    });
+    tenant.chain(others)
+}
+
+/// Maximum number of merged statements: a message has at most 65,535 parameters, and each number of
+/// statements is a separate text.
+pub(super) const MOST_MERGED: usize = 64;
+
+/// Number of leading statements that can be merged. A statement can change a row only once.
+pub(super) fn mergeable(statements: &[&Statement]) -> usize {
+    let mut rows: Vec<(&str, &Value)> = Vec::new();
+    let mut length = 0;
+    for statement in statements.iter().take(MOST_MERGED) {
+        let Some(row) = changed_row(statement) else {
+            break;
+        };
+        if let Some(row) = row {
+            if rows.contains(&row) {
+                break;
+            }
+            rows.push(row);
+        }
+        length += 1;
+    }
+    length.max(1)
+}
+
+/// The table and key of the row that a statement changes. `None` if it is not a row change;
+/// `Some(None)` if no other statement can change the row: it is new, or padding.
+pub(super) fn changed_row(statement: &Statement) -> Option<Option<(&'static str, &Value)>> {
+    let change = statement.query.row_change()?;
+    let is_new = matches!(
+        change.effect,
+        Effect::Insert {
+            on_conflict: "",
+            ..
+        }
+    );
+    let key = statement.params.get(1).filter(|key| **key != Value::Null);
+    Some(key.filter(|_| !is_new).map(|key| (change.table, key)))
+}
+
+/// A statement that fails if it affects another number of rows than required.
+fn checked(query: Query, expect: Expect) -> String {
+    let text = query.text(Dialect::Postgres);
+    let count = "(SELECT count(*) FROM change)";
+    let rows = expect.rows().unwrap_or_default();
+    let failure = failure(query, expect, count, rows);
+    format!(
+        "WITH change AS ({text} RETURNING 1) SELECT CASE {count} WHEN {rows} THEN 0 \
+         ELSE {failure} END"
+    )
+}
+
+/// A call that fails. It is evaluated only if the check before it failed.
+fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
+    let name = query.name().replace('\'', "''");
+    match expect {
+        Expect::Version => format!("onward_outdated('{name}')"),
+        Expect::Any | Expect::Rows(_) => {
+            format!("onward_wrong_count('{name}', {count}, {rows})")
+        }
+    }
+}
+
+/// Merges row changes into one statement, which fails if one of them affects another number of rows
+/// than required. A counted change is executed when it is counted, so none is executed after one
+/// that failed: it would be based on an outdated state. The error does not contain the number of
+/// affected rows, because that would be a second count, prepared each time.
+///
+/// If a row still has the version that the decision was based on, the rows that depend on it are
+/// unchanged too. So they are not counted after a version check: that took 5 % of the whole
+/// statement.
+fn merged(statements: &[(Query, Expect)], distributed: bool) -> String {
+    let guarded = statements
+        .first()
+        .is_some_and(|(_, expect)| *expect == Expect::Version);
+    let mut groups: Vec<Rows> = Vec::new();
+    // The first parameter is the tenant, shared by all changes.
+    let mut parameter = 2;
+    for &(query, expect) in statements {
+        let Some(change) = query.row_change() else {
+            continue;
+        };
+        match groups.last_mut() {
+            Some(last) if last.query == query && last.expect == expect => last.count += 1,
+            Some(_) | None => groups.push(Rows {
+                query,
+                change,
+                expect,
+                is_checked: expect != Expect::Any && (expect == Expect::Version || !guarded),
+                first_parameter: parameter,
+                count: 1,
+                distributed,
+            }),
+        }
+        parameter += columns(change, distributed).len();
+    }
+    let mut checks = "0".to_owned();
+    for (place, rows) in groups.iter().enumerate().rev() {
+        if !rows.is_checked {
+            continue;
+        }
+        let expected = rows.expect.rows().unwrap_or_default() * rows.count as u64;
+        let is_right = match expected {
+            // The condition is the whole key, so this row is affected or none.
+            1 if rows.count == 1 => format!("EXISTS (SELECT FROM c{place})"),
+            _ => format!("(SELECT count(*) FROM c{place}) = {expected}"),
+        };
+        let failure = failure(rows.query, rows.expect, "NULL", expected);
+        checks = format!("CASE WHEN {is_right} THEN {checks} ELSE {failure} END");
+    }
+    let changes: Vec<String> = (0..)
+        .zip(&groups)
+        .map(|(place, rows)| format!("c{place} AS ({})", rows.text()))
+        .collect();
+    format!("WITH {} SELECT {checks}", changes.join(", "))
+}
+
+/// The columns of the parameters that are sent. In a distributed database, an insert is never
+/// skipped, so the parameter that decides it is left out.
+fn columns(change: &RowChange, distributed: bool) -> &'static [(&'static str, Type)] {
+    match (&change.effect, change.columns) {
+        (
+            Effect::Insert {
+                unless: Some(_), ..
+            },
+            [stored @ .., _],
+        ) if distributed => stored,
+        (_, columns) => columns,
+    }
+}
+
+/// Adjacent changes of the same kind in a merged statement.
+struct Rows {
+    query: Query,
+    change: &'static RowChange,
+    expect: Expect,
+    is_checked: bool,
+    first_parameter: usize,
+    count: usize,
+    distributed: bool,
+}
+
+impl Rows {
+    fn text(&self) -> String {
+        let table = self.change.table;
+        let key = self.change.columns.first().map_or("", |(key, _)| *key);
+        // `least` of one value has no effect, but makes the planner expect one row and look it up by
+        // its key. For several rows it would scan all rows of a tenant, if there were few when the
+        // statistics were collected.
+        let by_key = format!(
+            "{table}.tenant_id = $1 AND {table}.{key} = new.{key} AND new.{key} = least(new.{key})"
+        );
+        let new = self.new_rows();
+        let text = match self.change.effect {
+            Effect::Update { computed, version } => {
+                let set = self.assignments(computed, version);
+                let version = version.map_or(String::new(), |(column, parameter)| {
+                    format!(" AND {table}.{column} = new.{parameter}")
+                });
+                format!("UPDATE {table} SET {set} FROM {new} WHERE {by_key}{version}")
+            }
+            Effect::Insert {
+                on_conflict,
+                unless,
+            } => self.insert(on_conflict, unless),
+            Effect::Delete => format!("DELETE FROM {table} USING {new} WHERE {by_key}"),
+        };
+        if self.is_checked {
+            text + " RETURNING 1"
+        } else {
+            text
+        }
+    }
+
+    fn assignments(
+        &self,
+        computed: &[(&str, &str)],
+        version: Option<(&'static str, &'static str)>,
+    ) -> String {
+        let is_plain = |column: &str| {
+            let is_computed = computed.iter().any(|(name, _)| *name == column);
+            !is_computed && version.is_none_or(|(_, parameter)| parameter != column)
+        };
+        let columns = self.change.columns.iter().skip(1).map(|(name, _)| *name);
+        let plain = columns
+            .filter(|column| is_plain(column))
+            .map(|column| format!("{column} = new.{column}"));
+        let computed = computed
+            .iter()
+            .map(|(column, expression)| format!("{column} = {expression}"));
+        plain.chain(computed).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Citus does not support an insert from a list of rows with parameters; without one, there are
+    /// no padding rows, which have no key.
+    fn insert(&self, on_conflict: &str, unless: Option<&str>) -> String {
+        let table = self.change.table;
+        let columns = columns(self.change, self.distributed);
+        let stored = match unless {
+            Some(_) if !self.distributed => &columns[..columns.len() - 1],
+            Some(_) | None => columns,
+        };
+        let names: Vec<&str> = stored.iter().map(|(name, _)| *name).collect();
+        let into = format!("INSERT INTO {table} (tenant_id, {})", names.join(", "));
+        let rows = if self.distributed {
+            let row = |row| {
+                let numbers = self.numbers(row).map(|(number, _)| format!("${number}"));
+                format!("($1, {})", numbers.collect::<Vec<_>>().join(", "))
+            };
+            let rows: Vec<String> = (0..self.count).map(row).collect();
+            format!("VALUES {}", rows.join(", "))
+        } else {
+            let key = names.first().copied().unwrap_or_default();
+            let unless =
+                unless.map_or(String::new(), |unless| format!(" AND {unless} IS NOT TRUE"));
+            format!(
+                "SELECT $1, new.{} FROM {} WHERE new.{key} IS NOT NULL{unless}",
+                names.join(", new."),
+                self.new_rows()
+            )
+        };
+        match on_conflict {
+            "" => format!("{into} {rows}"),
+            on_conflict => format!("{into} {rows} ON CONFLICT {on_conflict}"),
+        }
+    }
+
+    /// The parameters as rows of the table `new`.
+    fn new_rows(&self) -> String {
+        let row = |row| {
+            let values = self.numbers(row).map(|(number, kind)| {
+                let kind = match kind {
+                    Type::Id => "uuid",
+                    Type::Int => "bigint",
+                    Type::Real => "double precision",
+                    Type::Text => "text",
+                };
+                format!("CAST(${number} AS {kind})")
+            });
+            format!("({})", values.collect::<Vec<_>>().join(", "))
+        };
+        let rows: Vec<String> = (0..self.count).map(row).collect();
+        let columns = columns(self.change, self.distributed).iter();
+        let names: Vec<&str> = columns.map(|(name, _)| *name).collect();
+        format!("(VALUES {}) AS new ({})", rows.join(", "), names.join(", "))
+    }
+
+    /// The parameter numbers of a row, with their types.
+    fn numbers(&self, row: usize) -> impl Iterator<Item = (usize, Type)> {
+        let columns = columns(self.change, self.distributed);
+        let first = self.first_parameter + row * columns.len();
+        (first..).zip(columns.iter().map(|(_, kind)| *kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged_text(statements: &[(Query, Expect)]) -> String {
+        merged(statements, false)
+    }
+
+    #[test]
+    fn wraps_a_statement_that_must_affect_some_rows() {
+        let text = "UPDATE t SET a = $2 WHERE b = $10";
+        assert_eq!(
+            checked(Query::Text(text), Expect::Rows(3)),
+            "WITH change AS (UPDATE t SET a = $2 WHERE b = $10 RETURNING 1) SELECT CASE (SELECT \
+             count(*) FROM change) WHEN 3 THEN 0 ELSE onward_wrong_count('UPDATE t SET a = $2 WHERE \
+             b = $10', (SELECT count(*) FROM change), 3) END"
+        );
+    }
+
+    #[test]
+    fn merged_changes_share_the_tenant_and_keep_their_other_parameters() {
+        let run = [
+            (Query::DueClear, Expect::Any),
+            (Query::DueSet, Expect::Rows(1)),
+        ];
+        assert_eq!(
+            merged_text(&run),
+            "WITH c0 AS (DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS new (plan_id) WHERE \
+             due.tenant_id = $1 AND due.plan_id = new.plan_id AND new.plan_id = least(new.plan_id)), \
+             c1 AS (INSERT INTO due (tenant_id, plan_id, at) SELECT $1, new.plan_id, new.at FROM \
+             (VALUES (CAST($3 AS uuid), CAST($4 AS bigint))) AS new (plan_id, at) WHERE new.plan_id \
+             IS NOT NULL ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at RETURNING 1) \
+             SELECT CASE WHEN EXISTS (SELECT FROM c1) THEN 0 ELSE onward_wrong_count('due_set', NULL, \
+             1) END"
+        );
+        let statements = [
+            Statement::without_tenant(Query::DueClear, vec![Value::Int(1), Value::Int(2)]),
+            Statement::without_tenant(
+                Query::DueSet,
+                vec![Value::Int(1), Value::Int(3), Value::Int(4)],
+            ),
+        ];
+        let sent: Vec<&Value> = parameters(&statements.each_ref(), false).collect();
+        assert_eq!(sent, [1, 2, 3, 4].map(Value::Int).each_ref());
+    }
+
+    #[test]
+    fn merges_rows_of_one_table_into_one_change() {
+        for (query, expect) in [
+            (Query::EventInsert, Expect::Any),
+            (Query::StepUpdate, Expect::Rows(1)),
+        ] {
+            for distributed in [false, true] {
+                let text = merged(&[(query, expect); 3], distributed);
+                assert!(!text.contains("c1 AS"), "{text}");
+                let columns = query.row_change().unwrap().columns.len();
+                let last = format!("${}", 1 + 3 * columns);
+                let too_many = format!("${}", 2 + 3 * columns);
+                assert!(text.contains(&last) && !text.contains(&too_many), "{text}");
+                let counted = expect != Expect::Any;
+                assert_eq!(text.contains("FROM c0) = 3 THEN"), counted, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn inserts_rows_without_a_query_in_a_distributed_database() {
+        let run = [(Query::DueSooner, Expect::Any); 2];
+        assert_eq!(
+            merged(&run, true),
+            "WITH c0 AS (INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3), ($1, $4, $5) \
+             ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < \
+             due.at) SELECT 0"
+        );
+        let statement =
+            Statement::without_tenant(Query::DueSooner, [0, 1, 2, 3].map(Value::Int).into());
+        let sent: Vec<&Value> = parameters(&[&statement, &statement], true).collect();
+        assert_eq!(sent, [0, 1, 2, 1, 2].map(Value::Int).each_ref());
+    }
+
+    #[test]
+    fn checks_only_versions_after_a_version_check() {
+        let text = merged_text(&[
+            (Query::PlanMove, Expect::Version),
+            (Query::StepAdvance, Expect::Rows(1)),
+        ]);
+        let check = "SELECT CASE WHEN EXISTS (SELECT FROM c0) THEN 0 ELSE onward_outdated";
+        assert!(text.contains(check), "{text}");
+        assert!(!text.contains("FROM c1"), "{text}");
+    }
+
+    #[test]
+    fn every_row_change_has_the_parameters_of_its_statement_on_sqlite() {
+        for query in crate::query::ALL {
+            let Some(change) = query.row_change() else {
+                continue;
+            };
+            let text = query.text(Dialect::Sqlite);
+            let parameters = change.columns.len() + 1;
+            let (last, more) = (format!("?{parameters}"), format!("?{}", parameters + 1));
+            assert!(text.contains(&last) && !text.contains(&more), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_a_row_once_per_statement() {
+        let run = |queries: &[(Query, i64)]| {
+            let statements = queries.iter().map(|(query, key)| {
+                let key = match key {
+                    0 => Value::Null,
+                    key => Value::Int(*key),
+                };
+                Statement::without_tenant(*query, vec![Value::Int(0), key])
+            });
+            let statements: Vec<_> = statements.collect();
+            mergeable(&statements.iter().collect::<Vec<_>>())
+        };
+        let transition = [
+            (Query::PlanMove, 1),
+            (Query::StepUpdate, 2),
+            (Query::StepUpdate, 3),
+            (Query::EventInsert, 1),
+            (Query::EventInsert, 1),
+        ];
+        assert_eq!(run(&transition), 5);
+        let twice = [Query::PlanMove, Query::EventInsert, Query::PlanMove];
+        assert_eq!(run(&twice.map(|query| (query, 1))), 2);
+        let due = [Query::EventInsert, Query::DueSet, Query::DueSooner];
+        assert_eq!(run(&due.map(|query| (query, 1))), 2);
+        let odd = [Query::EventInsert, Query::StepsSettle, Query::EventInsert];
+        assert_eq!(run(&odd.map(|query| (query, 1))), 1);
+        let odd = [Query::PlanTouch, Query::PlanMove];
+        assert_eq!(run(&odd.map(|query| (query, 1))), 1);
+        assert_eq!(run(&[(Query::EventInsert, 1); 10_000]), MOST_MERGED);
+        let of_two = [
+            (Query::PlanMove, 1),
+            (Query::PlanMove, 2),
+            (Query::DueClear, 0),
+            (Query::DueClear, 0),
+        ];
+        assert_eq!(run(&of_two), 4);
+    }
+}

@@ -1,0 +1,133 @@
+//! Statements as messages: prepared on the server, sent, and decoded.
+
+use std::sync::Arc;
+
+use deadpool_postgres::ClientWrapper;
+use tokio_postgres::Statement as Plan;
+use tokio_postgres::types::ToSql;
+
+use super::error;
+use super::merge::{MessageText, mergeable, parameters};
+use super::pipeline::{Sent, in_order};
+use crate::error::Error;
+use crate::statement::Statement;
+use crate::value::{Row, Value};
+
+/// Statements sent as one prepared statement.
+struct Message<'b> {
+    run: &'b [&'b Statement],
+    plan: Plan,
+    text: Arc<MessageText>,
+}
+
+/// Prepared messages, ready to be sent.
+pub(super) struct Messages<'b> {
+    messages: Vec<Message<'b>>,
+    distributed: bool,
+}
+
+impl<'b> Messages<'b> {
+    /// Prepares the statements. Those that are new to this connection cost one round trip together.
+    pub(super) async fn prepare(
+        client: &ClientWrapper,
+        mut statements: &'b [&'b Statement],
+        distributed: bool,
+    ) -> Result<Self, Error> {
+        let mut runs = Vec::with_capacity(statements.len());
+        while !statements.is_empty() {
+            let (run, rest) = statements.split_at(mergeable(statements));
+            let text = MessageText::new(run, distributed);
+            if text.sql.is_empty() {
+                let name = run[0].query.name();
+                return Err(Error::Refused(format!("`{name}` has no text")));
+            }
+            runs.push((run, text));
+            statements = rest;
+        }
+        let mut distinct: Vec<&Arc<MessageText>> = Vec::with_capacity(runs.len());
+        for (_, text) in &runs {
+            if !distinct.iter().any(|known| Arc::ptr_eq(known, text)) {
+                distinct.push(text);
+            }
+        }
+        let preparing = distinct.iter().map(|text| {
+            let prepared: Sent<'_, Plan> = Box::pin(client.prepare_cached(&text.sql));
+            prepared
+        });
+        let plans = in_order(preparing.collect()).await;
+        let place = |text| distinct.iter().position(|known| Arc::ptr_eq(known, text));
+        let plans = match plans {
+            Ok(plans) => plans,
+            Err(broken) => {
+                let failed = runs
+                    .iter()
+                    .find(|(_, text)| place(text) == Some(broken.place));
+                let name = failed.map_or("", |(run, _)| run[0].query.name());
+                return Err(error::of_statement(&broken.why, name));
+            }
+        };
+        let places: Vec<Option<usize>> = runs.iter().map(|(_, text)| place(text)).collect();
+        let messages = runs
+            .into_iter()
+            .zip(places)
+            .filter_map(|((run, text), place)| {
+                let plan = plans.get(place?)?.clone();
+                Some(Message { run, plan, text })
+            });
+        Ok(Self {
+            messages: messages.collect(),
+            distributed,
+        })
+    }
+
+    /// Number of messages.
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The messages that run the statements.
+    pub(super) fn send<'s>(
+        &'s self,
+        client: &'s ClientWrapper,
+    ) -> impl Iterator<Item = Sent<'s, Vec<tokio_postgres::Row>>> {
+        self.messages.iter().map(move |message| {
+            let params = parameters(message.run, self.distributed);
+            let params: Vec<_> = params.map(|value| value as &(dyn ToSql + Sync)).collect();
+            let sent: Sent<'s, _> =
+                Box::pin(async move { client.query(&message.plan, &params).await });
+            sent
+        })
+    }
+
+    /// The first statement of a message, for error messages.
+    pub(super) fn statement(&self, message: usize) -> Option<&'b Statement> {
+        self.messages.get(message)?.run.first().copied()
+    }
+
+    /// Decodes the responses, one per message, into one list of rows per statement.
+    pub(super) fn decode(
+        &self,
+        responses: impl Iterator<Item = Vec<tokio_postgres::Row>>,
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let mut all = Vec::with_capacity(self.messages.len());
+        for (message, rows) in self.messages.iter().zip(responses) {
+            if !message.text.returns_rows {
+                all.resize(all.len() + message.run.len(), Vec::new());
+                continue;
+            }
+            let columns = message.text.columns.get_or_init(|| {
+                let names = message.plan.columns().iter();
+                names.map(|column| column.name().to_owned()).collect()
+            });
+            let decode = |row: tokio_postgres::Row| {
+                let cells = (0..row.len()).map(|place| row.try_get(place));
+                let values: Result<Vec<Value>, _> = cells.collect();
+                values.map(|values| Row::new(Arc::clone(columns), values))
+            };
+            let rows: Result<Vec<Row>, _> = rows.into_iter().map(decode).collect();
+            let failed = |why| error::of_statement(&why, message.run[0].query.name());
+            all.push(rows.map_err(failed)?);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,144 @@
+//! Rules that let Citus distribute the schema by tenant, checked in the catalog of a plain server.
+//! Each query returns the violations.
+
+use onward_testbed::psql;
+
+use super::*;
+use crate::query::{ALL, Dialect};
+
+/// Tables with a tenant.
+const TENANT_TABLES: &str = "SELECT attrelid FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
+    WHERE attname = 'tenant_id' AND relkind = 'r' AND relnamespace = 'public'::regnamespace";
+
+async fn assert_none(rule: &str, question: &str) {
+    let url = Cluster::shared().database();
+    open(&url).await;
+    let question = question.replace("{tenant_tables}", TENANT_TABLES);
+    let found = psql(&url, &question).unwrap();
+    assert_eq!(found, "", "{rule}");
+}
+
+#[tokio::test]
+async fn tables_of_tenants_have_no_triggers() {
+    assert_none(
+        "a table with triggers cannot be distributed",
+        "SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE NOT tgisinternal \
+         AND tgrelid IN ({tenant_tables})",
+    )
+    .await;
+}
+
+/// A reference to a whole row in an expression of a constraint is a variable with attribute 0.
+#[tokio::test]
+async fn constraints_refer_to_columns_and_not_to_rows() {
+    assert_none(
+        "a CHECK over a whole row cannot be created on a shard",
+        "SELECT conrelid::regclass, conname FROM pg_constraint WHERE contype = 'c' \
+         AND conrelid IN ({tenant_tables}) AND conbin::text LIKE '%:varattno 0 %'",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn functions_are_not_in_the_sql_language() {
+    assert_none(
+        "an SQL function with parameters cannot query a distributed table",
+        "SELECT proname FROM pg_proc JOIN pg_language ON pg_language.oid = prolang \
+         WHERE lanname = 'sql' AND pronamespace = 'public'::regnamespace",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn keys_begin_with_the_tenant() {
+    assert_none(
+        "a unique index cannot be enforced across shards",
+        "SELECT indexrelid::regclass FROM pg_index WHERE indisunique AND indrelid IN ({tenant_tables}) \
+         AND indkey[0] <> (SELECT attnum FROM pg_attribute WHERE attrelid = indrelid \
+             AND attname = 'tenant_id')",
+    )
+    .await;
+    assert_none(
+        "a foreign key cannot be enforced across shards",
+        "SELECT conrelid::regclass, conname FROM pg_constraint WHERE contype = 'f' \
+         AND conrelid IN ({tenant_tables}) AND (conkey[1] <> (SELECT attnum FROM pg_attribute \
+             WHERE attrelid = conrelid AND attname = 'tenant_id') \
+         OR confkey[1] <> (SELECT attnum FROM pg_attribute WHERE attrelid = confrelid \
+             AND attname = 'tenant_id'))",
+    )
+    .await;
+}
+
+/// `onward migrate --distribute` has a list of all tables.
+#[tokio::test]
+async fn every_table_of_tenants_is_distributed() {
+    let url = Cluster::shared().database();
+    open(&url).await;
+    let question = format!("SELECT oid::regclass FROM pg_class WHERE oid IN ({TENANT_TABLES})");
+    let tables = psql(&url, &question).unwrap();
+    let mut tables: Vec<&str> = tables.split_whitespace().collect();
+    tables.sort_unstable();
+    let mut distributed = [&distribute::BY_TENANT[..], &distribute::ON_EVERY_NODE].concat();
+    distributed.sort_unstable();
+    assert_eq!(tables, distributed);
+}
+
+/// A statement that names its tenant runs on the node of that tenant: its first parameter is
+/// compared with `tenant_id` for every table, or passed to a function.
+#[tokio::test]
+async fn every_statement_names_its_tenant() {
+    // They read across tenants, or no table.
+    let without_tenant = [
+        Query::Clock,
+        Query::DueCallsOfHost,
+        Query::DueCallsUntil,
+        Query::DueFirst,
+        Query::DueUntil,
+        Query::QuickCheck,
+        Query::QuickCheckBegin,
+        Query::TenantsAll,
+        Query::TokenOfHash,
+    ];
+    let url = Cluster::shared().database();
+    open(&url).await;
+    let question = format!("SELECT oid::regclass FROM pg_class WHERE oid IN ({TENANT_TABLES})");
+    let tables = psql(&url, &question).unwrap();
+    let tables: Vec<&str> = tables.split_whitespace().collect();
+    let mut wrong = Vec::new();
+    for query in ALL {
+        let text = match query.row_change() {
+            Some(_) => {
+                let statement = Statement::without_tenant(*query, vec![]);
+                merge::MessageText::new(&[&statement], true).sql.clone()
+            }
+            None => query.text(Dialect::Postgres).to_owned(),
+        };
+        let words =
+            text.split(|letter: char| !(letter.is_alphanumeric() || "_$.".contains(letter)));
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let uses = words.windows(2).filter(|pair| {
+            ["FROM", "JOIN", "INTO", "UPDATE", "USING"].contains(&pair[0])
+                && tables.contains(&pair[1])
+        });
+        let names_tenant = |pair: &[&str]| pair[0].ends_with("tenant_id") && pair[1] == "$1";
+        let by_tenant = words.windows(2).filter(|pair| names_tenant(pair)).count();
+        let inserts = words.iter().filter(|word| **word == "INSERT").count();
+        let joined = words
+            .windows(2)
+            .filter(|pair| pair[0].ends_with(".tenant_id") && pair[1].ends_with(".tenant_id"))
+            .count();
+        if without_tenant.contains(query) {
+            if uses.count() > 0 {
+                wrong.push(format!(
+                    "`{}` uses a table without its tenant",
+                    query.name()
+                ));
+            }
+        } else if uses.count() > by_tenant + inserts + joined
+            || !text.is_empty() && !text.contains("$1")
+        {
+            wrong.push(format!("`{}`: {text}", query.name()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
