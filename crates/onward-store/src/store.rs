@@ -327,8 +327,9 @@ impl Store {
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => {
+                let lost_race = tx.lost_race();
                 tx.rollback();
-                return Ok(if tx.lost_race() {
+                return Ok(if lost_race {
                     Attempt::Lost { used_cache }
                 } else {
                     Attempt::Answered(Err(why))
