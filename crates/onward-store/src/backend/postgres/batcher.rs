@@ -2,13 +2,13 @@
 //!
 //! A transition is sent immediately if few others are in flight; otherwise it is queued and sent in
 //! a batch (`queue`). One statement that changes four plans costs the server half as much as four
-//! statements, and needs one fsync. The guarantees are listed at [`Batchers`].
+//! statements, and needs one fsync. The guarantees are listed at [`Batchers`](queue::Batchers).
 
-mod queue;
+pub(super) mod queue;
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -16,40 +16,14 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::connection::{Connection, Mode};
+use super::error;
 use super::merge::{MOST_MERGED, mergeable};
-use super::{Postgres, error};
+use super::server::Postgres;
 use crate::error::Error;
 use crate::query::Query;
 use crate::statement::{Expect, Statement};
 use crate::value::Value;
-use queue::{Batcher, Member};
-
-/// Number of batchers above which idle ones are removed.
-const MAX_BATCHERS: usize = 256;
-
-/// The batchers of this process, one per tenant. Guarantees, tested in `tests/batcher.rs`:
-///
-/// - A batch is written as a whole or not at all.
-/// - If the server rejects a batch for any reason, each member is sent alone and gets its own
-///   result.
-/// - If the connection is lost, or none is available, all members get that error.
-/// - A separate task sends the batch, so a caller that is dropped does not affect other members.
-/// - A batch waits at most 20 ms for a row that another transaction has locked.
-/// - A transition is queued for at most `max_wait` (20 ms).
-pub(super) struct Batchers {
-    connections: usize,
-    max_wait: Duration,
-    of_tenants: Mutex<HashMap<Arc<str>, Batcher>>,
-}
-
-/// Result of a batched transition.
-enum Outcome {
-    Committed,
-    /// Nothing was written, because of this transition or another member, or nothing was sent: send
-    /// it alone.
-    SendAlone(Vec<Statement>),
-    Failed(Error),
-}
+use queue::{Batcher, Member, Outcome};
 
 /// How a transition is sent.
 enum Route {
@@ -117,37 +91,6 @@ pub(super) async fn commit(
         Ok(Outcome::SendAlone(statements)) => Ok(Some(statements)),
         Ok(Outcome::Failed(why)) => Err(why),
         Err(_) => Err(error::outcome_unknown("the task that sent it has ended")),
-    }
-}
-
-impl Batchers {
-    /// `connections` is the size of the pool, `max_wait` the maximum time in the queue.
-    pub(super) fn new(connections: usize, max_wait: Duration) -> Self {
-        Self {
-            connections,
-            max_wait,
-            of_tenants: Mutex::default(),
-        }
-    }
-
-    /// Runs `act` on the batcher of a tenant.
-    fn with<A>(&self, tenant: &Arc<str>, act: impl FnOnce(&mut Batcher) -> A) -> A {
-        // A panic while adding or removing a member leaves the map valid.
-        let batchers = self.of_tenants.lock();
-        let mut batchers = batchers.unwrap_or_else(PoisonError::into_inner);
-        if let Some(batcher) = batchers.get_mut(tenant) {
-            return act(batcher);
-        }
-        if batchers.len() >= MAX_BATCHERS {
-            batchers.retain(|_, batcher| !batcher.is_idle());
-        }
-        let batcher = batchers.entry(Arc::clone(tenant));
-        act(batcher.or_insert_with(|| Batcher::new(self.connections, self.max_wait)))
-    }
-
-    #[cfg(test)]
-    pub(super) fn queued(&self, tenant: &Arc<str>) -> usize {
-        self.with(tenant, |batcher| batcher.queued())
     }
 }
 

@@ -14,14 +14,15 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 
+use super::error;
 use super::message::Messages;
 use super::pipeline::{Broken, Sent, in_order};
 use super::pool::{Object, Settings};
-use super::{Postgres, batcher, error};
-use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
+use super::server::Postgres;
+use crate::backend::Isolation;
 use crate::error::Error;
 use crate::statement::Statement;
-use crate::value::{IntoValue as _, Row};
+use crate::value::Row;
 
 /// A connection in a transaction.
 pub(crate) struct Connection {
@@ -130,7 +131,7 @@ impl Connection {
     }
 
     /// Runs the statements in one round trip. A statement without rows returns an empty list.
-    async fn run_batch(
+    pub(super) async fn run_batch(
         &mut self,
         batch: &[Statement],
         changes: bool,
@@ -208,7 +209,7 @@ impl Connection {
     }
 
     /// Runs one query and returns its rows.
-    async fn rows(&mut self, query: &Statement) -> Result<Vec<Row>, Error> {
+    pub(super) async fn rows(&mut self, query: &Statement) -> Result<Vec<Row>, Error> {
         let mut responses = self.run_batch(std::slice::from_ref(query), false).await?;
         Ok(responses.pop().unwrap_or_default())
     }
@@ -298,43 +299,9 @@ impl Connection {
     }
 }
 
-impl Exec for Connection {
-    fn run<'a>(&'a mut self, batch: &'a [Statement], writes: bool) -> Response<'a, Vec<Vec<Row>>> {
-        Box::pin(self.run_batch(batch, writes))
-    }
-
-    fn commit(&mut self, batch: Vec<Statement>) -> Response<'_, ()> {
-        Box::pin(async {
-            let batch = match batcher::batch_key(&batch) {
-                Some(key) if self.can_be_batched() => batcher::commit(self, key, batch).await?,
-                Some(_) | None => Some(batch),
-            };
-            let Some(batch) = batch else { return Ok(()) };
-            self.send_and_commit(&batch.iter().collect::<Vec<_>>())
-                .await
-        })
-    }
-
-    fn rollback(&mut self) {
-        self.roll_back();
-    }
-
-    /// An unfiltered search tries the tenant's index first. Without an index, or if it finds fewer
-    /// chunks than requested, all chunks are scanned.
-    fn nearest<'a>(&'a mut self, search: &'a NearestSearch) -> Response<'a, Vec<Candidate>> {
-        Box::pin(async {
-            let mut rows = Vec::new();
-            if let Some(by_index) = &search.by_index {
-                rows = self.rows(by_index).await?;
-            }
-            if u32::try_from(rows.len()).is_ok_and(|rows| rows < search.count) {
-                rows = self.rows(&search.scan).await?;
-            }
-            rows.into_iter().map(candidate).collect()
-        })
-    }
-
-    fn isolation(&self) -> Isolation {
+impl Connection {
+    /// What the reads of this transaction are based on.
+    pub(super) fn isolation(&self) -> Isolation {
         match self.mode {
             Mode::Read => Isolation::Serial,
             Mode::Lock => Isolation::Locking,
@@ -344,35 +311,13 @@ impl Exec for Connection {
         }
     }
 
-    fn failure(&self) -> Option<&Error> {
+    /// The error after which the transaction cannot continue.
+    pub(super) fn failure(&self) -> Option<&Error> {
         match &self.state {
             State::Failed(why) | State::Ended(why) | State::Lost(why) => Some(why),
             State::Idle | State::Waiting | State::Open => None,
         }
     }
-
-    fn syntax(&self) -> &'static Syntax {
-        &SYNTAX
-    }
-}
-
-static SYNTAX: Syntax = Syntax {
-    quote: '\'',
-    prefix: ":*",
-    and: " & ",
-    or: " | ",
-    sign: |bits| {
-        let bits = bits.iter().map(|bit| if *bit { '1' } else { '0' });
-        bits.collect::<String>().into_value()
-    },
-    updates_every_index: false,
-    has_sign_index: true,
-};
-
-fn candidate(row: Row) -> Result<Candidate, Error> {
-    let mut cells = row.cells("vectors");
-    let chunk = (cells.id("source_id")?, cells.int("ordinal")?);
-    Ok((chunk, cells.bytes("vector")?))
 }
 
 /// The part of a transaction that a round trip contains.

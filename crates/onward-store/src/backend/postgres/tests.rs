@@ -12,11 +12,18 @@ mod tenants;
 mod transactions;
 
 use onward_testbed::Cluster;
-use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::{self, Receiver};
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connection::Mode;
+use super::server::{Inner, Limits, Postgres};
 use super::*;
-use crate::change::Subject;
+use crate::change::{Changed, Subject};
+use crate::error::Error;
 use crate::fault::Faults;
+use crate::lead::Lead;
 use crate::query::Query;
 use crate::statement::Statement;
 use crate::tx::Tx;

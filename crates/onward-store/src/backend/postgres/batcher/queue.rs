@@ -6,14 +6,15 @@
 //! eight are queued and the messages in flight use less than half of the connections. A message in
 //! flight for longer than `max_wait` (20 ms) no longer counts. A single caller is never queued.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::Outcome;
+use crate::error::Error;
 use crate::statement::Statement;
 
 /// Messages in flight, unless a full batch is queued.
@@ -29,6 +30,64 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 fn number() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Number of batchers above which idle ones are removed.
+const MAX_BATCHERS: usize = 256;
+
+/// The batchers of this process, one per tenant. Guarantees, tested in `tests/batcher.rs`:
+///
+/// - A batch is written as a whole or not at all.
+/// - If the server rejects a batch for any reason, each member is sent alone and gets its own
+///   result.
+/// - If the connection is lost, or none is available, all members get that error.
+/// - A separate task sends the batch, so a caller that is dropped does not affect other members.
+/// - A batch waits at most 20 ms for a row that another transaction has locked.
+/// - A transition is queued for at most `max_wait` (20 ms).
+pub(in crate::backend::postgres) struct Batchers {
+    connections: usize,
+    max_wait: Duration,
+    of_tenants: Mutex<HashMap<Arc<str>, Batcher>>,
+}
+
+/// Result of a batched transition.
+pub(super) enum Outcome {
+    Committed,
+    /// Nothing was written, because of this transition or another member, or nothing was sent: send
+    /// it alone.
+    SendAlone(Vec<Statement>),
+    Failed(Error),
+}
+
+impl Batchers {
+    /// `connections` is the size of the pool, `max_wait` the maximum time in the queue.
+    pub(in crate::backend::postgres) fn new(connections: usize, max_wait: Duration) -> Self {
+        Self {
+            connections,
+            max_wait,
+            of_tenants: Mutex::default(),
+        }
+    }
+
+    /// Runs `act` on the batcher of a tenant.
+    pub(super) fn with<A>(&self, tenant: &Arc<str>, act: impl FnOnce(&mut Batcher) -> A) -> A {
+        // A panic while adding or removing a member leaves the map valid.
+        let batchers = self.of_tenants.lock();
+        let mut batchers = batchers.unwrap_or_else(PoisonError::into_inner);
+        if let Some(batcher) = batchers.get_mut(tenant) {
+            return act(batcher);
+        }
+        if batchers.len() >= MAX_BATCHERS {
+            batchers.retain(|_, batcher| !batcher.is_idle());
+        }
+        let batcher = batchers.entry(Arc::clone(tenant));
+        act(batcher.or_insert_with(|| Batcher::new(self.connections, self.max_wait)))
+    }
+
+    #[cfg(test)]
+    pub(in crate::backend::postgres) fn queued(&self, tenant: &Arc<str>) -> usize {
+        self.with(tenant, |batcher| batcher.queued())
+    }
 }
 
 /// A transition that is queued, or in flight in a batch.

@@ -1,0 +1,86 @@
+//! Transactions: a connection that commits alone or in a batch with other callers.
+
+use std::sync::Arc;
+
+use super::batcher;
+use super::connection::{Connection, Mode};
+use super::server::Postgres;
+use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
+use crate::error::Error;
+use crate::statement::Statement;
+use crate::value::{IntoValue as _, Row};
+
+impl Postgres {
+    /// Starts a transaction. Nothing is sent before its first batch.
+    pub(crate) fn begin(&self, tenant: Arc<str>, mode: Mode) -> Connection {
+        Connection::new(self.clone(), tenant, mode)
+    }
+}
+
+impl Exec for Connection {
+    fn run<'a>(&'a mut self, batch: &'a [Statement], writes: bool) -> Response<'a, Vec<Vec<Row>>> {
+        Box::pin(self.run_batch(batch, writes))
+    }
+
+    fn commit(&mut self, batch: Vec<Statement>) -> Response<'_, ()> {
+        Box::pin(async {
+            let batch = match batcher::batch_key(&batch) {
+                Some(key) if self.can_be_batched() => batcher::commit(self, key, batch).await?,
+                Some(_) | None => Some(batch),
+            };
+            let Some(batch) = batch else { return Ok(()) };
+            self.send_and_commit(&batch.iter().collect::<Vec<_>>())
+                .await
+        })
+    }
+
+    fn rollback(&mut self) {
+        self.roll_back();
+    }
+
+    /// An unfiltered search tries the tenant's index first. Without an index, or if it finds fewer
+    /// chunks than requested, all chunks are scanned.
+    fn nearest<'a>(&'a mut self, search: &'a NearestSearch) -> Response<'a, Vec<Candidate>> {
+        Box::pin(async {
+            let mut rows = Vec::new();
+            if let Some(by_index) = &search.by_index {
+                rows = self.rows(by_index).await?;
+            }
+            if u32::try_from(rows.len()).is_ok_and(|rows| rows < search.count) {
+                rows = self.rows(&search.scan).await?;
+            }
+            rows.into_iter().map(candidate).collect()
+        })
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.isolation()
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        self.failure()
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
+    }
+}
+
+static SYNTAX: Syntax = Syntax {
+    quote: '\'',
+    prefix: ":*",
+    and: " & ",
+    or: " | ",
+    sign: |bits| {
+        let bits = bits.iter().map(|bit| if *bit { '1' } else { '0' });
+        bits.collect::<String>().into_value()
+    },
+    updates_every_index: false,
+    has_sign_index: true,
+};
+
+fn candidate(row: Row) -> Result<Candidate, Error> {
+    let mut cells = row.cells("vectors");
+    let chunk = (cells.id("source_id")?, cells.int("ordinal")?);
+    Ok((chunk, cells.bytes("vector")?))
+}

@@ -1,0 +1,204 @@
+//! A database on a PostgreSQL server: its pool, its limits, and what is not part of a transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Manager, ManagerConfig, PoolConfig, QueueMode, RecyclingMethod, Runtime, Timeouts,
+};
+use tokio::sync::broadcast;
+
+use super::address::{self, Address};
+use super::batcher::queue::Batchers;
+use super::leader::Leadership;
+use super::listen::{self, Outbox};
+use super::pool::{Connections, Object, Pool};
+use super::{distribute, error, migrate, near_index};
+use crate::backend::Leader;
+use crate::change::Changed;
+use crate::distribution::Distribution;
+use crate::error::Error;
+use crate::lead::Lead;
+use crate::vector_index::{Indexed, Many, Pgvector};
+
+/// Default maximum number of connections of a process.
+const CONNECTIONS: usize = 16;
+
+/// Limits of the backend.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    /// Maximum wait for a free connection.
+    pub(super) wait: Duration,
+    /// Maximum wait for a response. The server cancels a statement before that.
+    pub(super) response: Duration,
+    /// Maximum time that a transition is queued to be batched with others.
+    pub(super) max_wait: Duration,
+}
+
+impl Limits {
+    pub(super) fn new(connections: Option<usize>) -> Self {
+        Self {
+            connections: connections.unwrap_or(CONNECTIONS),
+            wait: Duration::from_secs(5),
+            response: Duration::from_secs(40),
+            max_wait: Duration::from_millis(20),
+        }
+    }
+}
+
+/// A database on a PostgreSQL server. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Postgres(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) address: Address,
+    pub(super) pool: Pool,
+    pub(super) limits: Limits,
+    pub(super) outbox: Arc<Outbox>,
+    watchers: broadcast::Sender<Changed>,
+    /// Whether transitions of concurrent callers are batched.
+    pub(super) batching: bool,
+    pub(super) batchers: Batchers,
+    /// Whether the tables are distributed over several nodes.
+    pub(super) distributed: bool,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.outbox.close();
+    }
+}
+
+impl Postgres {
+    /// Connects to the database, and migrates its schema or rejects it.
+    pub(crate) async fn connect(
+        url: &str,
+        connections: Option<usize>,
+        migrates: bool,
+        batching: bool,
+        watchers: broadcast::Sender<Changed>,
+    ) -> Result<Self, Error> {
+        let limits = Limits::new(connections);
+        Self::within(limits, url, migrates, batching, watchers).await
+    }
+
+    /// Connects with these limits.
+    pub(super) async fn within(
+        limits: Limits,
+        url: &str,
+        migrates: bool,
+        batching: bool,
+        watchers: broadcast::Sender<Changed>,
+    ) -> Result<Self, Error> {
+        let address = Address::parse(url)?;
+        let standing = address.open_standing().await?;
+        let schemas = migrate::check_server(&standing.client, &address.shown).await?;
+        migrate::migrate(&standing.client, &address, &schemas, migrates).await?;
+        let distributed = distribute::is_distributed(&standing.client).await?;
+        let pool = pool(&address, &schemas, limits, distributed)?;
+        let outbox = listen::start(address.clone(), standing, watchers.clone()).await?;
+        Ok(Self(Arc::new(Inner {
+            address,
+            pool,
+            limits,
+            outbox,
+            watchers,
+            // A batch has padding rows, which a distributed database does not support.
+            batching: batching && !distributed,
+            batchers: Batchers::new(limits.connections, limits.max_wait),
+            distributed,
+        })))
+    }
+
+    /// Schema version of the database, and the version that this program requires.
+    pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
+        let address = Address::parse(url)?;
+        let standing = address.open_standing().await?;
+        migrate::check_server(&standing.client, &address.shown).await?;
+        Ok((migrate::version(&standing.client).await?, migrate::VERSION))
+    }
+
+    /// Takes a connection from the pool.
+    pub(super) async fn acquire(&self) -> Result<Object, Error> {
+        let Inner {
+            pool,
+            address,
+            limits,
+            ..
+        } = &*self.0;
+        let failed = |why| error::of_pool(why, &address.shown, limits.connections);
+        pool.get().await.map_err(failed)
+    }
+
+    /// Notifies the subscribers in this process and the other servers.
+    pub(crate) fn publish(&self, changed: Vec<Changed>) {
+        for changed in &changed {
+            // There may be no subscriber.
+            drop(self.0.watchers.send(changed.clone()));
+        }
+        self.0.outbox.put(changed);
+    }
+
+    /// Waits until no other server is the leader, and becomes the leader.
+    pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
+        let leadership = Leadership::acquire(&self.0.address, lead).await?;
+        Ok(Box::new(leadership))
+    }
+
+    /// Builds and drops sign-bit indexes.
+    pub(crate) async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
+        // An index over the rows of one tenant would be created on all nodes.
+        if self.0.distributed {
+            return Ok(Indexed::default());
+        }
+        near_index::maintain(&self.0.address, many).await
+    }
+
+    /// Distributes the tables over the nodes of a Citus cluster; returns the number of tables that
+    /// were not distributed before.
+    pub(crate) async fn distribute(url: &str) -> Result<u64, Error> {
+        distribute::distribute(&Address::parse(url)?).await
+    }
+
+    /// The nodes and their tenants; `None` if the database is not distributed.
+    pub(crate) async fn distribution(&self) -> Result<Option<Distribution>, Error> {
+        distribute::inspect(&self.0.address).await
+    }
+
+    /// State of pgvector on the server.
+    pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
+        near_index::inspect(&self.0.address).await
+    }
+}
+
+fn pool(
+    address: &Address,
+    schemas: &str,
+    limits: Limits,
+    distributed: bool,
+) -> Result<Pool, Error> {
+    // The driver detects closed connections, and a connection is returned only between
+    // transactions, so nothing has to be reset.
+    let recycling_method = RecyclingMethod::Fast;
+    let manager = Manager::from_connect(
+        address.for_transactions(schemas, distributed),
+        address.clone(),
+        ManagerConfig { recycling_method },
+    );
+    let config = PoolConfig {
+        max_size: limits.connections,
+        timeouts: Timeouts {
+            wait: Some(limits.wait),
+            create: Some(address::CONNECT),
+            recycle: Some(address::CONNECT),
+        },
+        // The most recently used connection has the most prepared statements.
+        queue_mode: QueueMode::Lifo,
+    };
+    Pool::builder(Connections(manager))
+        .config(config)
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|why| error::address(&address.shown, why.to_string()))
+}
