@@ -259,16 +259,14 @@ mod tests {
     /// A transition, each statement about another row.
     fn transition(queries: &[Query]) -> Vec<Statement> {
         let statement = |(number, query): (u128, &Query)| {
-            let key = match query {
-                Query::DueSooner | Query::DueClear => 0,
-                _ => number,
-            };
-            let key = Value::Id(Uuid::from_u128(key));
+            let is_due = matches!(query, Query::DueSooner | Query::DueClear);
+            let key = Value::Id(Uuid::from_u128(if is_due { 0 } else { number }));
             let params = vec![Value::Text("a".into()), key, Value::Int(1)];
             let statement = Statement::without_tenant(*query, params);
-            match query {
-                Query::PlanMove => statement.checking_version(),
-                _ => statement,
+            if *query == Query::PlanMove {
+                statement.checking_version()
+            } else {
+                statement
             }
         };
         (0..).zip(queries).map(statement).collect()
