@@ -9,8 +9,8 @@ mod address;
 mod programs;
 mod server;
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use address::Address;
@@ -181,6 +181,9 @@ impl Cluster {
 
     /// Creates a database on all nodes, and connects them in it.
     fn create_on_nodes(&self, name: &str, create: &str) -> Result<String, String> {
+        // Nodes cannot be added to two databases concurrently.
+        static ADDING: Mutex<()> = Mutex::new(());
+        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         for node in &self.nodes {
             psql(&node.database_url("postgres"), create)?;
             psql(&node.database_url(name), "create extension citus")?;

@@ -12,6 +12,8 @@ use crate::operations::{error, submission_without_token};
 
 /// Conditions of the `CHECK`, `NOT NULL`, `UNIQUE` and primary key constraints on PostgreSQL.
 const CONSTRAINT: &str = "check_violation OR not_null_violation OR unique_violation";
+/// Makes a distributed database forward settings to its nodes; has no effect on a single server.
+const FORWARD: &str = "SET citus.propagate_set_commands = local";
 /// Condition of row security and missing privileges on PostgreSQL.
 const PRIVILEGE: &str = "insufficient_privilege";
 
@@ -258,8 +260,8 @@ async fn rejects_invalid_rows_in_other_tables(harness: &Harness) {
 fn as_tenant(harness: &Harness, statement: &str) -> Result<String, String> {
     let tenant = &harness.me.tenant;
     harness.sql(&format!(
-        "BEGIN; SET LOCAL ROLE onward_tenant; SET LOCAL onward.tenant = '{tenant}'; {statement}; \
-         ROLLBACK"
+        "{FORWARD}; BEGIN; SET LOCAL ROLE onward_tenant; SET LOCAL onward.tenant = '{tenant}'; \
+         {statement}; ROLLBACK"
     ))
 }
 
@@ -327,7 +329,7 @@ async fn row_security_hides_all_rows_without_a_tenant_setting(harness: &Harness)
     let sum = format!("SELECT ({})", counts.join(") + ("));
     let as_tenant = |setting: &str, query: &str| {
         harness.sql(&format!(
-            "BEGIN; SET LOCAL ROLE onward_tenant; {setting} {query}; ROLLBACK"
+            "{FORWARD}; BEGIN; SET LOCAL ROLE onward_tenant; {setting} {query}; ROLLBACK"
         ))
     };
     assert_eq!(as_tenant("", &sum).as_deref(), Ok("0"));

@@ -50,7 +50,7 @@ pub(super) fn batch_key(statements: &[Statement]) -> Option<Uuid> {
         Some(same.count() <= most)
     };
     let all_fit = statements.iter().all(|one| fits(one) == Some(true));
-    let merged = mergeable(&statements.iter().collect::<Vec<_>>());
+    let merged = mergeable(&statements.iter().collect::<Vec<_>>(), false);
     (all_fit && merged == statements.len()).then_some(*key)
 }
 

@@ -86,13 +86,20 @@ pub(super) fn parameters<'v>(
 pub(super) const MOST_MERGED: usize = 64;
 
 /// Number of leading statements that can be merged. A statement can change a row only once.
-pub(super) fn mergeable(statements: &[&Statement]) -> usize {
+///
+/// Citus runs the changes of a merged statement one after the other, and its check last. So in a
+/// distributed database a version check is a message of its own: if it fails, the changes after it
+/// do not run.
+pub(super) fn mergeable(statements: &[&Statement], distributed: bool) -> usize {
     let mut rows: Vec<(&str, &Value)> = Vec::new();
     let mut length = 0;
     for statement in statements.iter().take(MOST_MERGED) {
         let Some(row) = changed_row(statement) else {
             break;
         };
+        if distributed && statement.checks_version() {
+            break;
+        }
         if let Some(row) = row {
             if rows.contains(&row) {
                 break;
@@ -415,6 +422,16 @@ mod tests {
     }
 
     #[test]
+    fn checks_a_version_before_other_changes_in_a_distributed_database() {
+        let version = Statement::without_tenant(Query::PlanMove, vec![]).checking_version();
+        let event = Statement::without_tenant(Query::EventInsert, vec![]);
+        let run = [&version, &event, &event, &version];
+        assert_eq!(mergeable(&run, true), 1);
+        assert_eq!(mergeable(&run[1..], true), 2);
+        assert_eq!(mergeable(&run[..3], false), 3);
+    }
+
+    #[test]
     fn checks_only_versions_after_a_version_check() {
         let text = merged_text(&[
             (Query::PlanMove, Expect::Version),
@@ -449,7 +466,7 @@ mod tests {
                 Statement::without_tenant(*query, vec![Value::Int(0), key])
             });
             let statements: Vec<_> = statements.collect();
-            mergeable(&statements.iter().collect::<Vec<_>>())
+            mergeable(&statements.iter().collect::<Vec<_>>(), false)
         };
         let transition = [
             (Query::PlanMove, 1),

@@ -35,7 +35,7 @@ impl<'b> Messages<'b> {
     ) -> Result<Self, Error> {
         let mut runs = Vec::with_capacity(statements.len());
         while !statements.is_empty() {
-            let (run, rest) = statements.split_at(mergeable(statements));
+            let (run, rest) = statements.split_at(mergeable(statements, distributed));
             let text = MessageText::new(run, distributed);
             if text.sql.is_empty() {
                 let name = run[0].query.name();

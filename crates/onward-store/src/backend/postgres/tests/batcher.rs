@@ -407,7 +407,7 @@ async fn a_batch_finds_its_rows_by_primary_key() {
     ];
     run.sort_by_key(|one| order.iter().position(|query| *query == one.query));
     let run: Vec<&Statement> = run.iter().collect();
-    assert_eq!(merge::mergeable(&run), run.len());
+    assert_eq!(merge::mergeable(&run, false), run.len());
     let text = &merge::MessageText::new(&run, false).sql;
     let nulls = vec!["NULL"; merge::parameters(&run, false).count()].join(", ");
 
