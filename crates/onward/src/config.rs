@@ -8,8 +8,10 @@
 mod file;
 mod keys;
 mod kind;
+mod policy;
 pub(crate) mod reference;
 mod settings;
+mod source;
 mod values;
 
 use std::env;
@@ -28,7 +30,8 @@ pub(crate) use keys::{
     Retention, Reviews, Serve, TopLevel,
 };
 pub(crate) use kind::Kind;
-pub(crate) use settings::{Setting, Settings, Source};
+pub(crate) use settings::{Setting, Settings};
+pub(crate) use source::Source;
 pub(crate) use values::{ApiKey, Provider, display_origin};
 
 /// The project's file, in the current directory or its nearest ancestor.

@@ -8,7 +8,7 @@ use toml_edit::{Document, TableLike, Value};
 
 use super::keys::{KEYS, Key};
 use super::kind::Kind;
-use super::settings::Source;
+use super::source::Source;
 use crate::failure::{Failure, Result};
 
 const SEE_HELP: &str = "see the example in `onward config --help`";

@@ -5,79 +5,21 @@
 //! deprecated name with a single `_` is accepted with a warning; if both are set, `__` wins.
 
 use std::env;
-use std::fmt;
-use std::path::{Path, PathBuf};
 
-use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use toml_edit::Value;
 
 use super::file::File;
 use super::keys::{DefaultValue, KEYS, Key};
 use super::kind::{Kind, is_encrypted};
-use crate::failure::{Failure, Result};
+use super::source::Source;
+use crate::failure::Result;
 
 /// A value, which is `null` if the key has none, and its source.
 pub(crate) struct Setting {
     pub(crate) key: &'static Key,
     pub(crate) value: Json,
     pub(crate) source: Source,
-}
-
-/// The origin of a value.
-#[derive(Debug, Clone, Serialize)]
-#[serde(tag = "source", rename_all = "lowercase")]
-pub(crate) enum Source {
-    Flag {
-        name: &'static str,
-    },
-    Environment {
-        name: String,
-    },
-    File {
-        #[serde(rename = "file", serialize_with = "serialize_path")]
-        path: PathBuf,
-        line: usize,
-    },
-    Default,
-}
-
-fn serialize_path<S: Serializer>(
-    path: &Path,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::Flag { name } => write!(f, "flag `{name}`"),
-            Source::Environment { name } => write!(f, "environment variable `{name}`"),
-            Source::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Source::Default => f.write_str("default"),
-        }
-    }
-}
-
-impl Source {
-    /// An error about a value from this source. `why` continues the sentence: "must be …".
-    pub(super) fn invalid(&self, path: &str, why: impl fmt::Display) -> Failure {
-        let (message, hint) = match self {
-            Source::Flag { name } => (
-                format!("`{name}` {why}"),
-                "correct the flag, or omit it to use the configured value",
-            ),
-            Source::Environment { .. } => {
-                (format!("{self} {why}"), "correct the variable, or unset it")
-            }
-            Source::File { .. } | Source::Default => (
-                format!("{self}: `{path}` {why}"),
-                "correct the file; see the example in `onward config --help`",
-            ),
-        };
-        Failure::usage(message, hint)
-    }
 }
 
 /// The settings of all keys.

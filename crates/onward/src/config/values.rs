@@ -1,25 +1,9 @@
-//! Types of configuration values, and the policies that tables of the configuration define.
+//! Types of configuration values.
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-use onward_core::turn::{self, Parts, Rule, TurnPolicy};
-use onward_engine::retention;
 use serde::de::{Deserialize, Deserializer, Error};
-
-use super::keys::{LoopControl, Notify, Retention};
-
-impl Retention {
-    pub(crate) fn policy(&self) -> retention::Retention {
-        let duration = |days: u32| Duration::from_secs(u64::from(days) * 24 * 60 * 60);
-        retention::Retention {
-            finished_plans: self.finished_plans_days.map(duration),
-            tool_calls: self.tool_calls_days.map(duration),
-            sessions: self.sessions_days.map(duration),
-        }
-    }
-}
 
 /// The rule that decides whether a step made progress.
 #[derive(Clone, Copy, serde::Deserialize)]
@@ -27,24 +11,6 @@ impl Retention {
 pub(crate) enum ProgressRule {
     Default,
     Plain,
-}
-
-impl LoopControl {
-    /// The policy for the detector and the escalation.
-    pub(crate) fn control(&self) -> turn::LoopControl {
-        turn::LoopControl {
-            turn: TurnPolicy {
-                stall_threshold: self.progress_stall_threshold,
-                min_info_gain_length: self.progress_min_info_gain_length,
-                rule: match self.progress_rule {
-                    ProgressRule::Default => Rule::Default(Parts::ALL),
-                    ProgressRule::Plain => Rule::Plain,
-                },
-            },
-            max_steps: self.max_steps_per_turn,
-            on_stall: self.on_stall,
-        }
-    }
 }
 
 /// The API of a completion endpoint.
@@ -72,12 +38,6 @@ impl ApiKey {
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(…)")
-    }
-}
-
-impl Notify {
-    pub(crate) fn display_webhook(&self) -> Option<String> {
-        self.webhook.as_deref().map(display_origin)
     }
 }
 

@@ -1,0 +1,44 @@
+//! The policies that tables of the configuration define.
+
+use std::time::Duration;
+
+use onward_core::turn::{self, Parts, Rule, TurnPolicy};
+use onward_engine::retention;
+
+use super::keys::{LoopControl, Notify, Retention};
+use super::values::{ProgressRule, display_origin};
+
+impl Retention {
+    pub(crate) fn policy(&self) -> retention::Retention {
+        let duration = |days: u32| Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        retention::Retention {
+            finished_plans: self.finished_plans_days.map(duration),
+            tool_calls: self.tool_calls_days.map(duration),
+            sessions: self.sessions_days.map(duration),
+        }
+    }
+}
+
+impl LoopControl {
+    /// The policy for the detector and the escalation.
+    pub(crate) fn control(&self) -> turn::LoopControl {
+        turn::LoopControl {
+            turn: TurnPolicy {
+                stall_threshold: self.progress_stall_threshold,
+                min_info_gain_length: self.progress_min_info_gain_length,
+                rule: match self.progress_rule {
+                    ProgressRule::Default => Rule::Default(Parts::ALL),
+                    ProgressRule::Plain => Rule::Plain,
+                },
+            },
+            max_steps: self.max_steps_per_turn,
+            on_stall: self.on_stall,
+        }
+    }
+}
+
+impl Notify {
+    pub(crate) fn display_webhook(&self) -> Option<String> {
+        self.webhook.as_deref().map(display_origin)
+    }
+}
