@@ -242,19 +242,32 @@ impl Cluster {
 ///
 /// If `psql` is not installed.
 pub fn psql(url: &str, sql: &str) -> Result<String, String> {
-    unwrap_or_panic(programs::run(
-        unwrap_or_panic(programs::find()).command("psql").args([
-            "--no-psqlrc",
-            "--no-password",
-            "--quiet",
-            "--tuples-only",
-            "--no-align",
-            "--set=ON_ERROR_STOP=1",
-            "--command",
-            sql,
-            url,
-        ]),
-    ))
+    psql_each(url, &[sql])
+}
+
+/// Like [`psql`], with several messages in one session.
+///
+/// # Errors
+///
+/// The error output of `psql`.
+///
+/// # Panics
+///
+/// If `psql` is not installed.
+pub fn psql_each(url: &str, messages: &[&str]) -> Result<String, String> {
+    let mut command = unwrap_or_panic(programs::find()).command("psql");
+    command.args([
+        "--no-psqlrc",
+        "--no-password",
+        "--quiet",
+        "--tuples-only",
+        "--no-align",
+        "--set=ON_ERROR_STOP=1",
+    ]);
+    for message in messages {
+        command.args(["--command", message]);
+    }
+    unwrap_or_panic(programs::run(command.arg(url)))
 }
 
 fn start_server() -> Server {

@@ -44,8 +44,8 @@ fn dump(database: &TestDatabase) -> String {
              information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2; \
              SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1; \
              SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1; \
-             SELECT * FROM onward_schema; SELECT * FROM tenants; SELECT * FROM plans; \
-             SELECT * FROM events"
+             SELECT * FROM onward_schema; SELECT * FROM tenants ORDER BY 1; \
+             SELECT * FROM plans ORDER BY 1, 2; SELECT * FROM events ORDER BY 1, 2, 3"
         }
     };
     database.sql(statements).expect("schema was read")

@@ -242,17 +242,22 @@ impl Connection {
         let is_bare = is_single || frame == Frame::Autocommit;
         let framed = distributed || !is_bare;
         let begin = (frame.begins() && framed).then(|| self.mode.begin_sql());
-        let before = match (distributed, begin) {
-            (true, Some(begin)) => settings.transaction_sql(begin),
-            (true, None) => String::new(),
-            (false, _) => settings.session_sql(was.as_ref()),
+        let before = if distributed {
+            String::new()
+        } else {
+            settings.session_sql(was.as_ref())
+        };
+        let after = match begin {
+            Some(_) if distributed => settings.transaction_sql(),
+            Some(_) | None => String::new(),
         };
         let mut sent: Vec<Sent<'_, _>> = Vec::with_capacity(messages.len() + 3);
-        if !before.is_empty() {
-            sent.push(control(client, &before));
-        }
-        if let (false, Some(begin)) = (distributed, begin) {
-            sent.push(control(client, begin));
+        let begin = begin.unwrap_or_default();
+        // Each is a message of its own: Citus forwards the whole message of a setting.
+        for sql in [&before, begin, &after] {
+            if !sql.is_empty() {
+                sent.push(control(client, sql));
+            }
         }
         let ahead = sent.len();
         sent.extend(messages.send(client));

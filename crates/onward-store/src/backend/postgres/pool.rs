@@ -46,9 +46,9 @@ impl Settings {
         sql
     }
 
-    /// SQL that begins a transaction with these settings on all nodes of a distributed database.
-    pub(super) fn transaction_sql(&self, begin: &str) -> String {
-        format!("{begin}; SET LOCAL {}", self.tenant_setting())
+    /// SQL that sets them for a transaction, on all nodes of a distributed database.
+    pub(super) fn transaction_sql(&self) -> String {
+        format!("SET LOCAL {}", self.tenant_setting())
     }
 
     fn tenant_setting(&self) -> String {
