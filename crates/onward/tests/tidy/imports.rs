@@ -98,15 +98,10 @@ fn cycles(imports: &Imports<'_>) -> Vec<String> {
     violations
 }
 
-/// Folders whose cycles are known and not removed yet.
-const KNOWN: [&str; 1] = ["crates/onward-store/src/"];
-
 #[test]
 fn no_crate_has_an_import_cycle() {
     let files = files();
-    let mut imports = imports(&files);
-    imports.retain(|from, _| !KNOWN.iter().any(|folder| from.starts_with(folder)));
-    let violations = cycles(&imports);
+    let violations = cycles(&imports(&files));
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
