@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
 use onward_engine::engine::Settings;
@@ -12,8 +12,16 @@ use onward_engine::{Address, Engine, distribute};
 use onward_testbed::{Backend, Cluster, TestDir, psql};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::ValueRef;
+use tokio::runtime::{Builder, Runtime};
 
-use crate::harness::RUNTIME;
+/// Shared by all tests: pooled connections must not outlive the runtime that created them.
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.expect("runtime was started")
+});
 
 /// Whether other tests may use the same database concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! function that runs a test.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use onward_core::{Role, Timestamp};
@@ -11,19 +11,9 @@ use onward_engine::list::PlanQuery;
 use onward_engine::session::HookSource;
 use onward_engine::{Caller, Engine, Faults, Sync};
 use onward_testbed::Backend;
-use tokio::runtime::{Builder, Runtime};
 
-use crate::database::{Isolation, TestDatabase};
+use crate::database::{Isolation, RUNTIME, TestDatabase};
 use crate::environment::{SimulatedEnvironment, fnv1a};
-
-/// Shared by all tests: pooled connections must not outlive the runtime that created them.
-pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.expect("runtime was started")
-});
 
 struct OpenEngine {
     engine: Engine,

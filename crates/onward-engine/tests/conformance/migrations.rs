@@ -12,9 +12,9 @@ use onward_engine::{Address, Caller, Engine, Error};
 use onward_store::schema;
 use onward_testbed::{Backend, TestDir};
 
-use crate::database::TestDatabase;
+use crate::database::{RUNTIME, TestDatabase};
 use crate::environment::SimulatedEnvironment;
-use crate::harness::{Harness, RUNTIME};
+use crate::harness::Harness;
 use crate::on_both_databases;
 
 /// Environment variable with the address of the database that a child process opens.

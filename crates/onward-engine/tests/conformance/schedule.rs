@@ -11,8 +11,8 @@ use onward_engine::Engine;
 use onward_store::{DueChecks, Options, Store, Transitions};
 use onward_testbed::Backend;
 
-use crate::database::Isolation;
-use crate::harness::{Harness, RUNTIME};
+use crate::database::{Isolation, RUNTIME};
+use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::document;
 use crate::random_walk::RandomWalk;

@@ -11,7 +11,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
-use crate::fixtures::{convert, text_result};
+use crate::results::{convert, text_result};
 
 static CODEC: LazyLock<RequestStateCodec> =
     LazyLock::new(|| RequestStateCodec::new_unchecked([7; 32]));

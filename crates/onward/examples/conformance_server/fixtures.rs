@@ -8,10 +8,10 @@ use rmcp::model::{
     Resource, ResourceTemplate, Tool,
 };
 use rmcp::service::RequestContext;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::client_requests;
+use crate::results::{complete, complete_result, convert, text_result};
 
 /// A one-pixel image and an empty sound.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -43,11 +43,6 @@ const PLAIN: [&str; 20] = [
 
 /// `None` if the name is not part of the suite.
 type Response<T> = Option<Result<T, ErrorData>>;
-
-/// Converts JSON from the suite's documentation to an SDK type.
-pub(crate) fn convert<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
-    serde_json::from_value(json).map_err(|why| ErrorData::internal_error(why.to_string(), None))
-}
 
 pub(crate) fn tools() -> Vec<Tool> {
     let nothing = json!({ "type": "object", "properties": {} });
@@ -128,22 +123,6 @@ pub(crate) async fn call(
             None => client_requests::call(request, context).await,
         },
     })
-}
-
-/// Adds the result type of 2026-07-28. The SDK removes it for older versions.
-fn complete_result<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
-    if let Value::Object(result) = &mut result {
-        result.insert("resultType".to_owned(), "complete".into());
-    }
-    convert(result)
-}
-
-fn complete(result: Value) -> Result<CallToolResponse, ErrorData> {
-    complete_result(result).map(CallToolResponse::Complete)
-}
-
-pub(crate) fn text_result(text: &str) -> Result<CallToolResponse, ErrorData> {
-    complete(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
 /// The static content of a tool.

@@ -8,6 +8,7 @@
 
 mod client_requests;
 mod fixtures;
+mod results;
 
 use std::process::ExitCode;
 

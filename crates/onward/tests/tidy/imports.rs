@@ -101,8 +101,7 @@ fn cycles(imports: &Imports<'_>) -> Vec<String> {
 #[test]
 fn no_crate_has_an_import_cycle() {
     let files = files();
-    let imports = imports(&files);
-    let violations = cycles(&imports);
+    let violations = cycles(&imports(&files));
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
