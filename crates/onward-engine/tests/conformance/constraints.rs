@@ -258,7 +258,7 @@ async fn rejects_invalid_rows_in_other_tables(harness: &Harness) {
 }
 
 /// Runs a statement as a transaction of the program does: with the role of all tenants, and with
-/// this tenant. Each setting is a message of its own, because a distributed database forwards the
+/// this tenant. Each setting is a separate message, because a distributed database forwards the
 /// whole message to its nodes.
 fn as_tenant(harness: &Harness, tenant: Option<&str>, statement: &str) -> Result<String, String> {
     let TestDatabase::Server(url) = &harness.database else {

@@ -253,7 +253,7 @@ impl Connection {
         };
         let mut sent: Vec<Sent<'_, _>> = Vec::with_capacity(messages.len() + 3);
         let begin = begin.unwrap_or_default();
-        // Each is a message of its own: Citus forwards the whole message of a setting.
+        // Each is a separate message: Citus forwards the whole message of a setting.
         for sql in [&before, begin, &after] {
             if !sql.is_empty() {
                 sent.push(control(client, sql));

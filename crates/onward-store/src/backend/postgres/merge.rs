@@ -88,7 +88,7 @@ pub(super) const MOST_MERGED: usize = 64;
 /// Number of leading statements that can be merged. A statement can change a row only once.
 ///
 /// Citus runs the changes of a merged statement one after the other, and its check last. So in a
-/// distributed database a version check is a message of its own: if it fails, the changes after it
+/// distributed database a version check is a separate message: if it fails, the changes after it
 /// do not run.
 pub(super) fn mergeable(statements: &[&Statement], distributed: bool) -> usize {
     let mut rows: Vec<(&str, &Value)> = Vec::new();
