@@ -29,7 +29,7 @@ pub(super) enum RecordedEvent {
     /// A model response called tools: the source, the batch number in the turn, and the calls.
     ToolsCalled(HookSource, u32, Vec<ToolCall>),
     /// The results of a step were received.
-    StepCompleted(HookSource, ObservedStep),
+    StepCompleted(HookSource, Box<ObservedStep>),
     /// A text answer ended the turn.
     TurnEnded(HookSource),
     /// Signals that all earlier events are written.
@@ -139,7 +139,7 @@ async fn run_writer(shared: Arc<Shared>, mut events: mpsc::Receiver<RecordedEven
                 begun.await.map(|_| ())
             }
             RecordedEvent::StepCompleted(source, step) => {
-                let observed = engine.observe_step(caller, source, step, control).await;
+                let observed = engine.observe_step(caller, source, *step, control).await;
                 observed.map(|observed| {
                     if let Some(error) = observed.unreadable {
                         tracing::warn!(%error, "cannot read the stored state of a turn");

@@ -110,7 +110,10 @@ impl Conversation {
                 self.pending_text = judged.to_agent.clone().or(self.pending_text.take());
                 user_warning = judged.to_user.clone().or(user_warning);
             }
-            events.push(RecordedEvent::StepCompleted(self.source.clone(), observed));
+            events.push(RecordedEvent::StepCompleted(
+                self.source.clone(),
+                Box::new(observed),
+            ));
         }
         let action = match &self.pending_text {
             _ if self.judge.is_text_only() => Action::TextOnly {
