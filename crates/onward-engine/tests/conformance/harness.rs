@@ -242,6 +242,17 @@ impl Harness {
     }
 }
 
+fn store_options() -> Vec<String> {
+    let options = std::env::var("ONWARD_TEST_STORE").unwrap_or_default();
+    let options = options.split(',').filter(|option| !option.is_empty());
+    options.map(str::to_owned).collect()
+}
+
+/// Whether the plan cache is used, for tests that count its reads.
+pub(crate) fn uses_plan_cache() -> bool {
+    !store_options().iter().any(|option| option == "no-cache")
+}
+
 /// The settings of a test. `ONWARD_TEST_STORE` selects other options of the store, separated by
 /// commas: `no-cache`, `no-batching`, `sync-commit`.
 fn settings(environment: &Arc<SimulatedEnvironment>, faults: &Faults) -> Settings {
@@ -250,9 +261,8 @@ fn settings(environment: &Arc<SimulatedEnvironment>, faults: &Faults) -> Setting
         faults: faults.clone(),
         ..Settings::default()
     };
-    let options = std::env::var("ONWARD_TEST_STORE").unwrap_or_default();
-    for option in options.split(',').filter(|option| !option.is_empty()) {
-        match option {
+    for option in store_options() {
+        match option.as_str() {
             "no-cache" => settings.plan_cache = false,
             "no-batching" => settings.batching = false,
             "sync-commit" => settings.sync = Sync::BeforeCommit,

@@ -10,7 +10,7 @@ use onward_engine::step::ProgressReport;
 use onward_engine::submit::Submission;
 use serde_json::json;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, uses_plan_cache};
 use crate::on_postgres;
 use crate::operations::{claimed_step, code, submission_for};
 
@@ -31,6 +31,9 @@ async fn is_cached<A>(harness: &Harness, call: impl Future<Output = A>) -> (A, b
 }
 
 async fn does_not_read_a_plan_created_by_this_process(harness: &Harness) {
+    if !uses_plan_cache() {
+        return;
+    }
     let plan = harness.plan(3).await;
     let (first, cached) = is_cached(harness, harness.next_step(plan.id)).await;
     assert!(cached, "just created");
@@ -50,6 +53,9 @@ async fn does_not_read_a_plan_created_by_this_process(harness: &Harness) {
 }
 
 async fn returns_formatting_notes_from_the_cache(harness: &Harness) {
+    if !uses_plan_cache() {
+        return;
+    }
     let plan = harness.plan(1).await;
     let step = harness.claim(plan.id).await;
     let mut submission = Submission {
@@ -94,6 +100,9 @@ async fn reads_the_output_format_reported_by_a_skill(harness: &Harness) {
 }
 
 async fn reads_a_plan_of_another_process_once(harness: &Harness) {
+    if !uses_plan_cache() {
+        return;
+    }
     let other = harness.another_engine().await;
     let draft = harness.draft(4);
     let plan = draft.plan;
@@ -110,6 +119,9 @@ async fn reads_a_plan_of_another_process_once(harness: &Harness) {
 }
 
 async fn reads_a_large_plan_completely_only_after_repeated_use(harness: &Harness) {
+    if !uses_plan_cache() {
+        return;
+    }
     let other = harness.another_engine().await;
     let mut draft = harness.draft(12);
     for step in &mut draft.steps {

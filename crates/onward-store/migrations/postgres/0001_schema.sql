@@ -966,6 +966,7 @@ BEGIN
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %I FROM PUBLIC', name);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %I TO onward_tenant', name);
     END LOOP;
+    REVOKE EXECUTE ON FUNCTION onward_near_index FROM PUBLIC;
     FOREACH name IN ARRAY ARRAY['onward_wrong_count', 'onward_outdated', 'onward_plan_is_valid',
         'onward_step_is_valid']
     LOOP
