@@ -450,7 +450,7 @@ CREATE TABLE session_calls (
     to_model text,
     to_operator text,
     result text,
-    told integer NOT NULL CHECK (told IN (0, 1)),
+    reported integer NOT NULL CHECK (reported IN (0, 1)),
     PRIMARY KEY (tenant_id, session_id, agent_id, turn, position),
     CHECK (untimed = 0 OR timeout_ms IS NULL),
     CHECK ((owner_host IS NULL) = (owner_process IS NULL)),

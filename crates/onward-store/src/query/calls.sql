@@ -3,7 +3,7 @@
 -- fragment: call
 session_id, agent_id, turn, position, call_id, batch, tool, input_digest, input, status, timeout_ms,
 untimed, owner_host, owner_boot, owner_process, owner_started, requested_at, asked_at, had_begun,
-started_at, last_progress_at, ended_at, cause, interrupted_at, to_model, to_operator, result, told
+started_at, last_progress_at, ended_at, cause, interrupted_at, to_model, to_operator, result, reported
 
 -- fragment: open
 status IN ('requested', 'awaiting_approval', 'running')
@@ -17,7 +17,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 -- Columns that describe the request do not change.
 UPDATE session_calls SET status = $6, asked_at = $7, had_begun = $8, started_at = $9,
     last_progress_at = $10, ended_at = $11, cause = $12, interrupted_at = $13, to_model = $14,
-    to_operator = $15, result = $16, told = $17, stale_at = $18
+    to_operator = $15, result = $16, reported = $17, stale_at = $18
 WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4 AND position = $5;
 
 -- name: call
@@ -38,15 +38,15 @@ SELECT {call} FROM session_calls
 WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND call_id = $4
 ORDER BY turn DESC, position LIMIT $5;
 
--- name: calls_untold
+-- name: calls_unreported
 -- Interrupted calls of which the agent was not notified.
 SELECT {call} FROM session_calls
-WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND told = 0
+WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND reported = 0
 ORDER BY requested_at, agent_id, turn, position LIMIT $3;
 
--- name: calls_tell
-UPDATE session_calls SET told = 1
-WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND told = 0;
+-- name: calls_set_reported
+UPDATE session_calls SET reported = 1
+WHERE tenant_id = $1 AND session_id = $2 AND status = 'interrupted' AND reported = 0;
 
 -- name: calls_latest
 -- The latest calls, in the order of their requests.

@@ -47,10 +47,10 @@ LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT s
     WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;
 
 -- name: next_facts
-SELECT plan.*, untold.*, ready.*
+SELECT plan.*, undelivered.*, ready.*
 FROM (SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
-    ORDER BY step_order LIMIT 1)) AS untold ON 1 = 1
+    ORDER BY step_order LIMIT 1)) AS undelivered ON 1 = 1
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1;

@@ -105,22 +105,22 @@ impl ToolCalls<'_> {
     }
 
     /// Interrupted calls of a session of which its agent was not notified.
-    pub async fn untold_calls(
+    pub async fn unreported(
         &mut self,
         session: &str,
         limit: u32,
     ) -> Result<Vec<CallRecord>, Error> {
         let rows = self
             .0
-            .rows(Query::CallsUntold, params![session, limit])
+            .rows(Query::CallsUnreported, params![session, limit])
             .await?;
         rows.into_iter().map(call::call).collect()
     }
 
     /// Records that the agent was notified of all of them.
-    pub fn tell_calls(&mut self, session: &str) {
+    pub fn set_reported(&mut self, session: &str) {
         self.0
-            .queue(Statement::new(Query::CallsTell, params![session]));
+            .queue(Statement::new(Query::CallsSetReported, params![session]));
     }
 
     /// The latest calls of a session, in the order in which the model requested them.

@@ -152,7 +152,7 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
         last_progress_at,
         synthetic,
         result: cells.maybe_string("result")?,
-        reported_to_agent: cells.flag("told")?,
+        reported_to_agent: cells.flag("reported")?,
     })
 }
 

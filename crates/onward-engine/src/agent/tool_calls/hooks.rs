@@ -134,9 +134,9 @@ impl Engine {
 
 /// [`Engine::take_interrupted_calls`] within a transaction.
 pub(crate) async fn take_unreported(tx: &mut Tx, session: &str) -> Result<Vec<CallRecord>, Error> {
-    let unreported = ToolCalls(tx).untold_calls(session, MAX_LISTED).await?;
+    let unreported = ToolCalls(tx).unreported(session, MAX_LISTED).await?;
     if !unreported.is_empty() {
-        ToolCalls(tx).tell_calls(session);
+        ToolCalls(tx).set_reported(session);
     }
     Ok(unreported)
 }
