@@ -16,7 +16,6 @@ mod messages;
 mod openai;
 pub(crate) mod repair;
 pub(crate) mod score;
-mod swe_agent;
 mod turn_builder;
 mod turns;
 
@@ -69,8 +68,6 @@ pub(crate) enum Format {
     Turns,
     /// Claude Code session logs, JSON lines
     ClaudeCode,
-    /// SWE-agent `.traj` files
-    SweAgent,
     /// OpenAI Chat Completions messages
     Openai,
     /// Anthropic Messages API messages
@@ -83,7 +80,6 @@ impl Format {
         match self {
             Format::Turns => "turns",
             Format::ClaudeCode => "claude-code",
-            Format::SweAgent => "swe-agent",
             Format::Openai => "openai",
             Format::Anthropic => "anthropic",
         }
@@ -120,7 +116,6 @@ pub(crate) fn read(
     match format {
         Format::Turns => turns::read(lines, visit),
         Format::ClaudeCode => claude_code::read(lines, visit),
-        Format::SweAgent => swe_agent::read(lines, visit),
         Format::Openai => openai::read(lines, visit),
         Format::Anthropic => anthropic::read(lines, visit),
     }

@@ -73,9 +73,6 @@ pub(super) fn definite_format(value: &Value) -> Option<Format> {
     if value["steps"].is_array() && value["id"].is_string() {
         return Some(Format::Turns);
     }
-    if value["trajectory"].is_array() {
-        return Some(Format::SweAgent);
-    }
     if let Some(messages) = value["messages"].as_array() {
         // An Anthropic request has the system prompt next to the messages.
         let by_system = value.get("system").map(|_| Format::Anthropic);

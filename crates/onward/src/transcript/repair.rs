@@ -119,7 +119,7 @@ pub(crate) fn examine(
             Ok(Format::ClaudeCode) => return log::examine(lines, context),
             Ok(Format::Anthropic) => Some(Api::Anthropic),
             Ok(Format::Openai) | Err(Error::UnknownFormat { .. }) => None,
-            Ok(format @ (Format::Turns | Format::SweAgent)) => {
+            Ok(format @ Format::Turns) => {
                 return Err(Error::NotRepairable { name, format });
             }
             Err(error) => return Err(error),

@@ -8,10 +8,9 @@ use onward_testbed::TestDir;
 
 use crate::harness::{Row, file, fixture, judge, row, rows};
 
-const FORMATS: [(&str, &str); 5] = [
+const FORMATS: [(&str, &str); 4] = [
     ("turns", "turns.jsonl"),
     ("claude-code", "claude-code.jsonl"),
-    ("swe-agent", "swe-agent.traj"),
     ("openai", "openai.json"),
     ("anthropic", "anthropic.json"),
 ];
@@ -71,19 +70,6 @@ fn counts_waiting_for_a_background_task_half_without_timestamps() {
     assert_eq!(runs[0].2, Some(16));
     let nothing = anonymous("nothing", turn(wait()).as_bytes(), &["--format", "turns"]);
     assert_eq!(nothing[0].2, Some(7));
-}
-
-#[test]
-fn reads_a_swe_agent_run_as_one_turn() {
-    assert_eq!(
-        rows(&judge(&["--json", "swe-agent.traj"])),
-        [row("swe-agent.traj", 13, Some(9))]
-    );
-    // Rejected edits fail, so even the first one is idle under the plain rule.
-    assert_eq!(
-        rows(&judge(&["--json", "--rule", "plain", "swe-agent.traj"])),
-        [row("swe-agent.traj", 13, Some(8))]
-    );
 }
 
 #[test]

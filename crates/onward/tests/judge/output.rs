@@ -49,11 +49,11 @@ fn prints_a_json_object_per_turn() {
 #[test]
 fn accepts_global_flags_before_the_command() {
     let before = std::process::Command::new(env!("CARGO_BIN_EXE_onward"))
-        .args(["--json", "-q", "transcript", "judge", "swe-agent.traj"])
+        .args(["--json", "-q", "transcript", "judge", "openai.json"])
         .current_dir(crate::harness::fixtures())
         .output()
         .expect("binary started");
-    let after = judge(&["swe-agent.traj", "--json", "-q"]);
+    let after = judge(&["openai.json", "--json", "-q"]);
     assert_eq!(String::from_utf8_lossy(&before.stdout), after.stdout);
     assert_eq!(after.stderr, "");
 }
@@ -109,11 +109,14 @@ fn rejects_invalid_flag_values() {
 #[test]
 fn truncates_the_start_of_a_long_id_in_text_output() {
     let dir = TestDir::new("a-directory-with-a-name-that-is-rather-long");
-    let path = file(&dir, "session.traj", fixture("swe-agent.traj"));
+    let path = file(&dir, "session.json", fixture("openai.json"));
     let run = judge(&[&path]);
     let id: String = run.stdout.chars().take(44).collect();
-    assert!(id.starts_with('…') && id.ends_with("session.traj"), "{id}");
-    assert_eq!(rows(&judge(&["--json", &path]))[0].0, path);
+    assert!(
+        id.starts_with('…') && id.ends_with("session.json#0"),
+        "{id}"
+    );
+    assert_eq!(rows(&judge(&["--json", &path]))[0].0, format!("{path}#0"));
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn detect_api(values: &[Value]) -> Option<Api> {
     match formats.next() {
         Some(super::Format::Anthropic) => Some(Api::Anthropic),
         Some(super::Format::Openai) => Some(Api::Chat),
-        Some(super::Format::Turns | super::Format::SweAgent | super::Format::ClaudeCode) => None,
+        Some(super::Format::Turns | super::Format::ClaudeCode) => None,
         None => has_message.then_some(Api::Chat),
     }
 }
