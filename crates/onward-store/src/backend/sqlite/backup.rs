@@ -5,7 +5,8 @@ use std::path::Path;
 use rusqlite::backup::StepResult;
 
 use super::error;
-use super::file::{File, prepare_file};
+use super::file::{self, File};
+use super::file_watch::resolve;
 use crate::error::Error;
 
 /// Copies the file to `to`, which must not exist.
@@ -17,7 +18,8 @@ pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
         });
     }
     let source = File::open(from, false)?;
-    prepare_file(to)?;
+    let to = &resolve(to, true)?;
+    file::create(to)?;
     let copied = run(&source, to);
     if copied.is_err() {
         // A partial copy is worse than none. A failure to remove it is ignored.

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::OpenFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
+use super::file_watch::resolve;
 use super::sign_bit_cache::SignBitCache;
 use super::{busy, error};
 use crate::error::Error;
@@ -26,13 +28,12 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Opens the file. A reader requires an existing file; a writer creates it.
+    /// Opens an existing file.
     pub(crate) fn open(path: &Path, writes: bool) -> Result<Self, Error> {
-        if writes {
-            prepare_file(path)?;
-        }
         let failed = |why| error::opening(why, path);
-        let mut file = rusqlite::Connection::open(path).map_err(failed)?;
+        // Without `SQLITE_OPEN_CREATE`: a deleted file is not created again.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut file = rusqlite::Connection::open_with_flags(path, flags).map_err(failed)?;
         file.set_prepared_statement_cache_capacity(PREPARED);
         busy::install(&mut file).map_err(failed)?;
         if writes {
@@ -65,6 +66,14 @@ impl File {
             signs: SignBitCache::default(),
             columns: HashMap::new(),
         })
+    }
+
+    /// Lets the connection close without a checkpoint.
+    pub(super) fn keep_log(&self) -> Result<(), Error> {
+        let keep = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let set = self.file.set_db_config(keep, true);
+        set.map(|_| ())
+            .map_err(|why| error::running(why, "no_ckpt_on_close"))
     }
 
     /// Shares the sign-bit cache of other connections.
@@ -159,9 +168,10 @@ impl rusqlite::ToSql for Value {
 /// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
 /// of them exist at all times.
 pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
+    let resolved = resolve(database, false).unwrap_or_else(|_| database.to_owned());
     ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
         .into_iter()
-        .map(|suffix| companion(database, suffix))
+        .map(|suffix| companion(&resolved, suffix))
         .collect()
 }
 
@@ -171,25 +181,22 @@ pub(crate) fn log_size(database: &Path) -> u64 {
     log.map_or(0, |log| log.len())
 }
 
-fn companion(database: &Path, suffix: &str) -> PathBuf {
+pub(super) fn companion(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Creates the file, readable by its owner only, and its parent directories.
-pub(super) fn prepare_file(path: &Path) -> Result<(), Error> {
-    let failed = |why| error::unreachable(why, path);
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
+/// Creates the file, readable by its owner only, unless it exists. An existing file is not opened:
+/// closing it would release the locks of other connections of this process.
+pub(super) fn create(path: &Path) -> Result<(), Error> {
     let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
+    options.create_new(true).write(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(failed)?;
-    Ok(())
+    match options.open(path) {
+        Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(error::unreachable(why, path))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
