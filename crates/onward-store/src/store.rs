@@ -536,7 +536,7 @@ pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
     match address {
         Address::File(path) if !path.exists() => Ok((0, sqlite::VERSION)),
         Address::File(path) => {
-            let connection = sqlite::File::open(path, false)?;
+            let connection = sqlite::File::open_to_read(path)?;
             Ok((sqlite::version(&connection)?, sqlite::VERSION))
         }
         Address::Server(url) => Postgres::schema(url).await,

@@ -17,7 +17,7 @@ pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
             why: "the file already exists".to_owned(),
         });
     }
-    let source = File::open(from, false)?;
+    let source = File::open_to_read(from)?;
     let to = &resolve(to, true)?;
     file::create(to)?;
     let copied = run(&source, to);

@@ -28,17 +28,14 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Opens an existing file.
-    pub(crate) fn open(path: &Path, writes: bool) -> Result<Self, Error> {
+    /// Opens an existing file, which is not changed.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let failed = |why| error::opening(why, path);
         // Without `SQLITE_OPEN_CREATE`: a deleted file is not created again.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut file = rusqlite::Connection::open_with_flags(path, flags).map_err(failed)?;
         file.set_prepared_statement_cache_capacity(PREPARED);
         busy::install(&mut file).map_err(failed)?;
-        if writes {
-            busy::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
-        }
         // Checkpoint after this many pages: less often than by default, because a page that is
         // written repeatedly is copied only once.
         file.execute_batch(
@@ -52,20 +49,31 @@ impl File {
             true,
         )
         .map_err(failed)?;
-        if writes {
-            // Room for the pages of many concurrent plans; SQLite's default of 2 MB is soon used
-            // up. There are several readers, so they keep the default.
-            file.pragma_update(None, "cache_size", -16_000)
-                .map_err(failed)?;
-        } else {
-            file.pragma_update(None, "query_only", true)
-                .map_err(failed)?;
-        }
         Ok(Self {
             file,
             signs: SignBitCache::default(),
             columns: HashMap::new(),
         })
+    }
+
+    /// Opens an existing file for reading.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self, Error> {
+        let opened = Self::open(path)?;
+        let read_only = opened.file.pragma_update(None, "query_only", true);
+        read_only.map_err(|why| error::opening(why, path))?;
+        Ok(opened)
+    }
+
+    /// Prepares the connection for writing: switches the file to a write-ahead log.
+    pub(super) fn prepare_to_write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |why| error::opening(why, path);
+        busy::until_free(|| self.file.pragma_update(None, "journal_mode", "wal"))
+            .map_err(failed)?;
+        // Room for the pages of many concurrent plans; SQLite's default of 2 MB is soon used up.
+        // There are several readers, so they keep the default.
+        self.file
+            .pragma_update(None, "cache_size", -16_000)
+            .map_err(failed)
     }
 
     /// Lets the connection close without a checkpoint.

@@ -154,7 +154,7 @@ impl OpenFile {
 
 /// What happened to an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
+pub(super) enum Loss {
     Deleted,
     Replaced,
     Overwritten,
@@ -265,9 +265,9 @@ impl FileWatch {
         self.lock().open.is_none()
     }
 
-    /// Whether the write-ahead log must not be applied to the file.
-    pub(super) fn is_overwritten(&self) -> bool {
-        self.lock().loss == Some(Loss::Overwritten)
+    /// What happened to the open file.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        self.lock().loss
     }
 
     /// The path as given.

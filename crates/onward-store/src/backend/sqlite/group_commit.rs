@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 
 use super::connection::Connection;
 use super::file::{File, companion};
-use super::file_watch::FileWatch;
+use super::file_watch::{FileWatch, Loss};
 use super::write_queue::{QueueGuard, WriteQueue};
 use super::{busy, error};
 use crate::error::Error;
@@ -262,10 +262,20 @@ impl GroupCommit {
 
 impl Drop for GroupCommit {
     fn drop(&mut self) {
-        if self.watch.is_overwritten() {
+        match self.watch.loss() {
             // Closing the last connection would copy the log into the new content. If the setting
             // fails, that happens.
-            drop(self.connection.lock().keep_log());
+            Some(Loss::Overwritten) => drop(self.connection.lock().keep_log()),
+            // The open log is the only one with the acknowledged changes. A failure is not worse
+            // than the loss of the log.
+            Some(Loss::Log) => {
+                let file = self.connection.lock();
+                let copied = file
+                    .file
+                    .query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()));
+                drop(copied);
+            }
+            Some(Loss::Deleted | Loss::Replaced) | None => {}
         }
     }
 }

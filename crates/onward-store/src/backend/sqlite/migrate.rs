@@ -28,7 +28,7 @@ pub(super) fn check_application(
     let file = &connection.file;
     let number = |name: &'static str| {
         let read = file.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        read.map_err(|why| error::running(why, name))
+        read.map_err(|why| error::opening(why, path))
     };
     let application = number("application_id")?;
     // `schema_version` is 0 until the first table is created.

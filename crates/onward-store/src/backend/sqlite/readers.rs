@@ -1,7 +1,7 @@
 //! Read connections. A reader sees the snapshot of its first query, however long it takes, and
 //! blocks no writer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::connection::Connection;
 use super::file::File;
@@ -10,14 +10,36 @@ use super::sign_bit_cache::SignBitCache;
 use super::writer::Writer;
 use crate::error::Error;
 
-/// Idle read connections, and how to open more.
+/// Read connections to the writer's file.
 #[derive(Clone)]
 pub(crate) struct Readers {
     writer: Writer,
-    idle: Arc<Mutex<Idle>>,
+}
+
+/// Connections that are not in use. The writer closes them when it opens another file.
+#[derive(Default)]
+pub(super) struct ReaderPool {
+    idle: Mutex<Idle>,
     /// Connection for `version`: values of `data_version` are comparable only within one
     /// connection.
-    poller: Arc<Mutex<Option<(u32, File)>>>,
+    poller: Mutex<Option<(u32, File)>>,
+}
+
+impl ReaderPool {
+    pub(super) fn clear(&self) {
+        *self.lock() = Idle::default();
+        self.poller().take();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        // A panic during a push or a pop leaves the list valid.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poller(&self) -> MutexGuard<'_, Option<(u32, File)>> {
+        // A panic leaves a connection or none; both are valid.
+        self.poller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Idle connections to one file, and what they share.
@@ -48,18 +70,14 @@ const MAX_IDLE: usize = 8;
 impl Readers {
     /// Readers of the writer's file.
     pub(crate) fn new(writer: Writer) -> Self {
-        Self {
-            writer,
-            idle: Arc::default(),
-            poller: Arc::default(),
-        }
+        Self { writer }
     }
 
     /// Begins a read transaction. If the file is lost, opens the one that is at the path.
     pub(crate) fn begin(&self) -> Result<Reading, Error> {
         let generation = self.check()?;
         let (idle, signs) = {
-            let mut idle = self.lock();
+            let mut idle = self.writer.pool().lock();
             if idle.generation != generation {
                 *idle = Idle {
                     generation,
@@ -87,7 +105,7 @@ impl Readers {
         } = reading;
         let ended = connection.control("ROLLBACK");
         self.watch().check_generation(generation)?;
-        let mut idle = self.lock();
+        let mut idle = self.writer.pool().lock();
         if ended.is_ok() && generation == idle.generation && idle.connections.len() < MAX_IDLE {
             idle.connections.push(connection);
         }
@@ -97,8 +115,7 @@ impl Readers {
     /// A number that changes whenever this or another process commits, or the file is replaced.
     pub(crate) fn version(&self) -> Result<i64, Error> {
         let generation = self.check()?;
-        // A panic leaves a connection or none; both are valid.
-        let mut poller = self.poller.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut poller = self.writer.pool().poller();
         let (_, file) = match poller.take() {
             Some((of, file)) if of == generation => poller.insert((of, file)),
             Some(_) | None => poller.insert((generation, self.open()?)),
@@ -109,14 +126,12 @@ impl Readers {
 
     /// Closes the idle connections.
     pub(crate) fn close(&self) {
-        *self.lock() = Idle::default();
-        let mut poller = self.poller.lock().unwrap_or_else(PoisonError::into_inner);
-        poller.take();
+        self.writer.pool().clear();
     }
 
     /// Opens a connection, which leaves the write-ahead log to the writer when it is closed.
     fn open(&self) -> Result<File, Error> {
-        let file = File::open(&self.watch().path()?, false)?;
+        let file = File::open_to_read(&self.watch().path()?)?;
         file.keep_log()?;
         Ok(file)
     }
@@ -131,10 +146,5 @@ impl Readers {
 
     fn watch(&self) -> &FileWatch {
         self.writer.watch()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {
-        // A panic during a push or a pop leaves the list valid.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn restore(given: &Path, from: &Path, stamp: &str) -> Result<Option<P
 /// Copies the backup next to the database, and checks the copy.
 fn verified_copy(from: &Path, copy: &Path) -> Result<(), Error> {
     backup::back_up(from, copy)?;
-    let file = File::open(copy, false)?;
+    let file = File::open_to_read(copy)?;
     migrate::check_application(&file, from, true)?;
     let (found, known) = (migrate::version(&file)?, migrate::VERSION);
     if found > known {
@@ -130,7 +130,7 @@ fn empty_log(path: &Path) -> Result<(), Error> {
     if OpenFile::open(path.to_owned()).is_err() {
         return Ok(());
     }
-    let Ok(file) = File::open(path, false) else {
+    let Ok(file) = File::open_to_read(path) else {
         return Ok(());
     };
     let checkpoint = file

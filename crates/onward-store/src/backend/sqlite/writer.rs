@@ -18,6 +18,7 @@ use tokio::sync::{Notify, oneshot};
 use super::file::{self, File, companion};
 use super::file_watch::{FileWatch, OpenFile, missing, resolve};
 use super::group_commit::{GroupCommit, Job, More, Sync};
+use super::readers::ReaderPool;
 use super::{busy, error, lock_file, migrate, write_queue};
 use crate::error::Error;
 use crate::fault::Faults;
@@ -67,6 +68,7 @@ pub(crate) struct Writer {
 struct Shared {
     commits: Mutex<Commits>,
     watch: Arc<FileWatch>,
+    pool: ReaderPool,
     /// How to open the file again.
     migrates: bool,
     sync: Sync,
@@ -91,8 +93,9 @@ fn open(path: PathBuf, exists: bool, migrates: bool) -> Result<(File, OpenFile),
     let queue = lock_file::check(&companion(&path, write_queue::SUFFIX));
     queue.map_err(|why| error::unreachable(why, &path))?;
     let mut open = OpenFile::open(path)?;
-    let file = File::open(&open.path, true)?;
+    let file = File::open(&open.path)?;
     migrate::check_application(&file, &open.path, exists)?;
+    file.prepare_to_write(&open.path)?;
     if migrates {
         migrate::migrate(&file)?;
     } else {
@@ -143,6 +146,7 @@ impl Writer {
         let shared = Arc::new(Shared {
             commits: Mutex::new(Commits::Open(commits)),
             watch,
+            pool: ReaderPool::default(),
             migrates,
             sync,
             faults,
@@ -160,6 +164,11 @@ impl Writer {
     /// The watch of the file, which the readers share.
     pub(crate) fn watch(&self) -> &Arc<FileWatch> {
         &self.shared.watch
+    }
+
+    /// The idle read connections of the file.
+    pub(super) fn pool(&self) -> &ReaderPool {
+        &self.shared.pool
     }
 
     /// Opens the file again if it is lost.
@@ -252,6 +261,8 @@ impl Shared {
     /// The open file. If it is lost, opens the one that is at the path, but creates none.
     fn open_commits<'c>(&self, commits: &'c mut Commits) -> Result<&'c mut GroupCommit, Error> {
         if matches!(commits, Commits::Open(_)) && self.watch.is_lost() {
+            // SQLite shares its view of the log between the connections of a process.
+            self.pool.clear();
             *commits = Commits::Lost;
         }
         if matches!(commits, Commits::Lost) {
