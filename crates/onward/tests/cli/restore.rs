@@ -35,19 +35,27 @@ fn replaces_the_database_and_keeps_the_previous_one() {
         .expect("plans are counted");
     let (list, _, _) = run(&fixture, "plan list --all");
     let plans = list["plans"].as_array().or_else(|| list.as_array());
-    let id = plans.expect("a list")[0]["planId"].as_str().expect("an id").to_owned();
+    let id = plans.expect("a list")[0]["planId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     assert_eq!(run(&fixture, &format!("plan delete {id} --yes")).2, Some(0));
     assert_eq!(plan_count(&fixture, "onward.db"), before - 1);
 
     let (_, error, code) = run(&fixture, "restore copy.db");
-    assert_eq!((error["code"].as_str(), code), (Some("invalid_input"), Some(2)));
+    assert_eq!(
+        (error["code"].as_str(), code),
+        (Some("invalid_input"), Some(2))
+    );
     assert_eq!(plan_count(&fixture, "onward.db"), before - 1);
 
     let (restored, error, code) = run(&fixture, "restore copy.db --yes");
     assert_eq!(code, Some(0), "{error}");
     drop(other);
     assert_eq!(plan_count(&fixture, "onward.db"), before);
-    let previous = restored["previous"].as_str().expect("the previous database");
+    let previous = restored["previous"]
+        .as_str()
+        .expect("the previous database");
     assert!(previous.contains("onward.db.before-restore-"), "{previous}");
     assert_eq!(plan_count(&fixture, previous), before - 1);
     assert_eq!(plan_count(&fixture, "copy.db"), before);
@@ -80,7 +88,10 @@ fn a_copy_over_the_database_is_reported_instead_of_undone() {
     assert!(std::fs::metadata(&log).expect("there is a log").len() > 0);
     std::fs::copy(fixture.dir.join("copy.db"), &database).expect("the file is overwritten");
     let (_, error, code) = run(&fixture, "plan list");
-    assert_eq!((error["code"].as_str(), code), (Some("unavailable"), Some(5)));
+    assert_eq!(
+        (error["code"].as_str(), code),
+        (Some("unavailable"), Some(5))
+    );
     let (_, error, code) = run(&fixture, "restore copy.db --yes");
     assert_eq!(code, Some(0), "{error}");
     drop(other);

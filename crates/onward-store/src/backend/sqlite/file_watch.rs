@@ -291,6 +291,16 @@ impl FileWatch {
 /// The path without symbolic links, so that all processes use the same companions, whatever
 /// spelling they were given. Creates the parent directories if `create` is set.
 pub(super) fn resolve(given: &Path, create: bool) -> Result<PathBuf, Error> {
+    let resolved = follow_links(given, create)?;
+    // Errors show the user's spelling where it names the same path.
+    let absolute = std::path::absolute(given);
+    Ok(match absolute.is_ok_and(|absolute| absolute == resolved) {
+        true => given.to_owned(),
+        false => resolved,
+    })
+}
+
+fn follow_links(given: &Path, create: bool) -> Result<PathBuf, Error> {
     let failed = |why| error::unreachable(why, given);
     let mut path = given.to_owned();
     // As many links as Linux follows.
