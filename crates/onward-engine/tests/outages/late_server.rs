@@ -46,7 +46,7 @@ async fn an_engine_opened_before_the_server_starts_works_once_it_is_available() 
     let caller = Caller::local("me");
     for _ in 0..3 {
         let counted = within_limit(engine.count_plans(&caller)).await;
-        assert_unavailable(&counted.err().expect("server is stopped"));
+        assert_unavailable(&counted.expect_err("server is stopped"));
     }
     cluster.restart();
     until_available(async || engine.count_plans(&caller).await).await;
@@ -54,7 +54,7 @@ async fn an_engine_opened_before_the_server_starts_works_once_it_is_available() 
     engine.create_plan(&caller, command, None).await.unwrap();
 
     let counted = within_limit(unknown.count_plans(&caller)).await;
-    assert_unavailable(&counted.err().expect("the tenant does not exist"));
+    assert_unavailable(&counted.expect_err("the tenant does not exist"));
     engine.create_tenant("absent").await.unwrap();
     until_available(async || unknown.count_plans(&caller).await).await;
 }

@@ -75,7 +75,7 @@ async fn a_link_with_another_target_is_a_replaced_file() {
     fs::remove_file(&link).unwrap();
     symlink("second.db", &link).unwrap();
     let counted = engine.count_plans(&caller).await;
-    assert_unavailable(&counted.err().expect("the file was replaced"));
+    assert_unavailable(&counted.expect_err("the file was replaced"));
     engine.count_plans(&caller).await.unwrap();
 }
 
