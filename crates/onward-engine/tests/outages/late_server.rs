@@ -38,7 +38,7 @@ async fn an_engine_opened_before_the_server_starts_works_once_it_is_available() 
     let database = TestDatabase::create_on(&cluster);
     cluster.stop();
     let opened = within_limit(Engine::open(&database.address, Settings::default())).await;
-    assert_unavailable(&opened.err().expect("a command fails at once"));
+    assert_unavailable(&opened.err().expect("a command fails immediately"));
     let engine = within_limit(Engine::open(&database.address, settings("local"))).await;
     let engine = engine.expect("a server starts");
     let unknown = within_limit(Engine::open(&database.address, settings("absent"))).await;

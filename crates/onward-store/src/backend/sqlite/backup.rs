@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::backup::StepResult;
 
 use super::error;
-use super::file::{self, File};
-use super::file_watch::resolve;
+use super::file::File;
+use super::paths::{self, resolve};
 use crate::error::Error;
 
 /// Copies the file to `to`, which must not exist.
@@ -19,7 +19,7 @@ pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
     }
     let source = File::open_to_read(from)?;
     let to = &resolve(to, true)?;
-    file::create(to)?;
+    paths::create(to)?;
     let copied = run(&source, to);
     if copied.is_err() {
         // A partial copy is worse than none. A failure to remove it is ignored.

@@ -1,14 +1,13 @@
-//! A connection to the file, which runs statements, and the names of the files around it.
+//! A connection to the file, which runs statements.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::OpenFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
-use super::file_watch::resolve;
 use super::sign_bit_cache::SignBitCache;
 use super::{busy, error};
 use crate::error::Error;
@@ -170,41 +169,5 @@ impl rusqlite::ToSql for Value {
             Value::Id(id) => ValueRef::Blob(id.as_bytes()),
             Value::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
-    }
-}
-
-/// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
-/// of them exist at all times.
-pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
-    let resolved = resolve(database, false).unwrap_or_else(|_| database.to_owned());
-    ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
-        .into_iter()
-        .map(|suffix| companion(&resolved, suffix))
-        .collect()
-}
-
-/// Size of the write-ahead log in bytes.
-pub(crate) fn log_size(database: &Path) -> u64 {
-    let log = std::fs::metadata(companion(database, "-wal"));
-    log.map_or(0, |log| log.len())
-}
-
-pub(super) fn companion(database: &Path, suffix: &str) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Creates the file, readable by its owner only, unless it exists. An existing file is not opened:
-/// closing it would release the locks of other connections of this process.
-pub(super) fn create(path: &Path) -> Result<(), Error> {
-    let mut options = std::fs::OpenOptions::new();
-    options.create_new(true).write(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(error::unreachable(why, path))
-        }
-        Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error;
-use super::file::{companion, log_size};
+use super::paths::{companion, log_size};
 use crate::error::Error;
 
 /// A file, whatever its name. The number is not reused while the file is open.
@@ -286,45 +286,4 @@ impl FileWatch {
         // A panic leaves the state valid: it is replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The path without symbolic links, so that all processes use the same companions, whatever
-/// spelling they were given. Creates the parent directories if `create` is set.
-pub(super) fn resolve(given: &Path, create: bool) -> Result<PathBuf, Error> {
-    let resolved = follow_links(given, create)?;
-    // Errors show the user's spelling where it names the same path.
-    let absolute = std::path::absolute(given);
-    Ok(match absolute.is_ok_and(|absolute| absolute == resolved) {
-        true => given.to_owned(),
-        false => resolved,
-    })
-}
-
-fn follow_links(given: &Path, create: bool) -> Result<PathBuf, Error> {
-    let failed = |why| error::unreachable(why, given);
-    let mut path = given.to_owned();
-    // As many links as Linux follows.
-    for _ in 0..40 {
-        match fs::canonicalize(&path) {
-            Ok(path) => return Ok(path),
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
-            Err(why) => return Err(failed(why)),
-        }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            Some(_) | None => PathBuf::from("."),
-        };
-        // A link to a missing file: the database is created at its target.
-        if let Ok(target) = fs::read_link(&path) {
-            path = folder.join(target);
-            continue;
-        }
-        if create {
-            fs::create_dir_all(&folder).map_err(failed)?;
-        }
-        let folder = fs::canonicalize(&folder).map_err(failed)?;
-        let name = path.file_name().unwrap_or_default();
-        return Ok(folder.join(name));
-    }
-    Err(error::unreachable("too many symbolic links", given))
 }

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::connection::Connection;
-use super::file::{File, companion};
+use super::file::File;
 use super::file_watch::{FileWatch, Loss};
+use super::paths::companion;
 use super::write_queue::{QueueGuard, WriteQueue};
 use super::{busy, error};
 use crate::error::Error;

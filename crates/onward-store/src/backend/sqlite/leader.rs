@@ -8,9 +8,9 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::file::companion;
 use super::file_watch::FileId;
 use super::lock_file;
+use super::paths::companion;
 use crate::backend::Leader;
 use crate::error::Error;
 

@@ -1,12 +1,10 @@
 //! Read connections. A reader sees the snapshot of its first query, however long it takes, and
 //! blocks no writer.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use super::connection::Connection;
 use super::file::File;
 use super::file_watch::FileWatch;
-use super::sign_bit_cache::SignBitCache;
+use super::reader_pool::{Idle, MAX_IDLE};
 use super::writer::Writer;
 use crate::error::Error;
 
@@ -14,41 +12,6 @@ use crate::error::Error;
 #[derive(Clone)]
 pub(crate) struct Readers {
     writer: Writer,
-}
-
-/// Connections that are not in use. The writer closes them when it opens another file.
-#[derive(Default)]
-pub(super) struct ReaderPool {
-    idle: Mutex<Idle>,
-    /// Connection for `version`: values of `data_version` are comparable only within one
-    /// connection.
-    poller: Mutex<Option<(u32, File)>>,
-}
-
-impl ReaderPool {
-    pub(super) fn clear(&self) {
-        *self.lock() = Idle::default();
-        self.poller().take();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Idle> {
-        // A panic during a push or a pop leaves the list valid.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn poller(&self) -> MutexGuard<'_, Option<(u32, File)>> {
-        // A panic leaves a connection or none; both are valid.
-        self.poller.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Idle connections to one file, and what they share.
-#[derive(Default)]
-struct Idle {
-    /// Number of the file (`file_watch`).
-    generation: u32,
-    connections: Vec<Connection>,
-    signs: SignBitCache,
 }
 
 /// A read transaction.
@@ -63,9 +26,6 @@ impl Reading {
         self.connection.clone()
     }
 }
-
-/// Maximum number of idle connections.
-const MAX_IDLE: usize = 8;
 
 impl Readers {
     /// Readers of the writer's file.

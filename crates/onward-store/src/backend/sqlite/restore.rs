@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::file::{File, companion};
-use super::file_watch::{FileId, OpenFile, resolve};
+use super::file::File;
+use super::file_watch::{FileId, OpenFile};
+use super::paths::{companion, resolve};
 use super::{backup, busy, error, lock_file, migrate, write_queue};
 use crate::error::Error;
 
@@ -147,7 +148,10 @@ fn empty_log(path: &Path) -> Result<(), Error> {
 }
 
 fn sync_directory(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(path);
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    };
     let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|why| error::unreachable(why, folder))
 }

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::busy::QUEUE_TIMEOUT;
-use super::file::companion;
 use super::lock_file;
+use super::paths::companion;
 
 /// The lock file of the queue is the database's path with this suffix.
 pub(super) const SUFFIX: &str = "-queue";

@@ -15,10 +15,11 @@ use std::thread;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::file::{self, File, companion};
-use super::file_watch::{FileWatch, OpenFile, missing, resolve};
+use super::file::File;
+use super::file_watch::{FileWatch, OpenFile, missing};
 use super::group_commit::{GroupCommit, Job, More, Sync};
-use super::readers::ReaderPool;
+use super::paths::{self, companion, resolve};
+use super::reader_pool::ReaderPool;
 use super::{busy, error, lock_file, migrate, write_queue};
 use crate::error::Error;
 use crate::fault::Faults;
@@ -123,7 +124,7 @@ impl Writer {
             probe,
         } = settings;
         let resolved = resolve(path, true)?;
-        file::create(&resolved)?;
+        paths::create(&resolved)?;
         let (mut file, open) = open(resolved, false, migrates)?;
         let watch = Arc::new(FileWatch::new(path));
         watch.watch(open);
