@@ -1,26 +1,24 @@
 //! The engine: an open database, its clock and its background state.
 
+mod clock;
 pub(crate) mod embedder;
 mod request_queue;
 mod sweep_waker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use onward_core::Timestamp;
-use onward_store::{Address, Changed, Faults, Options, Store, Sync, Tenants};
+use onward_store::{Address, Changed, Faults, Options, Prepare, Store, Sync};
 use tokio::sync::broadcast;
 
 use crate::caller::LOCAL;
 use crate::environment::{Environment, IdGenerator};
 use crate::error::Error;
 use crate::machine::SystemEnvironment;
+use clock::{Clock, require_tenant};
 use embedder::EmbeddingState;
 use request_queue::RequestQueue;
 use sweep_waker::SweepWaker;
-
-/// Clock differences up to this many milliseconds are ignored.
-const CLOCK_TOLERANCE_MS: i64 = 1_000;
 
 /// Options for opening a database.
 #[derive(Clone)]
@@ -36,6 +34,9 @@ pub struct Settings {
     pub in_place: bool,
     /// SQLite: when a commit is synced to disk.
     pub sync: Sync,
+    /// PostgreSQL: open the database even if the server is unavailable, for this tenant, and
+    /// connect in the background. Calls fail until then.
+    pub start_unavailable: Option<Arc<str>>,
     /// PostgreSQL: keep the plans of recent transitions in memory.
     pub plan_cache: bool,
     /// PostgreSQL: send transitions of concurrent callers in batches.
@@ -52,6 +53,7 @@ impl Default for Settings {
             keep_schema: false,
             in_place: false,
             sync: Sync::default(),
+            start_unavailable: None,
             plan_cache: true,
             batching: true,
             connections: None,
@@ -64,8 +66,7 @@ impl Default for Settings {
 pub struct Engine {
     pub(crate) store: Store,
     pub(crate) ids: IdGenerator,
-    /// Milliseconds by which the database's clock is ahead of the local clock.
-    clock_offset_ms: Arc<AtomicI64>,
+    clock: Clock,
     pub(crate) sweep_waker: Arc<SweepWaker>,
     pub(crate) requests: RequestQueue,
     /// The embedding model; `None` if only full-text search is available.
@@ -81,77 +82,63 @@ impl Engine {
             keep_schema,
             in_place,
             sync,
+            start_unavailable,
             plan_cache,
             batching,
             connections,
         } = settings;
+        let clock = Clock::new(Arc::clone(&environment));
+        let prepare: Prepare = {
+            let (clock, tenant) = (clock.clone(), start_unavailable.clone());
+            Arc::new(move |store| {
+                let (clock, tenant) = (clock.clone(), tenant.clone());
+                Box::pin(async move {
+                    clock.prepare(&store).await?;
+                    match tenant {
+                        Some(tenant) => require_tenant(&store, tenant).await,
+                        None => Ok(()),
+                    }
+                })
+            })
+        };
         let options = Options {
             faults,
             keep_schema,
             in_place,
+            prepare: Some(prepare),
             tenant: Some(Arc::from(LOCAL)),
             sync,
+            start_unavailable: start_unavailable.is_some(),
             plan_cache,
             batching,
             connections,
         };
         let store = Store::open(address, options).await?;
-        let knows = store.knows();
-        let engine = Self {
+        Ok(Self {
             requests: RequestQueue::start(store.clone()),
             store,
             ids: IdGenerator::new(environment),
-            clock_offset_ms: Arc::default(),
+            clock,
             sweep_waker: Arc::default(),
             embeddings: None,
-        };
-        if !knows {
-            engine.make_local_tenant().await?;
-        }
-        Ok(engine)
+        })
     }
 
     /// The current time. All processes on one database use the database's clock, so that timestamps
     /// written by one process are comparable in another.
     pub fn now(&self) -> Timestamp {
-        let now = self.ids.environment.now().as_millis();
-        Timestamp::from_millis(now.saturating_add(self.clock_offset_ms.load(Ordering::Relaxed)))
+        self.clock.now()
     }
 
     /// The correction applied to this machine's clock: how far the database's clock is ahead, in
     /// milliseconds.
     pub fn clock_offset_ms(&self) -> i64 {
-        self.clock_offset_ms.load(Ordering::Relaxed)
-    }
-
-    /// Adopts the database's clock, which was requested at `requested_at` local time. Differences
-    /// within the tolerance or the round-trip time are ignored.
-    fn set_clock(&self, requested_at: Timestamp, clock: Option<Timestamp>) {
-        let Some(clock) = clock.filter(|_| self.ids.environment.is_wall_clock()) else {
-            return;
-        };
-        let round_trip = self.ids.environment.now().since(requested_at).as_millis();
-        let half = i64::try_from(round_trip / 2).unwrap_or(i64::MAX);
-        let here = requested_at.as_millis().saturating_add(half);
-        let ahead = clock.as_millis().saturating_sub(here);
-        let current = self.clock_offset_ms.load(Ordering::Relaxed);
-        if ahead.abs_diff(current) > CLOCK_TOLERANCE_MS.saturating_add(half).unsigned_abs() {
-            self.clock_offset_ms.store(ahead, Ordering::Relaxed);
-        }
+        self.clock.offset_ms()
     }
 
     /// Reads the database's clock again: clocks may be adjusted while a server runs.
     pub(crate) async fn refresh_clock(&self) -> Result<(), Error> {
-        if !self.ids.environment.is_wall_clock() {
-            return Ok(());
-        }
-        let requested_at = self.ids.environment.now();
-        let no_tenant = Arc::from("");
-        let clock = self.store.read(&no_tenant, |tx| {
-            Box::pin(async { Tenants(tx).clock().await })
-        });
-        self.set_clock(requested_at, clock.await?);
-        Ok(())
+        Ok(self.clock.refresh(&self.store).await?)
     }
 
     /// Subscribes to plan changes.
@@ -192,28 +179,5 @@ impl Engine {
         } = self;
         requests.close().await;
         store.close().await;
-    }
-
-    async fn make_local_tenant(&self) -> Result<(), Error> {
-        let tenant = Arc::from(LOCAL);
-        let requested_at = self.ids.environment.now();
-        let (current, clock) = self
-            .store
-            .read(&tenant, |tx| {
-                Box::pin(async { Tenants(tx).own_tenant_and_clock().await })
-            })
-            .await?;
-        self.set_clock(requested_at, clock);
-        if current.is_some() {
-            return Ok(());
-        }
-        let now = self.now();
-        let made = self.store.write(&tenant, move |tx| {
-            Box::pin(async move {
-                Tenants(tx).make_tenant(true, now);
-                Ok::<(), onward_store::Error>(())
-            })
-        });
-        Ok(made.await?)
     }
 }

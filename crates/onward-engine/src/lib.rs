@@ -42,7 +42,7 @@ pub use onward_store::{
     Entry, Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice,
     Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet,
     SkillCount, SkillCursor, Source, StepBrief, StepLine, Subject, Sync, Synthetic, Tenant, Token,
-    ToolCall, Turn, TurnStep, WholePlan, distribute, schema,
+    ToolCall, Turn, TurnStep, WholePlan, distribute, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 

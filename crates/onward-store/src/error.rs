@@ -101,7 +101,7 @@ impl fmt::Display for Corrupt {
 
 impl Error {
     /// A transient error with its hint.
-    pub(crate) fn unavailable(why: impl fmt::Display, hint: &'static str) -> Self {
+    pub fn unavailable(why: impl fmt::Display, hint: &'static str) -> Self {
         Error::Unavailable {
             why: why.to_string(),
             hint,

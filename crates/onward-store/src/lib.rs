@@ -62,7 +62,7 @@ pub use row::event::{Author, Entry};
 pub use row::plan::Sheet;
 pub use row::session::{CallLine, Session, SessionLine, Turn, TurnStep, Watched};
 pub use row::step::StepLine;
-pub use store::{Address, Options, Store, distribute, schema};
+pub use store::{Address, Options, Prepare, Store, distribute, restore, schema};
 pub use tx::Tx;
 pub use vector_index::{Indexed, MANY, Many, Pgvector};
 pub use work::Running;

@@ -7,12 +7,13 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::broadcast;
 
-use crate::backend::postgres::{Mode, Postgres, displayed};
+use crate::backend::postgres::{self, Connecting, Mode, Postgres, displayed};
 use crate::backend::sqlite::{self, Readers, Sync, Work, Writer};
 use crate::change::Changed;
 use crate::distribution::Distribution;
@@ -89,8 +90,15 @@ impl fmt::Display for Address {
     }
 }
 
+/// Work to do on a database before it is used.
+pub type Prepare = Arc<
+    dyn Fn(Store) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>
+        + Send
+        + std::marker::Sync,
+>;
+
 /// How to open a database.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// Fault injection, for tests.
     pub faults: Faults,
@@ -99,11 +107,15 @@ pub struct Options {
     /// SQLite: run writes on the calling thread instead of a writer thread. For short-lived
     /// processes that are terminated from outside if the write queue does not advance.
     pub in_place: bool,
-    /// SQLite: a tenant to look up while opening the file. [`Store::knows`] returns whether it
-    /// exists.
+    /// Work to do before the database is used. Omitted on SQLite if [`Options::tenant`] exists.
+    pub prepare: Option<Prepare>,
+    /// SQLite: a tenant to look up while opening the file.
     pub tenant: Option<Arc<str>>,
     /// SQLite: when a commit is synced to disk.
     pub sync: Sync,
+    /// PostgreSQL: open the database even if the server is unavailable, and connect in the
+    /// background. Calls fail until then.
+    pub start_unavailable: bool,
     /// PostgreSQL: keep the plans of recent transitions in memory.
     pub plan_cache: bool,
     /// PostgreSQL: send transitions of concurrent callers in batches.
@@ -118,8 +130,10 @@ impl Default for Options {
             faults: Faults::default(),
             keep_schema: false,
             in_place: false,
+            prepare: None,
             tenant: None,
             sync: Sync::default(),
+            start_unavailable: false,
             plan_cache: true,
             batching: true,
             connections: None,
@@ -133,7 +147,6 @@ pub struct Store {
     backend: Backend,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
-    knows: bool,
 }
 
 #[derive(Clone)]
@@ -144,7 +157,7 @@ enum Backend {
         readers: Readers,
     },
     Postgres {
-        postgres: Postgres,
+        postgres: Connecting,
         cache: Option<PlanCache>,
         contention: Arc<Contention>,
     },
@@ -180,60 +193,74 @@ impl Store {
     /// Opens a database. Creates a missing file, and migrates the schema unless
     /// [`Options::keep_schema`] is set.
     pub async fn open(address: &Address, options: Options) -> Result<Self, Error> {
-        let (watchers, _) = broadcast::channel(BEHIND);
-        let Options {
-            faults,
-            keep_schema,
-            in_place,
-            tenant,
-            sync,
-            plan_cache,
-            batching,
-            connections,
-        } = options;
-        let (backend, knows) = match address {
-            Address::File(path) => {
-                let settings = sqlite::Settings {
-                    faults: faults.clone(),
-                    sync,
-                    migrates: !keep_schema,
-                    in_place,
-                    probe: tenant
-                        .as_ref()
-                        .map(|tenant| Statement::new(Query::Tenant, params![]).bind(tenant)),
-                };
-                let (writer, knows) = Writer::start(path, settings)?;
-                let backend = Backend::Sqlite {
-                    writer,
-                    readers: Readers::new(path),
-                    path: Arc::new(path.clone()),
-                };
-                (backend, knows)
-            }
-            Address::Server(url) => {
-                let watchers = watchers.clone();
-                let postgres =
-                    Postgres::connect(url, connections, !keep_schema, batching, watchers).await?;
-                let backend = Backend::Postgres {
-                    postgres,
-                    cache: plan_cache.then(PlanCache::default),
-                    contention: Arc::default(),
-                };
-                (backend, false)
-            }
-        };
-        Ok(Self {
-            backend,
-            watchers,
-            faults,
-            knows,
-        })
+        match address {
+            Address::File(path) => Self::open_file(path, options).await,
+            Address::Server(url) => Self::open_server(url, options).await,
+        }
     }
 
-    /// Whether the tenant in [`Options::tenant`] was found while opening. `false` means unknown:
-    /// PostgreSQL does not look it up.
-    pub fn knows(&self) -> bool {
-        self.knows
+    async fn open_file(path: &Path, options: Options) -> Result<Self, Error> {
+        let settings = sqlite::Settings {
+            faults: options.faults.clone(),
+            sync: options.sync,
+            migrates: !options.keep_schema,
+            in_place: options.in_place,
+            probe: options
+                .tenant
+                .map(|tenant| Statement::new(Query::Tenant, params![]).bind(&tenant)),
+        };
+        let (writer, knows_tenant) = Writer::start(path, settings)?;
+        let store = Self {
+            backend: Backend::Sqlite {
+                path: Arc::new(writer.watch().path()?),
+                readers: Readers::new(writer.clone()),
+                writer,
+            },
+            watchers: broadcast::channel(BEHIND).0,
+            faults: options.faults,
+        };
+        if let Some(prepare) = options.prepare.filter(|_| !knows_tenant) {
+            prepare(store.clone()).await?;
+        }
+        Ok(store)
+    }
+
+    async fn open_server(url: &str, options: Options) -> Result<Self, Error> {
+        let watchers = broadcast::channel(BEHIND).0;
+        let cache = options.plan_cache.then(PlanCache::default);
+        let contention = Arc::<Contention>::default();
+        let faults = options.faults.clone();
+        let store = {
+            let watchers = watchers.clone();
+            move |postgres| Self {
+                backend: Backend::Postgres {
+                    postgres,
+                    cache: cache.clone(),
+                    contention: Arc::clone(&contention),
+                },
+                watchers: watchers.clone(),
+                faults: faults.clone(),
+            }
+        };
+        let (url, ready) = (url.to_owned(), store.clone());
+        let (start_unavailable, migrates) = (options.start_unavailable, !options.keep_schema);
+        let attempt = move || -> postgres::Attempt {
+            let (url, ready, watchers) = (url.clone(), ready.clone(), watchers.clone());
+            let (prepare, connections) = (options.prepare.clone(), options.connections);
+            let batching = options.batching;
+            Box::pin(async move {
+                let postgres =
+                    Postgres::connect(&url, connections, migrates, batching, watchers).await?;
+                if let Some(prepare) = prepare {
+                    prepare(ready(Connecting::connected(postgres.clone()))).await?;
+                }
+                Ok(postgres)
+            })
+        };
+        Ok(store(match start_unavailable {
+            true => Connecting::start(attempt).await?,
+            false => Connecting::connected(attempt().await?),
+        }))
     }
 
     /// Runs `work` in one transaction. `Ok` means that its writes are on disk. `Err` means that
@@ -314,6 +341,7 @@ impl Store {
         else {
             return Err(gone());
         };
+        let postgres = postgres.get().await?;
         let session = |cache: &PlanCache| CacheSession::new(cache.clone(), Arc::clone(tenant));
         let exec = Box::new(postgres.begin(Arc::clone(tenant), mode));
         let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone())
@@ -367,15 +395,16 @@ impl Store {
                 let (readers, tenant) = (readers.clone(), Arc::clone(tenant));
                 let faults = self.faults.clone();
                 let reading = tokio::task::spawn_blocking(move || {
-                    let connection = readers.begin()?;
-                    let exec = Box::new(connection.clone());
+                    let reading = readers.begin()?;
+                    let exec = Box::new(reading.connection());
                     let answer = poll_once(work(&mut Tx::new(exec, tenant, faults)));
-                    readers.end(connection);
+                    readers.end(reading)?;
                     answer
                 });
                 reading.await.unwrap_or_else(|_| Err(gone().into()))
             }
             Backend::Postgres { postgres, .. } => {
+                let postgres = postgres.get().await?;
                 let exec = Box::new(postgres.begin(Arc::clone(tenant), Mode::Read));
                 let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone());
                 let answer = work(&mut tx).await;
@@ -405,8 +434,11 @@ impl Store {
     /// database performs that duty.
     pub async fn lead(&self, lead: Lead) -> Result<Leadership, Error> {
         let leader = match &self.backend {
-            Backend::Sqlite { path, .. } => sqlite::lead(path, lead.name()).await,
-            Backend::Postgres { postgres, .. } => postgres.lead(lead).await,
+            Backend::Sqlite { writer, .. } => match writer.watch().path() {
+                Ok(path) => sqlite::lead(path.as_path(), lead.name()).await,
+                Err(lost) => Err(lost),
+            },
+            Backend::Postgres { postgres, .. } => postgres.get().await?.lead(lead).await,
         };
         leader.map(Leadership)
     }
@@ -416,7 +448,7 @@ impl Store {
     pub async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(Indexed::default()),
-            Backend::Postgres { postgres, .. } => postgres.index_signs(many).await,
+            Backend::Postgres { postgres, .. } => postgres.get().await?.index_signs(many).await,
         }
     }
 
@@ -424,7 +456,7 @@ impl Store {
     pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(None),
-            Backend::Postgres { postgres, .. } => postgres.pgvector().await.map(Some),
+            Backend::Postgres { postgres, .. } => postgres.get().await?.pgvector().await.map(Some),
         }
     }
 
@@ -432,7 +464,7 @@ impl Store {
     pub async fn distribution(&self) -> Result<Option<Distribution>, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(None),
-            Backend::Postgres { postgres, .. } => postgres.distribution().await,
+            Backend::Postgres { postgres, .. } => postgres.get().await?.distribution().await,
         }
     }
 
@@ -479,7 +511,7 @@ impl Store {
         }
     }
 
-    /// Path of the SQLite file; `None` on PostgreSQL.
+    /// Path of the SQLite file without symbolic links; `None` on PostgreSQL.
     pub fn file(&self) -> Option<&Path> {
         match &self.backend {
             Backend::Sqlite { path, .. } => Some(path.as_path()),
@@ -504,11 +536,30 @@ pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
     match address {
         Address::File(path) if !path.exists() => Ok((0, sqlite::VERSION)),
         Address::File(path) => {
-            let connection = sqlite::File::open(path, false)?;
+            let connection = sqlite::File::open_to_read(path)?;
             Ok((sqlite::version(&connection)?, sqlite::VERSION))
         }
         Address::Server(url) => Postgres::schema(url).await,
     }
+}
+
+/// Puts a backup in the place of an SQLite database. Other processes that use the database open the
+/// restored one with their next call. Returns the new path of the previous database, if there was
+/// one; `stamp` is part of it.
+pub async fn restore(
+    address: &Address,
+    from: PathBuf,
+    stamp: String,
+) -> Result<Option<PathBuf>, Error> {
+    let Address::File(path) = address.clone() else {
+        return Err(Error::Address {
+            address: address.to_string(),
+            why: "restore a PostgreSQL database with its own tools, such as `pg_restore`"
+                .to_owned(),
+        });
+    };
+    let restoring = tokio::task::spawn_blocking(move || sqlite::restore(&path, &from, &stamp));
+    restoring.await.unwrap_or_else(|_| Err(gone()))
 }
 
 /// Distributes a PostgreSQL database with Citus over its nodes, by tenant. Returns the number of

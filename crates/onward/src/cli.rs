@@ -23,6 +23,7 @@ mod migrate;
 mod plan;
 mod proxy;
 mod reindex;
+mod restore;
 mod review;
 mod search;
 mod serve;
@@ -112,6 +113,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Migrate(migrate::Migrate),
     Backup(backup::Backup),
+    Restore(restore::Restore),
     Forget(forget::Forget),
     Reindex(reindex::Reindex),
     Completions(completions::Completions),
@@ -209,6 +211,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         Command::Doctor(_) => run_async(read(), async |cx| doctor::run(cx).await),
         Command::Migrate(args) => run_async(read(), async |cx| migrate::run(&args, cx).await),
         Command::Backup(args) => run_async(read(), async |cx| backup::run(&args, cx).await),
+        Command::Restore(args) => run_async(read(), async |cx| restore::run(&args, cx).await),
         Command::Reindex(_) => run_async(read(), async |cx| reindex::run(cx).await),
         Command::Forget(_) => run_async(read(), async |cx| forget::run(cx).await),
     }

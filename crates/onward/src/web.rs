@@ -127,8 +127,14 @@ impl Server {
             None => None,
         };
         let closed = config.access.require_tokens || issuer.is_some();
-        if !on_loopback && !closed && !has_token(&engine).await? {
-            return Err(missing_authentication(config));
+        if !on_loopback && !closed {
+            match has_token(&engine).await {
+                Ok(true) => {}
+                Ok(false) => return Err(missing_authentication(config)),
+                // Every request needs a token in any case.
+                Err(failure) if failure.exit == Exit::Unavailable => {}
+                Err(failure) => return Err(failure),
+            }
         }
         require_webhook_secret(config)?;
         let metrics = metrics::start().map_err(|error| {

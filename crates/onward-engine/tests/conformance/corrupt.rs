@@ -255,6 +255,35 @@ async fn reports_invalid_utf8_instead_of_replacing_it(harness: &Harness) {
     check_all(harness, &corruptions).await;
 }
 
+/// Rows that match no state are named, not passed over: a later step is not assigned instead.
+async fn the_next_step_names_a_row_that_matches_no_state(harness: &Harness) {
+    for (column, value) in [
+        ("status", "'bogus'"),
+        ("status", "X'00'"),
+        ("ended_at", "1"),
+        ("open_dependencies", "'none'"),
+        ("stalls_at", "1"),
+    ] {
+        let plan = harness.plan(3).await;
+        harness.corrupt(&format!(
+            "PRAGMA ignore_check_constraints = 1; UPDATE steps SET {column} = {value} \
+             WHERE step_id = {}",
+            harness.id_literal(plan.steps[0])
+        ));
+        for include_stalled in [false, true] {
+            let next = harness
+                .engine
+                .next_step(&harness.me, plan.id, None, include_stalled)
+                .await;
+            let found = corrupt_cell(next);
+            let step = plan.steps[0].to_string();
+            assert_eq!((found.table, &found.row), ("steps", &step), "{column}");
+        }
+        let healthy = harness.plan(1).await;
+        harness.complete_steps(healthy.id, 1).await;
+    }
+}
+
 /// Updates an audit event, as a superuser and without the protecting triggers of SQLite.
 fn corrupt_event(harness: &Harness, plan: &CreatedPlan, seq: u32, set: &str) {
     let update = format!(
@@ -308,6 +337,7 @@ on_both_databases![
 mod sqlite_types {
     use super::*;
     crate::on_sqlite![
+        the_next_step_names_a_row_that_matches_no_state,
         reports_values_of_the_wrong_type,
         reports_invalid_utf8_instead_of_replacing_it,
     ];

@@ -1,4 +1,4 @@
-//! Outage tests: a locked file, a full disk, a PostgreSQL server that crashes or does not respond,
+//! Outage tests: a locked, deleted or replaced file, a full disk, a PostgreSQL server that crashes or does not respond,
 //! and paths that are not databases. Calls fail with `unavailable` and a hint within the time
 //! limit, acknowledged changes are not lost, and work continues without a restart when the outage
 //! ends.
@@ -21,7 +21,10 @@ mod worker;
 
 mod full_disk;
 mod invalid_paths;
+mod late_server;
+mod links;
 mod locked_file;
+mod lost_file;
 mod lost_responses;
 mod server_crash;
 mod unresponsive_server;

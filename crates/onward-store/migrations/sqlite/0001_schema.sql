@@ -125,6 +125,13 @@ CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
     WHERE status = 'awaiting_input';
 CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
     WHERE undelivered = 1;
+-- Rows that match no state, which the other indexes do not contain. Normally empty: SQLite accepts
+-- any type in a column, and a connection can disable the constraints.
+CREATE INDEX steps_corrupt ON steps (tenant_id, plan_id, step_order)
+    WHERE (status NOT IN ('pending', 'in_progress', 'awaiting_input', 'completed', 'skipped', 'failed')
+        OR (status = 'pending' AND (claim_token IS NOT NULL OR stalls_at IS NOT NULL
+            OR typeof(open_dependencies) <> 'integer'))
+        OR (status IN ('completed', 'skipped', 'failed')) <> (ended_at IS NOT NULL));
 CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
 

@@ -10,6 +10,7 @@
 
 mod address;
 mod batcher;
+mod connecting;
 mod connection;
 mod distribute;
 mod error;
@@ -31,5 +32,6 @@ mod value;
 mod tests;
 
 pub(crate) use address::displayed;
+pub(crate) use connecting::{Attempt, Connecting};
 pub(crate) use connection::Mode;
 pub(crate) use server::Postgres;

@@ -13,7 +13,7 @@ use onward_core::id::{BranchId, SessionId};
 use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use super::cache::{self, PlanKey};
-use crate::error::Error;
+use crate::error::{Corrupt, Error};
 use crate::query::Query;
 use crate::row::{branch, event, plan, step};
 use crate::statement::Statement;
@@ -167,12 +167,34 @@ impl Facts<'_> {
             return Ok(None);
         };
         let mut cells = row.cells("plans");
+        let head = self.head(&mut cells)?;
+        if let Some(step) = cells.maybe_id("corrupt_step")? {
+            return Err(self.corrupt_step(step).await);
+        }
         Ok(Some(NextFacts {
-            head: self.head(&mut cells)?,
+            head,
             undelivered: step::beside(&mut cells)?,
             ready: step::beside(&mut cells)?,
             stalled: step::steps(answers.next().unwrap_or_default())?,
         }))
+    }
+
+    /// The error for a step whose row matches no state.
+    async fn corrupt_step(&mut self, id: uuid::Uuid) -> Error {
+        let rows = match self.0.rows(Query::Step, params![id]).await {
+            Ok(rows) => rows,
+            Err(why) => return why,
+        };
+        // Reading the row fails and names the cell, unless the cell is one that is derived.
+        match step::steps(rows) {
+            Err(why) => why,
+            Ok(_) => Error::Corrupt(Corrupt {
+                table: "steps",
+                column: "status",
+                row: id.to_string(),
+                why: "contradicts other columns of the row".to_owned(),
+            }),
+        }
     }
 
     /// The first pending step whose open dependencies are all among `ended`.

@@ -46,11 +46,27 @@ SELECT plan.*, step.*, {needed}, branch.*, ready.* FROM {step_facts}
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;
 
--- name: next_facts
-SELECT plan.*, undelivered.*, ready.*
-FROM (SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
+-- fragment: next_facts
+(SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
     ORDER BY step_order LIMIT 1)) AS undelivered ON 1 = 1
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
-    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1;
+    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1
+
+-- fragment: matches_no_state
+(status NOT IN ('pending', 'in_progress', 'awaiting_input', 'completed', 'skipped', 'failed')
+    OR (status = 'pending' AND (claim_token IS NOT NULL OR stalls_at IS NOT NULL
+        OR typeof(open_dependencies) <> 'integer'))
+    OR (status IN ('completed', 'skipped', 'failed')) <> (ended_at IS NOT NULL))
+
+-- name: next_facts (sqlite)
+-- Differs because a file can contain a row that matches no state, which the search for the next
+-- step would not find.
+SELECT plan.*, (SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2
+    AND {matches_no_state} ORDER BY step_order LIMIT 1) AS corrupt_step, undelivered.*, ready.*
+FROM {next_facts};
+
+-- name: next_facts (postgres)
+-- Differs because the server enforces types and constraints.
+SELECT plan.*, CAST(NULL AS uuid) AS corrupt_step, undelivered.*, ready.* FROM {next_facts};

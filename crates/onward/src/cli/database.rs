@@ -29,6 +29,33 @@ impl Database {
         Self::new(cx, open(cx).await?).await
     }
 
+    /// Opens the database for a server, which also starts while PostgreSQL is unavailable: calls fail
+    /// until it is available.
+    pub(super) async fn open_for_server(cx: &Context) -> Result<Self> {
+        let tenant = &cx.config.top.tenant;
+        let settings = Settings {
+            start_unavailable: Some(tenant.as_str().into()),
+            ..settings(cx)
+        };
+        let engine = open_with(cx, settings).await?;
+        let unavailable =
+            |failure: &Failure| failure.exit == Exit::Unavailable && is_server(&cx.config.database);
+        match Self::new(cx, engine.clone()).await {
+            Err(failure) if unavailable(&failure) => {
+                cx.output.warn(&format!(
+                    "{}; calls fail until the database is available",
+                    failure.message
+                ));
+                Ok(Self {
+                    now: engine.now(),
+                    caller: engine.assumed_operator(tenant, &user())?,
+                    engine,
+                })
+            }
+            opened => opened,
+        }
+    }
+
     /// Opens the database for a command with few queries and its own deadline, without extra
     /// threads.
     pub(super) async fn open_in_place(cx: &Context) -> Result<Self> {
@@ -51,6 +78,13 @@ impl Database {
             engine,
             caller,
         })
+    }
+}
+
+fn is_server(address: &Address) -> bool {
+    match address {
+        Address::Server(_) => true,
+        Address::File(_) => false,
     }
 }
 

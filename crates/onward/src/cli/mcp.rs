@@ -44,7 +44,7 @@ enum Tools {
 }
 
 pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
-    let Database { engine, caller, .. } = Database::open(cx).await?;
+    let Database { engine, caller, .. } = Database::open_for_server(cx).await?;
     let (close, closing) = watch::channel(false);
     let start_failure = |error: &dyn std::fmt::Display| {
         Failure::failed(

@@ -50,7 +50,7 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     let (stop, stopped) = watch::channel(false);
     // Handle signals from here on, before anything has to be cleaned up.
     let signals = Signals::new()?;
-    let Database { engine, caller, .. } = Database::open(cx).await?;
+    let Database { engine, caller, .. } = Database::open_for_server(cx).await?;
     let bind = cx.config.serve.bind;
     let (listener, address) = bind_listener(bind).await?;
     let config = &cx.config;

@@ -20,5 +20,6 @@ mod fixture;
 mod help;
 mod json;
 mod redact;
+mod restore;
 mod script;
 mod watch;

@@ -24,6 +24,7 @@ mod responses;
 mod reviews;
 mod stdio;
 mod subscriptions;
+mod unavailable_database;
 mod whole_plan;
 
 use onward_testbed::Program;

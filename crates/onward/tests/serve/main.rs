@@ -17,6 +17,7 @@ mod events;
 mod interrupted_calls;
 mod issuer;
 mod jwt;
+mod late_database;
 mod limits;
 mod mcp;
 mod metrics;

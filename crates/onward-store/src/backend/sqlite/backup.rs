@@ -5,7 +5,8 @@ use std::path::Path;
 use rusqlite::backup::StepResult;
 
 use super::error;
-use super::file::{File, prepare_file};
+use super::file::File;
+use super::paths::{self, resolve};
 use crate::error::Error;
 
 /// Copies the file to `to`, which must not exist.
@@ -16,8 +17,9 @@ pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
             why: "the file already exists".to_owned(),
         });
     }
-    let source = File::open(from, false)?;
-    prepare_file(to)?;
+    let source = File::open_to_read(from)?;
+    let to = &resolve(to, true)?;
+    paths::create(to)?;
     let copied = run(&source, to);
     if copied.is_err() {
         // A partial copy is worse than none. A failure to remove it is ignored.

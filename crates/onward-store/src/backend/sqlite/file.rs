@@ -1,9 +1,10 @@
-//! A connection to the file, which runs statements, and the names of the files around it.
+//! A connection to the file, which runs statements.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use rusqlite::OpenFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
@@ -26,18 +27,14 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Opens the file. A reader requires an existing file; a writer creates it.
-    pub(crate) fn open(path: &Path, writes: bool) -> Result<Self, Error> {
-        if writes {
-            prepare_file(path)?;
-        }
+    /// Opens an existing file, which is not changed.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let failed = |why| error::opening(why, path);
-        let mut file = rusqlite::Connection::open(path).map_err(failed)?;
+        // Without `SQLITE_OPEN_CREATE`: a deleted file is not created again.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut file = rusqlite::Connection::open_with_flags(path, flags).map_err(failed)?;
         file.set_prepared_statement_cache_capacity(PREPARED);
         busy::install(&mut file).map_err(failed)?;
-        if writes {
-            busy::until_free(|| file.pragma_update(None, "journal_mode", "wal")).map_err(failed)?;
-        }
         // Checkpoint after this many pages: less often than by default, because a page that is
         // written repeatedly is copied only once.
         file.execute_batch(
@@ -51,20 +48,39 @@ impl File {
             true,
         )
         .map_err(failed)?;
-        if writes {
-            // Room for the pages of many concurrent plans; SQLite's default of 2 MB is soon used
-            // up. There are several readers, so they keep the default.
-            file.pragma_update(None, "cache_size", -16_000)
-                .map_err(failed)?;
-        } else {
-            file.pragma_update(None, "query_only", true)
-                .map_err(failed)?;
-        }
         Ok(Self {
             file,
             signs: SignBitCache::default(),
             columns: HashMap::new(),
         })
+    }
+
+    /// Opens an existing file for reading.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self, Error> {
+        let opened = Self::open(path)?;
+        let read_only = opened.file.pragma_update(None, "query_only", true);
+        read_only.map_err(|why| error::opening(why, path))?;
+        Ok(opened)
+    }
+
+    /// Prepares the connection for writing: switches the file to a write-ahead log.
+    pub(super) fn prepare_to_write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |why| error::opening(why, path);
+        busy::until_free(|| self.file.pragma_update(None, "journal_mode", "wal"))
+            .map_err(failed)?;
+        // Room for the pages of many concurrent plans; SQLite's default of 2 MB is soon used up.
+        // There are several readers, so they keep the default.
+        self.file
+            .pragma_update(None, "cache_size", -16_000)
+            .map_err(failed)
+    }
+
+    /// Lets the connection close without a checkpoint.
+    pub(super) fn keep_log(&self) -> Result<(), Error> {
+        let keep = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let set = self.file.set_db_config(keep, true);
+        set.map(|_| ())
+            .map_err(|why| error::running(why, "no_ckpt_on_close"))
     }
 
     /// Shares the sign-bit cache of other connections.
@@ -154,42 +170,4 @@ impl rusqlite::ToSql for Value {
             Value::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
-}
-
-/// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
-/// of them exist at all times.
-pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
-    ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
-        .into_iter()
-        .map(|suffix| companion(database, suffix))
-        .collect()
-}
-
-/// Size of the write-ahead log in bytes.
-pub(crate) fn log_size(database: &Path) -> u64 {
-    let log = std::fs::metadata(companion(database, "-wal"));
-    log.map_or(0, |log| log.len())
-}
-
-fn companion(database: &Path, suffix: &str) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Creates the file, readable by its owner only, and its parent directories.
-pub(super) fn prepare_file(path: &Path) -> Result<(), Error> {
-    let failed = |why| error::unreachable(why, path);
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(failed)?;
-    Ok(())
 }

@@ -6,16 +6,20 @@
 //!
 //! Jobs get their results once the write-ahead log is synced. SQLite would sync it while holding
 //! the file lock; here the next process proceeds, and one sync covers what others appended.
+//!
+//! Before a job gets its result, the file is checked (`file_watch`): a commit to a file that was
+//! deleted or replaced is not acknowledged.
 
-use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
 use super::connection::Connection;
 use super::file::File;
+use super::file_watch::{FileWatch, Loss};
+use super::paths::companion;
 use super::write_queue::{QueueGuard, WriteQueue};
 use super::{busy, error};
 use crate::error::Error;
@@ -82,6 +86,7 @@ pub(super) type More<'m> = &'m mut dyn FnMut() -> Option<Box<dyn Job>>;
 pub(super) struct GroupCommit {
     queue: Arc<WriteQueue>,
     connection: Connection,
+    watch: Arc<FileWatch>,
     faults: Faults,
     /// The log, if this process syncs it and not SQLite.
     log: Option<Log>,
@@ -91,11 +96,12 @@ impl GroupCommit {
     /// Takes over a connection. `stuck` is notified when the write queue does not advance.
     pub(super) fn new(
         file: File,
-        path: &Path,
+        watch: Arc<FileWatch>,
         sync: Sync,
         faults: Faults,
         stuck: Arc<Notify>,
     ) -> Result<Self, Error> {
+        let path = watch.path()?;
         let level = match sync {
             Sync::BeforeCommit => "FULL",
             // The log is synced after the commit, by `sync`.
@@ -105,10 +111,11 @@ impl GroupCommit {
             .pragma_update(None, "synchronous", level)
             .map_err(|why| error::running(why, "synchronous"))?;
         Ok(Self {
-            queue: Arc::new(WriteQueue::new(path, stuck)),
+            queue: Arc::new(WriteQueue::new(&path, stuck)),
             connection: Connection::new(file),
+            watch,
             faults,
-            log: (sync == Sync::BeforeResponse).then(|| Log::new(path)),
+            log: (sync == Sync::BeforeResponse).then(|| Log::new(&path)),
         })
     }
 
@@ -116,7 +123,7 @@ impl GroupCommit {
     pub(super) fn transaction(&mut self, first: Box<dyn Job>, more: More<'_>) -> usize {
         let queue = Arc::clone(&self.queue);
         let guard = queue.acquire();
-        if let Err(why) = self.connection.control("BEGIN IMMEDIATE") {
+        if let Err(why) = self.begin() {
             // The queued jobs would wait as long again, so all of them fail.
             let mut waiting = vec![first];
             waiting.extend(std::iter::from_fn(more));
@@ -131,11 +138,24 @@ impl GroupCommit {
         let Some(guard) = queue.try_acquire() else {
             return Some(job);
         };
-        if busy::without_waiting(|| self.connection.control("BEGIN IMMEDIATE")).is_err() {
-            return Some(job);
+        match busy::without_waiting(|| self.begin()) {
+            Ok(()) => {}
+            Err(why) if self.watch.is_lost() => {
+                job.finish(Err(why));
+                return None;
+            }
+            Err(_) => return Some(job),
         }
         self.group(guard, job, &mut || None);
         None
+    }
+
+    /// Begins a transaction on the file that is at the path.
+    fn begin(&mut self) -> Result<(), Error> {
+        let begun = self.connection.control("BEGIN IMMEDIATE");
+        // A lost file may also be the reason why the transaction could not begin.
+        self.watch.check().inspect_err(|_| self.roll_back())?;
+        begun
     }
 
     /// Runs the jobs of a transaction that has begun, and commits it.
@@ -155,12 +175,13 @@ impl GroupCommit {
         let committed = self.commit();
         // The next process proceeds while this one waits for the sync.
         drop(guard);
-        let synced = committed.and_then(|log| self.sync(log));
+        let synced = self.acknowledge(committed);
         finish_all(done, &synced)
     }
 
     /// Copies the log into the database and empties it, unless another process uses it.
     pub(super) fn checkpoint(&self) -> Result<(), Error> {
+        self.watch.check()?;
         let file = self.connection.lock();
         let done = busy::without_waiting(|| {
             file.file
@@ -177,18 +198,21 @@ impl GroupCommit {
         while let Some(mut job) = group.next() {
             if alone {
                 // The job keeps its own error.
-                job.finish(Ok(()));
+                job.finish(self.watch.check().map(|_| ()));
                 break;
             }
-            if let Err(why) = self.connection.control("BEGIN IMMEDIATE") {
+            if let Err(why) = self.begin() {
                 finish_all(std::iter::once(job).chain(group).collect(), &Err(why));
                 break;
             }
             let ended = match job.run(&self.connection) {
-                JobOutcome::Clean => self.commit().and_then(|log| self.sync(log)),
+                JobOutcome::Clean => {
+                    let committed = self.commit();
+                    self.acknowledge(committed)
+                }
                 JobOutcome::Dirty => {
                     self.roll_back();
-                    Ok(())
+                    self.watch.check().map(|_| ())
                 }
             };
             job.finish(ended);
@@ -210,6 +234,18 @@ impl GroupCommit {
         committed.map(|()| grown).inspect_err(|_| self.roll_back())
     }
 
+    /// Waits until the commit is on disk, in the file that is at the path. A job that wrote
+    /// nothing has read the file, so it is checked in any case.
+    fn acknowledge(&mut self, committed: Result<Grown, Error>) -> Result<(), Error> {
+        let wrote = matches!(committed, Ok(Grown::Longer)) || self.log.is_none();
+        let synced = committed.and_then(|log| self.sync(log));
+        self.watch.check().map_err(|lost| match wrote {
+            true => lost.after_commit(),
+            false => lost,
+        })?;
+        synced
+    }
+
     /// Waits until the commit is on disk.
     fn sync(&mut self, grown: Grown) -> Result<(), Error> {
         if let (Grown::Longer, Some(log)) = (grown, &mut self.log) {
@@ -225,6 +261,26 @@ impl GroupCommit {
     }
 }
 
+impl Drop for GroupCommit {
+    fn drop(&mut self) {
+        match self.watch.loss() {
+            // Closing the last connection would copy the log into the new content. If the setting
+            // fails, that happens.
+            Some(Loss::Overwritten) => drop(self.connection.lock().keep_log()),
+            // The open log is the only one with the acknowledged changes. A failure is not worse
+            // than the loss of the log.
+            Some(Loss::Log) => {
+                let file = self.connection.lock();
+                let copied = file
+                    .file
+                    .query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()));
+                drop(copied);
+            }
+            Some(Loss::Deleted | Loss::Replaced) | None => {}
+        }
+    }
+}
+
 /// Whether a commit appends to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grown {
@@ -235,7 +291,7 @@ enum Grown {
 /// The write-ahead log, to which a commit appends. SQLite keeps the file while a connection is
 /// open, and takes no locks on it.
 struct Log {
-    name: OsString,
+    path: PathBuf,
     /// Opened when first needed: it does not exist before the first commit.
     file: Option<fs::File>,
     /// Number of rows that this connection had changed at the last commit.
@@ -244,10 +300,8 @@ struct Log {
 
 impl Log {
     fn new(database: &Path) -> Self {
-        let mut name = database.as_os_str().to_owned();
-        name.push("-wal");
         Self {
-            name,
+            path: companion(database, "-wal"),
             file: None,
             changes: 0,
         }
@@ -266,7 +320,7 @@ impl Log {
             Some(file) => file,
             None => fs::File::options()
                 .write(true)
-                .open(&self.name)
+                .open(&self.path)
                 .map_err(error::unsynced)?,
         };
         let synced = file.sync_data().map_err(error::unsynced);

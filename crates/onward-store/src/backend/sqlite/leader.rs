@@ -2,18 +2,21 @@
 //! database, until it exits.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::thread;
 
 use tokio::sync::oneshot;
 
+use super::file_watch::FileId;
+use super::lock_file;
+use super::paths::companion;
 use crate::backend::Leader;
 use crate::error::Error;
 
 /// A locked file; the operating system releases the lock when the file is closed.
 struct Locked {
-    #[allow(dead_code, reason = "the open file holds the lock")]
+    path: PathBuf,
     file: fs::File,
 }
 
@@ -23,24 +26,20 @@ impl Leader for Locked {
     }
 
     fn is_lost(&self) -> bool {
-        false
+        // Another process would create a deleted file again, and lock that one.
+        let locked = self.file.metadata().map(|file| FileId::new(&file));
+        locked.ok() != FileId::at(&self.path)
     }
 }
 
 /// Waits until no other process is the leader for the duty of this name.
 pub(crate) async fn lead(database: &Path, duty: &str) -> Result<Box<dyn Leader>, Error> {
-    let mut name = database.as_os_str().to_owned();
-    name.push("-");
-    name.push(duty);
+    let path = companion(database, &format!("-{duty}"));
     let failed = |why: std::io::Error| {
         let hint = "check that the directory of the database is writable";
         Error::unavailable(why, hint)
     };
-    let mut options = fs::File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(name).map_err(failed)?;
+    let file = lock_file::open(&path).map_err(failed)?;
     let (sender, locked) = oneshot::channel();
     // A separate thread, because the lock may block for as long as another process runs. If the
     // caller is dropped meanwhile, the unreceived message closes the file.
@@ -55,5 +54,5 @@ pub(crate) async fn lead(database: &Path, duty: &str) -> Result<Box<dyn Leader>,
         .await
         .unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into()));
     let file = locked.map_err(failed)?;
-    Ok(Box::new(Locked { file }))
+    Ok(Box::new(Locked { path, file }))
 }

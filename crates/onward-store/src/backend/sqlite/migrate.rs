@@ -3,6 +3,8 @@
 //! Several processes may start concurrently: the version is read again inside the transaction, so
 //! each migration runs once. `user_version` is the schema version; an empty file has 0.
 
+use std::path::Path;
+
 use super::error;
 use super::file::File;
 use crate::error::Error;
@@ -12,6 +14,33 @@ pub(crate) const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/00
 
 /// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
+
+/// `application_id` of a file that contains an Onward database: `Onwd`.
+pub(crate) const APPLICATION_ID: i64 = 0x4f6e_7764;
+
+/// Fails if the file contains another application's data. An empty file is accepted unless
+/// `created` is set.
+pub(super) fn check_application(
+    connection: &File,
+    path: &Path,
+    created: bool,
+) -> Result<(), Error> {
+    let file = &connection.file;
+    let number = |name: &'static str| {
+        let read = file.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        read.map_err(|why| error::opening(why, path))
+    };
+    let application = number("application_id")?;
+    // `schema_version` is 0 until the first table is created.
+    let is_empty = application == 0 && number("schema_version")? == 0;
+    if application == APPLICATION_ID || (is_empty && !created) {
+        return Ok(());
+    }
+    Err(Error::Address {
+        address: path.display().to_string(),
+        why: "not an Onward database".to_owned(),
+    })
+}
 
 /// Version of the file.
 pub(crate) fn version(connection: &File) -> Result<i64, Error> {
@@ -50,5 +79,9 @@ fn steps(connection: &File) -> Result<(), Error> {
             .pragma_update(None, "user_version", version)
             .map_err(failed)?;
     }
+    connection
+        .file
+        .pragma_update(None, "application_id", APPLICATION_ID)
+        .map_err(failed)?;
     Ok(())
 }

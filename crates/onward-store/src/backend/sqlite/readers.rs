@@ -1,80 +1,110 @@
 //! Read connections. A reader sees the snapshot of its first query, however long it takes, and
 //! blocks no writer.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use super::connection::Connection;
 use super::file::File;
-use super::sign_bit_cache::SignBitCache;
+use super::file_watch::FileWatch;
+use super::reader_pool::{Idle, MAX_IDLE};
+use super::writer::Writer;
 use crate::error::Error;
 
-/// Idle read connections, and how to open more.
+/// Read connections to the writer's file.
 #[derive(Clone)]
 pub(crate) struct Readers {
-    path: Arc<PathBuf>,
-    idle: Arc<Mutex<Vec<Connection>>>,
-    /// Connection for `version`: values of `data_version` are comparable only within one
-    /// connection.
-    poller: Arc<Mutex<Option<File>>>,
-    signs: SignBitCache,
+    writer: Writer,
 }
 
-/// Maximum number of idle connections.
-const MAX_IDLE: usize = 8;
+/// A read transaction.
+pub(crate) struct Reading {
+    generation: u32,
+    connection: Connection,
+}
+
+impl Reading {
+    /// The connection of the transaction.
+    pub(crate) fn connection(&self) -> Connection {
+        self.connection.clone()
+    }
+}
 
 impl Readers {
-    pub(crate) fn new(path: &Path) -> Self {
-        Self {
-            path: Arc::new(path.to_owned()),
-            idle: Arc::default(),
-            poller: Arc::default(),
-            signs: SignBitCache::default(),
-        }
+    /// Readers of the writer's file.
+    pub(crate) fn new(writer: Writer) -> Self {
+        Self { writer }
     }
 
-    /// Begins a read transaction.
-    pub(crate) fn begin(&self) -> Result<Connection, Error> {
-        let idle = self.lock().pop();
+    /// Begins a read transaction. If the file is lost, opens the one that is at the path.
+    pub(crate) fn begin(&self) -> Result<Reading, Error> {
+        let generation = self.check()?;
+        let (idle, signs) = {
+            let mut idle = self.writer.pool().lock();
+            if idle.generation != generation {
+                *idle = Idle {
+                    generation,
+                    ..Idle::default()
+                };
+            }
+            (idle.connections.pop(), idle.signs.clone())
+        };
         let connection = match idle {
             Some(connection) => connection,
-            None => Connection::new(File::open(&self.path, false)?.sharing(&self.signs)),
+            None => Connection::new(self.open()?.sharing(&signs)),
         };
         connection.control("BEGIN")?;
-        Ok(connection)
+        Ok(Reading {
+            generation,
+            connection,
+        })
     }
 
-    /// Ends it, and keeps the connection for reuse.
-    pub(crate) fn end(&self, connection: Connection) {
-        if connection.control("ROLLBACK").is_ok() {
-            let mut idle = self.lock();
-            if idle.len() < MAX_IDLE {
-                idle.push(connection);
-            }
+    /// Ends it, and keeps the connection for reuse. Fails if the file was lost meanwhile.
+    pub(crate) fn end(&self, reading: Reading) -> Result<(), Error> {
+        let Reading {
+            generation,
+            connection,
+        } = reading;
+        let ended = connection.control("ROLLBACK");
+        self.watch().check_generation(generation)?;
+        let mut idle = self.writer.pool().lock();
+        if ended.is_ok() && generation == idle.generation && idle.connections.len() < MAX_IDLE {
+            idle.connections.push(connection);
         }
+        Ok(())
     }
 
-    /// A number that changes whenever this or another process commits.
+    /// A number that changes whenever this or another process commits, or the file is replaced.
     pub(crate) fn version(&self) -> Result<i64, Error> {
-        // A panic leaves a connection or none; both are valid.
-        let mut poller = self.poller.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match poller.take() {
-            Some(file) => file,
-            None => File::open(&self.path, false)?,
+        let generation = self.check()?;
+        let mut poller = self.writer.pool().poller();
+        let (_, file) = match poller.take() {
+            Some((of, file)) if of == generation => poller.insert((of, file)),
+            Some(_) | None => poller.insert((generation, self.open()?)),
         };
-        poller.insert(file).data_version()
+        // SQLite's number has 32 bits.
+        Ok((i64::from(generation) << 32) + file.data_version()?)
     }
 
     /// Closes the idle connections.
     pub(crate) fn close(&self) {
-        self.lock().clear();
-        self.signs.clear();
-        let mut poller = self.poller.lock().unwrap_or_else(PoisonError::into_inner);
-        poller.take();
+        self.writer.pool().clear();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        // A panic during a push or a pop leaves the list valid.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Opens a connection, which leaves the write-ahead log to the writer when it is closed.
+    fn open(&self) -> Result<File, Error> {
+        let file = File::open_to_read(&self.watch().path()?)?;
+        file.keep_log()?;
+        Ok(file)
+    }
+
+    /// Number of the open file, which is the one at the path.
+    fn check(&self) -> Result<u32, Error> {
+        if self.watch().is_lost() {
+            self.writer.reopen()?;
+        }
+        self.watch().check()
+    }
+
+    fn watch(&self) -> &FileWatch {
+        self.writer.watch()
     }
 }

@@ -7,9 +7,8 @@
 //!
 //! A file lock has no timeout, so a monitor thread runs while processes compete for the file.
 
-use std::ffi::OsString;
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -18,6 +17,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::busy::QUEUE_TIMEOUT;
+use super::lock_file;
+use super::paths::companion;
+
+/// The lock file of the queue is the database's path with this suffix.
+pub(super) const SUFFIX: &str = "-queue";
 
 /// Interval of the monitor thread, and the number of intervals without a wait after which it ends.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -25,7 +29,7 @@ const IDLE_INTERVALS: u32 = 60;
 
 /// Write queue between the processes that use a database.
 pub(super) struct WriteQueue {
-    name: OsString,
+    path: PathBuf,
     /// Created when first needed, so that a process that only reads creates no file. `None`
     /// if it cannot be created; then there is no queue.
     file: OnceLock<Option<File>>,
@@ -49,10 +53,8 @@ struct Waiter {
 impl WriteQueue {
     /// The queue of a database. `stuck` is notified when the queue does not advance.
     pub(super) fn new(database: &Path, stuck: Arc<Notify>) -> Self {
-        let mut name = database.as_os_str().to_owned();
-        name.push("-queue");
         Self {
-            name,
+            path: companion(database, SUFFIX),
             file: OnceLock::new(),
             waiter: Arc::new(Waiter {
                 begun: Instant::now(),
@@ -88,13 +90,7 @@ impl WriteQueue {
     }
 
     fn file(&self) -> Option<&File> {
-        let file = self.file.get_or_init(|| {
-            let mut options = File::options();
-            options.create(true).append(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            options.open(&self.name).ok()
-        });
+        let file = self.file.get_or_init(|| lock_file::open(&self.path).ok());
         file.as_ref()
     }
 }

@@ -4,8 +4,10 @@
 //! A short job that finds no other job runs on the caller's thread, because waking the thread and
 //! being woken by it takes about as long as the job. A short-lived process has no writer thread,
 //! and runs all its jobs on the calling thread.
+//!
+//! When the file is lost (`file_watch`), the next job opens the file that is at the path then.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +16,11 @@ use std::thread;
 use tokio::sync::{Notify, oneshot};
 
 use super::file::File;
+use super::file_watch::{FileWatch, OpenFile, missing};
 use super::group_commit::{GroupCommit, Job, More, Sync};
-use super::{busy, migrate};
+use super::paths::{self, companion, resolve};
+use super::reader_pool::ReaderPool;
+use super::{busy, error, lock_file, migrate, write_queue};
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::statement::Statement;
@@ -58,17 +63,53 @@ pub(crate) struct Writer {
     /// Channel to the thread, if there is one.
     jobs: Option<Sender<Message>>,
     shared: Arc<Shared>,
-    stuck: Arc<Notify>,
 }
 
 /// State shared by the callers and the thread.
 struct Shared {
-    /// `None` once the file is closed.
-    commits: Mutex<Option<GroupCommit>>,
+    commits: Mutex<Commits>,
+    watch: Arc<FileWatch>,
+    pool: ReaderPool,
+    /// How to open the file again.
+    migrates: bool,
+    sync: Sync,
+    faults: Faults,
+    stuck: Arc<Notify>,
     /// Number of messages that the thread has not received.
     queued: AtomicUsize,
     /// Number of upcoming jobs that go to the thread in any case.
     crowded: AtomicU32,
+}
+
+/// The open file of the writer.
+enum Commits {
+    Open(GroupCommit),
+    /// The file is lost.
+    Lost,
+    Closed,
+}
+
+/// Opens a file for writing, and checks or migrates its schema.
+fn open(path: PathBuf, exists: bool, migrates: bool) -> Result<(File, OpenFile), Error> {
+    let queue = lock_file::check(&companion(&path, write_queue::SUFFIX));
+    queue.map_err(|why| error::unreachable(why, &path))?;
+    let mut open = OpenFile::open(path)?;
+    let file = File::open(&open.path)?;
+    migrate::check_application(&file, &open.path, exists)?;
+    file.prepare_to_write(&open.path)?;
+    if migrates {
+        migrate::migrate(&file)?;
+    } else {
+        let (found, known) = (migrate::version(&file)?, migrate::VERSION);
+        if found < known {
+            return Err(Error::Older { found, known });
+        }
+        if found > known {
+            return Err(Error::Newer { found, known });
+        }
+    }
+    open.opened();
+    Ok((file, open))
 }
 
 impl Writer {
@@ -82,18 +123,12 @@ impl Writer {
             in_place,
             probe,
         } = settings;
-        let mut file = File::open(path, true)?;
-        if migrates {
-            migrate::migrate(&file)?;
-        } else {
-            let (found, known) = (migrate::version(&file)?, migrate::VERSION);
-            if found < known {
-                return Err(Error::Older { found, known });
-            }
-            if found > known {
-                return Err(Error::Newer { found, known });
-            }
-        }
+        let resolved = resolve(path, true)?;
+        paths::create(&resolved)?;
+        let (mut file, open) = open(resolved, false, migrates)?;
+        let watch = Arc::new(FileWatch::new(path));
+        watch.watch(open);
+        watch.check()?;
         let found = match &probe {
             Some(probe) => {
                 let rows = file.run(std::slice::from_ref(probe))?;
@@ -102,9 +137,21 @@ impl Writer {
             None => false,
         };
         let stuck = Arc::new(Notify::new());
-        let commits = GroupCommit::new(file, path, sync, faults, Arc::clone(&stuck))?;
+        let commits = GroupCommit::new(
+            file,
+            Arc::clone(&watch),
+            sync,
+            faults.clone(),
+            Arc::clone(&stuck),
+        )?;
         let shared = Arc::new(Shared {
-            commits: Mutex::new(Some(commits)),
+            commits: Mutex::new(Commits::Open(commits)),
+            watch,
+            pool: ReaderPool::default(),
+            migrates,
+            sync,
+            faults,
+            stuck,
             queued: AtomicUsize::new(0),
             crowded: AtomicU32::new(0),
         });
@@ -112,12 +159,25 @@ impl Writer {
             true => None,
             false => Some(Thread::start(&shared)?),
         };
-        let writer = Self {
-            jobs,
-            shared,
-            stuck,
-        };
-        Ok((writer, found))
+        Ok((Self { jobs, shared }, found))
+    }
+
+    /// The watch of the file, which the readers share.
+    pub(crate) fn watch(&self) -> &Arc<FileWatch> {
+        &self.shared.watch
+    }
+
+    /// The idle read connections of the file.
+    pub(super) fn pool(&self) -> &ReaderPool {
+        &self.shared.pool
+    }
+
+    /// Opens the file again if it is lost.
+    pub(super) fn reopen(&self) -> Result<(), Error> {
+        match self.shared.commits.lock() {
+            Ok(mut commits) => self.shared.open_commits(&mut commits).map(|_| ()),
+            Err(_) => Err(stopped()),
+        }
     }
 
     /// Runs a job. A job that cannot run gets an error.
@@ -143,13 +203,16 @@ impl Writer {
 
     /// Returns when this process has waited in the write queue for too long.
     pub(crate) async fn stuck(&self) {
-        self.stuck.notified().await;
+        self.shared.stuck.notified().await;
     }
 
     /// Copies the write-ahead log into the database and empties it, unless another process uses it.
     pub(crate) fn checkpoint(&self) -> Result<(), Error> {
         match self.shared.commits.lock() {
-            Ok(commits) => commits.as_ref().map_or(Ok(()), GroupCommit::checkpoint),
+            Ok(commits) => match &*commits {
+                Commits::Open(commits) => commits.checkpoint(),
+                Commits::Lost | Commits::Closed => Ok(()),
+            },
             Err(_) => Err(stopped()),
         }
     }
@@ -185,9 +248,9 @@ impl Shared {
     fn transaction(&self, first: Box<dyn Job>, more: More<'_>) {
         // A panic while writing leaves a transaction open: nothing more can be written.
         let done = match self.commits.lock() {
-            Ok(mut commits) => match &mut *commits {
-                Some(commits) => commits.transaction(first, more),
-                None => return first.finish(Err(stopped())),
+            Ok(mut commits) => match self.open_commits(&mut commits) {
+                Ok(commits) => commits.transaction(first, more),
+                Err(why) => return first.finish(Err(why)),
             },
             Err(_) => return first.finish(Err(stopped())),
         };
@@ -196,11 +259,35 @@ impl Shared {
         }
     }
 
+    /// The open file. If it is lost, opens the one that is at the path, but creates none.
+    fn open_commits<'c>(&self, commits: &'c mut Commits) -> Result<&'c mut GroupCommit, Error> {
+        if matches!(commits, Commits::Open(_)) && self.watch.is_lost() {
+            // SQLite shares its view of the log between the connections of a process.
+            self.pool.clear();
+            *commits = Commits::Lost;
+        }
+        if matches!(commits, Commits::Lost) {
+            let given = self.watch.given();
+            if !given.exists() {
+                return Err(missing(given));
+            }
+            let (file, open) = open(resolve(given, false)?, true, self.migrates)?;
+            self.watch.watch(open);
+            let (watch, stuck) = (Arc::clone(&self.watch), Arc::clone(&self.stuck));
+            let opened = GroupCommit::new(file, watch, self.sync, self.faults.clone(), stuck)?;
+            *commits = Commits::Open(opened);
+        }
+        match commits {
+            Commits::Open(commits) => Ok(commits),
+            Commits::Lost | Commits::Closed => Err(stopped()),
+        }
+    }
+
     /// Closes the file, which rolls back an open transaction. The last connection of all processes
     /// removes the write-ahead log when it closes.
     fn close(&self) {
         let commits = self.commits.lock();
-        drop(commits.unwrap_or_else(PoisonError::into_inner).take());
+        *commits.unwrap_or_else(PoisonError::into_inner) = Commits::Closed;
     }
 
     /// Runs a job on the calling thread if no other job runs or is queued; otherwise returns it.
@@ -215,9 +302,9 @@ impl Shared {
         let Ok(mut commits) = self.commits.try_lock() else {
             return Some(job);
         };
-        let job = match &mut *commits {
-            Some(commits) => commits.try_alone(job),
-            None => Some(job),
+        let job = match self.open_commits(&mut commits) {
+            Ok(commits) => commits.try_alone(job),
+            Err(_) => Some(job),
         };
         drop(commits);
         if self.queued.load(Ordering::SeqCst) > 0 {

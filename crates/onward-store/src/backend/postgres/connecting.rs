@@ -1,0 +1,89 @@
+//! A database on a PostgreSQL server that may not be available yet.
+//!
+//! A server that starts before its database connects in the background: one attempt at a time, with
+//! a pause in between. Calls fail meanwhile with the error of the last attempt.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::server::Postgres;
+use crate::error::Error;
+
+/// Pause between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum wait for the result of the first attempt.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
+
+/// An attempt to connect.
+pub(crate) type Attempt = Pin<Box<dyn Future<Output = Result<Postgres, Error>> + Send>>;
+
+/// The database, once it is connected. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Connecting(watch::Receiver<State>);
+
+enum State {
+    /// The first attempt is in progress.
+    First,
+    /// The last attempt failed.
+    Failed(Error),
+    Connected(Postgres),
+}
+
+impl Connecting {
+    /// A database that is connected.
+    pub(crate) fn connected(postgres: Postgres) -> Self {
+        Self(watch::channel(State::Connected(postgres)).1)
+    }
+
+    /// Connects in the background. Fails if the first attempt shows that retries are pointless:
+    /// the address or the schema is wrong.
+    pub(crate) async fn start(
+        attempt: impl Fn() -> Attempt + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let (sender, state) = watch::channel(State::First);
+        tokio::spawn(async move {
+            let connected = async {
+                loop {
+                    match attempt().await {
+                        Ok(postgres) => return postgres,
+                        Err(why) => sender.send_replace(State::Failed(why)),
+                    };
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
+            };
+            // Ends when the store is dropped.
+            let connected = tokio::select! {
+                connected = connected => connected,
+                () = sender.closed() => return,
+            };
+            sender.send_replace(State::Connected(connected));
+        });
+        let connecting = Self(state);
+        match connecting.get().await {
+            Ok(_) | Err(Error::Unavailable { .. }) => Ok(connecting),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The connected database. Waits for the first attempt, with a timeout.
+    pub(crate) async fn get(&self) -> Result<Postgres, Error> {
+        if let State::Connected(postgres) = &*self.0.borrow() {
+            return Ok(postgres.clone());
+        }
+        let mut state = self.0.clone();
+        let attempted = state.wait_for(|state| !matches!(state, State::First));
+        let why = match timeout(FIRST_ATTEMPT, attempted).await {
+            Ok(Ok(state)) => match &*state {
+                State::Connected(postgres) => return Ok(postgres.clone()),
+                State::Failed(why) => Some(why.clone()),
+                State::First => None,
+            },
+            Ok(Err(_)) | Err(_) => None,
+        };
+        Err(why
+            .unwrap_or_else(|| Error::unavailable("the server does not respond", "retry the call")))
+    }
+}
