@@ -12,7 +12,7 @@ use std::sync::Arc;
 use onward_core::call::Timeouts;
 use onward_core::role::Permission;
 use onward_core::turn::escalation::{self, EscalationState};
-use onward_core::turn::secret::mask;
+use onward_core::secret::mask;
 use onward_core::turn::{
     Call, ExternalChange, JudgedStep, Judgement, LoopControl, OnStall, ProgressDetector, State,
     TurnEnd, TurnJudge, Verdict, preview,

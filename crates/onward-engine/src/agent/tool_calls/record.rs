@@ -7,7 +7,7 @@ use onward_core::call::{
 };
 use onward_core::role::Permission;
 use onward_core::transition::Due;
-use onward_core::turn::secret::mask;
+use onward_core::secret::mask;
 use onward_store::{CallKey, CallRecord, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
