@@ -127,7 +127,7 @@ const HOT: [(&str, &str); 36] = [
     ("plans_ended_before", "'t', 1, 1, 'failed'"),
     ("plans_found", "'t', 1, {id}, 1, 'failed', 'word'"),
     ("events_after", "'t', {id}, 1, 1"),
-    ("skill_free_locked", "'t', 's'"),
+    ("skill_started_locked", "'t', 's'"),
     ("skills_of_plan", "'t', {id}, 1"),
     ("feedback_of_plan", "'t', {id}, 1"),
     ("session", "'t', 's'"),

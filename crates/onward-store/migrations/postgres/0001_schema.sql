@@ -408,9 +408,9 @@ CREATE TABLE skill_executions (
     CHECK (error_message IS NULL OR status = 'failed')
 );
 -- Executions that a new plan may be linked to.
-CREATE INDEX skill_executions_free ON skill_executions
+CREATE INDEX skill_executions_started ON skill_executions
     (tenant_id, session, started_at, execution_id)
-    WHERE status = 'started' AND plan_id IS NULL;
+    WHERE status = 'started';
 CREATE INDEX skill_executions_of_plan ON skill_executions
     (tenant_id, plan_id, started_at, execution_id)
     WHERE plan_id IS NOT NULL;
