@@ -60,7 +60,7 @@ pub use record::vector::{Embedded, IndexHealth, Near, Waiting};
 pub use row::call::{CallKey, CallRecord, Synthetic};
 pub use row::event::{Author, Entry};
 pub use row::plan::Sheet;
-pub use row::session::{CallLine, Session, SessionLine, Turn, TurnStep, Watched};
+pub use row::session::{CallLine, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched};
 pub use row::step::StepLine;
 pub use store::{Address, Options, Store, distribute, schema};
 pub use tx::Tx;

@@ -123,6 +123,7 @@ fn empty_step() -> ObservedStep {
         is_batch: true,
         fingerprint: Fingerprint::Unavailable,
         plans: Vec::new(),
+        claims: Vec::new(),
         judged: None,
     }
 }

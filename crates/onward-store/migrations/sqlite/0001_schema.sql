@@ -127,6 +127,9 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
     WHERE undelivered = 1;
 CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
+-- Steps that a session holds, for each report of its activity.
+CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
+    WHERE status = 'in_progress' AND claim_session IS NOT NULL;
 
 -- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
@@ -343,6 +346,8 @@ CREATE TABLE sessions (
     last_seen_at integer NOT NULL,
     ended_at integer,
     switched_off integer NOT NULL CHECK (switched_off IN (0, 1)),
+    -- Claims in the results of its calls: a list of steps and tokens.
+    claims text NOT NULL DEFAULT '[]',
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at integer NOT NULL DEFAULT 0,
     changes integer NOT NULL DEFAULT 0,
