@@ -42,7 +42,7 @@ pub use onward_store::{
     Entry, Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice,
     Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, SeenClaim, Session,
     SessionLine, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine, Subject, Sync,
-    Synthetic, Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, distribute,
+    Synthetic, Tenant, TextId, TextPage, Token, ToolCall, Turn, TurnStep, WholePlan, distribute,
     schema,
 };
 pub use operate::member::{Member, SignInMethod};

@@ -54,6 +54,7 @@ pub use record::search::{Hit, Search, SearchIndex, Source};
 pub use record::session::Sessions;
 pub use record::skill::{SkillCount, SkillCursor, Skills};
 pub use record::tenant::{LogLine, Tenant, Tenants};
+pub use record::text::{TextId, TextPage, Texts};
 pub use record::token::{Token, Tokens};
 pub use record::tool_call::{DueSession, ToolCalls};
 pub use record::vector::{Embedded, IndexHealth, Near, Waiting};

@@ -99,7 +99,7 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 37] = [
+const HOT: [(&str, &str); 39] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -129,6 +129,8 @@ const HOT: [(&str, &str); 37] = [
     ("events_after", "'t', {id}, 1, 1"),
     ("skill_started_locked", "'t', 's'"),
     ("step_lines_held", "'t', 's', 1"),
+    ("artifact_text", "'t', {id}, 1, 1"),
+    ("output_text", "'t', {id}, 1, 1"),
     ("skills_of_plan", "'t', {id}, 1"),
     ("feedback_of_plan", "'t', {id}, 1"),
     ("session", "'t', 's'"),
