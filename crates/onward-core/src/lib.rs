@@ -148,6 +148,7 @@ pub mod progress;
 pub mod refusal;
 pub mod role;
 pub mod search;
+pub mod secret;
 pub mod skill;
 pub mod stall;
 pub mod step;

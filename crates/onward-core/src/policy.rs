@@ -67,9 +67,6 @@ pub const MAX_CURSOR: usize = 200;
 /// Maximum characters in a time.
 pub const MAX_TIME: usize = 64;
 
-/// The maximum recording interval for activity other than progress reports.
-pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
-
 /// The sweep's action on a stall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum OnStall {
@@ -154,4 +151,15 @@ pub fn stall_threshold(
     plan: Option<Duration>,
 ) -> Duration {
     call.or(step).or(plan).unwrap_or(DEFAULT_STALL_THRESHOLD)
+}
+
+/// The minimum interval between records of an active session: a quarter of the step's stall
+/// threshold, because sessions report activity with every tool call.
+pub fn seen_interval(threshold: Duration) -> Duration {
+    (threshold / 4).max(Duration::from_millis(1))
+}
+
+/// The minimum interval between records of data written for a step.
+pub fn written_interval(threshold: Duration) -> Duration {
+    seen_interval(threshold).min(Duration::from_secs(10))
 }

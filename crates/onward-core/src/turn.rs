@@ -38,7 +38,7 @@
 //! `lines` (new lines), `mask` (variable content that is ignored), `input_echo` (output that
 //! repeats its input), `noop`, `poll`, `task` (background tasks), and `intent` with `shell` (the
 //! purpose of a call). `effect` classifies commands in logs without fingerprints. [`escalation`]
-//! defines the reaction to a stall. [`TurnJudge`] combines detector and escalation. [`secret`]
+//! defines the reaction to a stall. [`TurnJudge`] combines detector and escalation. [`secret`](crate::secret)
 //! removes secrets from previews.
 
 mod bounded_map;
@@ -57,7 +57,6 @@ mod noop;
 mod policy;
 mod poll;
 mod record;
-pub mod secret;
 mod shell;
 mod task;
 mod turn_judge;

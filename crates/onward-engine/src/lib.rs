@@ -40,9 +40,10 @@ pub use error::Error;
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, Distribution, DueSession,
     Entry, Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice,
-    Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet,
-    SkillCount, SkillCursor, Source, StepBrief, StepLine, Subject, Sync, Synthetic, Tenant, Token,
-    ToolCall, Turn, TurnStep, WholePlan, distribute, restore, schema,
+    Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, SeenClaim, Session,
+    SessionLine, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine, Subject, Sync,
+    Synthetic, Tenant, TextId, TextPage, Token, ToolCall, Turn, TurnStep, WholePlan, distribute,
+    restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 

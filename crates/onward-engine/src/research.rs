@@ -6,5 +6,6 @@ pub mod embed;
 pub mod extract;
 pub mod indexing;
 pub mod search;
+mod text;
 
 pub use artifact::{DEFAULT_MEDIA_TYPE, NewArtifact, NewOutput, StoredArtifact, StoredOutput};

@@ -13,6 +13,7 @@ pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod tenant;
+pub(crate) mod text;
 pub(crate) mod token;
 pub(crate) mod tool_call;
 pub(crate) mod vector;

@@ -25,6 +25,7 @@ mod model;
 mod notify;
 mod output;
 mod proxy;
+mod seen_claims;
 mod telemetry;
 mod tools;
 mod transcript;

@@ -7,6 +7,7 @@
 mod create_research_plan;
 pub(crate) mod error;
 pub(crate) mod extract_data;
+pub(crate) mod get_artifact;
 mod get_next_step;
 mod get_plan_status;
 mod get_research_context;
@@ -43,6 +44,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
+use crate::wire::notice;
 
 pub(crate) use error::ToolError;
 use in_flight::InFlight;
@@ -104,11 +106,16 @@ pub(crate) trait Spec {
     const STORES_REJECTED_INPUT: bool = false;
     /// Whether calls are written to the request log.
     const LOGGED: bool = true;
+    /// Whether responses contain texts of other agents or of sources, and therefore the notice.
+    const HAS_NOTICE: bool = false;
     /// Whether the tool calls a service other than the database.
     const OPEN_WORLD: bool = false;
     /// JSON pointers to fields that are accepted but not in the MCP tool list, because a call never
     /// needs them.
     const UNLISTED: &'static [&'static str] = &[];
+    /// JSON pointers to further fields that `--tools core` does not list, because the loop does not
+    /// need them.
+    const UNLISTED_IN_CORE: &'static [&'static str] = &[];
     /// JSON pointers to fields whose objects another core tool or field describes. `--tools core`
     /// lists them without properties and limits.
     const REPEATED: &'static [&'static str] = &[];
@@ -179,7 +186,7 @@ impl Tool {
             input: LazySchema::new(schema::input_schema::<S::Input>),
             listed: LazySchema::new(schema::listed_schema::<S>),
             core: LazySchema::new(schema::core_schema::<S>),
-            output: LazySchema::new(schema::output_schema::<S::Output>),
+            output: LazySchema::new(schema::output_schema::<S>),
             run: run::<S>,
         }
     }
@@ -205,7 +212,7 @@ impl Tool {
     }
 }
 
-static TOOLS: [Tool; 20] = [
+static TOOLS: [Tool; 21] = [
     Tool::from_spec::<ping::Ping>(),
     Tool::from_spec::<create_research_plan::CreateResearchPlan>(),
     Tool::from_spec::<list_active_plans::ListActivePlans>(),
@@ -221,6 +228,7 @@ static TOOLS: [Tool; 20] = [
     Tool::from_spec::<get_research_context::GetResearchContext>(),
     Tool::from_spec::<store_research::StoreResearch>(),
     Tool::from_spec::<store_research_output::StoreResearchOutput>(),
+    Tool::from_spec::<get_artifact::GetArtifact>(),
     Tool::from_spec::<search_sources::SearchSources>(),
     Tool::from_spec::<extract_data::ExtractData>(),
     Tool::from_spec::<log_skill_execution::LogSkillExecution>(),
@@ -352,7 +360,11 @@ fn run<S: Spec>(context: ToolContext, caller: Caller, arguments: Arc<Value>) -> 
         let input =
             S::Input::deserialize(&*arguments).map_err(|why| ToolError::undecodable(&why))?;
         let output = S::run(&context, &caller, input).await?;
-        serde_json::to_value(output).map_err(|_| ToolError::internal(S::NAME))
+        let mut output = serde_json::to_value(output).map_err(|_| ToolError::internal(S::NAME))?;
+        if S::HAS_NOTICE {
+            notice::add(&mut output);
+        }
+        Ok(output)
     })
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod feedback;
 pub(crate) mod finding;
 pub(crate) mod modified;
 pub(crate) mod next;
+pub(crate) mod notice;
 pub(crate) mod notification;
 pub(crate) mod ping;
 pub(crate) mod plan;
@@ -24,6 +25,7 @@ pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod step;
 pub(crate) mod submitted;
+pub(crate) mod text;
 pub(crate) mod token;
 
 use std::time::Duration;

@@ -4,8 +4,6 @@
 //! (data written for the step, an active session) is recorded at intervals, resumes nothing and is
 //! ignored if it does not apply.
 
-use std::time::Duration;
-
 use super::check::Check;
 use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
@@ -13,7 +11,7 @@ use super::facts::StepFacts;
 use crate::command::ReportProgress;
 use crate::event::{Event, ProgressSource, ResumedBy};
 use crate::plan::PlanStatus;
-use crate::policy::{PROGRESS_INTERVAL, stall_threshold};
+use crate::policy::{seen_interval, stall_threshold, written_interval};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
@@ -65,7 +63,7 @@ fn record_report(
     Ok(draft.into_events())
 }
 
-/// Recorded at most once per 10 seconds or per quarter of the threshold, whichever is shorter.
+/// Recorded at most once per interval, which depends on the source.
 fn record_implicit(
     facts: &StepFacts,
     command: &ReportProgress,
@@ -81,9 +79,10 @@ fn record_implicit(
         return Ok(Vec::new());
     }
     let threshold = stall_threshold(None, step.spec.stall_threshold, plan.stall_threshold);
-    let interval = PROGRESS_INTERVAL
-        .min(threshold / 4)
-        .max(Duration::from_millis(1));
+    let interval = match command.source {
+        ProgressSource::Seen => seen_interval(threshold),
+        ProgressSource::Written | ProgressSource::Reported => written_interval(threshold),
+    };
     if now.since(step.timestamp().reference()) < interval {
         return Ok(Vec::new());
     }
@@ -97,11 +96,14 @@ fn record_implicit(
     Ok(draft.into_events())
 }
 
-/// Session activity counts only for the steps that the session has claimed.
+/// Session activity counts only for the steps that the session has claimed. The token proves the
+/// claim: an agent may pass another session id to its tools than its hooks report.
 fn is_claiming_session(step: &Step, command: &ReportProgress) -> bool {
     let holder = step.claim().and_then(|claim| claim.session.as_ref());
     match (command.source, holder, &command.session) {
-        (ProgressSource::Seen, Some(holder), Some(seen)) => holder == seen,
+        (ProgressSource::Seen, Some(holder), Some(seen)) => {
+            holder == seen || command.token.is_some()
+        }
         (ProgressSource::Seen, _, _)
         | (ProgressSource::Written | ProgressSource::Reported, _, _) => true,
     }

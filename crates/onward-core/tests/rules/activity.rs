@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onward_core::command::ReportProgress;
 use onward_core::event::ProgressSource;
-use onward_core::{Code, Command, Event, PlanStatus};
+use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, Event, PlanStatus};
 
 use crate::harness::{Harness, MINUTE, create_plan, decision, id};
 use onward_core::event::Decision;
@@ -40,28 +40,32 @@ fn a_progress_report_resumes_a_stalled_plan() {
 }
 
 #[test]
-fn other_activity_is_recorded_at_most_every_ten_seconds() {
-    let mut harness = Harness::with_steps(1).started();
-    for source in [ProgressSource::Written, ProgressSource::Seen] {
-        let command = harness.report_activity(1, source, None);
-        harness.advance(Duration::from_millis(9_999));
-        assert!(harness.run(&command).is_empty());
-        harness.advance(Duration::from_millis(1));
-        assert_eq!(harness.run(&command), ["step_progressed"]);
-        assert!(harness.run(&command).is_empty());
+fn other_activity_is_recorded_at_intervals() {
+    let (seconds, millis) = (Duration::from_secs, Duration::from_millis);
+    for (threshold, written, seen) in [
+        (
+            DEFAULT_STALL_THRESHOLD,
+            seconds(10),
+            DEFAULT_STALL_THRESHOLD / 4,
+        ),
+        (seconds(8), seconds(2), seconds(2)),
+        (millis(1), millis(1), millis(1)),
+    ] {
+        let mut command = create_plan(1);
+        command.stall_threshold = Some(threshold);
+        let mut harness = Harness::new(command).started();
+        for (source, interval) in [
+            (ProgressSource::Written, written),
+            (ProgressSource::Seen, seen),
+        ] {
+            let command = harness.report_activity(1, source, None);
+            harness.advance(interval - millis(1));
+            assert!(harness.run(&command).is_empty());
+            harness.advance(millis(1));
+            assert_eq!(harness.run(&command), ["step_progressed"]);
+            assert!(harness.run(&command).is_empty());
+        }
     }
-}
-
-#[test]
-fn other_activity_is_recorded_at_most_every_quarter_of_a_short_threshold() {
-    let mut command = create_plan(1);
-    command.stall_threshold = Some(Duration::from_secs(8));
-    let mut harness = Harness::new(command).started();
-    let command = harness.report_activity(1, ProgressSource::Seen, None);
-    harness.advance(Duration::from_millis(1_999));
-    assert!(harness.run(&command).is_empty());
-    harness.advance(Duration::from_millis(1));
-    assert_eq!(harness.run(&command), ["step_progressed"]);
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn other_activity_is_ignored_if_the_step_is_not_in_progress() {
         Harness::with_steps(1).in_review(),
         Harness::with_steps(1).started().abandoned(),
     ] {
-        harness.advance(MINUTE);
+        harness.advance(10 * MINUTE);
         let command = harness.report_activity(1, ProgressSource::Written, None);
         assert!(harness.run(&command).is_empty());
     }
@@ -129,7 +133,7 @@ fn rejects_a_percentage_outside_0_to_100() {
 #[test]
 fn other_activity_is_recorded_without_note_and_percentage() {
     let mut harness = Harness::with_steps(1).started();
-    harness.advance(MINUTE);
+    harness.advance(10 * MINUTE);
     let command = Command::ReportProgress(ReportProgress {
         step: id(1),
         source: ProgressSource::Seen,
@@ -169,29 +173,32 @@ fn setting_the_clock_back_does_not_move_the_last_progress_back() {
 
 #[test]
 fn session_activity_counts_only_for_steps_claimed_by_that_session() {
-    let counts_for = |session: Option<&str>| {
+    let counts_for = |session: Option<&str>, with_token: bool| {
         let mut harness = Harness::with_steps(1);
         harness.claim_next_for(Some("ada"), false);
-        harness.advance(MINUTE);
+        let step = harness.plan.step(id(1)).unwrap();
+        let token = step.claim().unwrap().token.clone();
+        harness.advance(10 * MINUTE);
         let command = Command::from(ReportProgress {
             step: id(1),
             source: ProgressSource::Seen,
             note: None,
             percent: None,
-            token: None,
+            token: with_token.then_some(token),
             session: session.map(crate::harness::session),
         });
         !harness.run(&command).is_empty()
     };
-    assert!(counts_for(Some("ada")));
-    assert!(!counts_for(Some("mallory")));
-    assert!(counts_for(None));
+    assert!(counts_for(Some("ada"), false));
+    assert!(!counts_for(Some("mallory"), false));
+    assert!(counts_for(Some("mallory"), true), "the token proves it");
+    assert!(counts_for(None, false));
 }
 
 #[test]
 fn other_activity_with_a_superseded_token_is_ignored() {
     let mut harness = Harness::with_steps(1).started();
-    harness.advance(MINUTE);
+    harness.advance(10 * MINUTE);
     let command = harness.report_activity(
         1,
         ProgressSource::Written,

@@ -2,6 +2,7 @@
 
 use onward_core::PlanId;
 use onward_core::turn::{Call, JudgedStep};
+use onward_store::SeenClaim;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -48,6 +49,8 @@ pub struct ObservedStep {
     pub fingerprint: Fingerprint,
     /// Plans that the calls refer to.
     pub plans: Vec<PlanId>,
+    /// Claims in the results of the calls.
+    pub claims: Vec<SeenClaim>,
     /// The caller's judgement. If `None`, the engine judges the step.
     pub judged: Option<JudgedStep>,
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::secret;
 use onward_store::{RequestLog, ToolCall};
 use serde_json::{Map, Value};
 
@@ -78,20 +79,22 @@ impl Engine {
     }
 }
 
-/// The part of a request or response that is logged: no claim tokens, no long texts or lists, no
-/// deep nesting.
+/// The part of a request or response that is logged: no claim tokens and other secrets, no long
+/// texts or lists, no deep nesting.
 pub fn truncate(value: &Value) -> Value {
-    truncate_to_depth(value, MAX_DEPTH)
+    truncate_to_depth(value, MAX_DEPTH, false)
 }
 
-fn truncate_to_depth(value: &Value, depth: usize) -> Value {
+/// `is_secret`: the texts are values of a field with a secret-like name.
+fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
     match value {
+        Value::String(_) if is_secret => Value::from(secret::MASK),
         Value::String(text) => {
             let characters = text.chars().count();
             if characters > MAX_TEXT_CHARS {
                 Value::from(format!("[{characters} chars]"))
             } else {
-                Value::from(text.replace('\0', "\u{FFFD}"))
+                Value::from(storable(text))
             }
         }
         Value::Array(_) if depth == 0 => Value::from("[...]"),
@@ -100,7 +103,7 @@ fn truncate_to_depth(value: &Value, depth: usize) -> Value {
             let mut kept: Vec<Value> = items
                 .iter()
                 .take(MAX_LIST_ITEMS)
-                .map(|item| truncate_to_depth(item, depth - 1))
+                .map(|item| truncate_to_depth(item, depth - 1, is_secret))
                 .collect();
             if items.len() > MAX_LIST_ITEMS {
                 kept.push(Value::from(format!(
@@ -114,12 +117,20 @@ fn truncate_to_depth(value: &Value, depth: usize) -> Value {
             let cut = object.iter().map(|(key, value)| {
                 let value = match key.as_str() {
                     "claimToken" => Value::from("[token]"),
-                    _ => truncate_to_depth(value, depth - 1),
+                    key => {
+                        let is_secret = is_secret || secret::is_secret_name(key);
+                        truncate_to_depth(value, depth - 1, is_secret)
+                    }
                 };
-                (key.replace('\0', "\u{FFFD}"), value)
+                (storable(key), value)
             });
             Value::Object(cut.collect::<Map<String, Value>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
+}
+
+/// A text without secrets, as the database can store it.
+fn storable(text: &str) -> String {
+    secret::mask(text).replace('\0', "\u{FFFD}")
 }

@@ -12,7 +12,7 @@ use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepState};
 use onward_core::transition::Due;
-use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
+use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,
     Imports, LogLine, Output, Outputs, Plans, Skills, Tenants, UserFeedback, WholePlan, codec,
@@ -30,6 +30,8 @@ use document::{already_exists, field, nullable, parsed, text};
 /// The document's format name.
 const FORMAT: &str = "onward.plan";
 const VERSION: u64 = 1;
+/// Replaces claim tokens in a document: with a token, a reader could complete another agent's step.
+const MASKED_TOKEN: &str = "[token]";
 /// Maximum number of objects of each kind in a document.
 const MAX_OBJECTS: u32 = 100_000;
 
@@ -113,7 +115,10 @@ impl Engine {
         caller.allow(Permission::CreatePlan)?;
         let mut document = document.clone();
         sanitize::value(&mut document);
-        let (declared_id, entries) = read(&document)?;
+        let (declared_id, mut entries) = read(&document)?;
+        for entry in &mut entries {
+            self.replace_masked_token(entry);
+        }
         let plan = replay(&entries).map_err(|error| Error::invalid("events", error.to_string()))?;
         let id = plan.head().id;
         if id != declared_id {
@@ -153,6 +158,16 @@ impl Engine {
         // The imported steps may already have stalled.
         self.sweep_waker.wake_by(Due::By(now));
         Ok(id)
+    }
+
+    /// Gives an imported claim a new token. The agent that holds the claim can continue without a
+    /// token; its old token is unknown here.
+    fn replace_masked_token(&self, entry: &mut Entry) {
+        if let Event::StepStarted { claim, .. } = &mut entry.event
+            && claim.token.as_str() == MASKED_TOKEN
+        {
+            claim.token = self.ids.claim_token();
+        }
     }
 }
 
@@ -238,7 +253,10 @@ fn branch(branch: &onward_core::branch::Branch) -> Value {
 }
 
 fn event(entry: &Entry) -> Value {
-    let encoded = codec::encode(&entry.event);
+    let mut encoded = codec::encode(&entry.event);
+    if let Some(token) = encoded.details.get_mut("claimToken") {
+        *token = MASKED_TOKEN.into();
+    }
     json!({
         "seq": entry.seq,
         "commitSeq": entry.commit_seq,

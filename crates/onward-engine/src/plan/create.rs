@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onward_core::command::{ActionSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::event::{Change, Created};
-use onward_core::id::{BranchId, SessionId, SkillExecutionId};
+use onward_core::id::{BranchId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::{Event, PlanId, StepId, decide};
 use onward_store::{AuditTrail, Entry, Transitions, Tx};
@@ -151,7 +151,8 @@ fn not_created() -> Error {
     ))
 }
 
-/// Digest of a plan's content, without ids, which differ in every request.
+/// Digest of a plan's content. Excludes the ids, which differ in every request, and the session: an
+/// agent may retry a request from its next session.
 fn digest(command: &CreatePlan) -> String {
     let mut hasher = ContentHasher(Sha256::new());
     hasher.text(&command.name);
@@ -160,7 +161,6 @@ fn digest(command: &CreatePlan) -> String {
     hasher.optional_text(command.output_formatting_notes.as_deref());
     hasher.optional_duration(command.stall_threshold);
     hasher.text(command.on_stall.as_str());
-    hasher.optional_text(command.session.as_ref().map(SessionId::as_str));
     hasher.steps(&command.steps);
     hasher.number(command.branches.len());
     for branch in &command.branches {

@@ -1,8 +1,8 @@
 //! Skill executions: their start, their end, and the plan they are linked to.
 //!
 //! The audit trail of a linked plan records the start and the end in the same transaction. A plan
-//! created in a session is linked to the session's unlinked running skill execution; `create.rs`
-//! calls `link` for that.
+//! created in a session is linked to the session's most recently started skill execution, even if
+//! an earlier plan was; `create.rs` calls `link` for that.
 
 mod queries;
 
@@ -78,7 +78,8 @@ impl Engine {
     }
 }
 
-/// Links a new plan to the skill execution that its session has started, if there is one.
+/// Links the skill execution that a session has started most recently, if there is one, to the
+/// session's new plan. An execution is linked to one plan: the link to an earlier plan is replaced.
 pub(crate) async fn link(
     tx: &mut Tx,
     session: &SessionId,
@@ -86,7 +87,7 @@ pub(crate) async fn link(
     ctx: &CommandContext,
     commit_seq: u64,
 ) -> Result<Option<SkillExecutionId>, Error> {
-    let Some(known) = Skills(tx).free_skill(session).await? else {
+    let Some(known) = Skills(tx).started_skill(session).await? else {
         return Ok(None);
     };
     let linked = report_skill::link(&known, plan, ctx.now);

@@ -1,6 +1,7 @@
 //! Plan creation: atomic, and once per idempotency key.
 
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef};
+use onward_core::id::SessionId;
 use onward_core::policy::{MAX_NAME, OnStall};
 use onward_engine::list::PlanQuery;
 use std::time::Duration;
@@ -144,9 +145,10 @@ async fn the_same_key_and_content_return_the_same_plan(harness: &Harness) {
         .await
         .unwrap();
     harness.complete_steps(first.created.plan, 1).await;
-    // A retry generates different ids.
+    // A retry generates different ids, and may come from the agent's next session.
     let mut again = harness.draft(2);
-    again.session = draft.session.clone();
+    again.session = Some(SessionId::new("next session"));
+    assert_ne!(again.session, draft.session);
     let second = harness
         .engine
         .create_plan(&harness.me, again, key())

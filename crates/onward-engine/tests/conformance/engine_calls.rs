@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use onward_core::command::{CreatePlan, Modification, ReportSkill, StepSpec};
 use onward_core::event::{Decision, ProgressSource};
-use onward_core::id::{SessionId, SkillExecutionId};
+use onward_core::id::{ArtifactId, OutputId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
 use onward_core::turn::LoopControl;
@@ -19,7 +19,7 @@ use onward_engine::session::{Fingerprint, HookSource, ObservedStep};
 use onward_engine::skill::SkillQuery;
 use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::tool_calls::{Approval, CallRef, Change, InitialState, NewCall};
-use onward_engine::{CallKey, Caller, Engine, Error};
+use onward_engine::{CallKey, Caller, Engine, Error, TextId};
 
 use crate::operations::submission_without_token;
 use crate::research::{deliverable, finding};
@@ -32,6 +32,8 @@ pub(crate) struct Ids {
     pub(crate) token: String,
     pub(crate) skill: SkillExecutionId,
     pub(crate) session: String,
+    pub(crate) artifact: ArtifactId,
+    pub(crate) output: OutputId,
 }
 
 /// A call in progress; returns the response as text.
@@ -123,6 +125,7 @@ fn empty_step() -> ObservedStep {
         is_batch: true,
         fingerprint: Fingerprint::Unavailable,
         plans: Vec::new(),
+        claims: Vec::new(),
         judged: None,
     }
 }
@@ -357,6 +360,12 @@ pub(crate) fn read_calls() -> Vec<Call> {
         call!("outputs", [Read], |e, c, ids| e.outputs(&c, ids.plan, 9)),
         call!("extractions", [Read], |e, c, ids| e
             .extractions(&c, ids.plan, 9)),
+        call!("read_text of an artifact", [Read], |e, c, ids| {
+            e.read_text(&c, TextId::Artifact(ids.artifact), 0, 9)
+        }),
+        call!("read_text of an output", [Read], |e, c, ids| {
+            e.read_text(&c, TextId::Output(ids.output), 0, 9)
+        }),
         call!("step", [Read], |e, c, ids| e.step(&c, ids.step)),
         call!("branches", [Read], |e, c, ids| e.branches(&c, ids.plan)),
         call!("artifacts", [Read], |e, c, ids| e

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use onward_core::PlanId;
 use onward_core::command::ReportSkill;
+use onward_core::id::ClaimToken;
 use onward_core::policy::OnStall;
 use onward_core::skill::SkillStatus;
 use onward_engine::feedback::NewFeedback;
-use onward_engine::next_step::NextStep;
+use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::submit::Submission;
 use onward_testbed::Backend;
 use serde_json::{Map, Value};
@@ -77,11 +78,29 @@ async fn an_imported_plan_continues_where_it_was_exported(harness: &Harness) {
     let document = document(&harness.engine, &harness.me, plan.id).await;
     let other = harness.create_tenant("other").await;
     harness.engine.import(&other, &document).await.unwrap();
-    let again = harness.engine.submit(&other, submission).await.unwrap();
-    assert_eq!(again, response, "duplicate submission");
+    // The document contains no claim tokens, so the imported claims have new ones.
+    let masked = submission_for(
+        &AssignedStep {
+            token: ClaimToken::new("[token]"),
+            ..second.clone()
+        },
+        "x",
+    );
+    for unknown in [submission_for(&second, "late"), masked] {
+        let rejected = harness.engine.submit(&other, unknown).await;
+        assert_eq!(code(rejected), "claim_superseded");
+    }
+    let without_token = Submission {
+        token: None,
+        ..submission
+    };
+    let again = harness.engine.submit(&other, without_token).await.unwrap();
+    let again = crate::operations::claimed_step(again.next_step.unwrap());
+    assert_eq!(again.step, second.step, "duplicate submission");
+    assert_ne!(again.token, second.token);
     harness
         .engine
-        .submit(&other, submission_for(&second, "done"))
+        .submit(&other, submission_for(&again, "done"))
         .await
         .unwrap();
     let next = harness
@@ -94,6 +113,36 @@ async fn an_imported_plan_continues_where_it_was_exported(harness: &Harness) {
         harness.step_statuses(plan.id).await,
         ["completed", "in_progress", "pending"]
     );
+}
+
+async fn a_document_contains_no_claim_tokens(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let first = harness.claim(plan.id).await;
+    harness.complete(&first, "done").await;
+    let second = harness.claim(plan.id).await;
+    let text = document(&harness.engine, &harness.me, plan.id)
+        .await
+        .to_string();
+    for token in [&first.token, &second.token] {
+        assert!(!text.contains(token.as_str()), "{text}");
+    }
+}
+
+async fn an_imported_step_in_progress_can_be_taken_over(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let held = harness.claim(plan.id).await;
+    let document = document(&harness.engine, &harness.me, plan.id).await;
+    let other = harness.create_tenant("other").await;
+    harness.engine.import(&other, &document).await.unwrap();
+    harness.advance(onward_core::DEFAULT_STALL_THRESHOLD + Duration::from_millis(1));
+    let next = harness.engine.next_step(&other, plan.id, None, true).await;
+    let taken_over = crate::operations::claimed_step(next.unwrap());
+    assert_eq!((taken_over.step, taken_over.attempt), (held.step, 2));
+    harness
+        .engine
+        .submit(&other, submission_for(&taken_over, "done"))
+        .await
+        .unwrap();
 }
 
 async fn importing_an_existing_plan_is_a_conflict(harness: &Harness) {
@@ -327,6 +376,8 @@ on_both_databases![
     an_imported_plan_equals_the_exported_one,
     a_plan_round_trips_through_the_other_backend,
     an_imported_plan_continues_where_it_was_exported,
+    a_document_contains_no_claim_tokens,
+    an_imported_step_in_progress_can_be_taken_over,
     importing_an_existing_plan_is_a_conflict,
     importing_existing_step_ids_is_a_conflict,
     concurrent_imports_create_the_plan_once,

@@ -55,6 +55,7 @@ impl Harness {
             is_batch: whole,
             fingerprint: Fingerprint::Unavailable,
             plans: Vec::new(),
+            claims: Vec::new(),
             judged: None,
         };
         let control = LoopControl::default();

@@ -58,6 +58,7 @@ mod reviews;
 mod roles;
 mod schedule;
 mod semantic_search;
+mod session_activity;
 mod sessions;
 mod skills;
 mod stalls;

@@ -120,6 +120,40 @@ async fn writes_more_requests_than_fit_into_one_batch(harness: &Harness) {
     );
 }
 
+async fn masks_secrets_in_requests_and_responses(harness: &Harness) {
+    let engine = harness.another_engine().await;
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----";
+    let data = json!({
+        "note": "use sk-0123456789abcdefghij and Authorization: Bearer abc.def",
+        "list": ["PASSWORD=hunter2", key],
+        "sk-0123456789abcdefghij": 1,
+        "result": { "apiKey": "abc", "credentials": [{ "user": "me" }], "maxTokens": 5 },
+    });
+    let request = CompletedRequest {
+        response: data.clone(),
+        ..call("tool", data)
+    };
+    engine.log_request(&harness.me, request);
+    engine.close().await;
+    let logged = harness.engine.logged_requests(&harness.me, 1).await;
+    let logged = logged.unwrap().remove(0);
+    let masked = json!({
+        "note": "use [secret] and Authorization: Bearer [secret]",
+        "list": [
+            "PASSWORD=[secret]",
+            "-----BEGIN PRIVATE KEY-----[secret]-----END PRIVATE KEY-----",
+        ],
+        "[secret]": 1,
+        "result": {
+            "apiKey": "[secret]",
+            "credentials": [{ "user": "[secret]" }],
+            "maxTokens": 5,
+        },
+    });
+    assert_eq!(logged.request, masked);
+    assert_eq!(logged.response, masked);
+}
+
 async fn truncates_long_and_deeply_nested_values_and_redacts_tokens(harness: &Harness) {
     let engine = harness.another_engine().await;
     let request = json!({
@@ -204,6 +238,7 @@ on_both_databases![
     closing_the_engine_flushes_the_log,
     lists_requests_of_the_same_millisecond_in_order,
     writes_more_requests_than_fit_into_one_batch,
+    masks_secrets_in_requests_and_responses,
     truncates_long_and_deeply_nested_values_and_redacts_tokens,
     an_unavailable_database_fails_no_request_and_does_not_block_close,
     logs_requests_of_viewers,

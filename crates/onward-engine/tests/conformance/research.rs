@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use onward_core::PlanId;
 use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_URL};
 use onward_core::search::chunks;
+use onward_core::{PlanId, Role};
 use onward_engine::feedback::NewFeedback;
 use onward_engine::research::{NewArtifact, NewOutput, StoredOutput};
 use onward_engine::search::SearchRequest;
-use onward_engine::{Artifact, Error};
+use onward_engine::{Artifact, Caller, Error, TextId};
 use serde_json::{Map, Value, json};
 
 use crate::harness::Harness;
@@ -208,6 +208,62 @@ async fn splits_content_of_the_maximum_size_into_chunks(harness: &Harness) {
     assert_eq!(stored.chunks, chunks(&content).len());
     assert_eq!(chunk_count(harness), stored.chunks.to_string());
     assert_eq!(harness.titles("flow").await, ["Long"]);
+}
+
+async fn reads_a_text_in_pages_of_characters(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    // One, two, three and four bytes per character, and characters that SQL could treat specially.
+    let text = "aé€🌊\n'\"\\%".repeat(100);
+    let artifact = harness
+        .engine
+        .store_research(&harness.me, finding("Tides", &text));
+    let artifact = TextId::Artifact(artifact.await.unwrap().id);
+    let output = harness
+        .engine
+        .store_output(&harness.me, deliverable(plan.id, "Tides", &text));
+    let output = TextId::Output(output.await.unwrap().id);
+    for id in [artifact, output] {
+        for limit in [1, 7, 899, 900, 901, u32::MAX] {
+            let mut read = String::new();
+            while read.chars().count() < 900 {
+                let offset = u32::try_from(read.chars().count()).unwrap();
+                let page = harness
+                    .engine
+                    .read_text(&harness.me, id, offset, limit)
+                    .await;
+                let page = page.unwrap();
+                assert_eq!((page.title.as_str(), page.total_chars), ("Tides", 900));
+                let chars = page.content.chars().count();
+                let left = usize::try_from(900 - offset).unwrap();
+                assert_eq!(chars, left.min(usize::try_from(limit).unwrap()));
+                read.push_str(&page.content);
+                if limit == 1 {
+                    break;
+                }
+            }
+            assert!(text.starts_with(&read));
+        }
+        for offset in [900, 901, u32::MAX] {
+            let page = harness.engine.read_text(&harness.me, id, offset, 9).await;
+            assert_eq!(page.unwrap().content, "", "{offset}");
+        }
+    }
+}
+
+async fn reads_the_text_of_a_rejected_result(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    harness.complete(&step, "first").await;
+    let rejected = harness.submit(submission_for(&step, "the late work")).await;
+    let kept = error(rejected).kept().expect("the work was kept");
+    let viewer = Caller {
+        role: Role::Viewer,
+        ..harness.me.clone()
+    };
+    let page = harness
+        .engine
+        .read_text(&viewer, TextId::Artifact(kept), 0, 9_999);
+    assert!(page.await.unwrap().content.contains("the late work"));
 }
 
 async fn versions_outputs_by_title(harness: &Harness) {
@@ -458,6 +514,8 @@ on_both_databases![
     an_artifact_for_a_claimed_step_counts_as_progress,
     rejects_invalid_artifacts_and_outputs_with_their_path,
     splits_content_of_the_maximum_size_into_chunks,
+    reads_a_text_in_pages_of_characters,
+    reads_the_text_of_a_rejected_result,
     versions_outputs_by_title,
     concurrent_outputs_get_consecutive_versions,
     deleting_a_plan_deletes_its_outputs_and_keeps_its_artifacts,

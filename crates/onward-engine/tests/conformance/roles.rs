@@ -1,7 +1,7 @@
 //! Authorization: each engine call in each role is allowed or forbidden as the core's table
 //! defines.
 
-use onward_core::id::SkillExecutionId;
+use onward_core::id::{ArtifactId, OutputId, SkillExecutionId};
 use onward_core::role::{Forbidden, TenantPolicy};
 use onward_core::{PlanId, Refusal, Role, StepId};
 use onward_engine::{Caller, Error};
@@ -17,6 +17,8 @@ async fn allows_each_call_only_to_roles_with_its_permissions(harness: &Harness) 
         token: "no token".to_owned(),
         skill: SkillExecutionId::from_u128(1),
         session: "no session".to_owned(),
+        artifact: ArtifactId::from_u128(1),
+        output: OutputId::from_u128(1),
     };
     let calls = || {
         [create_calls(), update_calls(), read_calls(), list_calls()]

@@ -54,6 +54,7 @@ pub(crate) fn step(calls: Vec<ObservedCall>) -> ObservedStep {
         is_batch: true,
         fingerprint: Fingerprint::Value("same".to_owned()),
         plans: Vec::new(),
+        claims: Vec::new(),
         judged: None,
     }
 }

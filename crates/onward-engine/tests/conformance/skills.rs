@@ -346,11 +346,20 @@ async fn links_a_new_plan_to_the_last_started_skill_of_its_session(harness: &Har
         .map(|event| (event.name, event.entry.commit_seq))
         .collect();
     assert_eq!(events, [("plan_modified", 1), ("skill_started", 1)]);
-    assert_eq!(
-        create(Some("s")).await.skill,
-        Some(older),
-        "a linked skill is not linked again"
-    );
+    let second = create(Some("s")).await;
+    assert_eq!(second.skill, Some(newest), "linked to an earlier plan");
+    let ended = ReportSkill {
+        skill: "newest".to_owned(),
+        ..report(SkillStatus::Completed)
+    };
+    let linked = harness.log(newest, ended).await;
+    assert_eq!(linked.unwrap().plan, Some(second.created.plan));
+    assert_eq!(create(Some("s")).await.skill, Some(older));
+    let executing = ReportSkill {
+        skill: "older".to_owned(),
+        ..report(SkillStatus::Executing)
+    };
+    harness.log(older, executing).await.unwrap();
     assert_eq!(
         create(Some("s")).await.skill,
         None,
@@ -381,7 +390,7 @@ async fn the_same_idempotency_key_returns_the_same_skill(harness: &Harness) {
     assert_eq!(again.unwrap(), first);
 }
 
-async fn links_one_of_several_plans_created_concurrently(harness: &Harness) {
+async fn links_a_skill_to_each_of_several_plans_created_concurrently(harness: &Harness) {
     let engines = [harness.engine.clone(), harness.another_engine().await];
     for round in 0..5 {
         let session = format!("session {round}");
@@ -396,11 +405,15 @@ async fn links_one_of_several_plans_created_concurrently(harness: &Harness) {
                 tokio::spawn(async move { engine.create_plan(&me, draft, None).await })
             })
             .collect();
-        let mut linked = Vec::new();
+        let mut plans = Vec::new();
         for created in creating {
-            linked.extend(created.await.unwrap().unwrap().skill);
+            let plan = created.await.unwrap().unwrap();
+            assert_eq!(plan.skill, Some(skill));
+            plans.push(plan.created.plan);
         }
-        assert_eq!(linked, [skill]);
+        let ended = harness.log(skill, report(SkillStatus::Completed)).await;
+        let linked = ended.unwrap().plan.expect("the skill is linked");
+        assert!(plans.contains(&linked));
     }
     let [_, other] = engines;
     other.close().await;
@@ -564,7 +577,7 @@ on_both_databases![
     rejects_linking_an_execution_to_another_plan,
     links_a_new_plan_to_the_last_started_skill_of_its_session,
     the_same_idempotency_key_returns_the_same_skill,
-    links_one_of_several_plans_created_concurrently,
+    links_a_skill_to_each_of_several_plans_created_concurrently,
     accepts_one_of_several_concurrent_completions,
     a_completed_plan_returns_the_output_format_of_its_skills,
     deleting_a_plan_deletes_its_ended_skills_and_keeps_running_ones,

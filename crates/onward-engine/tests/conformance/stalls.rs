@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use onward_core::DEFAULT_STALL_THRESHOLD;
 use onward_core::command::Modification;
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
@@ -161,12 +162,12 @@ async fn records_observed_activity_of_the_claiming_session_at_intervals(harness:
         harness.audit_trail(plan.id).await.len()
     };
     assert_eq!(notice("seen").await, 2);
-    harness.advance(Duration::from_secs(10));
+    harness.advance(DEFAULT_STALL_THRESHOLD / 4);
     assert_eq!(notice("another").await, 2);
     assert_eq!(notice("seen").await, 3);
     assert_eq!(notice("seen").await, 3);
     harness.complete(&step, "done").await;
-    harness.advance(Duration::from_secs(10));
+    harness.advance(DEFAULT_STALL_THRESHOLD / 4);
     assert_eq!(notice("seen").await, 5, "a completed step has no activity");
 }
 

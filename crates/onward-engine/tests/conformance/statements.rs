@@ -99,7 +99,7 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 36] = [
+const HOT: [(&str, &str); 39] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -127,7 +127,10 @@ const HOT: [(&str, &str); 36] = [
     ("plans_ended_before", "'t', 1, 1, 'failed'"),
     ("plans_found", "'t', 1, {id}, 1, 'failed', 'word'"),
     ("events_after", "'t', {id}, 1, 1"),
-    ("skill_free_locked", "'t', 's'"),
+    ("skill_started_locked", "'t', 's'"),
+    ("step_lines_held", "'t', 's', 1"),
+    ("artifact_text", "'t', {id}, 1, 1"),
+    ("output_text", "'t', {id}, 1, 1"),
     ("skills_of_plan", "'t', {id}, 1"),
     ("feedback_of_plan", "'t', {id}, 1"),
     ("session", "'t', 's'"),

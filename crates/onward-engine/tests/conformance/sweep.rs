@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onward_core::PlanId;
 use onward_core::event::Decision;
+use onward_core::id::SessionId;
 use onward_core::policy::OnStall;
 use onward_core::watcher::Watcher;
 use onward_engine::next_step::AssignedStep;
@@ -13,6 +14,7 @@ use onward_engine::sweep::SweepRound;
 use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{CreatedPlan, submission_for};
+use crate::sessions::source;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -309,8 +311,26 @@ async fn the_stall_timer_is_suspended_during_a_review(harness: &Harness) {
     assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
 }
 
+async fn never_marks_an_agent_whose_hooks_report_activity(harness: &Harness) {
+    let plan = plan_with_policy(harness, 1, OnStall::Mark).await;
+    let mut watcher = harness.engine.watcher();
+    let session = SessionId::new("one");
+    let claimed = harness
+        .engine
+        .next_step(&harness.me, plan.id, Some(session), false);
+    claimed.await.unwrap();
+    for _ in 0..20 {
+        harness.advance(SECOND * 7 / 10);
+        harness.begin_turn(source()).await;
+        assert_eq!(acted_on(harness, &mut watcher).await, []);
+    }
+    harness.advance(SECOND + MILLISECOND);
+    assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
+}
+
 on_both_databases![exclusive:
     a_stalled_step_marks_its_plan_once,
+    never_marks_an_agent_whose_hooks_report_activity,
     does_not_mark_a_resumed_plan_again_for_the_same_stall,
     a_marked_plan_stays_executing_while_another_agent_makes_progress,
     a_result_progress_or_claim_resumes_a_stalled_plan,

@@ -1,7 +1,7 @@
 //! Tenant isolation: objects of another tenant get the same response as objects that do not exist.
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
-use onward_core::id::SkillExecutionId;
+use onward_core::id::{ArtifactId, OutputId, SkillExecutionId};
 use onward_core::turn::LoopControl;
 use onward_core::{PlanId, Role, StepId};
 use onward_engine::engine::Settings;
@@ -55,19 +55,17 @@ async fn other_tenant(harness: &Harness) -> OtherTenant {
         .await
         .unwrap();
     let stored = finding("Theirs", "text of theirs");
-    harness
-        .engine
-        .store_research(&caller, stored)
-        .await
-        .unwrap();
+    let artifact = harness.engine.store_research(&caller, stored).await;
     let output = deliverable(plan.id, "Theirs", "text of theirs");
-    harness.engine.store_output(&caller, output).await.unwrap();
+    let output = harness.engine.store_output(&caller, output).await;
     let ids = Ids {
         plan: plan.id,
         step: plan.steps[0],
         token: token.id.to_string(),
         skill: harness.start_skill(&caller, "survey", "theirs", None).await,
         session: "theirs".to_owned(),
+        artifact: artifact.unwrap().id,
+        output: output.unwrap().id,
     };
     OtherTenant { caller, plan, ids }
 }
@@ -79,6 +77,8 @@ fn missing_ids() -> Ids {
         token: "f00df00d-0000-4000-8000-000000000000".to_owned(),
         skill: SkillExecutionId::from_u128(0xfeed),
         session: "missing".to_owned(),
+        artifact: ArtifactId::from_u128(0xa),
+        output: OutputId::from_u128(0xb),
     }
 }
 
@@ -123,6 +123,8 @@ fn describe(err: &Error, ids: &Ids) -> String {
         ids.token.clone(),
         ids.skill.to_string(),
         ids.session.clone(),
+        ids.artifact.to_string(),
+        ids.output.to_string(),
     ]
     .iter()
     .fold(text, |text, id| text.replace(id.as_str(), "…"))

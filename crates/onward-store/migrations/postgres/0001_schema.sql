@@ -243,6 +243,9 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
     WHERE undelivered = 1;
 CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
+-- Steps that a session holds, for each report of its activity.
+CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
+    WHERE status = 'in_progress' AND claim_session IS NOT NULL;
 
 -- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
@@ -408,9 +411,9 @@ CREATE TABLE skill_executions (
     CHECK (error_message IS NULL OR status = 'failed')
 );
 -- Executions that a new plan may be linked to.
-CREATE INDEX skill_executions_free ON skill_executions
+CREATE INDEX skill_executions_started ON skill_executions
     (tenant_id, session, started_at, execution_id)
-    WHERE status = 'started' AND plan_id IS NULL;
+    WHERE status = 'started';
 CREATE INDEX skill_executions_of_plan ON skill_executions
     (tenant_id, plan_id, started_at, execution_id)
     WHERE plan_id IS NOT NULL;
@@ -444,6 +447,8 @@ CREATE TABLE sessions (
     last_seen_at bigint NOT NULL,
     ended_at bigint,
     switched_off bigint NOT NULL CHECK (switched_off IN (0, 1)),
+    -- Claims in the results of its calls: a list of steps and tokens.
+    claims text NOT NULL DEFAULT '[]',
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at bigint NOT NULL DEFAULT 0,
     changes bigint NOT NULL DEFAULT 0,

@@ -5,7 +5,7 @@
 //! is longer than any state, is [`Undecodable`]; then the caller starts with a fresh state.
 
 use onward_core::Timestamp;
-use onward_core::turn::secret::mask;
+use onward_core::secret::mask;
 use onward_core::turn::{Evidence, IdleReason, State};
 use serde::{Deserialize, Serialize};
 

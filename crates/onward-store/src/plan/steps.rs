@@ -70,6 +70,13 @@ impl Steps<'_> {
         Ok(lines)
     }
 
+    /// Lines of the steps in progress that a session has claimed, in all plans.
+    pub async fn held_by(&mut self, session: &str, limit: u32) -> Result<Vec<StepLine>, Error> {
+        let params = params![session, limit];
+        let rows = self.0.rows(Query::StepLinesHeld, params).await?;
+        rows.into_iter().map(step::line).collect()
+    }
+
     /// The next step: one with undelivered feedback, or the first pending one without open
     /// dependencies. Does not lock it.
     pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {

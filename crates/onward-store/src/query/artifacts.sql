@@ -6,6 +6,12 @@ artifact_id, plan_id, step_id, artifact_type, title, content, source_url, metada
 -- name: artifact
 SELECT {artifact} FROM artifacts WHERE tenant_id = $1 AND artifact_id = $2;
 
+-- name: artifact_text
+-- `$3` is the position of the first character, from 1; `$4` the number of characters.
+SELECT title, substr(content, CAST(CAST($3 AS bigint) AS integer),
+    CAST(CAST($4 AS bigint) AS integer)) AS content, CAST(length(content) AS bigint) AS characters
+FROM artifacts WHERE tenant_id = $1 AND artifact_id = $2;
+
 -- name: artifacts_of_plan
 SELECT {artifact} FROM artifacts
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY created_at, artifact_id LIMIT $3;

@@ -14,6 +14,12 @@ SELECT output_id, plan_id FROM outputs WHERE tenant_id = $1 AND output_id = $2;
 -- name: output
 SELECT {output} FROM outputs WHERE tenant_id = $1 AND output_id = $2;
 
+-- name: output_text
+-- Like `artifact_text`.
+SELECT title, substr(content, CAST(CAST($3 AS bigint) AS integer),
+    CAST(CAST($4 AS bigint) AS integer)) AS content, CAST(length(content) AS bigint) AS characters
+FROM outputs WHERE tenant_id = $1 AND output_id = $2;
+
 -- name: output_last_version
 SELECT CAST(coalesce(max(version), 0) AS bigint) AS version FROM outputs
 WHERE tenant_id = $1 AND plan_id = $2 AND title = $3;

@@ -1,7 +1,7 @@
 -- Agent sessions, their turns and steps, and the state of the turn detector.
 
 -- fragment: session
-session_id, agent, directory, started_at, last_seen_at, ended_at, switched_off
+session_id, agent, directory, started_at, last_seen_at, ended_at, switched_off, claims
 
 -- fragment: turn
 turn, agent_id, turn_key, began_at, progressed_at, ended_at, why_ended, steps, idle_steps, threshold,
@@ -39,6 +39,9 @@ ORDER BY changed_at DESC, session_id LIMIT $3;
 
 -- name: session_end
 UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_claims
+UPDATE sessions SET claims = $3 WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: session_switch
 UPDATE sessions SET switched_off = $3, changed_at = $4, changes = changes + 1

@@ -13,16 +13,16 @@ SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2;
 SELECT {skill} FROM skill_executions WHERE tenant_id = $1 AND execution_id = $2
 FOR NO KEY UPDATE;
 
--- name: skill_free_locked (sqlite)
+-- name: skill_started_locked (sqlite)
 -- Differs for the same reason.
 SELECT {skill} FROM skill_executions
-WHERE tenant_id = $1 AND session = $2 AND status = 'started' AND plan_id IS NULL
+WHERE tenant_id = $1 AND session = $2 AND status = 'started'
 ORDER BY started_at DESC, execution_id DESC LIMIT 1;
 
--- name: skill_free_locked (postgres)
+-- name: skill_started_locked (postgres)
 -- Differs for the same reason.
 SELECT {skill} FROM skill_executions
-WHERE tenant_id = $1 AND session = $2 AND status = 'started' AND plan_id IS NULL
+WHERE tenant_id = $1 AND session = $2 AND status = 'started'
 ORDER BY started_at DESC, execution_id DESC LIMIT 1
 FOR NO KEY UPDATE;
 

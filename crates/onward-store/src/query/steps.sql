@@ -101,6 +101,13 @@ SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'awaiting_input'
 ORDER BY +step_order LIMIT $4;
 
+-- name: step_lines_held
+-- Steps in progress that a session has claimed, in all plans; sorted so that concurrent
+-- transactions lock the plans in the same order.
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND claim_session = $2 AND status = 'in_progress'
+ORDER BY plan_id, step_id LIMIT $3;
+
 -- name: step_lines_stalled
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3

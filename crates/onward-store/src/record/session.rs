@@ -6,7 +6,8 @@ use crate::change::Subject;
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::session::{
-    self, Session, SessionLine, Turn, TurnStep, Watched, of_calls, of_turn, of_watched,
+    self, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched, of_calls, of_claims, of_turn,
+    of_watched,
 };
 use crate::statement::Statement;
 use crate::tx::Tx;
@@ -125,6 +126,12 @@ impl Sessions<'_> {
             .queue(Statement::new(Query::TurnsEnd, params![id, now]));
         self.0
             .queue(Statement::new(Query::SessionEnd, params![id, now]).expecting(1));
+    }
+
+    /// Stores the claims in the results of a session's calls.
+    pub fn keep_claims(&mut self, id: &str, claims: &[SeenClaim]) {
+        let statement = Statement::new(Query::SessionClaims, params![id, &of_claims(claims)]);
+        self.0.queue(statement.expecting(1));
     }
 
     /// Switches the monitoring of a session off or on.

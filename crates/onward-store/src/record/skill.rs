@@ -97,14 +97,14 @@ impl Skills<'_> {
         first(Some(rows), skill::skill)
     }
 
-    /// The latest execution of a session that has only started and is not linked to a plan, locked
-    /// until the commit.
-    pub async fn free_skill(
+    /// The latest execution of a session in `started`, locked until the commit. It may be linked to a
+    /// plan.
+    pub async fn started_skill(
         &mut self,
         session: &SessionId,
     ) -> Result<Option<SkillExecution>, Error> {
         let params = params![session.as_str()];
-        let rows = self.0.rows(Query::SkillFreeLocked, params).await?;
+        let rows = self.0.rows(Query::SkillStartedLocked, params).await?;
         first(Some(rows), skill::skill)
     }
 

@@ -1,8 +1,9 @@
 //! Rows of agent sessions, their turns and steps, and the state of the turn detector.
 
-use onward_core::Timestamp;
+use onward_core::id::ClaimToken;
 use onward_core::turn::escalation::{EscalationState, TextOnlyReason};
 use onward_core::turn::{Judgement, State, TurnEnd};
+use onward_core::{StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::mirror;
@@ -27,6 +28,17 @@ pub struct Session {
     pub ended_at: Option<Timestamp>,
     /// Whether a user has switched monitoring off.
     pub switched_off: bool,
+    /// Claims in the results of its calls, in order. They may have ended since.
+    pub claims: Vec<SeenClaim>,
+}
+
+/// A claim that was seen in the result of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenClaim {
+    /// The step.
+    pub step: StepId,
+    /// The claim token.
+    pub token: ClaimToken,
 }
 
 /// A session in a list.
@@ -136,7 +148,26 @@ fn read(cells: &mut Cells) -> Result<Session, Error> {
         last_seen_at: cells.at("last_seen_at")?,
         ended_at: cells.maybe_at("ended_at")?,
         switched_off: cells.flag("switched_off")?,
+        claims: claims(cells)?,
     })
+}
+
+fn claims(cells: &mut Cells) -> Result<Vec<SeenClaim>, Error> {
+    let stored: Vec<(String, String)> = mirror(cells, "claims")?;
+    let claims = stored.into_iter().map(|(step, token)| {
+        let step = step.parse();
+        let step = step.map_err(|_| cells.corrupt("claims", "contains an invalid step id"))?;
+        let token = ClaimToken::new(token);
+        Ok(SeenClaim { step, token })
+    });
+    claims.collect()
+}
+
+/// The claims of a session as they are stored.
+pub(crate) fn of_claims(claims: &[SeenClaim]) -> String {
+    let claims = claims.iter();
+    let pairs = claims.map(|claim| (claim.step.to_string(), claim.token.as_str()));
+    json::write(&pairs.collect::<Vec<_>>())
 }
 
 /// Reads a row of `{turn}`.

@@ -10,6 +10,7 @@ use onward_engine::{CallRecord, Caller, Engine, Error, Sheet, machine};
 
 use super::{Agent, Event, EventKind, Reply, payload};
 use crate::output::format;
+use crate::seen_claims;
 
 /// Maximum number of interrupted calls listed to the agent.
 const MAX_LISTED: usize = 10;
@@ -125,6 +126,7 @@ async fn step(
         is_batch,
         fingerprint: fingerprint(event, control),
         plans: payload::plans(calls),
+        claims: seen_claims::find(calls),
         judged: None,
     };
     let observed = engine

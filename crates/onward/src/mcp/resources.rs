@@ -1,12 +1,12 @@
-//! MCP resources: active plans, a plan as Markdown, its audit trail, a session's health, and the
-//! caller's profile.
+//! MCP resources: active plans, a plan as Markdown, its audit trail, an artifact, an output, a
+//! session's health, and the caller's profile.
 //!
 //! A session id may contain any character, so it is percent-encoded in the URI. Two encodings of
 //! the same id name the same session.
 
 use onward_core::PlanId;
 use onward_engine::list::PlanQuery;
-use onward_engine::{Caller, Engine, Subject};
+use onward_engine::{Caller, Engine, Subject, TextId};
 use percent_encoding::percent_decode_str;
 use rmcp::model::{
     ErrorCode, ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
@@ -19,13 +19,17 @@ use super::protocol_error;
 use crate::markdown;
 use crate::wire::call::SessionHealth;
 use crate::wire::event::Audit;
+use crate::wire::notice::{self, NOTICE};
 use crate::wire::plan::Plans;
 use crate::wire::profile::Profile;
+use crate::wire::text::{DEFAULT_PAGE, MAX_PAGE, Text};
 
 const PLANS: &str = "onward://plans";
 const PROFILE: &str = "onward://user/profile";
 const PLAN: &str = "onward://plan/";
 const AUDIT: &str = "/audit";
+const ARTIFACT: &str = "onward://artifact/";
+const OUTPUT: &str = "onward://output/";
 const SESSION: &str = "onward://session/";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
@@ -42,12 +46,21 @@ enum ResourceUri {
     Plan(PlanId),
     Audit(PlanId),
     Session(String),
+    /// A page of a text: `?offset=` and `&maxChars=` are optional.
+    Text(TextId, Page),
+}
+
+/// The selected page of a text.
+struct Page {
+    offset: u32,
+    max_chars: u32,
 }
 
 fn parse(uri: &str) -> Option<ResourceUri> {
     match uri {
         PLANS => Some(ResourceUri::Plans),
         PROFILE => Some(ResourceUri::Profile),
+        uri if uri.starts_with(ARTIFACT) || uri.starts_with(OUTPUT) => parse_text(uri),
         uri => match (uri.strip_prefix(PLAN), uri.strip_prefix(SESSION)) {
             (Some(plan), _) => match plan.strip_suffix(AUDIT) {
                 Some(plan) => plan.parse().ok().map(ResourceUri::Audit),
@@ -60,6 +73,28 @@ fn parse(uri: &str) -> Option<ResourceUri> {
             (None, None) => None,
         },
     }
+}
+
+fn parse_text(uri: &str) -> Option<ResourceUri> {
+    let (uri, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let id = match uri.strip_prefix(ARTIFACT) {
+        Some(id) => TextId::Artifact(id.parse().ok()?),
+        None => TextId::Output(uri.strip_prefix(OUTPUT)?.parse().ok()?),
+    };
+    let mut page = Page {
+        offset: 0,
+        max_chars: DEFAULT_PAGE,
+    };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=')? {
+            ("offset", offset) => page.offset = offset.parse().ok()?,
+            ("maxChars", chars) => page.max_chars = chars.parse().ok()?,
+            _ => return None,
+        }
+    }
+    (1..=MAX_PAGE)
+        .contains(&page.max_chars)
+        .then_some(ResourceUri::Text(id, page))
 }
 
 fn parse_or_not_found(uri: &str) -> Result<ResourceUri, ErrorData> {
@@ -98,12 +133,14 @@ pub(super) fn is_valid(uri: &str) -> bool {
 
 /// Whether the change affects the content of the resource.
 pub(super) fn is_affected(uri: &str, changed: &Subject) -> bool {
-    use ResourceUri::{Audit, Plan, Plans, Profile, Session};
+    use ResourceUri::{Audit, Plan, Plans, Profile, Session, Text};
     match (parse(uri), changed) {
         (Some(Plans), Subject::Plan(_)) => true,
         (Some(Plan(id) | Audit(id)), Subject::Plan(plan)) => id == *plan,
         (Some(Session(id)), Subject::Session(session)) => id == **session,
         (Some(Profile), _)
+        // A stored text does not change.
+        | (Some(Text(..)), _)
         | (Some(Plans | Plan(_) | Audit(_)), Subject::Session(_))
         | (Some(Session(_)), Subject::Plan(_))
         | (None, _) => false,
@@ -145,6 +182,20 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
             .with_title("Plan audit trail")
             .with_description("All events of a plan, oldest first")
             .with_mime_type(JSON),
+        ResourceTemplate::new(
+            format!("{ARTIFACT}{{artifactId}}{{?offset,maxChars}}"),
+            "artifact",
+        )
+        .with_title("Artifact")
+        .with_description("A page of an artifact's text; `nextOffset` is the next `offset`")
+        .with_mime_type(JSON),
+        ResourceTemplate::new(
+            format!("{OUTPUT}{{outputId}}{{?offset,maxChars}}"),
+            "output",
+        )
+        .with_title("Plan output")
+        .with_description("A page of an output's text; `nextOffset` is the next `offset`")
+        .with_mime_type(JSON),
         ResourceTemplate::new(format!("{SESSION}{{sessionId}}"), "session")
             .with_title("Session health")
             .with_description("The current turn, tool calls and plans of an agent session")
@@ -167,6 +218,10 @@ pub(super) async fn check_exists(
             let health = engine.session_health(caller, &session).await;
             health.map_err(protocol_error)?;
         }
+        ResourceUri::Text(id, _) => {
+            let page = engine.read_text(caller, id, 0, 1).await;
+            page.map_err(protocol_error)?;
+        }
     }
     Ok(())
 }
@@ -184,9 +239,17 @@ pub(super) async fn read(
         ResourceUri::Profile => (json(&Profile::new(caller))?, JSON),
         ResourceUri::Plan(plan) => {
             let whole = engine.full_plan(caller, plan).await;
-            (markdown::plan(&whole.map_err(protocol_error)?), MARKDOWN)
+            let plan = markdown::plan(&whole.map_err(protocol_error)?);
+            // The first line is the plan's title.
+            let (title, rest) = plan.split_once('\n').unwrap_or((&plan, ""));
+            (format!("{title}\n\n> {NOTICE}\n{rest}"), MARKDOWN)
         }
-        ResourceUri::Audit(plan) => (json(&audit(engine, caller, plan).await?)?, JSON),
+        ResourceUri::Audit(plan) => (noted_json(&audit(engine, caller, plan).await?)?, JSON),
+        ResourceUri::Text(id, Page { offset, max_chars }) => {
+            let page = engine.read_text(caller, id, offset, max_chars).await;
+            let text = Text::new(page.map_err(protocol_error)?, offset);
+            (noted_json(&text)?, JSON)
+        }
         ResourceUri::Session(session) => {
             let health = engine.session_health(caller, &session).await;
             (
@@ -222,6 +285,14 @@ fn active() -> PlanQuery {
         limit: MAX_PLANS,
         ..PlanQuery::default()
     }
+}
+
+/// A response that contains texts of agents or sources.
+fn noted_json(value: &impl Serialize) -> Result<String, ErrorData> {
+    let value = serde_json::to_value(value);
+    let mut value = value.map_err(|why| ErrorData::internal_error(why.to_string(), None))?;
+    notice::add(&mut value);
+    json(&value)
 }
 
 fn json(value: &impl Serialize) -> Result<String, ErrorData> {

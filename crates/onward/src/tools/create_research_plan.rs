@@ -79,6 +79,10 @@ impl Spec for CreateResearchPlan {
         session can resume. Then repeat `get_next_step` and `submit_step_result`.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
+    const UNLISTED_IN_CORE: &'static [&'static str] = &[
+        "/properties/planDesignRationale",
+        "/properties/steps/items/properties/stallThresholdMs",
+    ];
     // Before the plan is created, its steps have no ids.
     const UNLISTED: &'static [&'static str] =
         &["/properties/branchingConditions/items/properties/actionParams/properties/targetStepId"];

@@ -30,6 +30,7 @@ impl Spec for GetPlanStatus {
         "Read a plan's progress, step counts, current step and stalled steps.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = true;
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/thresholdMs"];
 
     async fn run(
         context: &ToolContext,

@@ -40,6 +40,7 @@ impl Spec for GetResearchContext {
         idempotent: true,
         destructive: false,
     };
+    const HAS_NOTICE: bool = true;
     const IN_CORE: bool = true;
 
     async fn run(

@@ -39,6 +39,7 @@ impl Spec for GetStepContext {
         research, outputs and user feedback. Call it when the step's `instructions` build on \
         earlier steps.";
     const HINTS: Hints = Hints::READ_ONLY;
+    const HAS_NOTICE: bool = true;
     const IN_CORE: bool = false;
     const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
 

@@ -110,6 +110,7 @@ impl Spec for ModifyPlan {
         destructive: true,
     };
     const IN_CORE: bool = true;
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/modificationRationale"];
     const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
     const REPEATED: &'static [&'static str] = &["/properties/steps", "/properties/branch"];
 

@@ -41,6 +41,8 @@ impl Spec for ReportStepProgress {
         `stallThresholdMs`, or another session may take over the step.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/percent"];
+    const UNLISTED: &'static [&'static str] = &["/properties/sessionId"];
     const STORES_REJECTED_INPUT: bool = true;
 
     async fn run(

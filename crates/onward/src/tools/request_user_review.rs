@@ -48,6 +48,7 @@ impl Spec for RequestUserReview {
         call `submit_user_decision`, or `get_next_step` if they decided elsewhere.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
+    const UNLISTED: &'static [&'static str] = &["/properties/sessionId"];
     const STORES_REJECTED_INPUT: bool = true;
 
     async fn run(

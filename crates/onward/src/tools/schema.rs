@@ -10,6 +10,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::Spec;
+use crate::wire::notice;
 
 pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12());
@@ -26,20 +27,26 @@ pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
 /// The input schema in the list of all tools: without [`Spec::UNLISTED`].
 pub(super) fn listed_schema<S: Spec>() -> Map<String, Value> {
     let mut schema = Value::Object(input_schema::<S::Input>());
-    for pointer in S::UNLISTED {
+    remove(&mut schema, S::UNLISTED);
+    object(schema)
+}
+
+/// Removes the fields at these JSON pointers.
+fn remove(schema: &mut Value, pointers: &[&str]) {
+    for pointer in pointers {
         if let Some((fields, name)) = pointer.rsplit_once('/')
             && let Some(Value::Object(fields)) = schema.pointer_mut(fields)
         {
             fields.remove(name);
         }
     }
-    object(schema)
 }
 
-/// The input schema in the list of core tools. To save tokens, it has neither the details of
-/// [`Spec::REPEATED`] nor `additionalProperties`.
+/// The input schema in the list of core tools. To save tokens, it has neither
+/// [`Spec::UNLISTED_IN_CORE`], the details of [`Spec::REPEATED`], nor `additionalProperties`.
 pub(super) fn core_schema<S: Spec>() -> Map<String, Value> {
     let mut schema = Value::Object(listed_schema::<S>());
+    remove(&mut schema, S::UNLISTED_IN_CORE);
     for pointer in S::REPEATED {
         if let Some(Value::Object(field)) = schema.pointer_mut(pointer) {
             field.retain(|keyword, _| ["type", "description", "items"].contains(&keyword.as_str()));
@@ -54,8 +61,11 @@ pub(super) fn core_schema<S: Spec>() -> Map<String, Value> {
     schema
 }
 
-pub(super) fn output_schema<T: JsonSchema>() -> Map<String, Value> {
-    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+pub(super) fn output_schema<S: Spec>() -> Map<String, Value> {
+    let mut schema = generate::<S::Output>(SchemaSettings::draft2020_12().for_serialize());
+    if S::HAS_NOTICE {
+        notice::describe(&mut schema);
+    }
     // Clients require `type: object` even beside `oneOf`.
     schema.insert("type".to_owned(), "object".into());
     schema

@@ -46,6 +46,7 @@ impl Spec for SearchSources {
     const DESCRIPTION: &'static str = "Search stored research and plan outputs by keywords and \
         meaning, best match first. Call it before you search the web again.";
     const HINTS: Hints = Hints::READ_ONLY;
+    const HAS_NOTICE: bool = true;
     const IN_CORE: bool = false;
 
     async fn run(

@@ -39,7 +39,8 @@ impl Spec for StoreResearchOutput {
     const DESCRIPTION: &'static str = "Store the output of a plan, such as its final report. \
         Call it when `get_next_step` returns plan_complete.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
+    const IN_CORE: bool = true;
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/mediaType"];
 
     async fn run(
         context: &ToolContext,

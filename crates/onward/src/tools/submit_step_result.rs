@@ -56,6 +56,8 @@ impl Spec for SubmitStepResult {
         destructive: false,
     };
     const IN_CORE: bool = true;
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/stepExecutionReport"];
+    const UNLISTED: &'static [&'static str] = &["/properties/sessionId"];
     const STORES_REJECTED_INPUT: bool = true;
 
     async fn run(

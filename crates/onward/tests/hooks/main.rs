@@ -13,6 +13,7 @@
     reason = "a test that cannot run the binary must fail"
 )]
 
+mod activity;
 mod calls;
 mod captured_payloads;
 mod concurrency;

@@ -58,7 +58,7 @@ fn core_offers_exactly_the_tools_of_the_loop() {
     assert_eq!(response["error"]["code"], -32602, "{response}");
 }
 
-const CORE: [&str; 10] = [
+const CORE: [&str; 12] = [
     "create_research_plan",
     "list_active_plans",
     "get_plan_status",
@@ -69,6 +69,8 @@ const CORE: [&str; 10] = [
     "request_user_review",
     "submit_user_decision",
     "get_research_context",
+    "store_research_output",
+    "get_artifact",
 ];
 
 #[test]

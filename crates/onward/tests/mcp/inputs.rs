@@ -249,7 +249,14 @@ fn rejects_values_outside_the_limits() {
 fn rejects_empty_and_long_session_ids_and_claim_tokens() {
     let dir = program();
     let mut client = Client::start(&dir, Era::Handshake);
-    let unlisted = ["modify_plan", "submit_user_decision", "get_step_context"];
+    let unlisted = [
+        "modify_plan",
+        "submit_user_decision",
+        "get_step_context",
+        "submit_step_result",
+        "report_step_progress",
+        "request_user_review",
+    ];
     let mut calls = 0;
     for tool in client.tools() {
         let (name, schema) = (tool["name"].as_str().unwrap(), &tool["inputSchema"]);

@@ -23,6 +23,7 @@ mod resources;
 mod responses;
 mod reviews;
 mod stdio;
+mod stored_texts;
 mod subscriptions;
 mod unavailable_database;
 mod whole_plan;

@@ -108,7 +108,11 @@ fn lists_templates_and_prompts_with_their_arguments() {
     let templates = templates["result"]["resourceTemplates"].as_array().unwrap();
     assert_eq!(templates[0]["uriTemplate"], "onward://plan/{planId}");
     assert_eq!(templates[1]["uriTemplate"], "onward://plan/{planId}/audit");
-    assert_eq!(templates[2]["uriTemplate"], "onward://session/{sessionId}");
+    let artifact = "onward://artifact/{artifactId}{?offset,maxChars}";
+    assert_eq!(templates[2]["uriTemplate"], artifact);
+    let output = "onward://output/{outputId}{?offset,maxChars}";
+    assert_eq!(templates[3]["uriTemplate"], output);
+    assert_eq!(templates[4]["uriTemplate"], "onward://session/{sessionId}");
     let prompts = client.request("prompts/list", json!({}));
     let names: Vec<(&str, &str)> = prompts["result"]["prompts"]
         .as_array()

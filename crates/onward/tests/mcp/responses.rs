@@ -165,6 +165,12 @@ fn research(client: &mut Client, plan: &Value, step: &Value, all: &mut Vec<(&'st
             json!({ "schema": schema, "sourceText": "Io" }),
         );
     }
+    let page = json!({ "artifactId": found["results"][0]["artifactId"], "maxChars": 3 });
+    let page = record("get_artifact", page);
+    assert_eq!(
+        (&page["truncated"], &page["nextOffset"]),
+        (&json!(true), &json!(3))
+    );
     record("get_step_context", json!({ "stepId": step }));
     let context = record("get_research_context", json!({ "planId": plan }));
     assert_eq!(context["outputs"][0]["version"], 2);
@@ -288,6 +294,8 @@ fn read_only_tools_change_no_rows() {
     let mut client = Client::start(&dir, Era::Handshake);
     let plan = fixtures::create_plan(&mut client, 3);
     let (step, _) = fixtures::claim_step(&mut client, &plan);
+    let artifact = json!({ "title": "Tides", "content": "words" });
+    let artifact = client.call("store_research", artifact)["artifactId"].clone();
     with_engine(&dir, async |engine, caller| {
         let source = HookSource {
             session: "another".to_owned(),
@@ -312,6 +320,7 @@ fn read_only_tools_change_no_rows() {
             ("sessionId", json!("another")),
             ("thresholdMs", json!(1)),
             ("query", json!("words")),
+            ("artifactId", artifact.clone()),
         ] {
             if known.contains_key(field) {
                 input[field] = value;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use onward_testbed::TIMEOUT;
+use onward_testbed::mcp_client::{Client, Era};
 use onward_testbed::mock_server::MockServer;
 use serde_json::json;
 
@@ -86,6 +87,36 @@ async fn records_a_call_and_completes_it_with_its_result() {
             assert_eq!(calls[0]["status"], "completed", "{api:?}, {streaming}");
             assert_eq!(calls[0]["result"], "It is noon.");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_a_sign_of_life_for_the_held_step() {
+    for api in ALL_APIS {
+        let upstream = MockServer::start();
+        let dir = program(&format!("activity-{api:?}"));
+        let mut client = Client::start(&dir, Era::Stateless);
+        let plan = client.call(
+            "create_research_plan",
+            json!({
+                "name": "Tides",
+                "researchQuestion": "Why two?",
+                "steps": [{ "stepType": "search", "instructions": "Look." }],
+                "stallThresholdMs": 4,
+                "onStall": "ignore",
+            }),
+        );
+        let plan = plan["planId"].clone();
+        let arguments = json!({ "planId": plan, "sessionId": "s" });
+        client.call("get_next_step", arguments);
+        let proxy = dir.proxy(&upstream.url);
+        let mut conversation = Conversation::new(api, true, "s");
+        conversation.run_idle_steps(&proxy, &upstream, 1).await;
+        // Stopping the proxy writes all queued events.
+        drop(proxy.stop());
+        let status = client.call("get_plan_status", json!({ "planId": plan }));
+        let last = &status["currentStep"]["lastProgressAt"];
+        assert!(last.is_string(), "{api:?}: {status}");
     }
 }
 

@@ -199,6 +199,42 @@ async fn read_and_delete(server: &Server, at: &str) {
 }
 
 #[tokio::test]
+async fn reads_artifacts_and_outputs_in_pages() {
+    let server = program("texts").serve();
+    let content = "é€🌊\n".repeat(10_000);
+    let artifact = json!({ "title": "Tides", "content": content });
+    let artifact = server.post("/api/v1/artifacts", artifact).await;
+    let artifact = artifact.expect_success();
+    let plan = server.post("/api/v1/plans", branching_plan()).await;
+    let outputs = format!(
+        "/api/v1/plans/{}/outputs",
+        text(&plan.expect_success()["planId"])
+    );
+    let output = json!({ "title": "Tides", "content": content });
+    let output = server.post(&outputs, output).await.expect_success();
+    for at in [
+        format!("/api/v1/artifacts/{}", text(&artifact["artifactId"])),
+        format!("/api/v1/outputs/{}", text(&output["outputId"])),
+    ] {
+        let mut read = String::new();
+        loop {
+            let offset = read.chars().count();
+            let page = server
+                .get(&format!("{at}?offset={offset}&maxChars=15000"))
+                .await
+                .expect_success();
+            assert_eq!(page["totalChars"], 40_000);
+            read.push_str(text(&page["content"]));
+            if page["truncated"] == false {
+                break;
+            }
+            assert_eq!(page["nextOffset"], read.chars().count());
+        }
+        assert!(read == content, "{at}");
+    }
+}
+
+#[tokio::test]
 async fn rejects_invalid_input_with_its_path() {
     let server = program("input").serve();
     let post = async |content_type: &str, body: &str| {

@@ -43,7 +43,7 @@ fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
     match operation {
         "ping" | "list_active_plans" | "get_plan_status" | "list_plan_steps" => (None, "viewer"),
         "get_plan_audit" | "export_plan" | "list_reviews" | "describe" => (None, "viewer"),
-        "get_step_context" | "search_sources" => (None, "viewer"),
+        "get_step_context" | "search_sources" | "get_artifact" | "get_output" => (None, "viewer"),
         "store_research" | "store_research_output" => {
             (Some(json!({ "title": "t", "content": "words" })), "agent")
         }
@@ -119,6 +119,10 @@ pub(crate) async fn samples(
             }
             let (body, min_role) = body_and_role(operation);
             let path = path.replace("{planId}", plan).replace("{stepId}", step);
+            // Any id of the tenant: it is not an artifact, so the response is 404.
+            let path = path
+                .replace("{artifactId}", plan)
+                .replace("{outputId}", plan);
             // Recording a call creates the session, so every tenant has its own.
             let path = path
                 .replace("{sessionId}", "a-session")

@@ -8,11 +8,13 @@ use onward_core::turn::{LoopControl, TurnEnd};
 use onward_store::{CallRecord, Sessions, ToolCalls, Turn, Tx};
 
 use super::turns::{SessionState, TurnRecorder, is_current, load_session};
+use crate::agent::activity;
 use crate::agent::observed::HookSource;
 use crate::agent::tool_calls::{InitialState, NewCall, record};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::run::CommandContext;
 
 /// Whether a tool call may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +44,11 @@ impl Engine {
         if !self.requires_text(caller, &source, control).await? {
             return Ok(admitted());
         }
-        let now = self.now();
+        let ctx = self.session_context(caller, &source.session);
         let admission = self.store.write(&caller.tenant, move |tx| {
-            let (source, call) = (source.clone(), call.clone());
+            let (source, call, ctx) = (source.clone(), call.clone(), ctx.clone());
             Box::pin(async move {
-                let (admission, _) = admit(tx, &source, call, can_stop, control, now).await?;
+                let (admission, _) = admit(tx, &source, call, can_stop, control, &ctx).await?;
                 Ok::<_, Error>(admission)
             })
         });
@@ -64,12 +66,13 @@ impl Engine {
         control: LoopControl,
     ) -> Result<Admission, Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let admission = self.store.write(&caller.tenant, move |tx| {
-            let (source, mut call) = (source.clone(), call.clone());
+            let (source, mut call, ctx) = (source.clone(), call.clone(), ctx.clone());
             Box::pin(async move {
-                let id = call.id.clone();
-                let (admission, turn) = admit(tx, &source, id, can_stop, control, now).await?;
+                let (id, now) = (call.id.clone(), ctx.now);
+                let (admission, turn) = admit(tx, &source, id, can_stop, control, &ctx).await?;
                 if let Some((turn, batch)) = turn {
                     call.batch = Some(batch);
                     record::record(tx, &source, turn, call, InitialState::Running, now).await?;
@@ -92,12 +95,13 @@ impl Engine {
         begins: InitialState,
     ) -> Result<CallRecord, Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let recorded = self.store.write(&caller.tenant, move |tx| {
-            let (source, call) = (source.clone(), call.clone());
+            let (source, call, ctx) = (source.clone(), call.clone(), ctx.clone());
             Box::pin(async move {
-                let turn = resolve_turn(tx, &source, turn, now).await?;
-                let record = record::record(tx, &source, turn, call, begins, now).await?;
+                let turn = resolve_turn(tx, &source, turn, &ctx).await?;
+                let record = record::record(tx, &source, turn, call, begins, ctx.now).await?;
                 ToolCalls(tx).keep_calls_due(&source.session);
                 Ok::<_, Error>(record)
             })
@@ -107,8 +111,8 @@ impl Engine {
         Ok(record)
     }
 
-    /// Whether the next model step must be text. Read-only; for callers that can remove the tools
-    /// from a request.
+    /// Whether the next model step must be text; for callers that can remove the tools from a
+    /// request. Writes nothing, unless the session's activity is to be recorded on its steps.
     pub async fn requires_text(
         &self,
         caller: &Caller,
@@ -117,18 +121,32 @@ impl Engine {
     ) -> Result<bool, Error> {
         caller.allow(Permission::Record)?;
         let source = source.clone().sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
+        let (session, read_ctx) = (source.session.clone(), ctx.clone());
         let closed = self.store.read(&caller.tenant, move |tx| {
-            let source = source.clone();
+            let (source, ctx) = (source.clone(), read_ctx.clone());
             Box::pin(async move {
                 let known = Sessions(tx)
                     .known_session(&source.session, &source.subagent)
                     .await?;
-                Ok::<_, Error>(known.is_some_and(|(session, turn)| {
+                let claims = known.as_ref().map(|(session, _)| session.claims.clone());
+                let claims = claims.unwrap_or_default();
+                let is_active = activity::is_due(tx, &source.session, &claims, &ctx).await?;
+                let is_closed = known.is_some_and(|(session, turn)| {
                     !session.switched_off && must_be_text(turn.as_ref(), &source, control)
-                }))
+                });
+                Ok::<_, Error>((is_closed, is_active.then_some(claims)))
             })
         });
-        closed.await
+        let (is_closed, active) = closed.await?;
+        if let Some(claims) = active {
+            let recorded = self.store.write(&caller.tenant, move |tx| {
+                let (session, claims, ctx) = (session.clone(), claims.clone(), ctx.clone());
+                Box::pin(async move { activity::record(tx, &session, &claims, &ctx).await })
+            });
+            recorded.await?;
+        }
+        Ok(is_closed)
     }
 }
 
@@ -145,9 +163,10 @@ async fn admit(
     call: Option<String>,
     can_stop: bool,
     control: LoopControl,
-    now: Timestamp,
+    ctx: &CommandContext,
 ) -> Result<(Admission, Option<(u32, u32)>), Error> {
-    let known = load_session(tx, source, now).await?;
+    let now = ctx.now;
+    let known = load_session(tx, source, ctx).await?;
     if known.off || !must_be_text(known.turn.as_ref(), source, control) {
         let turn = current_turn(tx, source, known, control, now);
         return Ok((admitted(), Some((turn.number, turn.standing.steps + 1))));
@@ -193,9 +212,10 @@ async fn resolve_turn(
     tx: &mut Tx,
     source: &HookSource,
     number: Option<u32>,
-    now: Timestamp,
+    ctx: &CommandContext,
 ) -> Result<u32, Error> {
-    let known = load_session(tx, source, now).await?;
+    let now = ctx.now;
+    let known = load_session(tx, source, ctx).await?;
     let control = LoopControl::default();
     let Some(number) = number else {
         return Ok(current_turn(tx, source, known, control, now).number);

@@ -11,24 +11,30 @@ use std::sync::Arc;
 
 use onward_core::call::Timeouts;
 use onward_core::role::Permission;
+use onward_core::secret::mask;
 use onward_core::turn::escalation::{self, EscalationState};
-use onward_core::turn::secret::mask;
 use onward_core::turn::{
     Call, ExternalChange, JudgedStep, Judgement, LoopControl, OnStall, ProgressDetector, State,
     TurnEnd, TurnJudge, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
-use onward_store::{CallLine, CallRecord, Plans, Sessions, Sheet, Turn, TurnStep, Tx, Watched};
+use onward_store::{
+    CallLine, CallRecord, Plans, SeenClaim, Sessions, Sheet, Turn, TurnStep, Tx, Watched,
+};
 
+use crate::agent::activity;
 use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
 use crate::agent::tool_calls::{hooks, recover};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::run::CommandContext;
 use crate::sanitize;
 
 /// Number of recent call ids that are stored for deduplication.
 const MAX_KNOWN_CALLS: usize = 64;
+/// Number of recent claims that are stored. An agent works on few steps at a time.
+const MAX_SEEN_CLAIMS: usize = 16;
 /// Maximum number of a step's calls that are stored.
 const MAX_CALLS_PER_STEP: usize = 32;
 
@@ -63,12 +69,14 @@ impl Engine {
         control: LoopControl,
     ) -> Result<u32, Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let started = self.store.write(&caller.tenant, move |tx| {
             let (source, fingerprint) = (source.clone(), fingerprint.clone());
+            let ctx = ctx.clone();
             Box::pin(async move {
-                let known = load_session(tx, &source, now).await?;
-                begin(tx, &source, known, &fingerprint, control, now).await
+                let known = load_session(tx, &source, &ctx).await?;
+                begin(tx, &source, known, &fingerprint, control, ctx.now).await
             })
         });
         started.await
@@ -85,12 +93,14 @@ impl Engine {
         control: LoopControl,
     ) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let recorded = self.store.write(&caller.tenant, move |tx| {
             let (source, fingerprint) = (source.clone(), fingerprint.clone());
-            let ended = ended.clone();
+            let (ended, ctx) = (ended.clone(), ctx.clone());
             Box::pin(async move {
-                let known = load_session(tx, &source, now).await?;
+                let now = ctx.now;
+                let known = load_session(tx, &source, &ctx).await?;
                 let turn = known.turn.as_ref();
                 if !turn.is_some_and(|turn| turn.ended.is_none() && is_current(turn, &source)) {
                     begin(tx, &source, known, &fingerprint, control, now).await?;
@@ -120,10 +130,11 @@ impl Engine {
         control: LoopControl,
     ) -> Result<StepMessages, Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let messages = self.store.write(&caller.tenant, move |tx| {
-            let (source, step) = (source.clone(), step.clone());
-            Box::pin(async move { observe(tx, &source, step, control, now).await })
+            let (source, step, ctx) = (source.clone(), step.clone(), ctx.clone());
+            Box::pin(async move { observe(tx, &source, step, control, &ctx).await })
         });
         messages.await
     }
@@ -143,11 +154,13 @@ impl Engine {
         tools: &'static [&'static str],
     ) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let ended = self.store.write(&caller.tenant, move |tx| {
-            let source = source.clone();
+            let (source, ctx) = (source.clone(), ctx.clone());
             Box::pin(async move {
-                let known = load_session(tx, &source, now).await?;
+                let now = ctx.now;
+                let known = load_session(tx, &source, &ctx).await?;
                 if hooks::runs_any_of(tx, &source, tools).await? {
                     return Ok(());
                 }
@@ -177,11 +190,14 @@ impl Engine {
         can_report: bool,
     ) -> Result<SessionStart, Error> {
         caller.allow(Permission::Record)?;
-        let (source, now, environment) = (source.sanitized()?, self.now(), self.environment());
+        let (source, environment) = (source.sanitized()?, self.environment());
+        let ctx = self.session_context(caller, &source.session);
         let started = self.store.write(&caller.tenant, move |tx| {
             let (source, environment) = (source.clone(), Arc::clone(&environment));
+            let ctx = ctx.clone();
             Box::pin(async move {
-                load_session(tx, &source, now).await?;
+                let now = ctx.now;
+                load_session(tx, &source, &ctx).await?;
                 recover(tx, &source.session, &*environment, Timeouts::Enforced, now).await?;
                 let mut started = SessionStart::default();
                 if can_report {
@@ -207,7 +223,7 @@ impl Engine {
         let ended = self.store.write(&caller.tenant, move |tx| {
             let source = source.clone();
             Box::pin(async move {
-                load_session(tx, &source, now).await?;
+                hear_of_session(tx, &source, now).await?;
                 hooks::end_session(tx, &source.session, now).await?;
                 Sessions(tx).end_session(&source.session, now);
                 Ok::<(), Error>(())
@@ -220,6 +236,7 @@ impl Engine {
 /// Stored state of an agent before an event is applied.
 pub(super) struct SessionState {
     pub(super) off: bool,
+    claims: Vec<SeenClaim>,
     watched: Option<Watched>,
     pub(super) turn: Option<Turn>,
 }
@@ -234,7 +251,19 @@ pub(super) fn is_current(turn: &Turn, source: &HookSource) -> bool {
     same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
 }
 
+/// Records an event of a session, which is also a sign of life for the steps that it holds, and
+/// loads the session.
 pub(super) async fn load_session(
+    tx: &mut Tx,
+    source: &HookSource,
+    ctx: &CommandContext,
+) -> Result<SessionState, Error> {
+    let known = hear_of_session(tx, source, ctx.now).await?;
+    activity::record(tx, &source.session, &known.claims, ctx).await?;
+    Ok(known)
+}
+
+async fn hear_of_session(
     tx: &mut Tx,
     source: &HookSource,
     now: Timestamp,
@@ -251,6 +280,7 @@ pub(super) async fn load_session(
         .await?;
     Ok(SessionState {
         off: session.switched_off,
+        claims: session.claims,
         watched,
         turn,
     })
@@ -272,10 +302,9 @@ impl TurnRecorder {
         control: LoopControl,
         now: Timestamp,
     ) -> Self {
-        let SessionState { off, watched, turn } = known;
-        match turn {
+        match known.turn {
             Some(mut turn) if is_current(&turn, source) => {
-                let mut watched = watched.unwrap_or_default();
+                let mut watched = known.watched.unwrap_or_default();
                 if watched.turn != turn.number {
                     watched.state = State::default();
                 }
@@ -286,7 +315,7 @@ impl TurnRecorder {
                 Self { watched, turn }
             }
             turn => {
-                let known = SessionState { off, watched, turn };
+                let known = SessionState { turn, ..known };
                 Self::begin(tx, source, known, control, now)
             }
         }
@@ -424,10 +453,12 @@ async fn observe(
     source: &HookSource,
     step: ObservedStep,
     mut control: LoopControl,
-    now: Timestamp,
+    ctx: &CommandContext,
 ) -> Result<StepMessages, Error> {
-    let known = load_session(tx, source, now).await?;
+    let now = ctx.now;
+    let known = load_session(tx, source, ctx).await?;
     hooks::store_results(tx, source, &step.calls, now).await?;
+    keep_claims(tx, source, &known.claims, &step.claims);
     if known.off {
         control.on_stall = OnStall::Off;
     }
@@ -498,6 +529,18 @@ fn record_step(
             .collect(),
     };
     Sessions(tx).add_turn_step(&source.session, &recorder.turn, &step);
+}
+
+/// Adds new claims to the known ones of the session.
+fn keep_claims(tx: &mut Tx, source: &HookSource, known: &[SeenClaim], seen: &[SeenClaim]) {
+    let new = seen.iter().filter(|claim| !known.contains(claim)).cloned();
+    let mut claims = known.to_vec();
+    claims.extend(new);
+    if claims.len() > known.len() {
+        let surplus = claims.len().saturating_sub(MAX_SEEN_CLAIMS);
+        claims.drain(..surplus);
+        Sessions(tx).keep_claims(&source.session, &claims);
+    }
 }
 
 fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp) {

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::record::{Change, POLICY, accepts_result, apply, digest, sanitize_name};
 use super::recover;
+use crate::agent::activity;
 use crate::agent::observed::{HookSource, ObservedCall};
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -62,12 +63,17 @@ impl Engine {
         approval: Approval,
     ) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let recorded = self.store.write(&caller.tenant, move |tx| {
             let (source, call_ref) = (source.clone(), call_ref.clone().sanitized());
+            let ctx = ctx.clone();
             Box::pin(async move {
-                let session = &source.session;
-                if Sessions(tx).hold_session(session).await?.is_none() {
+                let (session, now) = (&source.session, ctx.now);
+                let known = Sessions(tx).hold_session(session).await?;
+                let claims = known.as_ref().map_or(&[][..], |session| &session.claims);
+                activity::record(tx, session, claims, &ctx).await?;
+                if known.is_none() {
                     return Ok(());
                 }
                 let mut open = ToolCalls(tx).open_calls(session).await?;
@@ -101,11 +107,16 @@ impl Engine {
         calls: Vec<ObservedCall>,
     ) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let settled = self.store.write(&caller.tenant, move |tx| {
-            let (source, calls) = (source.clone(), calls.clone());
+            let (source, calls, ctx) = (source.clone(), calls.clone(), ctx.clone());
             Box::pin(async move {
-                if Sessions(tx).hold_session(&source.session).await?.is_some() {
+                let now = ctx.now;
+                let known = Sessions(tx).hold_session(&source.session).await?;
+                let claims = known.as_ref().map_or(&[][..], |session| &session.claims);
+                activity::record(tx, &source.session, claims, &ctx).await?;
+                if known.is_some() {
                     store_results(tx, &source, &calls, now).await?;
                     Sessions(tx).bump_session(&source.session, now);
                 }

@@ -6,12 +6,13 @@ use onward_core::call::{
     Call, CallPolicy, CallStatus, CallTransition, IllegalCallTransition, Limit, Owner, stale_at,
 };
 use onward_core::role::Permission;
+use onward_core::secret::mask;
 use onward_core::transition::Due;
-use onward_core::turn::secret::mask;
-use onward_store::{CallKey, CallRecord, Sessions, ToolCalls, Tx};
+use onward_store::{CallKey, CallRecord, Session, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::agent::activity;
 use crate::agent::observed::HookSource;
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -119,11 +120,14 @@ impl Engine {
         change: Change,
     ) -> Result<CallRecord, Error> {
         caller.allow(Permission::Record)?;
-        let (key, now) = (sanitized_key(key), self.now());
+        let key = sanitized_key(key);
+        let ctx = self.session_context(caller, &key.session);
         let changed = self.store.write(&caller.tenant, move |tx| {
-            let (key, change) = (key.clone(), change.clone());
+            let (key, change, ctx) = (key.clone(), change.clone(), ctx.clone());
             Box::pin(async move {
-                let mut record = load_call(tx, &key).await?;
+                let now = ctx.now;
+                let (session, mut record) = load_call(tx, &key).await?;
+                activity::record(tx, &key.session, &session.claims, &ctx).await?;
                 apply(&mut record, change, now)?;
                 ToolCalls(tx).keep_call(&record, POLICY);
                 ToolCalls(tx).keep_calls_due(&key.session);
@@ -144,15 +148,16 @@ impl Engine {
     }
 }
 
-/// Loads a call and locks its session.
-pub(super) async fn load_call(tx: &mut Tx, key: &CallKey) -> Result<CallRecord, Error> {
+/// Loads a call and its session, and locks the session.
+pub(super) async fn load_call(tx: &mut Tx, key: &CallKey) -> Result<(Session, CallRecord), Error> {
     let session = Sessions(tx).hold_session(&key.session).await?;
-    session.ok_or_else(|| session_not_found(&key.session))?;
+    let session = session.ok_or_else(|| session_not_found(&key.session))?;
     let found = ToolCalls(tx).call(key).await?;
-    found.ok_or_else(|| Error::NotFound {
+    let call = found.ok_or_else(|| Error::NotFound {
         kind: "call",
         name: format!("{}/{}", key.turn, key.position),
-    })
+    })?;
+    Ok((session, call))
 }
 
 pub(super) fn session_not_found(id: &str) -> Error {

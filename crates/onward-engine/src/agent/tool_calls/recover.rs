@@ -72,7 +72,7 @@ impl Engine {
         let closed = self.store.write(&caller.tenant, move |tx| {
             let (key, name) = (key.clone(), name.clone());
             Box::pin(async move {
-                let mut record = load_call(tx, &key).await?;
+                let (_, mut record) = load_call(tx, &key).await?;
                 let cause = record.call.state.cause_after_owner_exit();
                 interrupt_because(
                     &mut record,

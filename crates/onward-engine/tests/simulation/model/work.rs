@@ -71,8 +71,8 @@ impl Plan {
         }
     }
 
-    /// Recorded at most once per 10 seconds or quarter of the threshold, whichever is less. Never
-    /// rejected.
+    /// Recorded at most once per quarter of the threshold; written data at most once per 10 seconds
+    /// if that is less. Never rejected.
     pub(crate) fn record_activity(
         &mut self,
         index: usize,
@@ -91,10 +91,11 @@ impl Plan {
             return;
         }
         let quarter = step.threshold(self.threshold) / 4;
-        let interval = quarter
-            .min(Duration::from_secs(10))
-            .max(Duration::from_millis(1));
-        if ctx.now.since(claim.inactive_since()) < interval {
+        let interval = match source {
+            ProgressSource::Seen => quarter,
+            _ => quarter.min(Duration::from_secs(10)),
+        };
+        if ctx.now.since(claim.inactive_since()) < interval.max(Duration::from_millis(1)) {
             return;
         }
         let id = step.id();

@@ -17,6 +17,7 @@ use super::Action;
 use crate::proxy::recorder::RecordedEvent;
 use crate::proxy::request::{Request, ToolCall};
 use crate::proxy::turns::{self, Anchor, Delta, Prompt, Step};
+use crate::seen_claims;
 
 /// The maximum number of stored call ids and calls.
 const MAX_CALLS: usize = 256;
@@ -245,6 +246,7 @@ impl Conversation {
         let judged = (!executed.is_empty())
             .then(|| self.judge.observe(&executed, ExternalChange::Unknown, now));
         ObservedStep {
+            claims: seen_claims::find(&calls),
             calls,
             is_batch: true,
             fingerprint: Fingerprint::Unavailable,

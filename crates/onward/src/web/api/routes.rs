@@ -5,9 +5,9 @@ use axum::http::StatusCode;
 use axum::routing::MethodFilter;
 
 use super::{
-    abandon_plan, change_call, close_call, create_token, delete_plan, export_plan, get_plan_audit,
-    get_session, list_reviews, list_sessions, list_tokens, record_call, recover_session,
-    resume_plan, revoke_token,
+    abandon_plan, change_call, close_call, create_token, delete_plan, export_plan, get_output,
+    get_plan_audit, get_session, list_reviews, list_sessions, list_tokens, record_call,
+    recover_session, resume_plan, revoke_token,
 };
 use crate::tools::{self, Tool};
 
@@ -41,7 +41,7 @@ const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
 }
 
 /// All routes that map to tools.
-pub(in crate::web) static ROUTES: [Route; 35] = [
+pub(in crate::web) static ROUTES: [Route; 37] = [
     route(Verb::Get, "/ping", "ping"),
     route(Verb::Get, "/plans", "list_active_plans"),
     route(Verb::Create, "/plans", "create_research_plan"),
@@ -66,6 +66,8 @@ pub(in crate::web) static ROUTES: [Route; 35] = [
         "store_research_output",
     ),
     route(Verb::Create, "/artifacts", "store_research"),
+    route(Verb::Get, "/artifacts/{artifactId}", "get_artifact"),
+    route(Verb::Get, "/outputs/{outputId}", "get_output"),
     route(Verb::Get, "/search", "search_sources"),
     route(Verb::Create, "/extractions", "extract_data"),
     route(Verb::Get, "/steps/{stepId}/context", "get_step_context"),
@@ -112,13 +114,14 @@ pub(in crate::web) static ROUTES: [Route; 35] = [
 ];
 
 /// Tools of the HTTP API that are not offered to agents.
-static HTTP_ONLY: [Tool; 15] = [
+static HTTP_ONLY: [Tool; 16] = [
     Tool::from_spec::<abandon_plan::AbandonPlan>(),
     Tool::from_spec::<change_call::ChangeCall>(),
     Tool::from_spec::<close_call::CloseCall>(),
     Tool::from_spec::<create_token::CreateToken>(),
     Tool::from_spec::<delete_plan::DeletePlan>(),
     Tool::from_spec::<export_plan::ExportPlan>(),
+    Tool::from_spec::<get_output::GetOutput>(),
     Tool::from_spec::<get_plan_audit::GetPlanAudit>(),
     Tool::from_spec::<get_session::GetSession>(),
     Tool::from_spec::<list_reviews::ListReviews>(),
