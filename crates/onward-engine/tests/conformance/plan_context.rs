@@ -8,7 +8,7 @@ use onward_core::event::Decision;
 use onward_core::id::SessionId;
 use onward_core::{PlanId, Role};
 use onward_engine::context::{MAX_CHARS, PLAN_CHARS, PlanContext};
-use onward_engine::step::ReviewRequest;
+use onward_engine::step::{ReviewDecision, ReviewRequest};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -297,9 +297,10 @@ async fn names_the_next_tool_to_call(harness: &Harness) {
     assert_eq!(review.summary, "Is this correct?");
     assert_eq!(review.questions, ["Any objections?"]);
     assert_contains(&context.next, &["`submit_user_decision`", "step 1"]);
-    let decided = harness
-        .engine
-        .decide_review(&harness.me, step.step, Decision::Approve, None);
+    let decided = harness.engine.decide_review(
+        &harness.me,
+        ReviewDecision::new(step.step, Decision::Approve, None),
+    );
     decided.await.unwrap();
     let last = harness.take_over(plan).await;
     harness.complete(&last, "done").await;

@@ -6,7 +6,7 @@ use onward_core::event::Decision;
 use onward_core::plan::PlanFailure;
 use onward_engine::Error;
 use onward_engine::next_step::{AssignedStep, NextStep, Peek};
-use onward_engine::step::{OpenedReview, ReviewRequest};
+use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
@@ -41,7 +41,10 @@ async fn decide(
     let feedback = feedback.map(str::to_owned);
     harness
         .engine
-        .decide_review(&harness.me, step.step, decision, feedback)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step.step, decision, feedback),
+        )
         .await
 }
 

@@ -1,5 +1,6 @@
 //! The sweep: applies a plan's stall policy once per stall, and not before the threshold.
 
+use onward_core::command::ModifyPlan;
 use std::time::Duration;
 
 use onward_core::PlanId;
@@ -7,7 +8,7 @@ use onward_core::event::Decision;
 use onward_core::policy::OnStall;
 use onward_core::watcher::Watcher;
 use onward_engine::next_step::AssignedStep;
-use onward_engine::step::ProgressReport;
+use onward_engine::step::{ProgressReport, ReviewDecision};
 use onward_engine::sweep::SweepRound;
 
 use crate::harness::Harness;
@@ -175,7 +176,14 @@ async fn a_modification_with_resume_resumes_a_stalled_plan(harness: &Harness) {
     assert_eq!(crate::operations::code(rejected), "plan_not_modifiable");
     let resumed = harness
         .engine
-        .modify_plan(&harness.me, plan.id, requeue, None, true)
+        .modify_plan(
+            &harness.me,
+            plan.id,
+            ModifyPlan {
+                resume: true,
+                ..ModifyPlan::new(requeue)
+            },
+        )
         .await
         .unwrap();
     assert_eq!(resumed.head.status().as_str(), "executing");
@@ -274,7 +282,10 @@ async fn marks_a_stall_after_a_pending_review_is_decided(harness: &Harness) {
     assert_eq!(acted_on(harness, &mut watcher).await, []);
     let decided = harness
         .engine
-        .decide_review(&harness.me, reviewed.step, Decision::Approve, None)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(reviewed.step, Decision::Approve, None),
+        )
         .await;
     decided.unwrap();
     assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
@@ -296,7 +307,10 @@ async fn the_stall_timer_is_suspended_during_a_review(harness: &Harness) {
     let more = Some("more".to_owned());
     let decided = harness
         .engine
-        .decide_review(&harness.me, step.step, Decision::Modify, more)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step.step, Decision::Modify, more),
+        )
         .await;
     decided.unwrap();
     harness.advance(SECOND);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_core::Role;
-use onward_core::command::{ActionSpec, Modification};
+use onward_core::command::{ActionSpec, Modification, ModifyPlan};
 use onward_core::event::Decision;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::policy::{
@@ -11,7 +11,7 @@ use onward_core::policy::{
 };
 use onward_engine::Caller;
 use onward_engine::request_log::CompletedRequest;
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::Submission;
 use serde_json::{Value, json};
 
@@ -134,7 +134,10 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
     assert_eq!(open[0].review.questions, [STORED]);
     let decided = harness
         .engine
-        .decide_review(&harness.me, step.step, Decision::Modify, sent())
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step.step, Decision::Modify, sent()),
+        )
         .await;
     assert!(decided.unwrap().instructions.unwrap().ends_with(STORED));
     for modification in [
@@ -154,10 +157,14 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
             branch: harness.branch(3, "true", ActionSpec::Fail { reason: sent() }),
         },
     ] {
-        let modified =
-            harness
-                .engine
-                .modify_plan(&harness.me, plan.id, modification, sent(), false);
+        let modified = harness.engine.modify_plan(
+            &harness.me,
+            plan.id,
+            ModifyPlan {
+                rationale: sent(),
+                ..ModifyPlan::new(modification)
+            },
+        );
         modified.await.unwrap();
     }
     harness
