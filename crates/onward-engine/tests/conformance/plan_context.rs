@@ -165,7 +165,7 @@ async fn includes_all_steps_of_a_small_plan(harness: &Harness) {
         .map(|entry| (entry.seq, entry.name.as_str()))
         .collect();
     assert_eq!(events.first(), Some(&(1, "plan_modified")));
-    assert_eq!(events.last(), Some(&(8, "late_result_kept")));
+    assert_eq!(events.last(), Some(&(9, "late_result_kept")));
     let started = &context.recent[1];
     assert_eq!(started.name, "step_started");
     let details = started
@@ -179,7 +179,7 @@ async fn includes_all_steps_of_a_small_plan(harness: &Harness) {
 async fn records_that_a_session_resumes_a_plan_once(harness: &Harness) {
     let plan = harness.plan(2).await;
     harness.claim_in_session(plan.id, "first").await;
-    let recorded = async || harness.audit_trail_after(plan.id, 2).await;
+    let recorded = async || harness.audit_trail_after(plan.id, 3).await;
     harness.plan_context(plan.id, None, None).await;
     harness.plan_context(plan.id, Some("first"), None).await;
     assert_eq!(

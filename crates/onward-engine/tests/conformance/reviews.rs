@@ -94,10 +94,12 @@ async fn approval_completes_the_step_with_the_summary_and_evaluates_branches(har
     let summary = status.completed[0].result_summary.as_deref();
     assert_eq!(summary, Some("It is the Moon."));
     assert_eq!(
-        harness.audit_trail_after(plan.id, 2).await,
+        harness.audit_trail_after(plan.id, 3).await,
         [
             "user_reviewed review_requested",
+            "plan_status_changed",
             "user_reviewed approve",
+            "plan_status_changed",
             "step_completed",
             "branch_taken skip_to",
             "step_skipped",

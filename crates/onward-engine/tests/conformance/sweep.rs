@@ -65,12 +65,12 @@ async fn a_stalled_step_marks_its_plan_once(harness: &Harness) {
     let round = sweep(harness, &mut watcher).await;
     assert_eq!((round.changed, round.next_at), (Vec::new(), None));
     assert_eq!(
-        harness.audit_trail_after(plan.id, 2).await,
+        harness.audit_trail_after(plan.id, 3).await,
         ["plan_stalled"]
     );
     let events = harness
         .engine
-        .audit_trail(&harness.me, plan.id, 2, 1)
+        .audit_trail(&harness.me, plan.id, 3, 1)
         .await
         .unwrap();
     assert_eq!(events[0].entry.author.name, "sweep");
@@ -144,7 +144,7 @@ async fn a_result_progress_or_claim_resumes_a_stalled_plan(harness: &Harness) {
         (by_next, "plan_resumed next_step"),
     ] {
         assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
-        assert_eq!(harness.audit_trail(plan.id).await[3], by);
+        assert_eq!(harness.audit_trail(plan.id).await[4], by);
     }
 }
 
@@ -161,7 +161,7 @@ async fn a_late_result_completes_a_stalled_plan(harness: &Harness) {
         "step_completed",
         "plan_completed",
     ];
-    assert_eq!(harness.audit_trail_after(plan.id, 3).await, expected);
+    assert_eq!(harness.audit_trail_after(plan.id, 4).await, expected);
 }
 
 async fn a_modification_with_resume_resumes_a_stalled_plan(harness: &Harness) {
@@ -192,7 +192,7 @@ async fn a_modification_with_resume_resumes_a_stalled_plan(harness: &Harness) {
         "plan_modified requeue_step",
         "step_requeued by_hand",
     ];
-    assert_eq!(harness.audit_trail_after(plan.id, 3).await, expected);
+    assert_eq!(harness.audit_trail_after(plan.id, 4).await, expected);
 }
 
 async fn requeues_a_stalled_step_until_no_attempts_are_left(harness: &Harness) {
@@ -236,7 +236,7 @@ async fn the_ignore_policy_leaves_a_stalled_plan_unchanged(harness: &Harness) {
     let round = sweep(harness, &mut watcher).await;
     assert_eq!((round.checked, round.changed), (1, Vec::new()));
     assert_eq!(round.next_at, None, "not checked again");
-    assert_eq!(harness.audit_trail_after(plan.id, 2).await, [""; 0]);
+    assert_eq!(harness.audit_trail_after(plan.id, 3).await, [""; 0]);
     assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
     assert_eq!(harness.status(plan.id).await.stalled.len(), 1);
 }

@@ -185,22 +185,16 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
     export_without_nul(harness, plan.id).await;
 }
 
-async fn replaces_nul_in_an_unknown_claim_token(harness: &Harness) {
+async fn rejects_an_unknown_claim_token_with_nul(harness: &Harness) {
     let plan = harness.plan(2).await;
-    let with_token = |step, token| Submission {
-        token: Some(ClaimToken::new(token)),
-        ..submission_without_token(step, "done")
-    };
-    // The step is unclaimed, so the submission claims it with the given token.
-    harness
-        .submit(with_token(plan.steps[0], SENT))
-        .await
-        .unwrap();
-    let step = harness.claim(plan.id).await;
-    assert_eq!(
-        code(harness.submit(with_token(step.step, SENT)).await),
-        "claim_superseded"
-    );
+    let claimed = harness.claim(plan.id).await;
+    for step in [claimed.step, plan.steps[1]] {
+        let submission = Submission {
+            token: Some(ClaimToken::new(SENT)),
+            ..submission_without_token(step, "done")
+        };
+        assert_eq!(code(harness.submit(submission).await), "claim_superseded");
+    }
     export_without_nul(harness, plan.id).await;
 }
 
@@ -385,7 +379,7 @@ on_both_databases![
     replaces_nul_in_texts_of_a_plan,
     replaces_nul_in_texts_and_keys_of_a_result,
     replaces_nul_in_progress_reviews_and_modifications,
-    replaces_nul_in_an_unknown_claim_token,
+    rejects_an_unknown_claim_token_with_nul,
     replaces_nul_in_a_rejected_result,
     replaces_nul_in_names_of_callers_and_tokens,
     replaces_nul_in_the_request_log,
