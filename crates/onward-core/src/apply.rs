@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::branch::{Branch, Effect};
+use crate::decide::Decided;
 use crate::event::{Change, Created, Event};
 use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
@@ -36,6 +37,8 @@ pub struct Plan {
     steps: Vec<Step>,
     branches: ById<StepId, Vec<Branch>>,
     resumed: BTreeSet<SessionId>,
+    /// The last decision on each reviewed step.
+    decided: ById<StepId, Decided>,
     index: Index,
 }
 
@@ -101,6 +104,7 @@ impl Plan {
             steps,
             branches,
             resumed: BTreeSet::new(),
+            decided: ById::default(),
             index,
         }
     }
@@ -182,14 +186,20 @@ impl Plan {
             | Event::StepSkipped { step, .. }
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
-            | Event::FeedbackDelivered { step, .. }
-            | Event::UserReviewed { step, .. } => self.change_step(*step, event, at)?,
+            | Event::FeedbackDelivered { step, .. } => self.change_step(*step, event, at)?,
+            Event::UserReviewed { step, action, .. } => {
+                self.change_step(*step, event, at)?;
+                if let Some(decided) = Decided::from_action(action) {
+                    self.decided.insert(*step, decided);
+                }
+            }
             Event::BranchTaken { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
+            | Event::PlanStatusChanged { .. }
             | Event::LateResultKept { .. } => {}
         }
         self.head = head;
@@ -337,9 +347,24 @@ impl Plan {
         self.step_at(self.index.first_ready(&self.steps, &[])?)
     }
 
-    /// The first step with undelivered feedback.
-    pub fn undelivered(&self) -> Option<&Step> {
-        self.step_at(self.index.first_undelivered()?)
+    /// The first step with undelivered feedback that this session holds.
+    pub fn undelivered(&self, session: Option<&SessionId>) -> Option<&Step> {
+        let steps = self.index.undelivered();
+        let mut steps = steps.filter_map(|order| self.step_at(order));
+        steps.find(|step| step.is_held_by(session))
+    }
+
+    /// The last decision on a reviewed step.
+    pub(crate) fn decided(&self, step: StepId) -> Option<&Decided> {
+        self.decided.get(&step)
+    }
+
+    /// The non-terminal dependencies of a step.
+    pub(crate) fn open_dependencies(&self, step: &Step) -> impl Iterator<Item = &Step> {
+        let needed = step.spec.depends_on.iter();
+        needed
+            .filter_map(|id| self.step(*id))
+            .filter(|needed| !needed.status().is_terminal())
     }
 
     /// Whether another step depends on this one.

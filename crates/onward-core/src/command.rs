@@ -207,6 +207,10 @@ pub struct DecideReview {
     pub decision: Decision,
     /// The reviewer's feedback.
     pub feedback: Option<String>,
+    /// The token of the claim, if an agent submits the decision.
+    pub token: Option<ClaimToken>,
+    /// The calling session.
+    pub session: Option<SessionId>,
 }
 
 /// Change the step list, a branch or one step.
@@ -218,6 +222,23 @@ pub struct ModifyPlan {
     pub rationale: Option<String>,
     /// Resume a stalled plan in the same transaction. Set for changes by a user.
     pub resume: bool,
+    /// The token of the claim on the changed step, if an agent changes it.
+    pub token: Option<ClaimToken>,
+    /// The calling session.
+    pub session: Option<SessionId>,
+}
+
+impl ModifyPlan {
+    /// A change without a rationale, to a plan that is not stalled.
+    pub fn new(modification: Modification) -> Self {
+        Self {
+            modification,
+            rationale: None,
+            resume: false,
+            token: None,
+            session: None,
+        }
+    }
 }
 
 /// A change to the step list, a branch or one step.

@@ -29,7 +29,8 @@ pub mod review;
 pub mod start_next;
 pub mod submit;
 
-pub use facts::{NextFacts, StepFacts, With};
+pub use claim::calling_session;
+pub use facts::{Decided, MAX_NAMED, NextFacts, OpenDependencies, StepFacts, With};
 pub use finish::{Outcome, PendingSkip, SkipTarget};
 pub use resolve::{OrderFacts, ReferencedStep};
 
@@ -47,7 +48,9 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
     match command {
         Command::StartNext(command) => {
             let stalled_at = command.include_stalled.then_some(now);
-            start_next::decide(&NextFacts::from_plan(plan, stalled_at), command, now)
+            let session = command.session.as_ref();
+            let facts = NextFacts::from_plan(plan, session, stalled_at);
+            start_next::decide(&facts, command, now)
         }
         Command::SubmitResult(command) => {
             let facts = step_facts(plan, command.step, With::Branches)?;
@@ -63,7 +66,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             request_review::decide(&facts, command, now)
         }
         Command::DecideReview(command) => {
-            let facts = step_facts(plan, command.step, With::Branches)?;
+            let facts = step_facts(plan, command.step, With::Decision)?;
             let outcome = review::decide(&facts, command, now)?;
             outcome.resolve(|skip| skip_target(plan, &facts.step, skip))
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::branch::{Branch, BranchVerdict, Effect};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
-use crate::plan::{Brief, PlanFailure};
+use crate::plan::{Brief, PlanFailure, PlanStatus};
 use crate::policy::{OnStall, UnknownVariant, parse_variant};
 use crate::refusal::Code;
 use crate::stall::Stall;
@@ -87,7 +87,8 @@ pub enum Event {
         /// The session, if known.
         session: Option<SessionId>,
     },
-    /// A reviewer's feedback was delivered to an agent. Counts as activity.
+    /// A reviewer's feedback or changed instructions were delivered to the step's agent. Counts as
+    /// activity.
     FeedbackDelivered {
         /// The step.
         step: StepId,
@@ -147,8 +148,18 @@ pub enum Event {
     PlanCompleted,
     /// The plan failed.
     PlanFailed {
+        /// The plan's previous status.
+        from: PlanStatus,
         /// The reason.
         reason: PlanFailure,
+    },
+    /// The previous event changed the plan's status and does not name it: the first claim, a review
+    /// request or a decision.
+    PlanStatusChanged {
+        /// The previous status.
+        from: PlanStatus,
+        /// The status since the previous event.
+        to: PlanStatus,
     },
     /// A rejected result was stored as an artifact. Does not change the plan.
     LateResultKept {
@@ -390,7 +401,7 @@ impl ResumedBy {
 
 impl Event {
     /// All names in the audit trail.
-    pub const NAMES: [&str; 17] = [
+    pub const NAMES: [&str; 18] = [
         "plan_modified",
         "step_started",
         "step_completed",
@@ -407,6 +418,7 @@ impl Event {
         "plan_resumed",
         "plan_completed",
         "plan_failed",
+        "plan_status_changed",
         "late_result_kept",
     ];
 
@@ -429,6 +441,7 @@ impl Event {
             Event::PlanResumed { .. } => "plan_resumed",
             Event::PlanCompleted => "plan_completed",
             Event::PlanFailed { .. } => "plan_failed",
+            Event::PlanStatusChanged { .. } => "plan_status_changed",
             Event::LateResultKept { .. } => "late_result_kept",
         }
     }
@@ -456,8 +469,21 @@ impl Event {
             | Event::PlanStalled { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
+            | Event::PlanStatusChanged { .. }
             | Event::LateResultKept { .. } => None,
         }
+    }
+
+    /// Whether the event is a change of the plan's status, with the previous and the new status.
+    pub(crate) fn names_plan_status(&self) -> bool {
+        matches!(
+            self,
+            Event::PlanStalled { .. }
+                | Event::PlanResumed { .. }
+                | Event::PlanCompleted
+                | Event::PlanFailed { .. }
+                | Event::PlanStatusChanged { .. }
+        )
     }
 
     /// The step, if the event concerns one.
@@ -489,7 +515,8 @@ impl Event {
             | Event::PlanStalled { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
-            | Event::PlanFailed { .. } => None,
+            | Event::PlanFailed { .. }
+            | Event::PlanStatusChanged { .. } => None,
         }
     }
 }

@@ -103,7 +103,7 @@ impl Finding {
                 since: at,
                 note: Some(summary.clone()),
             }],
-            Event::PlanFailed { reason } => vec![Self {
+            Event::PlanFailed { reason, .. } => vec![Self {
                 kind: Kind::Failure,
                 key: "failure".to_owned(),
                 step: None,
@@ -129,6 +129,7 @@ impl Finding {
             | Event::SkillCompleted { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
+            | Event::PlanStatusChanged { .. }
             | Event::LateResultKept { .. } => Vec::new(),
         }
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::condition::InvalidCondition;
+use crate::decide::OpenDependencies;
 use crate::id::{BranchId, StepId};
 use crate::plan::{IllegalPlanTransition, PlanStatus};
 use crate::role::Forbidden;
@@ -28,6 +29,7 @@ pub enum Code {
     StepNotRemovable,
     IncompleteStepList,
     ClaimSuperseded,
+    DependenciesOpen,
     FeedbackRequired,
     LimitExceeded,
     Unauthorized,
@@ -40,7 +42,7 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 20] = [
+    pub const ALL: [Code; 21] = [
         Code::InvalidInput,
         Code::InvalidCondition,
         Code::InvalidDependency,
@@ -53,6 +55,7 @@ impl Code {
         Code::StepNotRemovable,
         Code::IncompleteStepList,
         Code::ClaimSuperseded,
+        Code::DependenciesOpen,
         Code::FeedbackRequired,
         Code::LimitExceeded,
         Code::Unauthorized,
@@ -79,6 +82,7 @@ impl Code {
             Code::StepNotRemovable => "step_not_removable",
             Code::IncompleteStepList => "incomplete_step_list",
             Code::ClaimSuperseded => "claim_superseded",
+            Code::DependenciesOpen => "dependencies_open",
             Code::FeedbackRequired => "feedback_required",
             Code::LimitExceeded => "limit_exceeded",
             Code::Unauthorized => "unauthorized",
@@ -188,6 +192,10 @@ pub enum Refusal {
         /// The step's status.
         status: StepStatus,
     },
+    /// The token was never issued for this step.
+    ClaimNotIssued,
+    /// A result was submitted for a pending step whose dependencies are not terminal.
+    DependenciesOpen(OpenDependencies),
     /// `modify` was sent without feedback.
     FeedbackRequired,
     /// A limit is exceeded.
@@ -221,7 +229,8 @@ impl Refusal {
             Refusal::PlanIsTerminal(_) => Code::PlanIsTerminal,
             Refusal::StepNotRemovable(_) => Code::StepNotRemovable,
             Refusal::IncompleteStepList { .. } => Code::IncompleteStepList,
-            Refusal::ClaimSuperseded { .. } => Code::ClaimSuperseded,
+            Refusal::ClaimSuperseded { .. } | Refusal::ClaimNotIssued => Code::ClaimSuperseded,
+            Refusal::DependenciesOpen(_) => Code::DependenciesOpen,
             Refusal::FeedbackRequired => Code::FeedbackRequired,
             Refusal::LimitExceeded { .. } => Code::LimitExceeded,
             Refusal::Forbidden(_) => Code::Forbidden,
@@ -287,6 +296,10 @@ impl Refusal {
                 "call `list_plan_steps` and send every step id exactly once"
             }
             Refusal::ClaimSuperseded { .. } => "call `get_next_step` to claim another step",
+            Refusal::ClaimNotIssued => {
+                "send `stepId` and `claimToken` from the same response of `get_next_step`"
+            }
+            Refusal::DependenciesOpen(_) => "call `get_next_step` to claim a step that is ready",
             Refusal::FeedbackRequired => "describe the requested changes in `feedback`",
             Refusal::LimitExceeded { .. } => {
                 "stay within the limit, or split the work into several plans"
@@ -365,6 +378,18 @@ impl fmt::Display for Refusal {
                     "claim superseded: the step is `{status}` in attempt {attempt}"
                 )
             }
+            Refusal::ClaimNotIssued => f.write_str("the claim token was not issued for this step"),
+            Refusal::DependenciesOpen(open) => match open.first.as_slice() {
+                [(_, order)] => write!(
+                    f,
+                    "cannot submit a result: the step depends on step {order}, which is not finished"
+                ),
+                _ => write!(
+                    f,
+                    "cannot submit a result: the step depends on {} steps that are not finished",
+                    open.total
+                ),
+            },
             Refusal::FeedbackRequired => f.write_str("`modify` requires feedback"),
             Refusal::LimitExceeded {
                 what,

@@ -300,8 +300,18 @@ pub struct Work {
     /// The reference time of the stall that the plan was marked for. Each stall marks the plan
     /// once.
     pub stall_marked: Option<Timestamp>,
-    /// A reviewer changed the instructions, and the change is not yet delivered to an agent.
-    pub undelivered: bool,
+    /// A change of the instructions that is not yet delivered to the agent.
+    pub undelivered: Option<Undelivered>,
+}
+
+/// A change of a step's instructions that is not yet delivered to its agent. Every response to the
+/// agent about the step delivers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undelivered {
+    /// A reviewer's feedback. The agent waits for it, so `get_next_step` delivers it too.
+    Feedback,
+    /// New instructions while the agent works.
+    Instructions,
 }
 
 /// An open review.
@@ -563,6 +573,13 @@ impl Step {
     /// Whether the current or last attempt was the last one allowed.
     pub fn is_exhausted(&self) -> bool {
         self.attempt() >= self.spec.max_attempts
+    }
+
+    /// Whether the step is in progress and this session holds its claim. A caller without a
+    /// session cannot be distinguished from a holder without one.
+    pub fn is_held_by(&self, session: Option<&SessionId>) -> bool {
+        self.work()
+            .is_some_and(|work| work.claim.session.as_ref() == session)
     }
 
     /// The work of a step in progress.

@@ -104,7 +104,7 @@ fn is_plain(step: &Step) -> bool {
                 undelivered,
                 ..
             } = work;
-            last_progress_at.is_none() && stall_marked.is_none() && !undelivered
+            last_progress_at.is_none() && stall_marked.is_none() && undelivered.is_none()
         }
         StepState::AwaitingInput { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
             false

@@ -9,7 +9,7 @@ use onward_core::Refusal;
 use onward_core::command::{
     ActionSpec, BranchSpec, CreatePlan, Modification, ReportSkill, StepSpec,
 };
-use onward_core::id::{ClaimToken, SessionId};
+use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
 use onward_core::step::StepResult;
 use serde_json::{Map, Value};
@@ -36,17 +36,6 @@ pub(crate) fn session(session: Option<SessionId>) -> Option<SessionId> {
             SessionId::new(session.as_str().replace('\0', "\u{FFFD}"))
         } else {
             session
-        }
-    })
-}
-
-/// Claim tokens are sanitized too: a token supplied by an agent may become the claim's token.
-pub(crate) fn token(token: Option<ClaimToken>) -> Option<ClaimToken> {
-    token.map(|token| {
-        if token.as_str().contains('\0') {
-            ClaimToken::new(token.as_str().replace('\0', "\u{FFFD}"))
-        } else {
-            token
         }
     })
 }

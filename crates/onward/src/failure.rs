@@ -146,6 +146,8 @@ fn refusal_hint(refusal: &Refusal) -> &'static str {
         | Refusal::StepNotRemovable(_)
         | Refusal::IncompleteStepList { .. }
         | Refusal::ClaimSuperseded { .. }
+        | Refusal::ClaimNotIssued
+        | Refusal::DependenciesOpen(_)
         | Refusal::LimitExceeded { .. }
         | Refusal::Forbidden(_) => refusal.hint(),
     }

@@ -140,6 +140,8 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
                 step: id(IN_PROGRESS),
                 decision: Decision::Approve,
                 feedback: None,
+                token: None,
+                session: None,
             }),
             &["user_reviewed", "step_completed"],
         ),
@@ -408,6 +410,8 @@ fn modify(modification: Modification) -> Command {
         modification,
         rationale: None,
         resume: false,
+        token: None,
+        session: None,
     })
 }
 

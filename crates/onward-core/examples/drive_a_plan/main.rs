@@ -154,6 +154,8 @@ impl<O: Write> Scenario<'_, O> {
             step: claimed.0,
             decision,
             feedback: Some(feedback.to_owned()),
+            token: None,
+            session: None,
         });
         let action = format!("decides {}: {feedback}", decision.as_str());
         self.send(at, "kim", &action, command)

@@ -18,8 +18,6 @@ pub fn decide(
     check.remark("reason", command.reason.as_deref());
     check.finish()?;
     let mut draft = Draft::new(plan, now);
-    draft.push(Event::PlanFailed {
-        reason: PlanFailure::Abandoned(command.reason.clone()),
-    })?;
+    draft.fail_plan(PlanFailure::Abandoned(command.reason.clone()))?;
     Ok(draft.into_events())
 }

@@ -1,8 +1,11 @@
 //! Collects the events of one command. The head is updated with each event, so that the next
 //! decision is based on it.
+//!
+//! Every change of the plan's status has an entry with the previous and the new status: an event of
+//! its own, or `PlanStatusChanged` after the event that changed it.
 
 use crate::event::Event;
-use crate::plan::{PlanHead, PlanStatus};
+use crate::plan::{PlanFailure, PlanHead, PlanStatus};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -28,11 +31,26 @@ impl Draft {
         &self.head
     }
 
-    /// Adds an event. Rejects an illegal transition of the plan.
+    /// Adds an event, and the change of the plan's status if the event does not name it. Rejects
+    /// an illegal transition of the plan.
     pub(super) fn push(&mut self, event: Event) -> Result<(), Refusal> {
+        let from = self.head.status();
         self.head.apply(&event, self.now)?;
+        let to = self.head.status();
+        let is_named = event.names_plan_status();
         self.events.push(event);
+        if from != to && !is_named {
+            let changed = Event::PlanStatusChanged { from, to };
+            self.head.apply(&changed, self.now)?;
+            self.events.push(changed);
+        }
         Ok(())
+    }
+
+    /// Fails the plan.
+    pub(super) fn fail_plan(&mut self, reason: PlanFailure) -> Result<(), Refusal> {
+        let from = self.head.status();
+        self.push(Event::PlanFailed { from, reason })
     }
 
     /// The events.

@@ -5,9 +5,10 @@
 
 use crate::apply::Plan;
 use crate::branch::Branch;
-use crate::id::StepId;
+use crate::event::{Decision, ReviewAction};
+use crate::id::{SessionId, StepId};
 use crate::plan::PlanHead;
-use crate::step::Step;
+use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
 /// The facts to load with a step.
@@ -17,6 +18,8 @@ pub enum With {
     Head,
     /// Also its branches, because it may end.
     Branches,
+    /// Also its branches and, unless a review is open, the last decision on it.
+    Decision,
     /// Also the step of the same plan that would be assigned next.
     Ready,
 }
@@ -32,8 +35,46 @@ pub struct StepFacts {
     pub branches: Vec<Branch>,
     /// Whether another step depends on it.
     pub has_dependents: bool,
+    /// Its non-terminal dependencies, if it is pending.
+    pub open_dependencies: OpenDependencies,
+    /// The last decision on it, if requested.
+    pub decided: Option<Decided>,
     /// The lowest-order pending step whose dependencies are all terminal, if requested.
     pub ready: Option<Step>,
+}
+
+/// The non-terminal dependencies of a pending step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenDependencies {
+    /// How many there are.
+    pub total: u32,
+    /// The id and order of the first [`MAX_NAMED`] of them.
+    pub first: Vec<(StepId, u32)>,
+}
+
+/// The maximum number of steps that a rejection names.
+pub const MAX_NAMED: usize = 50;
+
+/// A reviewer's decision on a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// The decision.
+    pub decision: Decision,
+    /// The reviewer's feedback.
+    pub feedback: Option<String>,
+}
+
+impl Decided {
+    /// `None` for a review request.
+    pub fn from_action(action: &ReviewAction) -> Option<Self> {
+        match action {
+            ReviewAction::Requested { .. } => None,
+            ReviewAction::Decided { decision, feedback } => Some(Self {
+                decision: *decision,
+                feedback: feedback.clone(),
+            }),
+        }
+    }
 }
 
 /// The steps of a plan that can be assigned.
@@ -41,7 +82,7 @@ pub struct StepFacts {
 pub struct NextFacts {
     /// The plan.
     pub head: PlanHead,
-    /// The lowest-order step with undelivered feedback.
+    /// The lowest-order step with undelivered feedback that the calling session holds.
     pub undelivered: Option<Step>,
     /// Stalled steps, sorted by order, if requested.
     pub stalled: Vec<Step>,
@@ -55,11 +96,15 @@ impl StepFacts {
     pub fn from_plan(plan: &Plan, id: StepId, with: With) -> Option<Self> {
         let branches = match with {
             With::Head => &[],
-            With::Branches | With::Ready => plan.branches_after(id),
+            With::Branches | With::Decision | With::Ready => plan.branches_after(id),
         };
+        let step = plan.step(id)?;
+        let asks_decision = with == With::Decision && step.status() != StepStatus::AwaitingInput;
         Some(Self {
             head: plan.head().clone(),
-            step: plan.step(id)?.clone(),
+            open_dependencies: OpenDependencies::from_plan(plan, step),
+            decided: plan.decided(id).filter(|_| asks_decision).cloned(),
+            step: step.clone(),
             branches: branches.to_vec(),
             has_dependents: plan.has_dependents(id),
             ready: plan.ready().filter(|_| with == With::Ready).cloned(),
@@ -67,13 +112,36 @@ impl StepFacts {
     }
 }
 
+impl OpenDependencies {
+    fn from_plan(plan: &Plan, step: &Step) -> Self {
+        if step.status() != StepStatus::Pending {
+            return Self::default();
+        }
+        let mut open: Vec<(u32, StepId)> = plan
+            .open_dependencies(step)
+            .map(|needed| (needed.order, needed.id()))
+            .collect();
+        open.sort_unstable();
+        let first = open.iter().take(MAX_NAMED);
+        Self {
+            total: u32::try_from(open.len()).unwrap_or(u32::MAX),
+            first: first.map(|(order, id)| (*id, *order)).collect(),
+        }
+    }
+}
+
 impl NextFacts {
-    /// The facts of a plan in memory, with the steps that are stalled at `stalled_at`.
-    pub fn from_plan(plan: &Plan, stalled_at: Option<Timestamp>) -> Self {
+    /// The facts of a plan in memory for a session, with the steps that are stalled at
+    /// `stalled_at`.
+    pub fn from_plan(
+        plan: &Plan,
+        session: Option<&SessionId>,
+        stalled_at: Option<Timestamp>,
+    ) -> Self {
         let stalled = stalled_at.map(|now| plan.stalled_steps(now, None).cloned().collect());
         let mut facts = Self {
             head: plan.head().clone(),
-            undelivered: plan.undelivered().cloned(),
+            undelivered: plan.undelivered(session).cloned(),
             stalled: stalled.unwrap_or_default(),
             ready: None,
         };

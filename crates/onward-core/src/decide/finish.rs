@@ -199,9 +199,7 @@ pub(super) fn complete(
                 step: step.id(),
                 effect,
             })?;
-            draft.push(Event::PlanFailed {
-                reason: PlanFailure::Branch(reason.clone()),
-            })?;
+            draft.fail_plan(PlanFailure::Branch(reason.clone()))?;
             return Ok(Outcome::Events(draft.into_events()));
         }
     };

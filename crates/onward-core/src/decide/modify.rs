@@ -4,6 +4,8 @@
 //! resumes it first. After the change the plan's status is derived again: failing the last open
 //! step completes the plan.
 //!
+//! A change to one step checks the claim token; the other changes ignore it.
+//!
 //! The actions need different facts; [`needs`] returns them.
 
 mod add_branch;
@@ -16,6 +18,7 @@ mod requeue_step;
 mod update_instructions;
 
 use super::check::Check;
+use super::claim;
 use super::draft::Draft;
 use super::resolve;
 use crate::command::{ActionSpec, Modification, ModifyPlan, StepRef};
@@ -91,6 +94,9 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
         | PlanStatus::Completed
         | PlanStatus::Failed) => return Err(Refusal::PlanNotModifiable(status)),
     }
+    if let Some(step) = &facts.step {
+        claim::check_claim(step, command.token.as_ref())?;
+    }
     let (change, follow_up) = match &command.modification {
         Modification::AddSteps {
             steps,
@@ -99,7 +105,7 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
         Modification::RemoveStep { step } => remove_step::decide(facts, *step)?,
         Modification::ReorderSteps { steps } => reorder_steps::decide(facts, steps)?,
         Modification::UpdateInstructions { step, instructions } => {
-            update_instructions::decide(facts, *step, instructions)?
+            update_instructions::decide(facts, *step, instructions, command)?
         }
         Modification::FailStep { step, reason } => {
             fail_step::decide(facts, *step, reason.as_deref())?

@@ -1,6 +1,7 @@
 //! Records activity on a step, which restarts its stall threshold.
 //!
-//! A progress report is always recorded, resumes a stalled plan and may be rejected. Other activity
+//! A progress report is always recorded, resumes a stalled plan, delivers changed instructions and
+//! may be rejected. Other activity
 //! (data written for the step, an active session) is recorded at intervals, resumes nothing and is
 //! ignored if it does not apply.
 
@@ -59,7 +60,14 @@ fn record_report(
     if !claim::reclaim(&mut draft, step, token, session)? {
         check_in_progress(step)?;
     }
-    draft.push(progress_event(command))?;
+    draft.push(Event::StepProgressed {
+        step: command.step,
+        source: command.source,
+        note: command.note.clone(),
+        percent: command.percent,
+        session: claim::calling_session(step, token, session),
+    })?;
+    claim::deliver(&mut draft, step, token, session)?;
     Ok(draft.into_events())
 }
 
@@ -87,12 +95,13 @@ fn record_implicit(
         return Ok(Vec::new());
     }
     let mut draft = Draft::new(plan, now);
-    // Implicit activity has no note or percentage.
-    draft.push(progress_event(&ReportProgress {
+    draft.push(Event::StepProgressed {
+        step: command.step,
+        source: command.source,
         note: None,
         percent: None,
-        ..command.clone()
-    }))?;
+        session: command.session.clone(),
+    })?;
     Ok(draft.into_events())
 }
 
@@ -118,15 +127,5 @@ fn check_in_progress(step: &Step) -> Result<(), Refusal> {
         | StepStatus::Completed
         | StepStatus::Skipped
         | StepStatus::Failed) => Err(Refusal::StepNotInProgress(from)),
-    }
-}
-
-fn progress_event(command: &ReportProgress) -> Event {
-    Event::StepProgressed {
-        step: command.step,
-        source: command.source,
-        note: command.note.clone(),
-        percent: command.percent,
-        session: command.session.clone(),
     }
 }

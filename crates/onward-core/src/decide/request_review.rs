@@ -1,4 +1,5 @@
 //! Requests a review. Step and plan wait for the decision; the step cannot stall meanwhile.
+//! Repeating the request while the review is open returns no events.
 
 use super::check::Check;
 use super::claim;
@@ -8,7 +9,7 @@ use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
 use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
 use crate::refusal::Refusal;
-use crate::step::StepCause;
+use crate::step::{Step, StepCause, StepState};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -38,6 +39,9 @@ pub fn decide(
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
+    if is_repetition(step, command) {
+        return Ok(Vec::new());
+    }
     let mut draft = Draft::new(plan, now);
     if !claim::reclaim(&mut draft, step, token, session)? {
         step.status().after(StepCause::RequestReview)?;
@@ -48,8 +52,14 @@ pub fn decide(
         action: ReviewAction::Requested {
             summary: command.summary.clone(),
             questions: command.questions.clone(),
-            session: command.session.clone(),
+            session: claim::calling_session(step, token, session),
         },
     })?;
     Ok(draft.into_events())
+}
+
+/// Whether the same review is already open.
+fn is_repetition(step: &Step, command: &RequestReview) -> bool {
+    matches!(&step.state, StepState::AwaitingInput { review, .. }
+        if review.summary == command.summary && review.questions == command.questions)
 }

@@ -1,12 +1,14 @@
 //! Decides a review. `approve` completes the step with the review's summary and evaluates its
 //! branches; `reject` fails the step and the plan; `modify` returns the step to its agent with the
-//! feedback; `skip` skips the step.
+//! feedback; `skip` skips the step. Repeating a decision returns no events, and the caller repeats
+//! its first response.
 
 use std::sync::Arc;
 
 use super::check::Check;
+use super::claim;
 use super::draft::Draft;
-use super::facts::StepFacts;
+use super::facts::{Decided, StepFacts};
 use super::finish::{self, Completion, Outcome};
 use crate::command::DecideReview;
 use crate::event::{Decision, Event, ReviewAction};
@@ -34,14 +36,20 @@ pub fn decide(
     let mut check = Check::default();
     check.remark("feedback", command.feedback.as_deref());
     check.finish()?;
-    if plan.status().is_terminal() {
-        return Err(Refusal::PlanIsTerminal(plan.status()));
-    }
-    let review = open_review(step, command.decision)?;
+    claim::check_claim(step, command.token.as_ref())?;
     let feedback = command
         .feedback
         .clone()
         .filter(|text| !text.trim().is_empty());
+    let repeated =
+        |decided: &Decided| decided.decision == command.decision && decided.feedback == feedback;
+    if facts.decided.as_ref().is_some_and(repeated) {
+        return Ok(Outcome::Events(Vec::new()));
+    }
+    if plan.status().is_terminal() {
+        return Err(Refusal::PlanIsTerminal(plan.status()));
+    }
+    let review = open_review(step, command.decision)?;
     if command.decision == Decision::Modify {
         let text = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
         let actual = step.spec.instructions.chars().count() + text.chars().count();
@@ -83,9 +91,7 @@ pub fn decide(
                 from,
                 reason,
             })?;
-            draft.push(Event::PlanFailed {
-                reason: PlanFailure::Rejected(feedback),
-            })?;
+            draft.fail_plan(PlanFailure::Rejected(feedback))?;
             Ok(Outcome::Events(draft.into_events()))
         }
         Decision::Modify => Ok(Outcome::Events(draft.into_events())),

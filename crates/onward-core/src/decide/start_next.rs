@@ -1,8 +1,8 @@
 //! Claims the next step: the pending step with the lowest order whose dependencies are all
 //! terminal.
 //!
-//! Two kinds of steps take precedence: a step with undelivered feedback from a reviewer, and, on
-//! request, a stalled step, which gets a new attempt. A plan that is terminal or awaits review
+//! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
+//! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or awaits review
 //! assigns no step: the command returns no events, and the plan's status gives the reason.
 
 use super::draft::Draft;
@@ -76,7 +76,11 @@ pub fn claim_ready(
     let preserves_readiness = |event: &Event| {
         matches!(
             event,
-            Event::PlanResumed { .. } | Event::StepStarted { .. } | Event::StepCompleted { .. }
+            Event::PlanResumed { .. }
+                | Event::PlanStatusChanged { .. }
+                | Event::FeedbackDelivered { .. }
+                | Event::StepStarted { .. }
+                | Event::StepCompleted { .. }
         )
     };
     let ready = facts.ready.as_ref().map(Step::id);
@@ -121,6 +125,7 @@ pub fn assigned_step(events: &[Event]) -> Option<StepId> {
         | Event::PlanResumed { .. }
         | Event::PlanCompleted
         | Event::PlanFailed { .. }
+        | Event::PlanStatusChanged { .. }
         | Event::LateResultKept { .. } => None,
     })
 }

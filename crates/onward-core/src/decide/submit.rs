@@ -2,7 +2,8 @@
 //! events, and the caller repeats its first response.
 //!
 //! A step without a claim is claimed first, and a stalled plan is resumed first, each with a
-//! separate event. A rejected result must be stored: see
+//! separate event. A pending step with open dependencies cannot be claimed, and its result is
+//! rejected. A rejected result must be stored: see
 //! [`Command::late_result`](crate::Command::late_result).
 
 use std::sync::Arc;
@@ -37,7 +38,9 @@ pub fn decide(
     let mut check = Check::default();
     check.result(&command.result);
     check.finish()?;
-    let claim_status = claim::check_claim(step, command.token.as_ref())?;
+    let token = command.token.as_ref();
+    let claim_status = claim::check_claim(step, token)?;
+    let session = claim::calling_session(step, token, command.session.as_ref());
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
@@ -50,7 +53,7 @@ pub fn decide(
     let mut attempt = step.attempt();
     if claim_status == ClaimStatus::Unclaimed {
         // During a review no step is started, but an agent may reclaim a step that it had.
-        let can_reclaim = claim::can_reclaim(step, command.token.as_ref());
+        let can_reclaim = claim::can_reclaim(step, token);
         if plan.status() == PlanStatus::AwaitingReview && !can_reclaim {
             return Err(IllegalPlanTransition {
                 from: plan.status(),
@@ -58,8 +61,11 @@ pub fn decide(
             }
             .into());
         }
-        let token = command.token.as_ref().unwrap_or(&command.fresh_token);
-        let claim = claim::next_claim(step, token, command.session.as_ref());
+        if facts.open_dependencies.total > 0 {
+            return Err(Refusal::DependenciesOpen(facts.open_dependencies.clone()));
+        }
+        let token = token.unwrap_or(&command.fresh_token);
+        let claim = claim::next_claim(step, token, session.as_ref());
         attempt = claim.attempt;
         draft.push(Event::StepStarted {
             step: step.id(),
@@ -67,13 +73,15 @@ pub fn decide(
         })?;
     } else {
         step.status().after(StepCause::Complete)?;
+        // The result is accepted as it is, and the response tells the agent about the change.
+        claim::deliver(&mut draft, step, token, command.session.as_ref())?;
     }
     let completion = Completion {
         step,
         from: StepStatus::InProgress,
         attempt,
         result: Arc::clone(&command.result),
-        session: command.session.clone(),
+        session,
     };
     finish::complete(draft, completion, branches)
 }

@@ -91,12 +91,23 @@ impl PlanHead {
                 }
                 self.state = PlanState::Completed { ended_at: at };
             }
-            Event::PlanFailed { reason } => {
-                self.status().after(reason.cause())?;
+            Event::PlanFailed { from, reason } => {
+                let cause = reason.cause();
+                self.status().after(cause)?;
+                if *from != self.status() {
+                    return Err(IllegalPlanTransition { from: *from, cause });
+                }
                 self.state = PlanState::Failed {
                     reason: reason.clone(),
                     ended_at: at,
                 };
+            }
+            // The previous event has changed the status.
+            Event::PlanStatusChanged { from, to } => {
+                if *to != self.status() || !is_begin_or_review(*from, *to) {
+                    let cause = PlanCause::Begin;
+                    return Err(IllegalPlanTransition { from: *from, cause });
+                }
             }
             Event::SessionResumed { .. } => self.check_open()?,
             Event::SkillStarted { .. }
@@ -195,4 +206,14 @@ impl PlanHead {
             self.last_session = Some(session.clone());
         }
     }
+}
+
+/// Whether a first claim, a review request or a decision changes the status in this way.
+fn is_begin_or_review(from: PlanStatus, to: PlanStatus) -> bool {
+    let causes = [
+        PlanCause::Begin,
+        PlanCause::RequestReview,
+        PlanCause::Decide,
+    ];
+    causes.iter().any(|cause| from.after(*cause) == Ok(to))
 }

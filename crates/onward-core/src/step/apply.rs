@@ -5,7 +5,7 @@
 
 use super::{
     Claim, FEEDBACK, FailReason, IllegalStepTransition, Review, Step, StepCause, StepState,
-    StepStatus, Work,
+    StepStatus, Undelivered, Work,
 };
 use crate::event::{Change, Decision, Event, ReviewAction};
 use crate::id::ReviewId;
@@ -133,7 +133,7 @@ impl Step {
             Event::StepProgressed { .. } => {
                 self.apply_progress(at)?;
             }
-            Event::FeedbackDelivered { .. } => self.apply_progress(at)?.undelivered = false,
+            Event::FeedbackDelivered { .. } => self.apply_progress(at)?.undelivered = None,
             Event::UserReviewed { review, action, .. } => {
                 change = self.apply_review(*review, action, at)?;
             }
@@ -142,6 +142,9 @@ impl Step {
                 ..
             } => {
                 self.spec.instructions.clone_from(instructions);
+                if let StepState::InProgress(work) = &mut self.state {
+                    work.undelivered.get_or_insert(Undelivered::Instructions);
+                }
                 change = StepChange::Instructions;
             }
             Event::PlanModified { .. }
@@ -153,6 +156,7 @@ impl Step {
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
+            | Event::PlanStatusChanged { .. }
             | Event::LateResultKept { .. } => return Ok(StepChange::None),
         }
         self.updated_at = at;
@@ -172,7 +176,7 @@ impl Step {
             started_at: at,
             last_progress_at: None,
             stall_marked: None,
-            undelivered: false,
+            undelivered: None,
         });
         Ok(())
     }
@@ -219,7 +223,7 @@ impl Step {
                 // The decision counts as activity: the review time must not count towards the
                 // threshold.
                 work.record_progress(at);
-                work.undelivered = true;
+                work.undelivered = Some(Undelivered::Feedback);
                 self.state = StepState::InProgress(work);
                 let feedback = feedback.as_deref().unwrap_or_default();
                 self.spec.instructions = with_feedback(&self.spec.instructions, feedback);

@@ -7,8 +7,8 @@ use onward_core::command::{StartNext, SubmitResult};
 use onward_core::decide::start_next::{assigned_step, claim_ready};
 use onward_core::decide::{StepFacts, With};
 use onward_core::event::{ProgressSource, RequeueReason};
-use onward_core::id::{ClaimToken, StepId};
-use onward_core::step::Claim;
+use onward_core::id::{ClaimToken, SessionId, StepId};
+use onward_core::step::{Claim, Undelivered};
 use onward_core::{Command, Event, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
 
@@ -35,12 +35,13 @@ fn is_ready(plan: &Plan, step: &Step) -> bool {
 fn start(
     plan: &mut Plan,
     token: &str,
+    session: Option<&SessionId>,
     include_stalled: bool,
     now: Timestamp,
 ) -> Result<Vec<Event>, TestCaseError> {
     let command = Command::StartNext(StartNext {
         token: ClaimToken::new(token),
-        session: None,
+        session: session.cloned(),
         include_stalled,
     });
     let events =
@@ -228,8 +229,8 @@ proptest! {
         walk.run(|round| {
             for (a, b) in [(false, false), (true, false), (false, true), (true, true)] {
                 let mut plan = round.after().clone();
-                let first = assigned_step(&start(&mut plan, "first", a, round.now)?);
-                let second = assigned_step(&start(&mut plan, "second", b, round.now)?);
+                let first = assigned_step(&start(&mut plan, "first", None, a, round.now)?);
+                let second = assigned_step(&start(&mut plan, "second", None, b, round.now)?);
                 prop_assert!(first.is_none() || first != second, "{:?} twice", first);
             }
             Ok(())
@@ -237,25 +238,31 @@ proptest! {
     }
 
     #[test]
-    fn after_feedback_the_step_is_assigned_once_more_with_the_same_claim(walk in walks()) {
+    fn after_feedback_the_step_is_assigned_once_more_to_its_session_with_the_same_claim(walk in walks()) {
         walk.run(|round| {
             let with_feedback = round.after().steps().iter().find(|step| {
-                step.work().is_some_and(|work| work.undelivered)
+                step.work().is_some_and(|work| work.undelivered == Some(Undelivered::Feedback))
             });
             let is_active = round.after().head().status() != PlanStatus::AwaitingReview
                 && !round.after().head().status().is_terminal();
             if let Some(step) = with_feedback.filter(|_| is_active) {
+                let session = step.claim().and_then(|claim| claim.session.clone());
+                let session = session.as_ref();
+                let other = SessionId::new("another session");
                 let mut plan = round.after().clone();
-                let first = start(&mut plan, "first", false, round.now)?;
+                let events = start(&mut plan, "other", Some(&other), false, round.now)?;
+                prop_assert!(assigned_step(&events) != Some(step.id()));
+                let mut plan = round.after().clone();
+                let first = start(&mut plan, "first", session, false, round.now)?;
                 prop_assert_eq!(assigned_step(&first), Some(step.id()));
                 let delivered = plan.step(step.id());
                 prop_assert_eq!(delivered.and_then(Step::claim), step.claim());
-                let second = start(&mut plan, "second", true, round.now)?;
+                let second = start(&mut plan, "second", session, true, round.now)?;
                 prop_assert!(assigned_step(&second) != Some(step.id()));
                 // With `include_stalled`, the step is taken over instead if it is stalled.
                 let mut plan = round.after().clone();
                 let stalled = plan.stalls(round.now, None).iter().any(|s| s.step == step.id());
-                let first = start(&mut plan, "first", true, round.now)?;
+                let first = start(&mut plan, "first", session, true, round.now)?;
                 let delivered = plan.step(step.id());
                 let same = delivered.and_then(Step::claim) == step.claim();
                 prop_assert!(same != stalled || assigned_step(&first) != Some(step.id()));

@@ -199,7 +199,7 @@ fn request_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     })
 }
 
-fn decide_review(state: &WalkState, rng: &mut Rng<'_>) -> Command {
+fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     let decision = rng.pick_weighted(&[
         (3, Decision::Modify),
         (3, Decision::Approve),
@@ -208,10 +208,13 @@ fn decide_review(state: &WalkState, rng: &mut Rng<'_>) -> Command {
     ]);
     let feedback =
         (decision == Decision::Modify || rng.one_in(3)).then(|| "test feedback".to_owned());
+    let step = step_with(state, rng, &[StepStatus::AwaitingInput]);
     Command::DecideReview(DecideReview {
-        step: step_with(state, rng, &[StepStatus::AwaitingInput]),
+        step,
         decision,
         feedback: feedback.filter(|_| !rng.one_in(5)),
+        token: token(state, rng, step).filter(|_| rng.one_in(4)),
+        session: plans::session(rng),
     })
 }
 
@@ -249,10 +252,23 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
             }
         }
     };
+    let named = match &modification {
+        Modification::UpdateInstructions { step, .. }
+        | Modification::RequeueStep { step }
+        | Modification::FailStep { step, .. }
+        | Modification::RemoveStep { step } => Some(*step),
+        Modification::ReorderSteps { .. }
+        | Modification::AddSteps { .. }
+        | Modification::AddBranch { .. } => None,
+    };
     Command::ModifyPlan(ModifyPlan {
         modification,
         rationale: rng.one_in(3).then(|| "test rationale".to_owned()),
         resume: rng.one_in(2),
+        token: named
+            .and_then(|step| token(state, rng, step))
+            .filter(|_| rng.one_in(4)),
+        session: plans::session(rng),
     })
 }
 

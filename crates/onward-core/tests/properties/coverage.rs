@@ -18,7 +18,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 51] = [
+const EVENTS: [(&str, usize); 54] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -68,6 +68,9 @@ const EVENTS: [(&str, usize); 51] = [
     ("plan_failed by branch", 8),
     ("plan_failed rejected", 8),
     ("plan_failed abandoned", 10),
+    ("plan_status_changed planning", 100),
+    ("plan_status_changed executing", 40),
+    ("plan_status_changed awaiting_review", 20),
     ("late_result_kept", 100),
     ("no event", 400),
 ];
@@ -104,11 +107,12 @@ fn label(event: &Event) -> String {
         Event::PlanStalled { stalls } if stalls.len() == 1 => "one step",
         Event::PlanStalled { .. } => "several steps",
         Event::PlanResumed { by } => by.as_str(),
-        Event::PlanFailed { reason } => match reason {
+        Event::PlanFailed { reason, .. } => match reason {
             PlanFailure::Branch(_) => "by branch",
             PlanFailure::Rejected(_) => "rejected",
             PlanFailure::Abandoned(_) => "abandoned",
         },
+        Event::PlanStatusChanged { from, .. } => from.as_str(),
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }
@@ -135,6 +139,7 @@ fn is_decision_code(code: Code) -> bool {
         | Code::StepNotRemovable
         | Code::IncompleteStepList
         | Code::ClaimSuperseded
+        | Code::DependenciesOpen
         | Code::FeedbackRequired
         | Code::LimitExceeded => true,
         Code::InvalidCondition => Condition::parse("confidence >=").is_err(),

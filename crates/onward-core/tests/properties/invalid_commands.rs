@@ -84,6 +84,8 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             step,
             decision: rng.pick(&Decision::ALL).copied().unwrap_or(Decision::Skip),
             feedback: rng.one_in(2).then(|| text(rng)),
+            token: None,
+            session: None,
         }),
         6 => Command::HandleStalls(HandleStalls {
             policy: rng.pick(&OnStall::ALL).copied(),
@@ -95,6 +97,8 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             modification: modification(state, rng, hostile),
             rationale: rng.one_in(8).then(|| text(rng)),
             resume: rng.one_in(2),
+            token: None,
+            session: None,
         }),
     }
 }

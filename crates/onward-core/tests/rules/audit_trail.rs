@@ -2,11 +2,13 @@
 
 use onward_core::apply::ApplyErrorKind;
 use onward_core::command::{KeepLateResult, LogSkill, SkillPhase};
+use onward_core::event::Decision;
 use onward_core::id::{ArtifactId, ClaimToken, SkillExecutionId};
+use onward_core::plan::PlanFailure;
 use onward_core::step::{Claim, StepApplyError};
 use onward_core::{Code, Command, Event, Plan, PlanStatus, StepStatus};
 
-use crate::harness::{Harness, id};
+use crate::harness::{Harness, MINUTE, decision, id, sweep};
 
 #[test]
 fn records_skills_and_late_results_of_a_terminal_plan() {
@@ -39,6 +41,84 @@ fn records_skills_and_late_results_of_a_terminal_plan() {
     );
     assert_eq!(harness.status(), PlanStatus::Failed);
     assert_eq!(harness.plan.head().seq, 6);
+}
+
+/// The plan's status changes in the audit trail: previous and new status.
+fn status_changes(harness: &Harness) -> Vec<(PlanStatus, PlanStatus)> {
+    use PlanStatus::{Completed, Executing, Failed, Stalled};
+    let change = |(event, _): &(Event, _)| match event {
+        Event::PlanStatusChanged { from, to } => Some((*from, *to)),
+        Event::PlanStalled { .. } => Some((Executing, Stalled)),
+        Event::PlanResumed { .. } => Some((Stalled, Executing)),
+        Event::PlanCompleted => Some((Executing, Completed)),
+        Event::PlanFailed { from, .. } => Some((*from, Failed)),
+        _ => None,
+    };
+    harness.audit_trail.iter().filter_map(change).collect()
+}
+
+#[test]
+fn records_every_change_of_the_plan_status_with_from_and_to() {
+    use PlanStatus::{AwaitingReview, Completed, Executing, Failed, Planning, Stalled};
+    let mut harness = Harness::with_steps(2).in_review();
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    harness.advance(31 * MINUTE);
+    harness.run(&sweep());
+    for step in [1, 2] {
+        let submit = harness.submit(step, None);
+        harness.run(&submit);
+    }
+    assert_eq!(
+        status_changes(&harness),
+        [
+            (Planning, Executing),
+            (Executing, AwaitingReview),
+            (AwaitingReview, Executing),
+            (Executing, Stalled),
+            (Stalled, Executing),
+            (Executing, Completed),
+        ]
+    );
+    let abandoned = |harness: Harness| status_changes(&harness.abandoned()).last().copied();
+    let steps = || Harness::with_steps(2);
+    assert_eq!(abandoned(steps()), Some((Planning, Failed)));
+    assert_eq!(abandoned(steps().started()), Some((Executing, Failed)));
+    assert_eq!(
+        abandoned(steps().in_review()),
+        Some((AwaitingReview, Failed))
+    );
+    assert_eq!(abandoned(steps().stalled()), Some((Stalled, Failed)));
+}
+
+#[test]
+fn rejects_a_status_change_that_did_not_happen() {
+    use PlanStatus::{AwaitingReview, Executing, Failed, Planning, Stalled};
+    let harness = Harness::with_steps(2).started();
+    let reason = PlanFailure::Abandoned(None);
+    let invalid = [
+        Event::PlanStatusChanged {
+            from: Executing,
+            to: AwaitingReview,
+        },
+        Event::PlanStatusChanged {
+            from: Stalled,
+            to: Executing,
+        },
+        Event::PlanStatusChanged {
+            from: Executing,
+            to: Failed,
+        },
+        Event::PlanFailed {
+            from: Planning,
+            reason,
+        },
+    ];
+    for event in invalid {
+        let mut plan = harness.plan.clone();
+        let error = plan.apply(&event, harness.now).unwrap_err();
+        assert_eq!(error.event, event.name());
+        assert_eq!(plan, harness.plan);
+    }
 }
 
 #[test]

@@ -347,7 +347,12 @@ fn branches_of_an_approved_step_read_the_current_attempt() {
     let approve = crate::harness::decision(1, onward_core::event::Decision::Approve, None);
     assert_eq!(
         harness.run(&approve),
-        ["user_reviewed", "step_completed", "branch_taken"]
+        [
+            "user_reviewed",
+            "plan_status_changed",
+            "step_completed",
+            "branch_taken"
+        ]
     );
 }
 

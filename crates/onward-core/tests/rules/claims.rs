@@ -2,11 +2,14 @@
 
 use onward_core::command::{ActionSpec, Modification, StartNext};
 use onward_core::decide::{StepFacts, With, start_next};
+use onward_core::event::{Decision, ReviewAction};
 use onward_core::id::ClaimToken;
 use onward_core::step::{FailReason, StepState};
-use onward_core::{Code, PlanStatus, StepStatus};
+use onward_core::{Code, Event, PlanStatus, Refusal, StepStatus, decide};
 
-use crate::harness::{Harness, MINUTE, abandon, branch, create_plan, id, modify, result};
+use crate::harness::{
+    Harness, MINUTE, abandon, branch, create_plan, decision, id, modify, result, with_token,
+};
 
 fn requeue(step: u32) -> onward_core::Command {
     modify(Modification::RequeueStep { step: id(step) })
@@ -79,24 +82,99 @@ fn a_review_request_reclaims_a_requeued_step() {
     let (_, first) = harness.claim_next().unwrap();
     harness.run(&requeue(1));
     let command = harness.request_review(1, Some(&first.token));
-    assert_eq!(harness.run(&command), ["step_started", "user_reviewed"]);
+    assert_eq!(
+        harness.run(&command),
+        ["step_started", "user_reviewed", "plan_status_changed"]
+    );
 }
 
 #[test]
-fn a_token_cannot_claim_a_step_that_was_never_assigned() {
-    let mut harness = Harness::with_steps(2).started();
-    let token = ClaimToken::new("unknown");
-    let report = harness.report(2, Some(&token));
-    assert_eq!(harness.rejection_code(&report), Code::IllegalTransition);
-    let review = harness.request_review(2, Some(&token));
-    assert_eq!(harness.rejection_code(&review), Code::IllegalTransition);
+fn rejects_a_token_that_was_never_issued_for_the_step() {
+    let mut harness = Harness::with_steps(3);
+    let (_, first) = harness.claim_next().unwrap();
+    harness.claim_next().unwrap();
+    let token = Some(&first.token);
+    let fail = |step| {
+        let reason = None;
+        with_token(modify(Modification::FailStep { step, reason }), token)
+    };
+    // Step 2 is in progress under another token, step 3 is pending.
+    for step in [2, 3] {
+        for command in [
+            harness.submit(step, token),
+            harness.report(step, token),
+            harness.request_review(step, token),
+            fail(id(step)),
+        ] {
+            assert_eq!(harness.expect_rejection(&command), Refusal::ClaimNotIssued);
+            assert_eq!(Refusal::ClaimNotIssued.code(), Code::ClaimSuperseded);
+        }
+    }
+    assert!(harness.submit(3, token).late_result().is_some());
+    assert_eq!(harness.run(&fail(id(1))), ["plan_modified", "step_failed"]);
+}
+
+#[test]
+fn a_superseded_token_cannot_change_a_step_of_another_agent() {
+    let (mut harness, first, second) = reclaimed_by_another();
+    let changes = [
+        Modification::FailStep {
+            step: id(1),
+            reason: None,
+        },
+        Modification::RequeueStep { step: id(1) },
+        Modification::RemoveStep { step: id(1) },
+        Modification::UpdateInstructions {
+            step: id(1),
+            instructions: "new instructions".to_owned(),
+        },
+    ];
+    for change in changes {
+        let command = with_token(modify(change), Some(&first));
+        assert_eq!(harness.rejection_code(&command), Code::ClaimSuperseded);
+    }
+    let review = harness.request_review(1, Some(&second));
+    harness.run(&review);
+    let approve = decision(1, Decision::Approve, None);
+    let superseded = with_token(approve.clone(), Some(&first));
+    assert_eq!(harness.rejection_code(&superseded), Code::ClaimSuperseded);
+    harness.run(&with_token(approve, Some(&second)));
+}
+
+#[test]
+fn the_token_identifies_the_session() {
+    let session = |events: &[Event]| {
+        events.iter().find_map(|event| match event {
+            Event::StepCompleted { session, .. } | Event::StepProgressed { session, .. } => {
+                session.clone()
+            }
+            Event::UserReviewed {
+                action: ReviewAction::Requested { session, .. },
+                ..
+            } => session.clone(),
+            _ => None,
+        })
+    };
+    for command in [Harness::submit, Harness::report, Harness::request_review] {
+        let mut harness = Harness::with_steps(2);
+        let (_, claim) = harness.claim_next_for(Some("a"), false).unwrap();
+        let anonymous = command(&harness, 1, None);
+        let events = decide(&harness.plan, &anonymous, harness.now).unwrap();
+        assert_eq!(session(&events), None);
+        let with_token = command(&harness, 1, Some(&claim.token));
+        let events = harness.execute(&with_token).unwrap();
+        assert_eq!(session(&events), claim.session);
+    }
 }
 
 #[test]
 fn a_result_for_a_pending_step_starts_and_completes_it() {
     let mut harness = Harness::with_steps(2);
     let command = harness.submit(2, None);
-    assert_eq!(harness.run(&command), ["step_started", "step_completed"]);
+    assert_eq!(
+        harness.run(&command),
+        ["step_started", "plan_status_changed", "step_completed"]
+    );
     assert_eq!(harness.status(), PlanStatus::Executing);
     assert_eq!(
         harness.step_statuses(),
@@ -227,10 +305,11 @@ fn an_unknown_token_cannot_reclaim_a_requeued_step() {
     harness.run(&requeue(1));
     let unknown = ClaimToken::new("unknown");
     for command in [
+        harness.submit(1, Some(&unknown)),
         harness.report(1, Some(&unknown)),
         harness.request_review(1, Some(&unknown)),
     ] {
-        assert_eq!(harness.rejection_code(&command), Code::IllegalTransition);
+        assert_eq!(harness.expect_rejection(&command), Refusal::ClaimNotIssued);
     }
 }
 

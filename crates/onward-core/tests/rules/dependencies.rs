@@ -1,7 +1,7 @@
 //! Order and dependencies: which step is assigned next, and which dependencies are rejected.
 
 use onward_core::command::{ActionSpec, Modification};
-use onward_core::decide::create;
+use onward_core::decide::{OpenDependencies, create};
 use onward_core::refusal::BadDependency;
 use onward_core::{PlanStatus, Refusal};
 
@@ -20,6 +20,43 @@ fn invalid_dependency(dependencies: &[&[u32]]) -> BadDependency {
         Err(Refusal::InvalidDependency(invalid_dependency)) => invalid_dependency,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn rejects_a_result_for_a_pending_step_with_open_dependencies() {
+    let mut harness = Harness::new(plan_with_dependencies(&[&[], &[], &[1, 2]]));
+    let submit = harness.submit(3, None);
+    let open = |open: &[u32]| {
+        let first = open.iter().map(|order| (id(*order), *order)).collect();
+        let total = u32::try_from(open.len()).unwrap();
+        Refusal::DependenciesOpen(OpenDependencies { total, first })
+    };
+    assert_eq!(harness.expect_rejection(&submit), open(&[1, 2]));
+    assert!(submit.late_result().is_some());
+    harness.claim_next().unwrap();
+    let first = harness.submit(1, None);
+    harness.run(&first);
+    assert_eq!(harness.expect_rejection(&submit), open(&[2]));
+    let second = harness.submit(2, None);
+    harness.run(&second);
+    assert_eq!(
+        harness.run(&submit),
+        ["step_started", "step_completed", "plan_completed"]
+    );
+}
+
+#[test]
+fn names_at_most_fifty_open_dependencies() {
+    let mut command = create_plan(62);
+    command.steps[60].depends_on = (1..=60).rev().collect();
+    let mut harness = Harness::new(command);
+    let submit = harness.submit(61, None);
+    let Refusal::DependenciesOpen(open) = harness.expect_rejection(&submit) else {
+        panic!("not rejected for its dependencies")
+    };
+    assert_eq!((open.total, open.first.len()), (60, 50));
+    let orders: Vec<u32> = open.first.iter().map(|(_, order)| *order).collect();
+    assert_eq!(orders, (1..=50).collect::<Vec<_>>());
 }
 
 #[test]

@@ -270,15 +270,23 @@ pub(crate) fn decision(step: u32, decision: Decision, feedback: Option<&str>) ->
         step: id(step),
         decision,
         feedback: feedback.map(str::to_owned),
+        token: None,
+        session: None,
     })
 }
 
 pub(crate) fn modify(modification: Modification) -> Command {
-    Command::ModifyPlan(ModifyPlan {
-        modification,
-        rationale: None,
-        resume: false,
-    })
+    Command::ModifyPlan(ModifyPlan::new(modification))
+}
+
+/// The decision or modification, with a claim token.
+pub(crate) fn with_token(command: Command, token: Option<&ClaimToken>) -> Command {
+    let token = token.cloned();
+    match command {
+        Command::DecideReview(command) => Command::from(DecideReview { token, ..command }),
+        Command::ModifyPlan(command) => Command::from(ModifyPlan { token, ..command }),
+        other => panic!("no token in {other:?}"),
+    }
 }
 
 pub(crate) fn resume_session(name: &str) -> Command {

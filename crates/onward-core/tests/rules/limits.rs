@@ -149,6 +149,8 @@ fn limits_the_rationale_of_a_modification() {
             modification: Modification::RemoveStep { step: id(2) },
             rationale: Some("x".repeat(MAX_REMARK + over)),
             resume: false,
+            token: None,
+            session: None,
         });
         assert_eq!(error_code(&mut Harness::with_steps(2), &command), expected);
     }

@@ -1,11 +1,12 @@
 //! `modify_plan`: when each change is allowed, and its effects.
 
-use onward_core::command::{ActionSpec, Modification, ModifyPlan, StepRef};
+use onward_core::command::{ActionSpec, Modification, ModifyPlan, ReportProgress, StepRef};
+use onward_core::id::SessionId;
 use onward_core::policy::MAX_STEPS;
 use onward_core::refusal::NotRemovable;
 use onward_core::{Code, Command, Event, PlanStatus, Refusal, StepStatus};
 
-use crate::harness::{Harness, branch, create_plan, id, modify, spec};
+use crate::harness::{Harness, branch, create_plan, id, modify, spec, with_token};
 
 fn add(steps: &[u32], insert_after: Option<u32>) -> Command {
     modify(Modification::AddSteps {
@@ -87,6 +88,8 @@ fn records_the_rationale() {
         modification: Modification::RemoveStep { step: id(2) },
         rationale: Some("not needed".to_owned()),
         resume: false,
+        token: None,
+        session: None,
     });
     let events = harness.execute(&command).unwrap();
     assert!(matches!(
@@ -253,8 +256,61 @@ fn failing_a_step_moves_a_planning_plan_to_executing() {
     let mut harness = Harness::with_steps(1);
     assert_eq!(
         harness.run(&fail(1)),
-        ["plan_modified", "step_failed", "plan_completed"]
+        [
+            "plan_modified",
+            "step_failed",
+            "plan_status_changed",
+            "plan_completed"
+        ]
     );
+}
+
+#[test]
+fn new_instructions_reach_the_agent_with_its_next_response() {
+    let update = modify(Modification::UpdateInstructions {
+        step: id(1),
+        instructions: "new instructions".to_owned(),
+    });
+    let mut harness = Harness::with_steps(3);
+    let (_, claim) = harness.claim_next_for(Some("a"), false).unwrap();
+    harness.run(&update);
+    // The step is not assigned again: its agent works on it.
+    assert_eq!(harness.claim_next_for(Some("b"), false).unwrap().0, 2);
+    assert_eq!(harness.claim_next_for(Some("a"), false).unwrap().0, 3);
+    let report = harness.report(1, Some(&claim.token));
+    let delivered = ["step_progressed", "step_progressed"];
+    assert_eq!(harness.run(&report), delivered);
+    assert_eq!(harness.run(&report), ["step_progressed"]);
+    harness.run(&update);
+    let submit = harness.submit(1, Some(&claim.token));
+    assert_eq!(harness.run(&submit), ["step_progressed", "step_completed"]);
+
+    // Another session without the token does not receive them.
+    let mut harness = Harness::with_steps(1);
+    harness.claim_next_for(Some("a"), false).unwrap();
+    harness.run(&update);
+    let Command::ReportProgress(report) = harness.report(1, None) else {
+        panic!("not a report")
+    };
+    let other = Some(SessionId::new("b"));
+    let other = Command::ReportProgress(ReportProgress {
+        session: other,
+        ..report
+    });
+    assert_eq!(harness.run(&other), ["step_progressed"]);
+}
+
+#[test]
+fn an_agent_that_changes_its_own_instructions_does_not_receive_them() {
+    let mut harness = Harness::with_steps(1);
+    let (_, claim) = harness.claim_next().unwrap();
+    let update = modify(Modification::UpdateInstructions {
+        step: id(1),
+        instructions: "new instructions".to_owned(),
+    });
+    harness.run(&with_token(update, Some(&claim.token)));
+    let submit = harness.submit(1, Some(&claim.token));
+    assert_eq!(harness.run(&submit), ["step_completed", "plan_completed"]);
 }
 
 #[test]

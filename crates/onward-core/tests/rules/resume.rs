@@ -82,7 +82,12 @@ fn a_result_for_the_only_step_of_a_new_plan_starts_and_completes_the_plan() {
     let command = harness.submit(1, None);
     assert_eq!(
         harness.run(&command),
-        ["step_started", "step_completed", "plan_completed"]
+        [
+            "step_started",
+            "plan_status_changed",
+            "step_completed",
+            "plan_completed"
+        ]
     );
 }
 

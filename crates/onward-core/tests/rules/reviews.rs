@@ -1,23 +1,21 @@
 //! Reviews: requesting one, the four decisions, and other steps in the meantime.
 
-use onward_core::command::{ActionSpec, StepRef};
+use onward_core::command::{ActionSpec, RequestReview, StepRef};
 use onward_core::event::Decision;
 use onward_core::step::{FailReason, StepState};
-use onward_core::{Code, PlanStatus, StepStatus};
+use onward_core::{Code, Command, PlanStatus, StepStatus};
 
-use crate::harness::{Harness, branch, create_plan, decision, id};
+use crate::harness::{Harness, MINUTE, branch, create_plan, decision, id};
 
 #[test]
 fn a_review_request_requires_a_step_in_progress_and_an_executing_plan() {
     let mut planning = Harness::with_steps(1);
     let mut stalled = Harness::with_steps(1).stalled();
     let mut in_review = Harness::with_steps(2).in_review();
-    let again = in_review.request_review(1, None);
     let other = in_review.request_review(2, None);
     let command = planning.request_review(1, None);
     assert_eq!(planning.rejection_code(&command), Code::IllegalTransition);
     assert_eq!(stalled.rejection_code(&command), Code::IllegalTransition);
-    assert_eq!(in_review.rejection_code(&again), Code::IllegalTransition);
     assert_eq!(in_review.rejection_code(&other), Code::IllegalTransition);
 }
 
@@ -42,7 +40,7 @@ fn approve_completes_the_step_with_the_summary_and_no_confidence() {
     let mut harness = Harness::with_steps(2).in_review();
     assert_eq!(
         harness.run(&decision(1, Decision::Approve, None)),
-        ["user_reviewed", "step_completed"]
+        ["user_reviewed", "plan_status_changed", "step_completed"]
     );
     assert_eq!(harness.status(), PlanStatus::Executing);
     let StepState::Completed { result, .. } = &harness.plan.step(id(1)).unwrap().state else {
@@ -57,7 +55,12 @@ fn approving_the_last_step_completes_the_plan() {
     let mut harness = Harness::with_steps(1).in_review();
     assert_eq!(
         harness.run(&decision(1, Decision::Approve, None)),
-        ["user_reviewed", "step_completed", "plan_completed"]
+        [
+            "user_reviewed",
+            "plan_status_changed",
+            "step_completed",
+            "plan_completed"
+        ]
     );
 }
 
@@ -73,6 +76,7 @@ fn approve_evaluates_the_branches() {
         harness.run(&decision(1, Decision::Approve, None)),
         [
             "user_reviewed",
+            "plan_status_changed",
             "step_completed",
             "branch_taken",
             "step_skipped"
@@ -89,6 +93,7 @@ fn a_branch_can_fail_the_plan_after_an_approval() {
         harness.run(&decision(1, Decision::Approve, None)),
         [
             "user_reviewed",
+            "plan_status_changed",
             "step_completed",
             "branch_taken",
             "plan_failed"
@@ -116,7 +121,7 @@ fn skip_skips_the_step_and_resumes_the_plan() {
     let mut harness = Harness::with_steps(2).in_review();
     assert_eq!(
         harness.run(&decision(1, Decision::Skip, None)),
-        ["user_reviewed", "step_skipped"]
+        ["user_reviewed", "plan_status_changed", "step_skipped"]
     );
     assert_eq!(harness.status(), PlanStatus::Executing);
     assert_eq!(harness.plan.head().counts.progress(), 50);
@@ -133,7 +138,7 @@ fn modify_requires_feedback_and_appends_it_to_the_instructions() {
     }
     assert_eq!(
         harness.run(&decision(1, Decision::Modify, Some("shorter"))),
-        ["user_reviewed"]
+        ["user_reviewed", "plan_status_changed"]
     );
     assert_eq!(harness.status(), PlanStatus::Executing);
     assert_eq!(harness.step_statuses()[0], StepStatus::InProgress);
@@ -152,6 +157,94 @@ fn after_modify_the_step_is_assigned_once_more_with_the_same_claim() {
     assert_eq!(harness.claim_next().unwrap().0, 2);
     let submit = harness.submit(1, Some(&claim.token));
     assert_eq!(harness.run(&submit), ["step_completed"]);
+}
+
+#[test]
+fn only_the_session_of_the_claim_receives_the_step_after_modify() {
+    for holder in [Some("a"), None] {
+        let mut harness = Harness::with_steps(1);
+        let (_, claim) = harness.claim_next_for(holder, false).unwrap();
+        let review = harness.request_review(1, Some(&claim.token));
+        harness.run(&review);
+        harness.run(&decision(1, Decision::Modify, Some("shorter")));
+        for other in [Some("a"), Some("b"), None] {
+            if other != holder {
+                assert_eq!(harness.claim_next_for(other, false), None);
+            }
+        }
+        assert_eq!(harness.claim_next_for(holder, false), Some((1, claim)));
+    }
+}
+
+#[test]
+fn a_stalled_step_after_modify_is_taken_over_with_the_feedback() {
+    let mut harness = Harness::with_steps(1);
+    let (_, claim) = harness.claim_next_for(Some("a"), false).unwrap();
+    let review = harness.request_review(1, Some(&claim.token));
+    harness.run(&review);
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    harness.advance(31 * MINUTE);
+    let (step, taken) = harness.claim_next_for(Some("b"), true).unwrap();
+    assert_eq!((step, taken.attempt), (1, 2));
+    assert_ne!(taken.token, claim.token);
+    assert!(harness.plan.step(id(1)).unwrap().has_feedback());
+    // The new agent has received it.
+    assert_eq!(harness.claim_next_for(Some("b"), false), None);
+    let late = harness.submit(1, Some(&claim.token));
+    assert_eq!(harness.rejection_code(&late), Code::ClaimSuperseded);
+}
+
+#[test]
+fn repeating_a_review_request_changes_nothing() {
+    let mut harness = Harness::with_steps(2);
+    let (_, claim) = harness.claim_next().unwrap();
+    let request = harness.request_review(1, Some(&claim.token));
+    harness.run(&request);
+    assert!(harness.run(&request).is_empty());
+    let Command::RequestReview(different) = request.clone() else {
+        panic!("not a review request")
+    };
+    let different = Command::RequestReview(RequestReview {
+        summary: "another summary".to_owned(),
+        ..different
+    });
+    let code = harness.rejection_code(&different);
+    assert_eq!(code, Code::IllegalTransition);
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    // After a decision, the same request opens a new review.
+    assert_eq!(
+        harness.run(&request),
+        ["user_reviewed", "plan_status_changed"]
+    );
+}
+
+#[test]
+fn repeating_a_decision_changes_nothing_and_a_different_one_is_rejected() {
+    for (first, feedback) in [
+        (Decision::Approve, None),
+        (Decision::Approve, Some("good")),
+        (Decision::Skip, None),
+        (Decision::Modify, Some("shorter")),
+    ] {
+        let mut harness = Harness::with_steps(2).in_review();
+        harness.run(&decision(1, first, feedback));
+        assert!(harness.run(&decision(1, first, feedback)).is_empty());
+        let different = [
+            decision(1, first, Some("another feedback")),
+            decision(1, Decision::Reject, feedback),
+        ];
+        for command in different {
+            assert_eq!(harness.rejection_code(&command), Code::IllegalTransition);
+        }
+    }
+    // The plan is terminal after a rejection, or because the last step ended.
+    for first in [Decision::Reject, Decision::Approve] {
+        let mut harness = Harness::with_steps(1).in_review();
+        harness.run(&decision(1, first, None));
+        assert!(harness.run(&decision(1, first, None)).is_empty());
+        let different = decision(1, Decision::Skip, None);
+        assert_eq!(harness.rejection_code(&different), Code::PlanIsTerminal);
+    }
 }
 
 #[test]

@@ -58,8 +58,8 @@ fn statuses_types_policies_decisions_roles_and_codes_have_stable_names() {
         names(&Code::ALL, Code::as_str),
         "invalid_input invalid_condition invalid_dependency INVALID_STEP_REFERENCE plan_not_found \
          step_not_found illegal_transition plan_not_modifiable plan_is_terminal step_not_removable \
-         incomplete_step_list claim_superseded feedback_required limit_exceeded unauthorized \
-         forbidden rate_limited conflict unavailable not_configured"
+         incomplete_step_list claim_superseded dependencies_open feedback_required limit_exceeded \
+         unauthorized forbidden rate_limited conflict unavailable not_configured"
     );
 }
 
@@ -305,9 +305,17 @@ fn every_event_has_a_stable_name_and_action() {
         (Event::PlanCompleted, "plan_completed"),
         (
             Event::PlanFailed {
+                from: PlanStatus::Executing,
                 reason: PlanFailure::Branch(None),
             },
             "plan_failed",
+        ),
+        (
+            Event::PlanStatusChanged {
+                from: PlanStatus::Planning,
+                to: PlanStatus::Executing,
+            },
+            "plan_status_changed",
         ),
         (
             Event::LateResultKept {

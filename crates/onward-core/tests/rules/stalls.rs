@@ -324,6 +324,8 @@ fn a_user_can_resume_and_modify_a_stalled_plan_in_one_command() {
             modification,
             rationale: None,
             resume: true,
+            token: None,
+            session: None,
         };
         assert_eq!(
             harness.run(&Command::ModifyPlan(command)),

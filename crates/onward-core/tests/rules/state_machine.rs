@@ -177,9 +177,10 @@ const AGENT_COMMANDS: [Column; 6] = [
     ("`submit_step_result`", |harness| {
         harness.submit_result(1, None, &crate::harness::result("another result"))
     }),
-    ("`submit_step_result` with a superseded token", |harness| {
-        harness.submit(1, Some(&ClaimToken::new("superseded")))
-    }),
+    (
+        "`submit_step_result` with a token of another step",
+        |harness| harness.submit(1, Some(&ClaimToken::new("another step"))),
+    ),
     ("`report_step_progress`", |harness| harness.report(1, None)),
     (
         "`report_step_progress` with the token from before a requeue",

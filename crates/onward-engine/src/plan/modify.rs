@@ -35,23 +35,17 @@ impl Engine {
         &self,
         caller: &Caller,
         plan: PlanId,
-        mut modification: Modification,
-        mut rationale: Option<String>,
-        resume: bool,
+        mut command: ModifyPlan,
     ) -> Result<Modified, Error> {
         caller.allow(Permission::Work)?;
-        if resume {
+        if command.resume {
             caller.allow(Permission::Intervene)?;
         }
-        sanitize::modification(&mut modification);
-        sanitize::optional_text(&mut rationale);
-        let affected = affected(&modification);
-        let command = ModifyPlan {
-            modification,
-            rationale,
-            resume,
-        };
-        let ctx = self.command_context(caller, None);
+        sanitize::modification(&mut command.modification);
+        sanitize::optional_text(&mut command.rationale);
+        command.session = sanitize::session(command.session.take());
+        let affected = affected(&command.modification);
+        let ctx = self.command_context(caller, command.session.as_ref());
         let command = Arc::new(Command::from(command));
         let modified = self.store.write(&caller.tenant, move |tx| {
             let (command, ctx) = (Arc::clone(&command), ctx.clone());
@@ -117,9 +111,8 @@ impl Engine {
                 let to = usize::try_from(place.saturating_sub(1)).unwrap_or(usize::MAX);
                 steps.insert(to.min(steps.len()), step);
                 let command = Command::from(ModifyPlan {
-                    modification: Modification::ReorderSteps { steps },
-                    rationale: None,
                     resume: true,
+                    ..ModifyPlan::new(Modification::ReorderSteps { steps })
                 });
                 match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
                     CommandOutcome::Applied(done) => Ok(done.due),

@@ -9,7 +9,7 @@ use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Review, StepState};
-use onward_core::{PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
+use onward_core::{Event, Plan, PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
 use onward_store::{Outputs, Plans, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
@@ -179,7 +179,7 @@ impl Engine {
                     }
                 };
                 let step = if assigns_steps {
-                    Steps(tx).first_ready(plan).await?
+                    Steps(tx).first_ready(plan, None).await?
                 } else {
                     None
                 };
@@ -234,6 +234,61 @@ pub(crate) fn to_assigned_step(head: &PlanHead, step: &Step) -> Option<AssignedS
     })
 }
 
+/// Whether the response to the command of these events delivers changed instructions of the step.
+pub(crate) fn delivers_instructions(id: StepId, events: &[Event]) -> bool {
+    let delivers =
+        |event: &Event| matches!(event, Event::FeedbackDelivered { step, .. } if *step == id);
+    events.iter().any(delivers)
+}
+
+/// The response when no step was assigned, from a plan as it was at `at`.
+pub(crate) async fn replayed_reason(
+    tx: &mut Tx,
+    plan: &Plan,
+    at: Timestamp,
+) -> Result<NextStep, Error> {
+    let head = plan.head();
+    Ok(match &head.state {
+        PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
+        PlanState::Failed { reason, .. } => NextStep::Failed {
+            reason: reason.clone(),
+        },
+        PlanState::AwaitingReview { step, .. } => match plan.step(*step).map(|step| &step.state) {
+            Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
+                step: *step,
+                review: review.clone(),
+            },
+            Some(_) | None => return Err(without_review(head, *step)),
+        },
+        PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
+            let listed = usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
+            let working = plan.in_progress().take(listed).map(|step| StepInProgress {
+                step: step.id(),
+                order: step.order,
+                elapsed: at.since(step.timestamp().reference()),
+                stalled: step
+                    .stalls_at(head.stall_threshold)
+                    .is_some_and(|stalls_at| at > stalls_at),
+                session: step.claim().and_then(|claim| claim.session.clone()),
+            });
+            NextStep::NoPendingSteps {
+                in_progress: head.counts.in_progress,
+                failed: head.counts.failed,
+                // No step is ready, so every pending one is blocked.
+                blocked: head.counts.pending,
+                working: working.collect(),
+            }
+        }
+    })
+}
+
+fn without_review(head: &PlanHead, step: StepId) -> Error {
+    Error::Store(onward_store::Error::Refused(format!(
+        "plan `{}` is awaiting review, but step `{step}` has no open review",
+        head.id
+    )))
+}
+
 /// The response when no step was assigned.
 pub(crate) async fn unavailable_reason(
     tx: &mut Tx,
@@ -252,12 +307,7 @@ pub(crate) async fn unavailable_reason(
                     step: *step,
                     review,
                 },
-                Some(_) | None => {
-                    return Err(Error::Store(onward_store::Error::Refused(format!(
-                        "plan `{}` is awaiting review, but step `{step}` has no open review",
-                        head.id
-                    ))));
-                }
+                Some(_) | None => return Err(without_review(head, *step)),
             }
         }
         PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {

@@ -6,12 +6,18 @@ use onward_core::command::{DecideReview, ReportProgress, RequestReview};
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, ReviewId, SessionId};
 use onward_core::role::Permission;
-use onward_core::{Command, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
+use onward_core::step::StepState;
+use onward_core::{
+    Command, Event, PlanHead, PlanId, PlanStatus, Step, StepId, StepStatus, Timestamp,
+};
+use onward_store::AuditTrail;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
+use crate::plan::next_step::delivers_instructions;
+use crate::plan::submit::replay_commit;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
@@ -41,6 +47,8 @@ pub struct ProgressResponse {
     pub stalls_at: Option<Timestamp>,
     /// The plan's status.
     pub plan_status: PlanStatus,
+    /// The step's instructions, if they changed after they were last delivered to the agent.
+    pub changed_instructions: Option<String>,
 }
 
 /// A request for review by a user.
@@ -84,6 +92,55 @@ pub struct ReviewResponse {
     pub instructions: Option<String>,
 }
 
+/// A reviewer's decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewDecision {
+    /// The step under review.
+    pub step: StepId,
+    /// The decision.
+    pub decision: Decision,
+    /// The reviewer's feedback.
+    pub feedback: Option<String>,
+    /// The claim token, if an agent submits the decision.
+    pub token: Option<ClaimToken>,
+    /// The session that submits the decision.
+    pub session: Option<SessionId>,
+}
+
+impl ReviewDecision {
+    /// A decision that is not submitted by an agent.
+    pub fn new(step: StepId, decision: Decision, feedback: Option<String>) -> Self {
+        Self {
+            step,
+            decision,
+            feedback,
+            token: None,
+            session: None,
+        }
+    }
+}
+
+/// The response to the commit of a decision.
+fn decision_response(
+    step: StepId,
+    head: &PlanHead,
+    after: Option<&Step>,
+    events: &[Event],
+) -> ReviewResponse {
+    let is_modified = |event: &Event| {
+        let modify = Some(Decision::Modify.as_str());
+        matches!(event, Event::UserReviewed { .. }) && event.action() == modify
+    };
+    let rewritten = after.filter(|_| events.iter().any(is_modified));
+    ReviewResponse {
+        step,
+        step_status: after.map_or(StepStatus::AwaitingInput, Step::status),
+        plan: head.id,
+        plan_status: head.status(),
+        instructions: rewritten.map(|step| step.spec.instructions.clone()),
+    }
+}
+
 impl Engine {
     /// Records progress on a step.
     pub async fn report_progress(
@@ -100,7 +157,7 @@ impl Engine {
             session,
         } = progress;
         sanitize::optional_text(&mut note);
-        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let session = sanitize::session(session);
         let ctx = self.command_context(caller, session.as_ref());
         let command = ReportProgress {
             step,
@@ -115,11 +172,13 @@ impl Engine {
             .await?;
         let after = done.step(step);
         let last = after.and_then(|step| step.work()?.last_progress_at);
+        let changed = after.filter(|_| delivers_instructions(step, &done.events));
         Ok(ProgressResponse {
             step,
             last_progress_at: last.unwrap_or(Timestamp::MIN),
             stalls_at: after.and_then(|step| step.stalls_at(done.head.stall_threshold)),
             plan_status: done.head.status(),
+            changed_instructions: changed.map(|step| step.spec.instructions.clone()),
         })
     }
 
@@ -164,7 +223,7 @@ impl Engine {
         } = question;
         sanitize::text(&mut summary);
         questions.iter_mut().for_each(sanitize::text);
-        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let session = sanitize::session(session);
         let ctx = self.command_context(caller, session.as_ref());
         let review = ReviewId::new(self.ids.ordered_id(ctx.now));
         let command = RequestReview {
@@ -178,38 +237,70 @@ impl Engine {
         let done = self
             .execute_on_step(caller, step, command.into(), ctx)
             .await?;
+        // A repeated request returns the review that is already open.
+        let review = match done.step(step).map(|step| &step.state) {
+            Some(StepState::AwaitingInput { review: open, .. }) => open.id,
+            Some(_) | None => review,
+        };
         let plan = done.head.id;
         Ok(OpenedReview { review, step, plan })
     }
 
-    /// Records a reviewer's decision.
+    /// Records a reviewer's decision. A repeated decision gets the first response again.
     pub async fn decide_review(
         &self,
         caller: &Caller,
-        step: StepId,
-        decision: Decision,
-        mut feedback: Option<String>,
+        review: ReviewDecision,
     ) -> Result<ReviewResponse, Error> {
         caller.allow(Permission::DecideReview)?;
+        let ReviewDecision {
+            step,
+            decision,
+            mut feedback,
+            token,
+            session,
+        } = review;
         sanitize::optional_text(&mut feedback);
-        let ctx = self.command_context(caller, None);
+        let session = sanitize::session(session);
+        let ctx = self.command_context(caller, session.as_ref());
         let command = DecideReview {
             step,
             decision,
             feedback,
+            token,
+            session,
         };
         let done = self
             .execute_on_step(caller, step, command.into(), ctx)
             .await?;
-        let after = done.step(step);
-        let instructions = after.map(|step| step.spec.instructions.clone());
-        Ok(ReviewResponse {
+        if done.events.is_empty() {
+            return self.repeat_decision(caller, done.head.id, step).await;
+        }
+        Ok(decision_response(
             step,
-            step_status: after.map_or(StepStatus::AwaitingInput, |step| step.status()),
-            plan: done.head.id,
-            plan_status: done.head.status(),
-            instructions: instructions.filter(|_| decision == Decision::Modify),
-        })
+            &done.head,
+            done.step(step),
+            &done.events,
+        ))
+    }
+
+    /// Rebuilds the response to the first submission of the same decision.
+    async fn repeat_decision(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        step: StepId,
+    ) -> Result<ReviewResponse, Error> {
+        let response = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move {
+                let decided = AuditTrail(tx).decision(plan, step).await?;
+                let (_, replayed) = replay_commit(tx, plan, &decided).await?;
+                let events: Vec<Event> = decided.into_iter().map(|entry| entry.event).collect();
+                let after = replayed.step(step);
+                Ok::<_, Error>(decision_response(step, replayed.head(), after, &events))
+            })
+        });
+        response.await
     }
 
     /// Executes a command on a step. A rejected result is stored as an artifact, which the error

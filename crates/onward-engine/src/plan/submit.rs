@@ -12,14 +12,18 @@ use onward_core::id::{BranchId, ClaimToken, SessionId};
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
 use onward_core::transition::Due;
-use onward_core::{Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, StepId};
+use onward_core::{
+    Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, Step, StepId, Timestamp,
+};
 use onward_store::{AuditTrail, Entry, Facts, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
-use crate::plan::next_step::{NextStep, assign_next, to_assigned_step};
+use crate::plan::next_step::{
+    NextStep, assign_next, delivers_instructions, replayed_reason, to_assigned_step,
+};
 use crate::run::{Applied, CommandOutcome, run_and_claim};
 use crate::sanitize;
 
@@ -53,7 +57,10 @@ pub struct SubmitResponse {
     pub verdicts: Vec<BranchVerdict>,
     /// The branch that was taken and its effect.
     pub taken_branch: Option<(BranchId, Effect)>,
-    /// The next step, if it was requested.
+    /// The step's instructions, if they changed after they were last delivered to the agent.
+    pub changed_instructions: Option<String>,
+    /// The next step, if it was requested. A repeated submission claims nothing: if the first one
+    /// did not request the next step and one was ready, this is empty.
     pub next_step: Option<NextStep>,
 }
 
@@ -80,7 +87,7 @@ impl Engine {
             session,
             claim_next,
         } = submission;
-        let (token, session) = (sanitize::token(token), sanitize::session(session));
+        let session = sanitize::session(session);
         let mut result = Arc::new(result);
         // Rejected inside the transaction, which also stores the rejected result.
         let invalid = sanitize::result(&mut result).err();
@@ -127,11 +134,15 @@ impl Engine {
                     }
                     CommandOutcome::Applied(done) => done,
                 };
-                let (mut submitted, mut due) = (response(step, &done.head, &done.events), done.due);
+                let completed = done.step(step);
+                let mut submitted = response(step, &done.head, completed, &done.events);
+                let mut due = done.due;
                 if let Some(claimed) = claimed_next(&done, step) {
                     submitted.next_step = Some(claimed);
                 } else if let Some(next) = next {
                     let plan = done.head.id;
+                    let session = done.session.clone();
+                    let next = StartNext { session, ..next };
                     let claimed = assign_next(tx, plan, next, &ctx, Some(done.commit_seq)).await?;
                     if let Some((claimed, next)) = claimed {
                         submitted.plan_status = claimed.head.status();
@@ -149,8 +160,7 @@ impl Engine {
             }
             TxOutcome::Rejected(error) => Err(error),
             TxOutcome::Duplicate(plan) => {
-                self.repeat_response(caller, plan, step, session, claim_next)
-                    .await
+                self.repeat_response(caller, plan, step, claim_next).await
             }
         }
     }
@@ -161,41 +171,51 @@ impl Engine {
         caller: &Caller,
         plan: PlanId,
         step: StepId,
-        session: Option<SessionId>,
         claim_next: bool,
     ) -> Result<SubmitResponse, Error> {
-        let entries = self.store.read(&caller.tenant, move |tx| {
+        let response = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let completed = AuditTrail(tx).completion(plan, step).await?;
-                let last = completed.last().map_or(0, |last| last.seq);
-                let mut entries = AuditTrail(tx).whole_trail(plan).await?;
-                entries.retain(|entry| entry.seq <= last);
-                Ok::<_, onward_store::Error>((completed, entries))
+                let (at, replayed) = replay_commit(tx, plan, &completed).await?;
+                let events: Vec<Event> = completed.into_iter().map(|entry| entry.event).collect();
+                let mut submitted = response(step, replayed.head(), replayed.step(step), &events);
+                if claim_next {
+                    submitted.next_step = repeat_next_step(tx, &replayed, &events, at).await?;
+                }
+                Ok::<_, Error>(submitted)
             })
         });
-        let (completed, entries) = entries.await?;
-        let replayed = replay(&entries)?;
-        let events: Vec<Event> = completed.into_iter().map(|entry| entry.event).collect();
-        let mut submitted = response(step, replayed.head(), &events);
-        if claim_next {
-            // The next step's claim is after the completion: if the step was completed without a
-            // prior claim, its own claim is in the same commit, before the completion.
-            let completed = events
-                .iter()
-                .position(|event| matches!(event, Event::StepCompleted { .. }));
-            let after = completed.and_then(|place| events.get(place..));
-            let claimed = after
-                .and_then(assigned_step)
-                .and_then(|id| replayed.step(id));
-            submitted.next_step = Some(
-                match claimed.and_then(|step| to_assigned_step(replayed.head(), step)) {
-                    Some(assigned) => NextStep::Started(Box::new(assigned)),
-                    None => self.next_step(caller, plan, session, false).await?,
-                },
-            );
-        }
-        Ok(submitted)
+        response.await
     }
+}
+
+/// The next step in the response to the first submission. Claims nothing.
+async fn repeat_next_step(
+    tx: &mut Tx,
+    replayed: &Plan,
+    events: &[Event],
+    at: Timestamp,
+) -> Result<Option<NextStep>, Error> {
+    // The next step's claim is after the completion: if the step was completed without a prior
+    // claim, its own claim is in the same commit, before the completion.
+    let completed = events
+        .iter()
+        .position(|event| matches!(event, Event::StepCompleted { .. }));
+    let after = completed.and_then(|place| events.get(place..));
+    let claimed = after
+        .and_then(assigned_step)
+        .and_then(|id| replayed.step(id));
+    if let Some(assigned) = claimed.and_then(|step| to_assigned_step(replayed.head(), step)) {
+        return Ok(Some(NextStep::Started(Box::new(assigned))));
+    }
+    let is_open = match replayed.head().status() {
+        PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => true,
+        PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => false,
+    };
+    if is_open && replayed.ready().is_some() {
+        return Ok(None);
+    }
+    replayed_reason(tx, replayed, at).await.map(Some)
 }
 
 /// The next step, if it was assigned in the same commit. A step that is completed without a prior
@@ -228,6 +248,20 @@ fn earlier(one: Due, other: Due) -> Due {
     }
 }
 
+/// The plan as it was after a commit, and the time of the commit.
+pub(crate) async fn replay_commit(
+    tx: &mut Tx,
+    plan: PlanId,
+    commit: &[Entry],
+) -> Result<(Timestamp, Plan), Error> {
+    let (last, at) = commit
+        .last()
+        .map_or((0, Timestamp::MIN), |last| (last.seq, last.at));
+    let mut entries = AuditTrail(tx).whole_trail(plan).await?;
+    entries.retain(|entry| entry.seq <= last);
+    Ok((at, replay(&entries)?))
+}
+
 /// Rebuilds a plan from its audit trail.
 pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
     Plan::replay(entries.iter().map(|entry| (&entry.event, entry.at))).map_err(|error| {
@@ -237,7 +271,12 @@ pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
     })
 }
 
-fn response(step: StepId, head: &PlanHead, events: &[Event]) -> SubmitResponse {
+fn response(
+    step: StepId,
+    head: &PlanHead,
+    completed: Option<&Step>,
+    events: &[Event],
+) -> SubmitResponse {
     let mut verdicts = Vec::new();
     let mut taken = None;
     for event in events {
@@ -254,6 +293,9 @@ fn response(step: StepId, head: &PlanHead, events: &[Event]) -> SubmitResponse {
         progress: head.counts.progress(),
         verdicts,
         taken_branch: taken,
+        changed_instructions: completed
+            .filter(|step| delivers_instructions(step.id(), events))
+            .map(|step| step.spec.instructions.clone()),
         next_step: None,
     }
 }

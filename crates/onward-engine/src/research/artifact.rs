@@ -232,7 +232,6 @@ fn sanitize_and_validate(draft: &mut NewArtifact) -> Result<(), Refusal> {
     sanitize::optional_text(&mut draft.source_url);
     sanitize::metadata(&mut draft.metadata)?;
     draft.session = sanitize::session(draft.session.take());
-    draft.token = sanitize::token(draft.token.take());
     let url = draft.source_url.take();
     draft.source_url = url.filter(|url| !url.trim().is_empty());
     let mut issues = check(&draft.title, &draft.content);

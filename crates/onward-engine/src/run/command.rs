@@ -1,5 +1,6 @@
 //! The input and the result of the execution loop.
 
+use onward_core::id::SessionId;
 use onward_core::transition::Due;
 use onward_core::watcher::Watcher;
 use onward_core::{Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
@@ -47,6 +48,8 @@ pub(crate) struct Applied {
     pub(crate) commit_seq: u64,
     /// When the sweep must check the plan next.
     pub(crate) due: Due,
+    /// The calling session, as reported or inferred from the claim.
+    pub(crate) session: Option<SessionId>,
 }
 
 impl Applied {

@@ -2,6 +2,7 @@
 
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
 use onward_core::decide::{self, Outcome, With};
+use onward_core::id::SessionId;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
 use onward_store::{Facts, Tx};
 
@@ -14,6 +15,8 @@ pub(super) struct Evaluation {
     pub(super) steps: Vec<Step>,
     /// The one of `steps` that no other step depends on, if known.
     pub(super) independent: Option<StepId>,
+    /// The calling session, as reported or inferred from the claim.
+    pub(super) session: Option<SessionId>,
     pub(super) events: Result<Vec<Event>, Refusal>,
 }
 
@@ -23,6 +26,7 @@ impl Evaluation {
             head,
             steps,
             independent: None,
+            session: None,
             events,
         }
     }
@@ -81,11 +85,11 @@ pub(super) async fn evaluate_step(
     next: Option<&StartNext>,
     now: Timestamp,
 ) -> Result<Option<Evaluation>, Error> {
-    let may_end = matches!(command, Command::SubmitResult(_) | Command::DecideReview(_));
-    let with = match next {
-        Some(_) => With::Ready,
-        None if may_end => With::Branches,
-        None => With::Head,
+    let with = match (command, next) {
+        (_, Some(_)) => With::Ready,
+        (Command::SubmitResult(_), None) => With::Branches,
+        (Command::DecideReview(_), None) => With::Decision,
+        (_, None) => With::Head,
     };
     let Some(facts) = Facts(tx).step(id, with).await? else {
         return Ok(None);
@@ -119,8 +123,13 @@ pub(super) async fn evaluate_step(
             skip.resolve(landing)
         }
     };
+    let session = command_session(command, &facts.step);
     if let (Some(next), Ok(events)) = (next, &mut events) {
-        let claim = decide::start_next::claim_ready(&facts, events, next, now)?;
+        let next = StartNext {
+            session: session.clone(),
+            ..next.clone()
+        };
+        let claim = decide::start_next::claim_ready(&facts, events, &next, now)?;
         if !claim.is_empty() {
             events.extend(claim);
             others.extend(facts.ready);
@@ -129,8 +138,28 @@ pub(super) async fn evaluate_step(
     let steps = std::iter::once(facts.step).chain(others).collect();
     Ok(Some(Evaluation {
         independent: (!facts.has_dependents).then_some(id),
+        session,
         ..Evaluation::new(facts.head, steps, events)
     }))
+}
+
+/// The session that calls a command on a step.
+fn command_session(command: &Command, step: &Step) -> Option<SessionId> {
+    let (token, session) = match command {
+        Command::SubmitResult(command) => (&command.token, &command.session),
+        Command::ReportProgress(command) => (&command.token, &command.session),
+        Command::RequestReview(command) => (&command.token, &command.session),
+        Command::DecideReview(command) => (&command.token, &command.session),
+        Command::StartNext(_)
+        | Command::ModifyPlan(_)
+        | Command::HandleStalls(_)
+        | Command::ResumePlan
+        | Command::AbandonPlan(_)
+        | Command::ResumeSession(_)
+        | Command::LogSkill(_)
+        | Command::KeepLateResult(_) => return None,
+    };
+    decide::calling_session(step, token.as_ref(), session.as_ref())
 }
 
 async fn start_next(
@@ -139,10 +168,9 @@ async fn start_next(
     command: &StartNext,
     now: Timestamp,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some(mut facts) = Facts(tx)
-        .next_of(plan, command.include_stalled.then_some(now))
-        .await?
-    else {
+    let stalled_at = command.include_stalled.then_some(now);
+    let session = command.session.as_ref();
+    let Some(mut facts) = Facts(tx).next_of(plan, session, stalled_at).await? else {
         return Ok(None);
     };
     let exhausted = facts.exhausted();
@@ -159,7 +187,10 @@ async fn start_next(
             steps.push(step);
         }
     }
-    Ok(Some(Evaluation::new(facts.head, steps, events)))
+    Ok(Some(Evaluation {
+        session: command.session.clone(),
+        ..Evaluation::new(facts.head, steps, events)
+    }))
 }
 
 async fn modify(
@@ -174,8 +205,14 @@ async fn modify(
     let needs = decide::modify::needs(&command.modification, &head);
     let facts = Facts(tx).modification(head, &needs).await?;
     let events = decide::modify::decide(&facts, command, now);
+    let (token, session) = (command.token.as_ref(), command.session.as_ref());
+    let step = facts.step.as_ref();
+    let session = step.and_then(|step| decide::calling_session(step, token, session));
     let steps = facts.step.into_iter().collect();
-    Ok(Some(Evaluation::new(facts.head, steps, events)))
+    Ok(Some(Evaluation {
+        session,
+        ..Evaluation::new(facts.head, steps, events)
+    }))
 }
 
 async fn handle_stalls(

@@ -2,7 +2,7 @@
 
 use onward_core::finding::Finding;
 use onward_core::transition::Transition;
-use onward_store::{Commit, Notifications, Transitions, Tx};
+use onward_store::{Author, Commit, Notifications, Transitions, Tx};
 
 use super::command::{Applied, CommandContext, CommandOutcome, inconsistent_decision};
 use super::evaluate::Evaluation;
@@ -19,6 +19,7 @@ pub(super) fn commit(
         head,
         steps,
         independent,
+        session,
         events,
     } = evaluation;
     let events = match events {
@@ -33,7 +34,12 @@ pub(super) fn commit(
         unchanged,
         due,
     } = Transition::new(head, steps, &events, ctx.now).map_err(inconsistent_decision)?;
+    let session = ctx.author.session.clone().or(session);
     if !events.is_empty() {
+        let author = Author {
+            session: session.clone(),
+            ..ctx.author.clone()
+        };
         Transitions(tx).commit(&Commit {
             before,
             commit_seq,
@@ -42,7 +48,7 @@ pub(super) fn commit(
             independent,
             events: &events,
             at: ctx.now,
-            author: &ctx.author,
+            author: &author,
             due,
         });
     }
@@ -58,5 +64,6 @@ pub(super) fn commit(
         events,
         commit_seq,
         due,
+        session,
     }))
 }

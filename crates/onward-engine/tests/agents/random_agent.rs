@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use onward_core::PlanId;
-use onward_core::command::{ActionSpec, BranchSpec, Modification};
+use onward_core::command::{ActionSpec, BranchSpec, Modification, ModifyPlan};
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
 use onward_engine::create::NewPlan;
 use onward_engine::list::PlanQuery;
 use onward_engine::next_step::{AssignedStep, NextStep};
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::{Submission, SubmitResponse};
 use onward_engine::{Caller, Engine};
 use onward_testbed::Rng;
@@ -298,7 +298,10 @@ impl RandomAgent {
         };
         let feedback = self.text("feedback");
         let (engine, caller) = (self.engine.clone(), self.caller.clone());
-        let request = engine.decide_review(&caller, step, decision, Some(feedback.clone()));
+        let request = engine.decide_review(
+            &caller,
+            ReviewDecision::new(step, decision, Some(feedback.clone())),
+        );
         let response = |_: &_| Response::ReviewDecided {
             plan,
             step,
@@ -318,7 +321,7 @@ impl RandomAgent {
 
     async fn modify(&mut self, plan: PlanId, modification: Modification) {
         let (engine, caller) = (self.engine.clone(), self.caller.clone());
-        let request = engine.modify_plan(&caller, plan, modification, None, false);
+        let request = engine.modify_plan(&caller, plan, ModifyPlan::new(modification));
         let response = |modified: &onward_engine::modify::Modified| Response::Modified {
             plan,
             seq: modified.head.seq,

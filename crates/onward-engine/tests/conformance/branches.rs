@@ -185,7 +185,7 @@ async fn a_fail_branch_fails_the_plan_immediately(harness: &Harness) {
         ["completed", "pending", "pending"]
     );
     let expected = ["step_completed", "branch_taken fail", "plan_failed"];
-    assert_eq!(harness.audit_trail_after(plan.id, 2).await, expected);
+    assert_eq!(harness.audit_trail_after(plan.id, 3).await, expected);
 }
 
 async fn treats_a_condition_that_fails_to_evaluate_as_false_and_reports_the_error(
@@ -199,7 +199,7 @@ async fn treats_a_condition_that_fails_to_evaluate_as_false_and_reports_the_erro
     let error = response.verdicts[0].error.as_ref().unwrap().to_string();
     let events = harness
         .engine
-        .audit_trail(&harness.me, plan.id, 2, 1)
+        .audit_trail(&harness.me, plan.id, 3, 1)
         .await
         .unwrap();
     let details = events[0].details.to_string();

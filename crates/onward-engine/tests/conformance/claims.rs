@@ -25,6 +25,7 @@ async fn assigns_steps_in_order_and_completes_the_plan_with_the_last_step(harnes
         [
             "plan_modified created",
             "step_started",
+            "plan_status_changed",
             "step_completed",
             "step_started",
             "step_completed",
@@ -185,7 +186,12 @@ async fn a_result_for_an_unclaimed_step_claims_it_first(harness: &Harness) {
     assert_eq!(submitted.plan_status.as_str(), "completed");
     assert_eq!(
         harness.audit_trail_after(plan.id, 1).await,
-        ["step_started", "step_completed", "plan_completed"]
+        [
+            "step_started",
+            "plan_status_changed",
+            "step_completed",
+            "plan_completed"
+        ]
     );
 }
 

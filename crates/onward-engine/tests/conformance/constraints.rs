@@ -121,7 +121,7 @@ async fn rejects_step_rows_in_invalid_states(harness: &Harness) {
             "skipped_by_review = {other}",
             "failure_kind = 'stalled'",
             "undelivered = 1",
-            "undelivered = 2",
+            "undelivered = 3",
             "stalls_at = 1",
             "step_order = 0",
             "step_order = 1",

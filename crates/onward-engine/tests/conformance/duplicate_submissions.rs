@@ -2,8 +2,10 @@
 //! step, even after later changes to the plan.
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
+use onward_core::event::Decision;
 use onward_engine::next_step::{AssignedStep, NextStep};
-use onward_engine::submit::Submission;
+use onward_engine::step::ReviewDecision;
+use onward_engine::submit::{Submission, SubmitResponse};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
@@ -36,7 +38,7 @@ async fn claims_the_next_step_in_the_same_commit(harness: &Harness) {
         .await
         .unwrap();
     let commits: Vec<u64> = whole.events.iter().map(|entry| entry.commit_seq).collect();
-    assert_eq!(commits, [1, 2, 3, 3]);
+    assert_eq!(commits, [1, 2, 2, 4, 4]);
 }
 
 async fn a_duplicate_submission_gets_the_same_response(harness: &Harness) {
@@ -193,15 +195,66 @@ async fn claim_next_returns_no_pending_steps_for_the_original_and_the_duplicate(
     );
 }
 
-async fn a_duplicate_with_claim_next_claims_a_step_if_the_original_did_not(harness: &Harness) {
+/// The response claimed nothing, and later a step is available.
+async fn a_duplicate_never_claims_a_step(harness: &Harness) {
+    let repeats = async |first: &AssignedStep, response: &SubmitResponse, plan| {
+        let trail = harness.audit_trail(plan).await;
+        harness.advance(std::time::Duration::from_secs(60));
+        let again = harness.submit(submission_claiming_next(first)).await;
+        assert_eq!(again.unwrap(), *response);
+        assert_eq!(harness.audit_trail(plan).await, trail);
+    };
+    // Another agent held the other step, which is ready again.
     let plan = harness.plan(2).await;
     let first = harness.claim(plan.id).await;
-    harness.complete(&first, "done").await;
-    let again = harness
-        .submit(submission_claiming_next(&first))
-        .await
-        .unwrap();
-    assert_eq!(claimed_step(again.next_step.unwrap()).step, plan.steps[1]);
+    let second = harness.claim(plan.id).await;
+    harness.advance(std::time::Duration::from_secs(60));
+    let response = harness.submit(submission_claiming_next(&first)).await;
+    let response = response.unwrap();
+    let next = response.next_step.as_ref();
+    assert!(matches!(next, Some(NextStep::NoPendingSteps { .. })));
+    let requeue = Modification::RequeueStep { step: second.step };
+    harness.modify(plan.id, requeue).await.unwrap();
+    repeats(&first, &response, plan.id).await;
+
+    // Another step awaited review, and the plan continues after the decision.
+    let plan = harness.plan(3).await;
+    let first = harness.claim(plan.id).await;
+    let second = harness.claim(plan.id).await;
+    harness.request_review(&second).await.unwrap();
+    let response = harness.submit(submission_claiming_next(&first)).await;
+    let response = response.unwrap();
+    let next = response.next_step.as_ref();
+    assert!(matches!(next, Some(NextStep::AwaitingReview { .. })));
+    let approve = ReviewDecision::new(second.step, Decision::Approve, None);
+    let decided = harness.engine.decide_review(&harness.me, approve).await;
+    decided.unwrap();
+    repeats(&first, &response, plan.id).await;
+
+    // A branch failed the plan.
+    let fail = ActionSpec::Fail { reason: None };
+    let branches = vec![harness.branch(1, "true", fail)];
+    let plan = harness.plan_with_branches(2, branches).await;
+    let first = harness.claim(plan.id).await;
+    let response = harness.submit(submission_claiming_next(&first)).await;
+    let response = response.unwrap();
+    let next = response.next_step.as_ref();
+    assert!(matches!(next, Some(NextStep::Failed { .. })));
+    repeats(&first, &response, plan.id).await;
+}
+
+/// The duplicate must not claim, so it has no next step: `get_next_step` assigns it.
+async fn a_duplicate_with_claim_next_claims_nothing_if_the_original_did_not(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let first = harness.claim(plan.id).await;
+    let response = harness.complete(&first, "done").await;
+    let again = harness.submit(submission_claiming_next(&first)).await;
+    assert_eq!(again.unwrap(), response);
+    assert_eq!(
+        harness.step_statuses(plan.id).await,
+        ["completed", "pending"]
+    );
+    assert_eq!(harness.claim(plan.id).await.step, plan.steps[1]);
 }
 
 async fn a_duplicate_for_an_unclaimed_step_needs_no_token(harness: &Harness) {
@@ -252,7 +305,8 @@ on_both_databases![
     a_duplicate_gets_the_branch_that_was_taken,
     claim_next_on_the_last_step_returns_complete,
     claim_next_returns_no_pending_steps_for_the_original_and_the_duplicate,
-    a_duplicate_with_claim_next_claims_a_step_if_the_original_did_not,
+    a_duplicate_never_claims_a_step,
+    a_duplicate_with_claim_next_claims_nothing_if_the_original_did_not,
     a_duplicate_for_an_unclaimed_step_needs_no_token,
     a_different_result_for_a_completed_step_is_not_a_duplicate,
     a_duplicate_gets_the_same_response_from_another_engine,

@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 use std::pin::Pin;
 
-use onward_core::command::{CreatePlan, Modification, ReportSkill, StepSpec};
+use onward_core::command::{CreatePlan, Modification, ModifyPlan, ReportSkill, StepSpec};
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ArtifactId, OutputId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
@@ -17,7 +17,7 @@ use onward_engine::list::PlanQuery;
 use onward_engine::search::SearchRequest;
 use onward_engine::session::{Fingerprint, HookSource, ObservedStep};
 use onward_engine::skill::SkillQuery;
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::tool_calls::{Approval, CallRef, Change, InitialState, NewCall};
 use onward_engine::{CallKey, Caller, Engine, Error, TextId};
 
@@ -242,21 +242,28 @@ pub(crate) fn update_calls() -> Vec<Call> {
         call!("request_review", [Work], |e, c, ids| e
             .request_review(&c, question(ids.step))),
         call!("decide_review", [DecideReview], |e, c, ids| {
-            e.decide_review(&c, ids.step, Decision::Skip, None)
+            e.decide_review(&c, ReviewDecision::new(ids.step, Decision::Skip, None))
         }),
         call!("modify_plan", [Work], |e, c, ids| {
             let fail = Modification::FailStep {
                 step: ids.step,
                 reason: None,
             };
-            e.modify_plan(&c, ids.plan, fail, None, false)
+            e.modify_plan(&c, ids.plan, ModifyPlan::new(fail))
         }),
         call!("modify_plan with resume", [Work, Intervene], |e, c, ids| {
             let fail = Modification::FailStep {
                 step: ids.step,
                 reason: None,
             };
-            e.modify_plan(&c, ids.plan, fail, None, true)
+            e.modify_plan(
+                &c,
+                ids.plan,
+                ModifyPlan {
+                    resume: true,
+                    ..ModifyPlan::new(fail)
+                },
+            )
         }),
         call!("move_step", [Work, Intervene], |e, c, ids| {
             e.move_step(&c, ids.plan, ids.step, 1)

@@ -38,6 +38,7 @@ mod fault_injection;
 mod feedback;
 mod full_text_search;
 mod hook_calls;
+mod identity;
 mod import_validation;
 mod late_results;
 mod leader_election;

@@ -1,7 +1,7 @@
 //! Plan modifications: every action, its constraints, and gapless step orders afterwards.
 
 use onward_core::StepId;
-use onward_core::command::{ActionSpec, Modification, StepRef};
+use onward_core::command::{ActionSpec, Modification, ModifyPlan, StepRef};
 use onward_core::refusal::{NotRemovable, Refusal};
 use onward_core::step::FailReason;
 
@@ -340,7 +340,14 @@ async fn records_the_rationale_in_the_audit_trail(harness: &Harness) {
     let rationale = Some("one is not enough".to_owned());
     let modified = harness
         .engine
-        .modify_plan(&harness.me, plan.id, change, rationale, false)
+        .modify_plan(
+            &harness.me,
+            plan.id,
+            ModifyPlan {
+                rationale,
+                ..ModifyPlan::new(change)
+            },
+        )
         .await;
     modified.unwrap();
     let events = harness

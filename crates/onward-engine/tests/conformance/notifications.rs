@@ -11,7 +11,7 @@ use onward_engine::next_step::AssignedStep;
 use onward_engine::notification::{
     CLAIM_TIMEOUT, DeliveryAttempt, MAX_ATTEMPTS, PlanNotification, retry_delay,
 };
-use onward_engine::step::ProgressReport;
+use onward_engine::step::{ProgressReport, ReviewDecision};
 use onward_engine::{Delivery, Engine};
 
 use crate::harness::Harness;
@@ -218,7 +218,7 @@ async fn review_and_failure_notifications_include_their_text(harness: &Harness) 
     let (reject, reason) = (Decision::Reject, Some("too wet".to_owned()));
     let decided = harness
         .engine
-        .decide_review(&harness.me, step.step, reject, reason);
+        .decide_review(&harness.me, ReviewDecision::new(step.step, reject, reason));
     decided.await.unwrap();
     let due = take(harness).await;
     assert_eq!(keys(&due), [(plan.id, Kind::Failure)]);
@@ -359,7 +359,10 @@ async fn notifications_belong_to_one_tenant_and_are_deleted_with_their_plan(harn
     assert_eq!(later.unwrap(), []);
     let step = listed[0].notification.finding.step.unwrap();
     engine
-        .decide_review(&harness.me, step, Decision::Reject, None)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step, Decision::Reject, None),
+        )
         .await
         .unwrap();
     engine.delete_plan(&harness.me, plan.id).await.unwrap();

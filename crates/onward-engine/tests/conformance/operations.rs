@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepSpec};
+use onward_core::command::{
+    ActionSpec, BranchSpec, CreatePlan, Modification, ModifyPlan, StepSpec,
+};
 use onward_core::id::BranchId;
 use onward_core::step::{StepResult, StepState};
 use onward_core::{Code, PlanId, PlanStatus, Refusal, StepId, StepType};
@@ -133,7 +135,7 @@ impl Harness {
         modification: Modification,
     ) -> Result<Modified, Error> {
         self.engine
-            .modify_plan(&self.me, plan, modification, None, false)
+            .modify_plan(&self.me, plan, ModifyPlan::new(modification))
             .await
     }
 

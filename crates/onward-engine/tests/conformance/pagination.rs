@@ -258,8 +258,8 @@ async fn reads_the_audit_trail_in_pages(harness: &Harness) {
     assert_eq!(read(0, 2).await, [1, 2]);
     harness.complete_steps(plan.id, 1).await;
     assert_eq!(read(2, 2).await, [3, 4]);
-    assert_eq!(read(4, 2).await, [5]);
-    assert_eq!(read(5, 2).await, [0u64; 0]);
+    assert_eq!(read(5, 2).await, [6]);
+    assert_eq!(read(6, 2).await, [0u64; 0]);
 }
 
 async fn the_audit_trail_contains_no_claim_tokens(harness: &Harness) {

@@ -1,12 +1,12 @@
 //! The plan cache: a plan that this process works on is not read again, and a stale entry is never
 //! used if another process has changed the plan.
 
-use onward_core::command::{Modification, ReportSkill};
+use onward_core::command::{Modification, ModifyPlan, ReportSkill};
 use onward_core::event::Decision;
 use onward_core::skill::SkillStatus;
 use onward_engine::Engine;
 use onward_engine::next_step::{AssignedStep, NextStep};
-use onward_engine::step::ProgressReport;
+use onward_engine::step::{ProgressReport, ReviewDecision};
 use onward_engine::submit::Submission;
 use serde_json::json;
 
@@ -159,7 +159,7 @@ async fn sees_changes_of_another_process(harness: &Harness) {
         step: plan.steps[1],
         instructions: "another thing".to_owned(),
     };
-    let changed = other.modify_plan(&harness.me, plan.id, change, None, false);
+    let changed = other.modify_plan(&harness.me, plan.id, ModifyPlan::new(change));
     changed.await.expect("plan was modified");
     let submission = Submission {
         claim_next: true,
@@ -185,7 +185,7 @@ async fn revalidates_before_reporting_that_no_step_is_pending(harness: &Harness)
         insert_after: None,
         steps: vec![harness.step("more")],
     };
-    let changed = other.modify_plan(&harness.me, second.id, change, None, false);
+    let changed = other.modify_plan(&harness.me, second.id, ModifyPlan::new(change));
     changed.await.expect("plan was modified");
     // In this process's cache, all steps are claimed.
     let more = harness.claim(second.id).await;
@@ -200,7 +200,10 @@ async fn revalidates_before_reporting_a_pending_review(harness: &Harness) {
     let step = harness.claim(plan.id).await;
     let requested = harness.request_review(&step).await;
     requested.expect("review was requested");
-    let decided = other.decide_review(&harness.me, step.step, Decision::Approve, None);
+    let decided = other.decide_review(
+        &harness.me,
+        ReviewDecision::new(step.step, Decision::Approve, None),
+    );
     decided.await.expect("review was decided on another server");
     assert_eq!(harness.claim(plan.id).await.step, plan.steps[1]);
     other.close().await;
@@ -211,7 +214,7 @@ async fn reclaimed_step(harness: &Harness, other: &Engine) -> (AssignedStep, Ass
     let plan = harness.plan(2).await;
     let first = harness.claim(plan.id).await;
     let change = Modification::RequeueStep { step: first.step };
-    let changed = other.modify_plan(&harness.me, plan.id, change, None, false);
+    let changed = other.modify_plan(&harness.me, plan.id, ModifyPlan::new(change));
     changed.await.expect("step was requeued");
     let again = other.next_step(&harness.me, plan.id, None, false).await;
     let again = claimed_step(again.expect("step was claimed again"));

@@ -8,7 +8,7 @@ use onward_core::event::Decision;
 use onward_core::id::SessionId;
 use onward_core::{PlanId, Role};
 use onward_engine::context::{MAX_CHARS, PLAN_CHARS, PlanContext};
-use onward_engine::step::ReviewRequest;
+use onward_engine::step::{ReviewDecision, ReviewRequest};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -165,7 +165,7 @@ async fn includes_all_steps_of_a_small_plan(harness: &Harness) {
         .map(|entry| (entry.seq, entry.name.as_str()))
         .collect();
     assert_eq!(events.first(), Some(&(1, "plan_modified")));
-    assert_eq!(events.last(), Some(&(8, "late_result_kept")));
+    assert_eq!(events.last(), Some(&(9, "late_result_kept")));
     let started = &context.recent[1];
     assert_eq!(started.name, "step_started");
     let details = started
@@ -179,7 +179,7 @@ async fn includes_all_steps_of_a_small_plan(harness: &Harness) {
 async fn records_that_a_session_resumes_a_plan_once(harness: &Harness) {
     let plan = harness.plan(2).await;
     harness.claim_in_session(plan.id, "first").await;
-    let recorded = async || harness.audit_trail_after(plan.id, 2).await;
+    let recorded = async || harness.audit_trail_after(plan.id, 3).await;
     harness.plan_context(plan.id, None, None).await;
     harness.plan_context(plan.id, Some("first"), None).await;
     assert_eq!(
@@ -297,9 +297,10 @@ async fn names_the_next_tool_to_call(harness: &Harness) {
     assert_eq!(review.summary, "Is this correct?");
     assert_eq!(review.questions, ["Any objections?"]);
     assert_contains(&context.next, &["`submit_user_decision`", "step 1"]);
-    let decided = harness
-        .engine
-        .decide_review(&harness.me, step.step, Decision::Approve, None);
+    let decided = harness.engine.decide_review(
+        &harness.me,
+        ReviewDecision::new(step.step, Decision::Approve, None),
+    );
     decided.await.unwrap();
     let last = harness.take_over(plan).await;
     harness.complete(&last, "done").await;

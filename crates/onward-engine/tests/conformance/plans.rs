@@ -30,13 +30,13 @@ async fn records_each_resuming_session_once(harness: &Harness) {
     resume_session(harness, plan.id, "own").await;
     assert_eq!(
         harness.audit_trail(plan.id).await.len(),
-        2,
+        3,
         "the working session does not resume"
     );
     for session in ["a", "b", "a", "b"] {
         resume_session(harness, plan.id, session).await;
     }
-    let resumed = harness.audit_trail_after(plan.id, 2).await;
+    let resumed = harness.audit_trail_after(plan.id, 3).await;
     assert_eq!(resumed, ["session_resumed", "session_resumed"]);
     let whole = harness
         .engine
@@ -142,7 +142,7 @@ async fn deleting_a_plan_deletes_its_rows_and_logs_the_deletion(harness: &Harnes
     assert_eq!((log.len(), log[0].action.as_str()), (1, "plan_deleted"));
     assert_eq!(
         log[0].details,
-        json!({ "planId": plan.to_string(), "name": "Tides", "status": "executing", "events": 3 })
+        json!({ "planId": plan.to_string(), "name": "Tides", "status": "executing", "events": 4 })
     );
     assert_eq!(log[0].actor, "me");
     let recreated = harness

@@ -4,14 +4,14 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use onward_core::command::{ActionSpec, CreatePlan, Modification, StepRef};
+use onward_core::command::{ActionSpec, CreatePlan, Modification, ModifyPlan, StepRef};
 use onward_core::event::Decision;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::policy::OnStall;
 use onward_core::{PlanId, StepId};
 use onward_engine::Error;
 use onward_engine::next_step::NextStep;
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::Submission;
 use serde_json::json;
 
@@ -145,7 +145,7 @@ impl RandomWalk {
                 let feedback = Some("feedback".to_owned());
                 describe(
                     engine
-                        .decide_review(me, open.step, decision, feedback)
+                        .decide_review(me, ReviewDecision::new(open.step, decision, feedback))
                         .await,
                 )
             }
@@ -197,10 +197,14 @@ impl RandomWalk {
             },
         };
         let resume = self.one_in(2);
-        let modified =
-            harness
-                .engine
-                .modify_plan(&harness.me, self.plan, modification, None, resume);
+        let modified = harness.engine.modify_plan(
+            &harness.me,
+            self.plan,
+            ModifyPlan {
+                resume,
+                ..ModifyPlan::new(modification)
+            },
+        );
         describe(modified.await)
     }
 

@@ -6,7 +6,7 @@ use onward_core::event::Decision;
 use onward_core::plan::PlanFailure;
 use onward_engine::Error;
 use onward_engine::next_step::{AssignedStep, NextStep, Peek};
-use onward_engine::step::{OpenedReview, ReviewRequest};
+use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
@@ -41,7 +41,10 @@ async fn decide(
     let feedback = feedback.map(str::to_owned);
     harness
         .engine
-        .decide_review(&harness.me, step.step, decision, feedback)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step.step, decision, feedback),
+        )
         .await
 }
 
@@ -91,10 +94,12 @@ async fn approval_completes_the_step_with_the_summary_and_evaluates_branches(har
     let summary = status.completed[0].result_summary.as_deref();
     assert_eq!(summary, Some("It is the Moon."));
     assert_eq!(
-        harness.audit_trail_after(plan.id, 2).await,
+        harness.audit_trail_after(plan.id, 3).await,
         [
             "user_reviewed review_requested",
+            "plan_status_changed",
             "user_reviewed approve",
+            "plan_status_changed",
             "step_completed",
             "branch_taken skip_to",
             "step_skipped",

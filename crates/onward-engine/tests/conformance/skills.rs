@@ -246,6 +246,7 @@ async fn records_start_and_end_in_the_audit_trail_of_the_linked_plan(harness: &H
         "plan_modified",
         "skill_started",
         "step_started",
+        "plan_status_changed",
         "step_completed",
         "plan_completed",
         "skill_completed",
@@ -257,7 +258,7 @@ async fn records_start_and_end_in_the_audit_trail_of_the_linked_plan(harness: &H
     );
     assert_eq!(events[1].entry.author.session, Some(SessionId::new("s")));
     assert_eq!(
-        events[5].details,
+        events[6].details,
         json!({
             "executionId": id.to_string(),
             "skillName": "survey",

@@ -161,14 +161,14 @@ async fn records_observed_activity_of_the_claiming_session_at_intervals(harness:
         noticed.expect("activity is never rejected");
         harness.audit_trail(plan.id).await.len()
     };
-    assert_eq!(notice("seen").await, 2);
+    assert_eq!(notice("seen").await, 3);
     harness.advance(DEFAULT_STALL_THRESHOLD / 4);
-    assert_eq!(notice("another").await, 2);
-    assert_eq!(notice("seen").await, 3);
-    assert_eq!(notice("seen").await, 3);
+    assert_eq!(notice("another").await, 3);
+    assert_eq!(notice("seen").await, 4);
+    assert_eq!(notice("seen").await, 4);
     harness.complete(&step, "done").await;
     harness.advance(DEFAULT_STALL_THRESHOLD / 4);
-    assert_eq!(notice("seen").await, 5, "a completed step has no activity");
+    assert_eq!(notice("seen").await, 6, "a completed step has no activity");
 }
 
 async fn takes_over_a_stalled_step_only_on_request(harness: &Harness) {

@@ -4,7 +4,7 @@ use onward_core::event::Decision;
 use onward_core::{PlanId, StepId};
 use onward_engine::context::{MAX_CHARS, STEP_CHARS, StepContext, StepWithResult};
 use onward_engine::feedback::NewFeedback;
-use onward_engine::step::ReviewRequest;
+use onward_engine::step::{ReviewDecision, ReviewRequest};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -259,9 +259,10 @@ async fn review_next_step(
         .await
         .unwrap();
     let feedback = feedback.map(str::to_owned);
-    let decided = harness
-        .engine
-        .decide_review(&harness.me, step.step, decision, feedback);
+    let decided = harness.engine.decide_review(
+        &harness.me,
+        ReviewDecision::new(step.step, decision, feedback),
+    );
     decided.await.unwrap();
     step.step
 }

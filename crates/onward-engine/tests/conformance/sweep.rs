@@ -1,5 +1,6 @@
 //! The sweep: applies a plan's stall policy once per stall, and not before the threshold.
 
+use onward_core::command::ModifyPlan;
 use std::time::Duration;
 
 use onward_core::PlanId;
@@ -8,7 +9,7 @@ use onward_core::id::SessionId;
 use onward_core::policy::OnStall;
 use onward_core::watcher::Watcher;
 use onward_engine::next_step::AssignedStep;
-use onward_engine::step::ProgressReport;
+use onward_engine::step::{ProgressReport, ReviewDecision};
 use onward_engine::sweep::SweepRound;
 
 use crate::harness::Harness;
@@ -66,12 +67,12 @@ async fn a_stalled_step_marks_its_plan_once(harness: &Harness) {
     let round = sweep(harness, &mut watcher).await;
     assert_eq!((round.changed, round.next_at), (Vec::new(), None));
     assert_eq!(
-        harness.audit_trail_after(plan.id, 2).await,
+        harness.audit_trail_after(plan.id, 3).await,
         ["plan_stalled"]
     );
     let events = harness
         .engine
-        .audit_trail(&harness.me, plan.id, 2, 1)
+        .audit_trail(&harness.me, plan.id, 3, 1)
         .await
         .unwrap();
     assert_eq!(events[0].entry.author.name, "sweep");
@@ -145,7 +146,7 @@ async fn a_result_progress_or_claim_resumes_a_stalled_plan(harness: &Harness) {
         (by_next, "plan_resumed next_step"),
     ] {
         assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
-        assert_eq!(harness.audit_trail(plan.id).await[3], by);
+        assert_eq!(harness.audit_trail(plan.id).await[4], by);
     }
 }
 
@@ -162,7 +163,7 @@ async fn a_late_result_completes_a_stalled_plan(harness: &Harness) {
         "step_completed",
         "plan_completed",
     ];
-    assert_eq!(harness.audit_trail_after(plan.id, 3).await, expected);
+    assert_eq!(harness.audit_trail_after(plan.id, 4).await, expected);
 }
 
 async fn a_modification_with_resume_resumes_a_stalled_plan(harness: &Harness) {
@@ -177,7 +178,14 @@ async fn a_modification_with_resume_resumes_a_stalled_plan(harness: &Harness) {
     assert_eq!(crate::operations::code(rejected), "plan_not_modifiable");
     let resumed = harness
         .engine
-        .modify_plan(&harness.me, plan.id, requeue, None, true)
+        .modify_plan(
+            &harness.me,
+            plan.id,
+            ModifyPlan {
+                resume: true,
+                ..ModifyPlan::new(requeue)
+            },
+        )
         .await
         .unwrap();
     assert_eq!(resumed.head.status().as_str(), "executing");
@@ -186,7 +194,7 @@ async fn a_modification_with_resume_resumes_a_stalled_plan(harness: &Harness) {
         "plan_modified requeue_step",
         "step_requeued by_hand",
     ];
-    assert_eq!(harness.audit_trail_after(plan.id, 3).await, expected);
+    assert_eq!(harness.audit_trail_after(plan.id, 4).await, expected);
 }
 
 async fn requeues_a_stalled_step_until_no_attempts_are_left(harness: &Harness) {
@@ -230,7 +238,7 @@ async fn the_ignore_policy_leaves_a_stalled_plan_unchanged(harness: &Harness) {
     let round = sweep(harness, &mut watcher).await;
     assert_eq!((round.checked, round.changed), (1, Vec::new()));
     assert_eq!(round.next_at, None, "not checked again");
-    assert_eq!(harness.audit_trail_after(plan.id, 2).await, [""; 0]);
+    assert_eq!(harness.audit_trail_after(plan.id, 3).await, [""; 0]);
     assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
     assert_eq!(harness.status(plan.id).await.stalled.len(), 1);
 }
@@ -276,7 +284,10 @@ async fn marks_a_stall_after_a_pending_review_is_decided(harness: &Harness) {
     assert_eq!(acted_on(harness, &mut watcher).await, []);
     let decided = harness
         .engine
-        .decide_review(&harness.me, reviewed.step, Decision::Approve, None)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(reviewed.step, Decision::Approve, None),
+        )
         .await;
     decided.unwrap();
     assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
@@ -298,7 +309,10 @@ async fn the_stall_timer_is_suspended_during_a_review(harness: &Harness) {
     let more = Some("more".to_owned());
     let decided = harness
         .engine
-        .decide_review(&harness.me, step.step, Decision::Modify, more)
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step.step, Decision::Modify, more),
+        )
         .await;
     decided.unwrap();
     harness.advance(SECOND);

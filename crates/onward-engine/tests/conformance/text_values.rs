@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_core::Role;
-use onward_core::command::{ActionSpec, Modification};
+use onward_core::command::{ActionSpec, Modification, ModifyPlan};
 use onward_core::event::Decision;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::policy::{
@@ -11,7 +11,7 @@ use onward_core::policy::{
 };
 use onward_engine::Caller;
 use onward_engine::request_log::CompletedRequest;
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::Submission;
 use serde_json::{Value, json};
 
@@ -134,7 +134,10 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
     assert_eq!(open[0].review.questions, [STORED]);
     let decided = harness
         .engine
-        .decide_review(&harness.me, step.step, Decision::Modify, sent())
+        .decide_review(
+            &harness.me,
+            ReviewDecision::new(step.step, Decision::Modify, sent()),
+        )
         .await;
     assert!(decided.unwrap().instructions.unwrap().ends_with(STORED));
     for modification in [
@@ -154,10 +157,14 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
             branch: harness.branch(3, "true", ActionSpec::Fail { reason: sent() }),
         },
     ] {
-        let modified =
-            harness
-                .engine
-                .modify_plan(&harness.me, plan.id, modification, sent(), false);
+        let modified = harness.engine.modify_plan(
+            &harness.me,
+            plan.id,
+            ModifyPlan {
+                rationale: sent(),
+                ..ModifyPlan::new(modification)
+            },
+        );
         modified.await.unwrap();
     }
     harness
@@ -178,22 +185,16 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
     export_without_nul(harness, plan.id).await;
 }
 
-async fn replaces_nul_in_an_unknown_claim_token(harness: &Harness) {
+async fn rejects_an_unknown_claim_token_with_nul(harness: &Harness) {
     let plan = harness.plan(2).await;
-    let with_token = |step, token| Submission {
-        token: Some(ClaimToken::new(token)),
-        ..submission_without_token(step, "done")
-    };
-    // The step is unclaimed, so the submission claims it with the given token.
-    harness
-        .submit(with_token(plan.steps[0], SENT))
-        .await
-        .unwrap();
-    let step = harness.claim(plan.id).await;
-    assert_eq!(
-        code(harness.submit(with_token(step.step, SENT)).await),
-        "claim_superseded"
-    );
+    let claimed = harness.claim(plan.id).await;
+    for step in [claimed.step, plan.steps[1]] {
+        let submission = Submission {
+            token: Some(ClaimToken::new(SENT)),
+            ..submission_without_token(step, "done")
+        };
+        assert_eq!(code(harness.submit(submission).await), "claim_superseded");
+    }
     export_without_nul(harness, plan.id).await;
 }
 
@@ -378,7 +379,7 @@ on_both_databases![
     replaces_nul_in_texts_of_a_plan,
     replaces_nul_in_texts_and_keys_of_a_result,
     replaces_nul_in_progress_reviews_and_modifications,
-    replaces_nul_in_an_unknown_claim_token,
+    rejects_an_unknown_claim_token_with_nul,
     replaces_nul_in_a_rejected_result,
     replaces_nul_in_names_of_callers_and_tokens,
     replaces_nul_in_the_request_log,

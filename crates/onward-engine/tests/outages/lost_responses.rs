@@ -2,13 +2,13 @@
 //! occurred after the commit: then the complete change is stored and only the response is lost. On
 //! SQLite each of these calls syncs the write-ahead log after its commit.
 
-use onward_core::command::Modification;
+use onward_core::command::{Modification, ModifyPlan};
 use onward_core::event::Decision;
 use onward_core::id::SessionId;
 use onward_core::{Code, PlanId};
 use onward_engine::engine::Settings;
 use onward_engine::next_step::{AssignedStep, NextStep};
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine, Error, Faults};
 use onward_testbed::{Backend, Rng};
@@ -169,7 +169,8 @@ impl<'a> Fixture<'a> {
                 engine.request_review(caller, review).await.map(drop)
             }
             "decide" => {
-                let decided = engine.decide_review(caller, step, Decision::Approve, None);
+                let decided = engine
+                    .decide_review(caller, ReviewDecision::new(step, Decision::Approve, None));
                 decided.await.map(drop)
             }
             "modify" => {
@@ -177,7 +178,7 @@ impl<'a> Fixture<'a> {
                     steps: vec![plans::step(engine, "One more.")],
                     insert_after: Some(1),
                 };
-                let modified = engine.modify_plan(caller, plan, modification, None, false);
+                let modified = engine.modify_plan(caller, plan, ModifyPlan::new(modification));
                 modified.await.map(drop)
             }
             "resume session" => {

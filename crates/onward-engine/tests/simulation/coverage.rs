@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use crate::model::Model;
 use crate::response::Response;
 
-const REQUIRED: [&str; 47] = [
+const REQUIRED: [&str; 49] = [
     "rejected INVALID_STEP_REFERENCE",
     "rejected claim_superseded",
     "rejected conflict",
+    "rejected dependencies_open",
     "rejected feedback_required",
     "rejected illegal_transition",
     "rejected incomplete_step_list",
@@ -40,6 +41,7 @@ const REQUIRED: [&str; 47] = [
     "plan_resumed person",
     "plan_resumed progress",
     "plan_stalled",
+    "plan_status_changed",
     "session_resumed",
     "step_failed",
     "step_progressed feedback_delivered",

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::step::Undelivered;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::Engine;
 use onward_engine::list::PlanQuery;
@@ -143,9 +144,9 @@ async fn check_peek(engine: &Engine, key: &PlanKey, plan: &Plan) -> Result<(), S
     let peek = peek.map_err(|error| format!("peek failed: {error}"))?;
     let feedback_pending = |step: &Step| {
         step.status == StepStatus::InProgress
-            && step
-                .current_claim()
-                .is_some_and(|claim| claim.feedback_pending)
+            && step.current_claim().is_some_and(|claim| {
+                claim.undelivered == Some(Undelivered::Feedback) && claim.session.is_none()
+            })
     };
     let ready = |step: &Step| step.status == StepStatus::Pending && !plan.is_blocked(step);
     let first = |filter: &dyn Fn(&Step) -> bool| plan.steps.iter().position(filter);

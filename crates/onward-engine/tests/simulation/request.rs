@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use onward_core::command::{CreatePlan, Modification};
+use onward_core::command::{CreatePlan, Modification, ModifyPlan};
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::SessionId;
 use onward_core::role::TenantPolicy;
 use onward_core::watcher::Watcher;
 use onward_core::{PlanId, Role, StepId};
-use onward_engine::step::{ProgressReport, ReviewRequest};
+use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine};
 
@@ -94,7 +94,9 @@ impl Request {
                 Response::ReviewRequested,
             ),
             Operation::Decide(step, decision, feedback) => Response::from_result(
-                engine.decide_review(caller, step, decision, feedback).await,
+                engine
+                    .decide_review(caller, ReviewDecision::new(step, decision, feedback))
+                    .await,
                 Response::Reviewed,
             ),
             Operation::Modify {
@@ -103,7 +105,14 @@ impl Request {
                 resume,
             } => Response::modified(
                 engine
-                    .modify_plan(caller, plan, modification, None, resume)
+                    .modify_plan(
+                        caller,
+                        plan,
+                        ModifyPlan {
+                            resume,
+                            ..ModifyPlan::new(modification)
+                        },
+                    )
                     .await,
             ),
             Operation::Resume(plan) => {

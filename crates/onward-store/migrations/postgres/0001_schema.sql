@@ -159,7 +159,7 @@ BEGIN
         RETURN false;
     END IF;
     IF status = 'in_progress' THEN
-        RETURN num_nonnulls(claim_token, started_at) = 2 AND undelivered IN (0, 1)
+        RETURN num_nonnulls(claim_token, started_at) = 2 AND undelivered IN (0, 1, 2)
             AND num_nonnulls(ended_at, ended_commit, review, result_summary, skipped_by_branch,
                 skipped_by_review, failure_kind) = 0;
     ELSIF undelivered <> 0 AND status <> 'awaiting_input' OR stalls_at IS NOT NULL THEN
@@ -172,7 +172,7 @@ BEGIN
             AND num_nonnulls(claim_token, started_at, ended_at, ended_commit, review, result_summary,
                 skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'awaiting_input' THEN
-        RETURN num_nonnulls(claim_token, started_at, review) = 3 AND undelivered IN (0, 1)
+        RETURN num_nonnulls(claim_token, started_at, review) = 3 AND undelivered IN (0, 1, 2)
             AND num_nonnulls(ended_at, ended_commit, result_summary, skipped_by_branch,
                 skipped_by_review, failure_kind) = 0;
     ELSIF status = 'skipped' THEN

@@ -80,7 +80,7 @@ CREATE TABLE steps (
     started_at integer,
     last_progress_at integer,
     stall_marked_at integer,
-    undelivered integer NOT NULL CHECK (undelivered IN (0, 1)),
+    undelivered integer NOT NULL CHECK (undelivered IN (0, 1, 2)),
     review text,
     ended_at integer,
     -- First event of the commit in which the step ended, so that its response can be repeated.

@@ -1,6 +1,6 @@
 //! Converts the mirror of details to an event. The counterpart is `encode.rs`.
 //!
-//! Keys for readers only are not used: `to`, a constant `from`, and a `reason` that the `kind`
+//! Keys for readers only are not used: a constant `from` or `to`, and a `reason` that the `kind`
 //! implies.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::{Brief, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
-use onward_core::{Code, Event, StepId, StepStatus};
+use onward_core::{Code, Event, PlanStatus, StepId, StepStatus};
 use serde_json::Value;
 
 use super::details::Details;
@@ -119,7 +119,12 @@ fn without_step(name: &str, details: Owned) -> Result<Event, Undecodable> {
             by: word("action", details.action, &ResumedBy::ALL, ResumedBy::as_str)?,
         },
         "plan_completed" => Event::PlanCompleted,
+        "plan_status_changed" => Event::PlanStatusChanged {
+            from: word("from", details.from, &PlanStatus::ALL, PlanStatus::as_str)?,
+            to: word("to", details.to, &PlanStatus::ALL, PlanStatus::as_str)?,
+        },
         "plan_failed" => Event::PlanFailed {
+            from: word("from", details.from, &PlanStatus::ALL, PlanStatus::as_str)?,
             reason: {
                 let kind = required("kind", details.kind)?;
                 PlanFailure::from_kind(&kind, text(details.reason))

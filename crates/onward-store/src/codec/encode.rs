@@ -1,7 +1,7 @@
 //! Converts an event to the mirror of its details. The counterpart is `decode.rs`.
 //!
-//! `from` and `to` are present whenever a step changes its status, and when a plan does and the
-//! event contains the previous status.
+//! `from` and `to` are present whenever a step or the plan changes its status. An event that changes
+//! both has those of the step; `plan_status_changed` follows it.
 
 use std::borrow::Cow;
 
@@ -85,11 +85,12 @@ impl<'e> Details<'e, &'e str, &'e Value> {
             }
             Event::PlanResumed { .. } => self.add_move(STALLED, EXECUTING),
             Event::PlanCompleted => self.add_move(EXECUTING, PlanStatus::Completed.as_str()),
-            Event::PlanFailed { reason } => {
+            Event::PlanFailed { from, reason } => {
                 self.kind = Some(reason.kind());
                 self.reason = reason.text().map(Cow::from);
-                self.to = Some(PlanStatus::Failed.as_str());
+                self.add_move(from.as_str(), PlanStatus::Failed.as_str());
             }
+            Event::PlanStatusChanged { from, to } => self.add_move(from.as_str(), to.as_str()),
             Event::LateResultKept {
                 artifact,
                 rejection,

@@ -8,9 +8,11 @@
 //! would still see the steps from before the wait.
 
 use onward_core::decide::modify::{self, Needs};
-use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
+use onward_core::decide::{
+    Decided, MAX_NAMED, NextFacts, OpenDependencies, ReferencedStep, SkipTarget, StepFacts, With,
+};
 use onward_core::id::{BranchId, SessionId};
-use onward_core::{Plan, PlanHead, PlanId, Step, StepId, Timestamp};
+use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
 use super::cache::{self, PlanKey};
 use crate::error::{Corrupt, Error};
@@ -99,7 +101,7 @@ impl Facts<'_> {
             return Ok(StepFacts::from_plan(plan, id, with));
         }
         let name = match with {
-            With::Head | With::Branches => Query::StepFacts,
+            With::Head | With::Branches | With::Decision => Query::StepFacts,
             With::Ready => Query::StepFactsAndReady,
         };
         let mut questions = self.hold(Query::PlanOfStepHeld, *id.as_uuid());
@@ -120,10 +122,15 @@ impl Facts<'_> {
             return Ok(None);
         };
         let mut facts = StepFacts {
+            open_dependencies: OpenDependencies {
+                total: cells.u32("open_dependencies")?,
+                first: Vec::new(),
+            },
             head,
             step,
             branches: Vec::new(),
             has_dependents: cells.flag("needed")?,
+            decided: None,
             ready: None,
         };
         if with != With::Head {
@@ -138,24 +145,50 @@ impl Facts<'_> {
         if with == With::Ready {
             facts.ready = step::beside(&mut cells)?;
         }
+        self.add_rare_facts(&mut facts, with).await?;
         Ok(Some(facts))
     }
 
-    /// The steps of a plan that can be assigned; locks the plan until the commit. Includes the
-    /// steps past their stall threshold at `stalled_at`, if given.
+    /// Queries that only a rejected or repeated command needs.
+    async fn add_rare_facts(&mut self, facts: &mut StepFacts, with: With) -> Result<(), Error> {
+        let (plan, step) = (facts.head.id.as_uuid(), facts.step.id());
+        let status = facts.step.status();
+        if with != With::Head && status == StepStatus::Pending && facts.open_dependencies.total > 0
+        {
+            let params = params![step.as_uuid(), MAX_NAMED];
+            let open = self.0.rows(Query::OpenDependencies, params).await?;
+            let open: Result<Vec<_>, Error> = open.into_iter().map(place).collect();
+            let named = open?.into_iter().map(|open| (open.id, open.order));
+            facts.open_dependencies.first = named.collect();
+        }
+        if with == With::Decision && status != StepStatus::AwaitingInput {
+            let params = params![plan, step.as_uuid(), 1_u32];
+            let last = self.0.rows(Query::EventsOfReviews, params).await?;
+            let last = first(Some(last), event::entry)?;
+            if let Some(Event::UserReviewed { action, .. }) = last.map(|entry| entry.event) {
+                facts.decided = Decided::from_action(&action);
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps of a plan that can be assigned to a session; locks the plan until the commit.
+    /// Includes the steps past their stall threshold at `stalled_at`, if given.
     pub async fn next_of(
         &mut self,
         id: PlanId,
+        session: Option<&SessionId>,
         stalled_at: Option<Timestamp>,
     ) -> Result<Option<NextFacts>, Error> {
         if stalled_at.is_none()
             && let Some(plan) = self.whole_plan(PlanKey::Plan(id)).await?
         {
-            return Ok(Some(NextFacts::from_plan(plan, None)));
+            return Ok(Some(NextFacts::from_plan(plan, session, None)));
         }
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         let ahead = questions.len();
-        questions.push(Statement::new(Query::NextFacts, params![id.as_uuid()]));
+        let params = params![id.as_uuid(), session.map(SessionId::as_str)];
+        questions.push(Statement::new(Query::NextFacts, params));
         if let Some(now) = stalled_at {
             questions.push(Statement::new(
                 Query::StepsStalled,

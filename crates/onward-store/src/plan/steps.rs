@@ -1,5 +1,6 @@
 //! Steps in lists: one line each, a page at a time, found by an index.
 
+use onward_core::id::SessionId;
 use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
 use crate::error::Error;
@@ -77,11 +78,16 @@ impl Steps<'_> {
         rows.into_iter().map(step::line).collect()
     }
 
-    /// The next step: one with undelivered feedback, or the first pending one without open
-    /// dependencies. Does not lock it.
-    pub async fn first_ready(&mut self, plan: PlanId) -> Result<Option<Step>, Error> {
+    /// The next step for a session: one that it holds, with undelivered feedback, or the first
+    /// pending one without open dependencies. Does not lock it.
+    pub async fn first_ready(
+        &mut self,
+        plan: PlanId,
+        session: Option<&SessionId>,
+    ) -> Result<Option<Step>, Error> {
+        let session = session.map(SessionId::as_str);
         let questions = vec![
-            Statement::new(Query::StepsUndelivered, params![plan.as_uuid()]),
+            Statement::new(Query::StepsUndelivered, params![plan.as_uuid(), session]),
             Statement::new(Query::StepsReady, params![plan.as_uuid()]),
         ];
         let mut rows = self.0.ask(questions).await?.into_iter().flatten();

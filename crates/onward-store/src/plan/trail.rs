@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use onward_core::event::ReviewAction;
 use onward_core::{Event, PlanId, StepId};
 
 use crate::error::Error;
@@ -86,9 +87,32 @@ impl AuditTrail<'_> {
             cells.id("step_id")?;
             cells.u64("ended_commit")
         })?;
-        let Some(commit_seq) = ended else {
-            return Ok(Vec::new());
+        match ended {
+            Some(commit_seq) => self.commit(plan, commit_seq).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// All entries of the commit of the last decision on a step, oldest first; none if there is no
+    /// decision.
+    pub async fn decision(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), step.as_uuid(), PAGE];
+        let rows = self.0.rows(Query::EventsOfReviews, params).await?;
+        let entries: Result<Vec<Entry>, Error> = rows.into_iter().map(event::entry).collect();
+        let is_decision = |entry: &Entry| {
+            let Event::UserReviewed { action, .. } = &entry.event else {
+                return false;
+            };
+            matches!(action, ReviewAction::Decided { .. })
         };
+        match entries?.into_iter().find(is_decision) {
+            Some(decided) => self.commit(plan, decided.commit_seq).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// All entries of a commit, oldest first.
+    async fn commit(&mut self, plan: PlanId, commit_seq: u64) -> Result<Vec<Entry>, Error> {
         let mut all: Vec<Entry> = Vec::new();
         loop {
             let behind = commit_seq.saturating_sub(1);

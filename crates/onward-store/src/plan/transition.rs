@@ -201,6 +201,7 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
         | Event::PlanResumed { .. }
         | Event::PlanCompleted
         | Event::PlanFailed { .. }
+        | Event::PlanStatusChanged { .. }
         | Event::LateResultKept { .. } => Vec::new(),
     }
 }

@@ -8,6 +8,13 @@
 -- fragment: first_ready
 status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0 ORDER BY step_order LIMIT 1
 
+-- The first step with undelivered feedback that the session `$3` holds. A caller without a session
+-- receives the feedback for claims without one.
+
+-- fragment: held_undelivered
+undelivered = 1 AND status = 'in_progress' AND claim_session IS NOT DISTINCT FROM $3
+ORDER BY step_order LIMIT 1
+
 -- A single row is found by its key: a subquery that returns a list would be copied into a temporary
 -- table first.
 
@@ -16,7 +23,8 @@ status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0 ORDER BY step
 
 -- fragment: step_facts
 (SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step}) AS plan
-CROSS JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2) AS step
+CROSS JOIN (SELECT {step}, open_dependencies FROM steps WHERE tenant_id = $1 AND step_id = $2)
+    AS step
 LEFT JOIN (SELECT {branch}, ordinal FROM branches WHERE tenant_id = $1 AND after_step = $2) AS branch
     ON 1 = 1
 
@@ -49,8 +57,7 @@ LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT s
 -- fragment: next_facts
 (SELECT {head}, updated_about FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
-    WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
-    ORDER BY step_order LIMIT 1)) AS undelivered ON 1 = 1
+    WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered})) AS undelivered ON 1 = 1
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1
 
@@ -70,3 +77,11 @@ FROM {next_facts};
 -- name: next_facts (postgres)
 -- Differs because the server enforces types and constraints.
 SELECT plan.*, CAST(NULL AS uuid) AS corrupt_step, undelivered.*, ready.* FROM {next_facts};
+    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1;
+
+-- name: open_dependencies
+-- The first open dependencies of a step, by order.
+SELECT step_id, step_order, status FROM steps
+WHERE tenant_id = $1 AND status IN ('pending', 'in_progress', 'awaiting_input')
+    AND step_id IN (SELECT needs FROM dependencies WHERE tenant_id = $1 AND step_id = $2)
+ORDER BY step_order LIMIT $3;

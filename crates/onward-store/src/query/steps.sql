@@ -21,8 +21,7 @@ WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready};
 
 -- name: steps_undelivered
 SELECT {step} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND undelivered = 1 AND status = 'in_progress'
-ORDER BY step_order LIMIT 1;
+WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered};
 
 -- name: steps_stalled
 -- Found by the index of stall times, then sorted by order.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::step::{
-    Claim, FailReason, NewStep, Review, SkipCause, Step, StepResult, StepState, Work,
+    Claim, FailReason, NewStep, Review, SkipCause, Step, StepResult, StepState, Undelivered, Work,
 };
 use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,24 @@ pub(crate) fn beside(cells: &mut Cells) -> Result<Option<Step>, Error> {
     let found = cells.turn_to("steps", "step_id");
     let step = found.then(|| read(cells).map(|(_, step)| step));
     step.transpose()
+}
+
+/// Stored value of [`Undelivered`]; 0 if there is nothing to deliver.
+const fn undelivered_code(undelivered: Option<Undelivered>) -> u32 {
+    match undelivered {
+        None => 0,
+        Some(Undelivered::Feedback) => 1,
+        Some(Undelivered::Instructions) => 2,
+    }
+}
+
+fn undelivered(cells: &mut Cells) -> Result<Option<Undelivered>, Error> {
+    match cells.u32("undelivered")? {
+        0 => Ok(None),
+        1 => Ok(Some(Undelivered::Feedback)),
+        2 => Ok(Some(Undelivered::Instructions)),
+        other => Err(cells.corrupt("undelivered", format!("is {other}, not 0, 1 or 2"))),
+    }
 }
 
 /// Reads a row of `{step}, open_dependencies`.
@@ -82,7 +100,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     let started_at = cells.maybe_at("started_at")?;
     let last_progress_at = cells.maybe_at("last_progress_at")?;
     let stall_marked = cells.maybe_at("stall_marked_at")?;
-    let undelivered = cells.flag("undelivered")?;
+    let undelivered = undelivered(cells)?;
     let review = review(cells)?;
     let ended_at = cells.maybe_at("ended_at")?;
     let result = result(cells)?;
@@ -246,7 +264,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
     row.extend(params![
         work.and_then(|work| work.last_progress_at),
         work.and_then(|work| work.stall_marked),
-        work.is_some_and(|work| work.undelivered),
+        undelivered_code(work.and_then(|work| work.undelivered)),
         review.as_ref(),
         ended_at,
     ]);

@@ -18,7 +18,7 @@ use onward_core::plan::{Brief, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::stall::Stall;
 use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
-use onward_core::{Code, Event, StepId, StepStatus, Timestamp};
+use onward_core::{Code, Event, PlanStatus, StepId, StepStatus, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -339,6 +339,7 @@ fn plan_events() -> BoxedStrategy<Event> {
         ResumedBy::Progress,
         ResumedBy::User,
     ];
+    let statuses = || select(PlanStatus::ALL.to_vec());
     let failures = prop_oneof![
         option::of(text()).prop_map(PlanFailure::Branch),
         option::of(text()).prop_map(PlanFailure::Rejected),
@@ -354,7 +355,9 @@ fn plan_events() -> BoxedStrategy<Event> {
         1 => vec(stalls, 0..4).prop_map(|stalls| Event::PlanStalled { stalls }),
         2 => select(resumed_by.to_vec()).prop_map(|by| Event::PlanResumed { by }),
         1 => Just(Event::PlanCompleted),
-        3 => failures.prop_map(|reason| Event::PlanFailed { reason }),
+        3 => (statuses(), failures).prop_map(|(from, reason)| Event::PlanFailed { from, reason }),
+        1 => (statuses(), statuses())
+            .prop_map(|(from, to)| Event::PlanStatusChanged { from, to }),
     ]
     .boxed()
 }

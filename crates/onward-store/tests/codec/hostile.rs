@@ -52,6 +52,7 @@ fn names() -> impl Strategy<Value = String> {
         "plan_resumed",
         "plan_completed",
         "plan_failed",
+        "plan_status_changed",
         "late_result_kept",
     ];
     prop_oneof![4 => select(known.to_vec()).prop_map(str::to_owned), 1 => text()]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onward_core::id::StepId;
 use onward_core::plan::PlanFailure;
 use onward_core::step::{FailReason, StepResult};
-use onward_core::{Event, StepStatus};
+use onward_core::{Event, PlanStatus, StepStatus};
 use onward_store::codec::{decode, decode_action, encode, encode_action, encode_details};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -64,6 +64,7 @@ fn distinguishes_a_missing_reason_from_its_default_text() {
     }
     for text in [None, Some("abandoned".to_owned()), Some(String::new())] {
         round_trips(&Event::PlanFailed {
+            from: PlanStatus::Stalled,
             reason: PlanFailure::Abandoned(text),
         });
     }

@@ -12,7 +12,7 @@ use onward_core::plan::{Brief, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::stall::Stall;
 use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
-use onward_core::{Event, StepId, StepStatus, Timestamp};
+use onward_core::{Event, PlanStatus, StepId, StepStatus, Timestamp};
 use onward_store::codec::{encode, encode_action};
 use serde_json::{Value, json};
 
@@ -291,10 +291,22 @@ fn a_stalled_plan_lists_its_stalls_and_a_failed_one_has_a_reason() {
     });
     encodes_as(&stalled, "plan_stalled", &details);
     let failed = Event::PlanFailed {
+        from: PlanStatus::Planning,
         reason: PlanFailure::Abandoned(Some("bought it".to_owned())),
     };
-    let details = json!({ "to": "failed", "kind": "abandoned", "reason": "bought it" });
+    let details = json!({
+        "from": "planning",
+        "to": "failed",
+        "kind": "abandoned",
+        "reason": "bought it",
+    });
     encodes_as(&failed, "plan_failed", &details);
+    let changed = Event::PlanStatusChanged {
+        from: PlanStatus::AwaitingReview,
+        to: PlanStatus::Executing,
+    };
+    let details = json!({ "from": "awaiting_review", "to": "executing" });
+    encodes_as(&changed, "plan_status_changed", &details);
     let completed = json!({ "from": "executing", "to": "completed" });
     encodes_as(&Event::PlanCompleted, "plan_completed", &completed);
 }

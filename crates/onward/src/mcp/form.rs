@@ -13,6 +13,7 @@ use onward_core::role::Permission;
 use onward_core::step::{Step, StepState};
 use onward_core::{StepId, StepStatus};
 use onward_engine::Caller;
+use onward_engine::step::ReviewDecision;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult,
@@ -323,10 +324,8 @@ async fn decide(
 ) -> Result<Value, ToolError> {
     let step: StepId = state.step.parse().map_err(|_| step_not_found(state))?;
     let decision = CoreDecision::from(form.decision);
-    let reviewed = context
-        .engine
-        .decide_review(caller, step, decision, form.feedback)
-        .await?;
+    let review = ReviewDecision::new(step, decision, form.feedback);
+    let reviewed = context.engine.decide_review(caller, review).await?;
     let response = ReviewOutcome::decided(state.review.clone(), decision, &reviewed);
     serde_json::to_value(response).map_err(|_| ToolError::internal("request_user_review"))
 }

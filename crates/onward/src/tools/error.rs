@@ -139,6 +139,13 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
         Refusal::ClaimSuperseded { attempt, status } => {
             json!({ "attempt": attempt, "stepStatus": status.as_str() })
         }
+        Refusal::DependenciesOpen(open) => {
+            let steps = open.first.iter();
+            let steps =
+                steps.map(|(id, order)| json!({ "stepId": id.to_string(), "stepOrder": order }));
+            let steps: Vec<Value> = steps.collect();
+            json!({ "openDependencies": open.total, "steps": steps })
+        }
         Refusal::LimitExceeded {
             limit,
             actual: asked,
@@ -148,6 +155,7 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
         | Refusal::IllegalSkillTransition(_)
         | Refusal::StepNotFound(_)
         | Refusal::StepNotRemovable(_)
+        | Refusal::ClaimNotIssued
         | Refusal::FeedbackRequired
         | Refusal::Forbidden(_) => return Map::new(),
     };

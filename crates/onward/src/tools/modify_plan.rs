@@ -3,7 +3,7 @@
 //! Seven actions share one tool and its fields. A missing field and a field of another action are
 //! both rejected by name. Every action accepts `reason`.
 
-use onward_core::command::Modification;
+use onward_core::command::{Modification, ModifyPlan as Command};
 use onward_core::policy::{
     MAX_CLAIM_TOKEN, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS,
 };
@@ -46,14 +46,12 @@ pub(super) struct Input {
     /// Why, for the audit trail
     #[schemars(length(max = MAX_REMARK))]
     modification_rationale: Option<String>,
-    /// Session id, for the request log
-    #[serde(rename = "sessionId")]
+    /// Session id, for the audit trail
     #[schemars(length(min = 1, max = MAX_SESSION_ID))]
-    _session_id: Option<String>,
-    /// Ignored
-    #[serde(rename = "claimToken")]
+    session_id: Option<String>,
+    /// From `get_next_step`; checked if `stepId` is given
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
-    _claim_token: Option<String>,
+    claim_token: Option<String>,
 }
 
 /// add_steps: insert `steps`; remove_step: remove a pending step; reorder_steps: sort by `stepIds`;
@@ -125,10 +123,15 @@ impl Spec for ModifyPlan {
         if !matches!(action, Action::FailStep) {
             rationale = rationale.or_else(|| input.reason.clone());
         }
-        let modification = modification(input, &context.engine)?;
-        let modified = context
-            .engine
-            .modify_plan(caller, plan, modification, rationale, false);
+        let token = params::claim_token(input.claim_token.clone());
+        let session = params::session_id(input.session_id.clone());
+        let command = Command {
+            rationale,
+            token,
+            session,
+            ..Command::new(modification(input, &context.engine)?)
+        };
+        let modified = context.engine.modify_plan(caller, plan, command);
         Ok(ModifiedPlan::new(action.as_str(), &modified.await?))
     }
 }

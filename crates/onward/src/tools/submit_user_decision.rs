@@ -3,6 +3,7 @@
 use onward_core::event::Decision as CoreDecision;
 use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID};
 use onward_engine::Caller;
+use onward_engine::step::ReviewDecision;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,14 +21,12 @@ pub(super) struct Input {
     /// The user's comment; required for modify
     #[schemars(length(max = MAX_REMARK))]
     feedback: Option<String>,
-    /// Ignored
-    #[serde(rename = "claimToken")]
+    /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
-    _claim_token: Option<String>,
-    /// Session id, for the request log
-    #[serde(rename = "sessionId")]
+    claim_token: Option<String>,
+    /// Session id, for the audit trail
     #[schemars(length(min = 1, max = MAX_SESSION_ID))]
-    _session_id: Option<String>,
+    session_id: Option<String>,
 }
 
 /// approve: complete the step; reject: fail the step and the plan; modify: redo the step with
@@ -62,7 +61,7 @@ impl Spec for SubmitUserDecision {
         review. Then call `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
-        idempotent: false,
+        idempotent: true,
         destructive: true,
     };
     const IN_CORE: bool = true;
@@ -73,11 +72,14 @@ impl Spec for SubmitUserDecision {
         caller: &Caller,
         input: Input,
     ) -> Result<review::DecisionOutcome, ToolError> {
-        let step = params::step_id(&input.step_id)?;
-        let decision = input.decision.into();
-        let reviewed = context
-            .engine
-            .decide_review(caller, step, decision, input.feedback);
+        let review = ReviewDecision {
+            step: params::step_id(&input.step_id)?,
+            decision: input.decision.into(),
+            feedback: input.feedback,
+            token: params::claim_token(input.claim_token),
+            session: params::session_id(input.session_id),
+        };
+        let reviewed = context.engine.decide_review(caller, review);
         Ok(review::DecisionOutcome::new(&reviewed.await?))
     }
 }

@@ -203,6 +203,7 @@ fn status(code: Code) -> StatusCode {
         | Code::PlanIsTerminal
         | Code::StepNotRemovable
         | Code::ClaimSuperseded
+        | Code::DependenciesOpen
         | Code::Conflict => StatusCode::CONFLICT,
         Code::LimitExceeded => StatusCode::UNPROCESSABLE_ENTITY,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -227,6 +228,7 @@ fn title(code: Code) -> &'static str {
         Code::StepNotRemovable => "Step not removable",
         Code::IncompleteStepList => "Incomplete step list",
         Code::ClaimSuperseded => "Claim superseded",
+        Code::DependenciesOpen => "Dependencies not finished",
         Code::FeedbackRequired => "Feedback required",
         Code::LimitExceeded => "Limit exceeded",
         Code::Unauthorized => "Authentication required",

@@ -73,6 +73,9 @@ pub(crate) struct ProgressReceipt {
     last_progress_at: String,
     stalls_at: Option<String>,
     plan_status: &'static str,
+    /// The new instructions, if they changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
 }
 
 impl ProgressReceipt {
@@ -82,6 +85,7 @@ impl ProgressReceipt {
             last_progress_at: super::at(reported.last_progress_at),
             stalls_at: reported.stalls_at.map(super::at),
             plan_status: reported.plan_status.as_str(),
+            instructions: reported.changed_instructions.clone(),
         }
     }
 }

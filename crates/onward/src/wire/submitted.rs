@@ -21,6 +21,12 @@ pub(crate) struct SubmittedResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     branch_taken: Option<TakenBranch>,
     next: &'static str,
+    /// The instructions changed while the step was in progress; the result is accepted as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions_changed: Option<bool>,
+    /// The new instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_step: Option<NextStep>,
 }
@@ -59,6 +65,7 @@ impl SubmittedResult {
             PlanStatus::Failed => "plan_failed",
         };
         let next_step = submitted.next_step.as_ref();
+        let changed = submitted.changed_instructions.as_ref();
         Self {
             step_id: submitted.step.to_string(),
             step_status: StepStatus::Completed.as_str(),
@@ -72,6 +79,8 @@ impl SubmittedResult {
                 .collect(),
             branch_taken: submitted.taken_branch.as_ref().map(TakenBranch::new),
             next,
+            instructions_changed: changed.is_some().then_some(true),
+            instructions: changed.cloned(),
             next_step: next_step
                 .map(|next| NextStep::new(submitted.plan, next).with_review_url(base_url)),
         }

@@ -11,6 +11,7 @@
     reason = "a broken precondition fails the test"
 )]
 
+mod claims;
 mod cost;
 mod descriptions;
 mod document;

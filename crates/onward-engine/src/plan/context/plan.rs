@@ -139,7 +139,10 @@ async fn position(tx: &mut Tx, sheet: &Sheet) -> Result<Position, Error> {
             Some((id, order, review))
         });
     }
-    position.ready = Steps(tx).first_ready(head.id).await?.map(|step| step.order);
+    position.ready = Steps(tx)
+        .first_ready(head.id, None)
+        .await?
+        .map(|step| step.order);
     Ok(position)
 }
 

@@ -2,7 +2,7 @@
 
 use onward_core::branch::Action;
 use onward_core::command::{Modification, StepSpec};
-use onward_core::step::FailReason;
+use onward_core::step::{FailReason, Undelivered};
 use onward_core::{Code, PlanStatus, StepId, StepStatus};
 
 use super::plan::Branch;
@@ -50,7 +50,12 @@ impl Plan {
                     return Err(Code::InvalidInput);
                 }
                 let index = find(self, step)?;
-                self.steps[index].spec.instructions.clone_from(instructions);
+                let changed = &mut self.steps[index];
+                changed.spec.instructions.clone_from(instructions);
+                if changed.status == StepStatus::InProgress {
+                    let undelivered = &mut changed.current_claim_mut().undelivered;
+                    undelivered.get_or_insert(Undelivered::Instructions);
+                }
                 record(self, "update_step_instructions", Some(*step));
             }
             Modification::FailStep { step, reason } => {

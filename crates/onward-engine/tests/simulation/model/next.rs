@@ -1,8 +1,9 @@
 //! Choice of the next step: first a step with undelivered feedback, then a stalled step if
 //! requested, then the first pending step without open dependencies.
 
-use onward_core::id::ClaimToken;
+use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::PlanFailure;
+use onward_core::step::Undelivered;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::next_step::{AssignedStep, FormattingNotes, NextStep, StepInProgress};
 
@@ -31,20 +32,16 @@ impl Plan {
     fn choose_step(&mut self, include_stalled: bool, ctx: &Context<'_>) -> Option<usize> {
         let feedback_pending = |step: &Step| {
             step.status == StepStatus::InProgress
-                && step
-                    .current_claim()
-                    .is_some_and(|claim| claim.feedback_pending)
+                && step.current_claim().is_some_and(|claim| {
+                    claim.undelivered == Some(Undelivered::Feedback)
+                        && claim.session.as_ref() == ctx.session
+                })
         };
         let stalled = |plan: &Plan, index| include_stalled && plan.is_stalled(index, ctx.now);
         if let Some(index) = self.steps.iter().position(feedback_pending)
             && !stalled(self, index)
         {
-            let claim = self.steps[index].current_claim_mut();
-            claim.feedback_pending = false;
-            claim.record_activity(ctx.now);
-            let id = self.steps[index].id();
-            self.record("step_progressed", Some("feedback_delivered"), Some(id), ctx);
-            self.set_last_session(ctx);
+            self.deliver(index, ctx);
             return Some(index);
         }
         for index in 0..self.steps.len() {
@@ -62,10 +59,37 @@ impl Plan {
         Some(index)
     }
 
-    pub(crate) fn claim(&mut self, index: usize, token: Option<ClaimToken>, ctx: &Context<'_>) {
-        if self.status == PlanStatus::Planning {
-            self.status = PlanStatus::Executing;
+    /// The agent receives the step's instructions.
+    pub(crate) fn deliver(&mut self, index: usize, ctx: &Context<'_>) {
+        let claim = self.steps[index].current_claim_mut();
+        claim.undelivered = None;
+        claim.record_activity(ctx.now);
+        let id = self.steps[index].id();
+        self.record("step_progressed", Some("feedback_delivered"), Some(id), ctx);
+        self.set_last_session(ctx);
+    }
+
+    /// Delivers changed instructions, unless another session calls without the token.
+    pub(crate) fn deliver_changes(
+        &mut self,
+        index: usize,
+        token: Option<&ClaimToken>,
+        reported: Option<&SessionId>,
+        ctx: &Context<'_>,
+    ) -> Option<String> {
+        let step = &self.steps[index];
+        let claim = step.current_claim()?;
+        claim.undelivered?;
+        if token.is_none() && reported.is_some() && claim.session.as_ref() != reported {
+            return None;
         }
+        let instructions = step.spec.instructions.clone();
+        self.deliver(index, ctx);
+        Some(instructions)
+    }
+
+    pub(crate) fn claim(&mut self, index: usize, token: Option<ClaimToken>, ctx: &Context<'_>) {
+        let begins = self.status == PlanStatus::Planning;
         let step = &mut self.steps[index];
         step.status = StepStatus::InProgress;
         step.claims.push(ClaimRecord {
@@ -74,11 +98,14 @@ impl Plan {
             started_at: ctx.now,
             last_activity: None,
             stall_marked: None,
-            feedback_pending: false,
+            undelivered: None,
             released: false,
         });
         let id = step.id();
         self.record("step_started", None, Some(id), ctx);
+        if begins {
+            self.set_status(PlanStatus::Executing, ctx);
+        }
         self.set_last_session(ctx);
     }
 

@@ -204,10 +204,13 @@ impl Plan {
         self.record("plan_failed", None, None, ctx);
     }
 
+    /// Changes the status, with its own audit entry.
+    pub(crate) fn set_status(&mut self, status: PlanStatus, ctx: &Context<'_>) {
+        self.status = status;
+        self.record("plan_status_changed", None, None, ctx);
+    }
+
     pub(crate) fn fail_step(&mut self, index: usize, reason: FailReason, ctx: &Context<'_>) {
-        if self.status == PlanStatus::Planning {
-            self.status = PlanStatus::Executing;
-        }
         let step = &mut self.steps[index];
         step.status = StepStatus::Failed;
         step.failure = Some(reason);
@@ -215,6 +218,9 @@ impl Plan {
         step.review = None;
         let id = step.id();
         self.record("step_failed", None, Some(id), ctx);
+        if self.status == PlanStatus::Planning {
+            self.set_status(PlanStatus::Executing, ctx);
+        }
     }
 
     /// Requeues a step, or fails it after its last attempt.

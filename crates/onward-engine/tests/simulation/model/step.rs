@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::event::Decision;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::step::{
-    Claim, FailReason, NewStep, Review, SkipCause, StepResult, StepState, Work,
+    Claim, FailReason, NewStep, Review, SkipCause, StepResult, StepState, Undelivered, Work,
 };
 use onward_core::{StepId, StepStatus, Timestamp};
-use onward_engine::next_step::AssignedStep;
+use onward_engine::next_step::NextStep;
+use onward_engine::step::ReviewResponse;
 use onward_engine::submit::SubmitResponse;
 use onward_store::StepLine;
 
@@ -30,8 +32,10 @@ pub(crate) struct Step {
     pub(crate) ended_at: Option<Timestamp>,
     /// Response to the submission that completed the step.
     pub(crate) response: Option<SubmitResponse>,
-    /// Step assigned in the same response.
-    pub(crate) assigned_next: Option<AssignedStep>,
+    /// The next step in that response, if it was requested, or why none was available.
+    pub(crate) next: Option<NextStep>,
+    /// The last decision on the step, and the response to it.
+    pub(crate) decided: Option<(Decision, Option<String>, ReviewResponse)>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,8 +47,8 @@ pub(crate) struct ClaimRecord {
     pub(crate) last_activity: Option<Timestamp>,
     /// Start of the inactivity for which the plan was marked as stalled.
     pub(crate) stall_marked: Option<Timestamp>,
-    /// A reviewer changed the instructions, and no agent has received them.
-    pub(crate) feedback_pending: bool,
+    /// A change of the instructions that the agent has not received.
+    pub(crate) undelivered: Option<Undelivered>,
     pub(crate) released: bool,
 }
 
@@ -73,7 +77,8 @@ impl Step {
             skipped_by: None,
             ended_at: None,
             response: None,
-            assigned_next: None,
+            next: None,
+            decided: None,
         }
     }
 
@@ -112,6 +117,20 @@ impl Step {
         token.is_some() && released.any(|claim| claim.token.as_ref() == token)
     }
 
+    /// The session of a call: the reported one, or that of the claim whose token it carries.
+    pub(crate) fn calling_session(
+        &self,
+        token: Option<&ClaimToken>,
+        reported: Option<&SessionId>,
+    ) -> Option<SessionId> {
+        let claim = self
+            .current_claim()
+            .filter(|_| self.status != StepStatus::Pending);
+        let proven = claim.filter(|claim| token.is_some() && claim.token.as_ref() == token);
+        let inferred = proven.and_then(|claim| claim.session.clone());
+        reported.cloned().or(inferred)
+    }
+
     pub(crate) fn threshold(&self, plan_threshold: Option<Duration>) -> Duration {
         self.spec
             .stall_threshold
@@ -148,7 +167,7 @@ impl Step {
             started_at: claim.started_at,
             last_progress_at: claim.last_activity,
             stall_marked: claim.stall_marked,
-            undelivered: claim.feedback_pending,
+            undelivered: claim.undelivered,
         };
         let ended_at = || self.ended_at.expect("step has ended");
         let claim = || self.current_claim().expect("step has a claim");

@@ -48,6 +48,12 @@ impl Plan {
             return Err(Code::InvalidInput);
         }
         self.check_token(index, token)?;
+        let session = self.steps[index].calling_session(token, ctx.session);
+        let reported = ctx.session;
+        let ctx = &Context {
+            session: session.as_ref(),
+            ..*ctx
+        };
         if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
@@ -60,23 +66,30 @@ impl Plan {
                 if self.status == PlanStatus::AwaitingReview && !step.had_token(token) {
                     return Err(Code::IllegalTransition);
                 }
+                if self.is_blocked(step) {
+                    return Err(Code::DependenciesOpen);
+                }
                 self.claim(index, token.cloned(), ctx);
             }
             StepStatus::InProgress => {}
             _ => return Err(Code::IllegalTransition),
         }
+        let id = self.steps[index].id();
+        let changed = self.deliver_changes(index, token, reported, ctx);
         self.complete(index, result.clone(), ctx);
+        let index = self.index_of(id).expect("completed step exists");
+        let response = self.steps[index].response.as_mut();
+        response
+            .expect("completed step has a response")
+            .changed_instructions = changed;
         if !*claim_next {
             return Ok(self.stored_response(index));
         }
-        let id = self.steps[index].id();
         let next = self.next(false, ctx);
         let index = self.index_of(id).expect("completed step exists");
         let status = self.status;
         let step = &mut self.steps[index];
-        if let NextStep::Started(assigned) = &next {
-            step.assigned_next = Some(assigned.as_ref().clone());
-        }
+        step.next = Some(next.clone());
         step.response
             .as_mut()
             .expect("completed step has a response")
@@ -86,12 +99,13 @@ impl Plan {
         Ok(response)
     }
 
-    /// Accepts the current token, no token, or any token for a pending step.
+    /// Accepts the current token, no token, or a token of a released claim for a pending step.
     pub(crate) fn check_token(&self, index: usize, token: Option<&ClaimToken>) -> Result<(), Code> {
         let step = &self.steps[index];
         let current = step.current_claim().and_then(|claim| claim.token.as_ref());
         match step.status {
-            StepStatus::Pending => Ok(()),
+            StepStatus::Pending if token.is_none() || step.had_token(token) => Ok(()),
+            StepStatus::Pending => Err(Code::ClaimSuperseded),
             _ if token.is_none() || (current.is_some() && current == token) => Ok(()),
             _ => Err(Code::ClaimSuperseded),
         }
@@ -104,25 +118,17 @@ impl Plan {
             .expect("completed step has a response")
     }
 
-    /// The response of the first submission, with the same next step if one was assigned.
-    fn repeat_response(
-        &mut self,
-        index: usize,
-        claim_next: bool,
-        ctx: &Context<'_>,
-    ) -> SubmitResponse {
+    /// The response of the first submission, with the same next step. Nothing is claimed: there is
+    /// no next step if the first submission did not request it and one was ready.
+    fn repeat_response(&self, index: usize, claim_next: bool, ctx: &Context<'_>) -> SubmitResponse {
         let mut response = self.stored_response(index);
         if !claim_next {
             return response;
         }
-        let next = match self.steps[index].assigned_next.clone() {
-            Some(mut assigned) => {
-                assigned.token = self.issued_token(&assigned, ctx);
-                NextStep::Started(Box::new(assigned))
-            }
-            None => self.next(false, ctx),
-        };
-        response.next_step = Some(next);
+        response.next_step = self.steps[index].next.clone();
+        if let Some(NextStep::Started(assigned)) = &mut response.next_step {
+            assigned.token = self.issued_token(assigned, ctx);
+        }
         response
     }
 
@@ -165,10 +171,15 @@ impl Plan {
             progress: self.progress_percent(),
             verdicts,
             taken_branch: taken,
+            changed_instructions: None,
             next_step: None,
         };
+        let is_ready = |step: &Step| step.status == StepStatus::Pending && !self.is_blocked(step);
+        let assigns = self.status == PlanStatus::Executing && self.steps.iter().any(is_ready);
+        let next = (!assigns).then(|| self.no_step_response(ctx.now));
         let index = self.index_of(id).expect("completed step exists");
         self.steps[index].response = Some(response);
+        self.steps[index].next = next;
     }
 
     fn evaluate_branches(&mut self, index: usize, ctx: &Context<'_>) -> BranchOutcome {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::ReviewId;
 use onward_core::plan::PlanFailure;
-use onward_core::step::{FailReason, Review, SkipCause, StepResult};
+use onward_core::step::{FailReason, Review, SkipCause, StepResult, Undelivered};
 use onward_core::{Code, PlanStatus, StepStatus};
 use onward_engine::step::{
     OpenedReview, ProgressReport, ProgressResponse, ReviewRequest, ReviewResponse,
@@ -27,20 +27,28 @@ impl Plan {
         {
             return Err(Code::InvalidInput);
         }
-        self.check_token(index, progress.token.as_ref())?;
+        let token = progress.token.as_ref();
+        self.check_token(index, token)?;
+        let session = self.steps[index].calling_session(token, ctx.session);
+        let reported = ctx.session;
+        let ctx = &Context {
+            session: session.as_ref(),
+            ..*ctx
+        };
         if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
         if self.status == PlanStatus::Stalled {
             self.resume("progress", ctx);
         }
-        self.reclaim(index, progress.token.as_ref(), ctx)?;
+        self.reclaim(index, token, ctx)?;
         self.steps[index]
             .current_claim_mut()
             .record_activity(ctx.now);
         let id = self.steps[index].id();
         self.record("step_progressed", Some("reported"), Some(id), ctx);
         self.set_last_session(ctx);
+        let changed_instructions = self.deliver_changes(index, token, reported, ctx);
         let step = &self.steps[index];
         Ok(ProgressResponse {
             step: id,
@@ -50,6 +58,7 @@ impl Plan {
                 .expect("activity was recorded"),
             stalls_at: step.active_until(self.threshold),
             plan_status: self.status,
+            changed_instructions,
         })
     }
 
@@ -115,17 +124,32 @@ impl Plan {
         if review_request.summary.trim().is_empty() {
             return Err(Code::InvalidInput);
         }
-        self.check_token(index, review_request.token.as_ref())?;
+        let token = review_request.token.as_ref();
+        self.check_token(index, token)?;
         if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
-        self.reclaim(index, review_request.token.as_ref(), ctx)?;
+        let open = self.steps[index].review.as_ref();
+        if let Some(open) = open.filter(|open| {
+            open.summary == review_request.summary && open.questions == review_request.questions
+        }) {
+            return Ok(OpenedReview {
+                review: open.id,
+                step: self.steps[index].id(),
+                plan: self.id,
+            });
+        }
+        let session = self.steps[index].calling_session(token, ctx.session);
+        let ctx = &Context {
+            session: session.as_ref(),
+            ..*ctx
+        };
+        self.reclaim(index, token, ctx)?;
         if self.status != PlanStatus::Executing {
             return Err(Code::IllegalTransition);
         }
         let review = ctx.actual.and_then(Response::review);
         let review = review.unwrap_or(ReviewId::from_u128(0));
-        self.status = PlanStatus::AwaitingReview;
         let step = &mut self.steps[index];
         step.status = StepStatus::AwaitingInput;
         step.review = Some(Review {
@@ -136,6 +160,7 @@ impl Plan {
         });
         let id = step.id();
         self.record("user_reviewed", Some("review_requested"), Some(id), ctx);
+        self.set_status(PlanStatus::AwaitingReview, ctx);
         self.set_last_session(ctx);
         Ok(OpenedReview {
             review,
@@ -151,21 +176,30 @@ impl Plan {
         feedback: Option<&str>,
         ctx: &Context<'_>,
     ) -> Result<ReviewResponse, Code> {
+        let step = &self.steps[index];
+        let id = step.id();
+        let feedback = feedback.filter(|feedback| !feedback.trim().is_empty());
+        let is_open = step.status == StepStatus::AwaitingInput;
+        if let Some((decided, said, response)) = step.decided.as_ref().filter(|_| !is_open)
+            && *decided == decision
+            && said.as_deref() == feedback
+        {
+            return Ok(response.clone());
+        }
         if self.has_ended() {
             return Err(Code::PlanIsTerminal);
         }
-        let step = &self.steps[index];
-        let id = step.id();
-        if step.status != StepStatus::AwaitingInput {
+        if !is_open {
             return Err(Code::IllegalTransition);
         }
         let review = step.review.clone().expect("step has a review");
-        let feedback = feedback.filter(|feedback| !feedback.trim().is_empty());
         if decision == Decision::Modify && feedback.is_none() {
             return Err(Code::FeedbackRequired);
         }
         self.record("user_reviewed", Some(decision.as_str()), Some(id), ctx);
-        self.status = PlanStatus::Executing;
+        if decision != Decision::Reject {
+            self.set_status(PlanStatus::Executing, ctx);
+        }
         let mut instructions = None;
         match decision {
             Decision::Approve => {
@@ -184,7 +218,7 @@ impl Plan {
                 let step = &mut self.steps[index];
                 step.status = StepStatus::InProgress;
                 step.review = None;
-                step.current_claim_mut().feedback_pending = true;
+                step.current_claim_mut().undelivered = Some(Undelivered::Feedback);
                 step.current_claim_mut().record_activity(ctx.now);
                 let feedback = feedback.expect("feedback was checked");
                 let before = &step.spec.instructions;
@@ -194,12 +228,15 @@ impl Plan {
             }
         }
         let index = self.index_of(id).expect("reviewed step exists");
-        Ok(ReviewResponse {
+        let response = ReviewResponse {
             step: id,
             step_status: self.steps[index].status,
             plan: self.id,
             plan_status: self.status,
             instructions,
-        })
+        };
+        let said = feedback.map(str::to_owned);
+        self.steps[index].decided = Some((decision, said, response.clone()));
+        Ok(response)
     }
 }

@@ -6,6 +6,7 @@ use onward_core::step::SkipCause;
 use onward_core::{Event, Timestamp};
 
 use crate::output::format::{count, duration};
+use crate::output::status::plan_label;
 
 /// Summarizes an event that happened at a time.
 pub(super) fn summarize(event: &Event, at: Timestamp) -> String {
@@ -38,7 +39,7 @@ pub(super) fn summarize(event: &Event, at: Timestamp) -> String {
             percent,
             ..
         } => progressed(*source, note.as_deref(), *percent),
-        Event::FeedbackDelivered { .. } => "feedback delivered to the agent".to_owned(),
+        Event::FeedbackDelivered { .. } => "changed instructions delivered to the agent".to_owned(),
         Event::BranchTaken { effect, .. } => branch_taken(effect),
         Event::UserReviewed { action, .. } => match action {
             ReviewAction::Requested { summary, .. } => format!("requested: {summary}"),
@@ -68,7 +69,10 @@ pub(super) fn summarize(event: &Event, at: Timestamp) -> String {
         }
         .to_owned(),
         Event::PlanCompleted => "all steps ended".to_owned(),
-        Event::PlanFailed { reason } => reason.to_string(),
+        Event::PlanFailed { reason, .. } => reason.to_string(),
+        Event::PlanStatusChanged { from, to } => {
+            format!("from {} to {}", plan_label(*from), plan_label(*to))
+        }
         Event::LateResultKept {
             artifact,
             rejection: refused,

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use clap::Args;
 use onward_core::id::SessionId;
+use onward_core::policy::MAX_SESSION_ID;
 use onward_engine::next_step::{NextStep as NextResult, Peek};
 
 use crate::cli::Context;
@@ -24,11 +25,21 @@ pub(crate) struct Next {
     #[arg(long)]
     claim: bool,
     /// Session that claims the step
-    #[arg(long, value_name = "SESSION", requires = "claim")]
+    #[arg(long, value_name = "SESSION", requires = "claim", value_parser = session_id)]
     session: Option<String>,
     /// Take over a stuck step before any pending step
     #[arg(long, requires = "claim")]
     include_stalled: bool,
+}
+
+fn session_id(text: &str) -> std::result::Result<String, String> {
+    match text.chars().count() {
+        0 => Err("must not be empty".to_owned()),
+        length if length > MAX_SESSION_ID => Err(format!(
+            "must have at most {MAX_SESSION_ID} characters, has {length}"
+        )),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 pub(super) async fn run(args: &Next, cx: &Context) -> Result {

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use onward_core::StepId;
 use onward_core::event::Decision as Core;
 use onward_core::plan::PlanState;
+use onward_engine::step::ReviewDecision;
 use onward_engine::{Caller, Engine, Error};
 
 use crate::cli::Context;
@@ -52,9 +53,8 @@ pub(super) async fn run(args: &Decide, cx: &Context) -> Result {
         Decision::Skip => Core::Skip,
     };
     let feedback = args.feedback.clone();
-    let reviewed = engine
-        .decide_review(&caller, step, decision, feedback)
-        .await?;
+    let review = ReviewDecision::new(step, decision, feedback);
+    let reviewed = engine.decide_review(&caller, review).await?;
     cx.output.note(&format!(
         "step: {}, plan: {}",
         step_label(reviewed.step_status),

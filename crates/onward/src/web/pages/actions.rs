@@ -2,7 +2,7 @@
 //! one. Each redirects back to the page with the form.
 
 use axum::extract::Path;
-use onward_core::command::{Modification, StepSpec};
+use onward_core::command::{Modification, ModifyPlan, StepSpec};
 use onward_core::{Code, StepId, StepType};
 
 use super::plan::find_plan;
@@ -75,9 +75,7 @@ pub(super) async fn add(Path(id): Path<String>, post: FormPost) -> PageResult {
         insert_after: after.transpose()?,
     };
     let added =
-        run_to_completion(
-            async move { engine.modify_plan(&caller, plan, change, None, true).await },
-        );
+        run_to_completion(async move { engine.modify_plan(&caller, plan, by_user(change)).await });
     added.await.map_err(|error| {
         let is_reference = error.0.code() == Code::InvalidStepReference;
         match fields.get("after").filter(|_| is_reference) {
@@ -125,6 +123,14 @@ fn invalid_input(message: String, hint: &'static str) -> Problem {
     Problem::new(Code::InvalidInput, message, hint)
 }
 
+/// A user's change also resumes a stalled plan.
+fn by_user(change: Modification) -> ModifyPlan {
+    ModifyPlan {
+        resume: true,
+        ..ModifyPlan::new(change)
+    }
+}
+
 /// Modifies a step. This also clears the stalled status of the plan.
 async fn modify(
     (plan, step): (String, String),
@@ -137,7 +143,7 @@ async fn modify(
     let change = change(step, &post);
     let visit = post.visit;
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    run_to_completion(async move { engine.modify_plan(&caller, plan, change, None, true).await })
+    run_to_completion(async move { engine.modify_plan(&caller, plan, by_user(change)).await })
         .await?;
     let back = match post.fields.get("back") {
         Some("step") => format!("/plans/{plan}/steps/{step}"),

@@ -10,6 +10,7 @@ use onward_core::event::Decision;
 use onward_core::role::Permission;
 use onward_core::{Code, StepId};
 use onward_engine::list::OpenReview;
+use onward_engine::step::ReviewDecision;
 
 use super::actions::find_step;
 use super::format::{RelativeTime, one_line, sentence};
@@ -180,11 +181,8 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
         .get("feedback")
         .map(|text| text.replace("\r\n", "\n"));
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    let comment = feedback.clone();
-    let decided =
-        run_to_completion(
-            async move { engine.decide_review(&caller, step, decision, comment).await },
-        );
+    let review = ReviewDecision::new(step, decision, feedback.clone());
+    let decided = run_to_completion(async move { engine.decide_review(&caller, review).await });
     match decided.await {
         Ok(_) => Ok(redirect(&format!("/reviews?done={decision}"))),
         Err(PageError(problem)) => {
