@@ -77,7 +77,6 @@ FROM {next_facts};
 -- name: next_facts (postgres)
 -- Differs because the server enforces types and constraints.
 SELECT plan.*, CAST(NULL AS uuid) AS corrupt_step, undelivered.*, ready.* FROM {next_facts};
-    WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1;
 
 -- name: open_dependencies
 -- The first open dependencies of a step, by order.
