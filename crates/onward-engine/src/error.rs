@@ -74,6 +74,7 @@ impl Error {
             Error::Conflict { .. } => Code::Conflict,
             Error::IllegalCall(_) => Code::IllegalTransition,
             Error::Unauthorized(_) => Code::Unauthorized,
+            Error::Store(store::Error::Overloaded(_) | store::Error::LostRace) => Code::RateLimited,
             Error::Store(_) => Code::Unavailable,
         }
     }

@@ -271,8 +271,10 @@ impl ServerHandler for Server {
         ))
         .await
         .map_err(resources::with_uri(&request.uri))?;
-        self.subscribed
+        let add = self
+            .subscribed
             .add(&self.setup, caller, request.uri, context.peer);
+        boxed(add).await;
         Ok(())
     }
 

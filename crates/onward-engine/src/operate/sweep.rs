@@ -65,7 +65,12 @@ impl Engine {
                 match self.check_plan(&plan, *watcher, now).await {
                     Ok(true) => round.changed.push((plan.tenant, plan.plan)),
                     Ok(false) => {}
-                    Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
+                    Err(
+                        error @ Error::Store(
+                            onward_store::Error::Unavailable { .. }
+                            | onward_store::Error::Overloaded(_),
+                        ),
+                    ) => {
                         return Err(error);
                     }
                     // One damaged plan must not prevent checks of the others.

@@ -144,7 +144,7 @@ impl McpService {
                 && self.sessions.sessions.read().await.len() >= MAX_SESSIONS =>
             {
                 Err(Problem::new(
-                    Code::Unavailable,
+                    Code::RateLimited,
                     "too many open sessions",
                     "close a session with `DELETE`, use an MCP version without sessions, or retry later",
                 ))

@@ -3,7 +3,7 @@
 //! The only mapping from error codes to statuses and titles. `/mcp` uses these responses only for
 //! requests that fail before the protocol handler; tool errors are MCP results.
 
-use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use onward_core::Code;
@@ -180,6 +180,9 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if self.code == Code::RateLimited {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         for (name, value) in self.headers {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
