@@ -183,14 +183,19 @@ impl Plan {
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
             | Event::FeedbackDelivered { step, .. }
-            | Event::UserReviewed { step, .. } => self.change_step(*step, event, at)?,
+            | Event::UserReviewed { step, .. }
+            | Event::LateResultKept {
+                step,
+                attempt: Some(_),
+                ..
+            } => self.change_step(*step, event, at)?,
             Event::BranchTaken { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
-            | Event::LateResultKept { .. } => {}
+            | Event::LateResultKept { attempt: None, .. } => {}
         }
         self.head = head;
         self.updated_at = at;

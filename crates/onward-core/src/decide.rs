@@ -31,7 +31,7 @@ pub mod submit;
 
 pub use facts::{NextFacts, StepFacts, With};
 pub use finish::{Outcome, PendingSkip, SkipTarget};
-pub use resolve::{OrderFacts, ReferencedStep};
+pub use resolve::{IdFacts, OrderFacts, ReferencedStep};
 
 use crate::apply::Plan;
 use crate::command::Command;
@@ -76,6 +76,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             let facts = handle_stalls::Facts {
                 plan: head,
                 in_progress: &steps,
+                changed_at: plan.updated_at(),
                 watcher: None,
             };
             handle_stalls::decide(&facts, command, now)

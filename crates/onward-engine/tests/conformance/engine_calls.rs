@@ -160,7 +160,7 @@ pub(crate) fn create_calls() -> Vec<Call> {
         call!("store_unparsed_result", [Work], |e, c, ids| {
             let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "text" }));
             async move {
-                e.store_unparsed_result(&c, &step, work, Code::InvalidInput)
+                e.store_unparsed_result(&c, &step, None, work, Code::InvalidInput)
                     .await
             }
         }),

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::next::NextStep;
+use crate::hint::Interface;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -51,7 +52,11 @@ struct TakenBranch {
 }
 
 impl SubmittedResult {
-    pub(crate) fn new(submitted: &SubmitResponse, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(
+        submitted: &SubmitResponse,
+        interface: Interface,
+        base_url: Option<&str>,
+    ) -> Self {
         let next = match submitted.plan_status {
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => "get_next_step",
             PlanStatus::AwaitingReview => "await_review",
@@ -73,7 +78,7 @@ impl SubmittedResult {
             branch_taken: submitted.taken_branch.as_ref().map(TakenBranch::new),
             next,
             next_step: next_step
-                .map(|next| NextStep::new(submitted.plan, next).with_review_url(base_url)),
+                .map(|next| NextStep::new(submitted.plan, next).for_caller(interface, base_url)),
         }
     }
 }
