@@ -175,9 +175,9 @@ async fn stores_a_result_that_exceeds_the_nesting_limit_as_text(harness: &Harnes
     deep.result.data = Some(json!({ "nested": nested }));
     let rejected = error(harness.submit(deep).await);
     assert_eq!(rejected.code().as_str(), "invalid_input");
-    let stored = artifacts(harness, plan.id).await;
-    assert_eq!(rejected.kept(), Some(stored[0].id));
-    assert!(stored[0].content.contains("bottom"));
+    let kept = rejected.kept().expect("work is kept");
+    let kept = harness.engine.artifact(&harness.me, kept).await.unwrap();
+    assert!(kept.content.contains("bottom"));
     harness.complete(&step, "shallow").await;
 }
 
@@ -222,7 +222,6 @@ async fn stores_an_unparsable_request_unchanged(harness: &Harness) {
         store("un\u{0}known", "a").await,
     );
     assert_ne!(first, second);
-    assert_eq!(artifacts(harness, plan.id).await.len(), 2);
     // The step is unchanged.
     harness.complete(&step, "a").await;
 }
